@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# `make` lists what there is to make. ARGS reaches muster and the benchmark: make up ARGS="--nodes 5"
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+export GOWORK := off
+
+# What the build compiled serves vet, lint and stories too, as long as they ask for it in the same way.
+AS_BUILT := env CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false'
+
+ARGS ?=
+GOLANGCI_LINT_VERSION := v2.15.0
+GOLANGCI_LINT := $(CURDIR)/.tools/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
+
+.PHONY: help
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build all programs and images into bin/ (what is up to date is left alone)
+	@tools/build.sh
+
+.PHONY: up
+up: build ## run a cluster on this machine and wait until its nodes are Ready
+	@bin/muster up $(ARGS)
+
+.PHONY: down
+down: ## stop it; ARGS=--delete removes all of it
+	@if [[ -x bin/muster ]]; then bin/muster down $(ARGS); else echo 'nothing is built here, so nothing runs from here' >&2; fi
+
+# Stories run one package after the other, and are never taken from the cache: they are about real processes on this machine.
+.PHONY: test
+test: build ## vet, unit tests with the race detector, stories on real components
+	@$(AS_BUILT) go build -o .build/testcount ./tools/testcount
+	@.build/testcount -log .build/logs/test.log \
+		-- $(AS_BUILT) go vet ./... \
+		-- $(AS_BUILT) go -C images vet ./... \
+		-- go test -json -race $$(go list ./... | grep -v '^muster.dev/muster/test\(/\|$$\)') \
+		-- go -C images test -json -race ./archive ./workload \
+		-- $(AS_BUILT) go test -json -count=1 -p=1 -timeout=30m ./test/...
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## golangci-lint (fetched into .tools/ once)
+	@$(AS_BUILT) $(GOLANGCI_LINT) run ./...
+	@cd images && $(AS_BUILT) $(GOLANGCI_LINT) run --config ../.golangci.yml ./...
+
+$(GOLANGCI_LINT):
+	@echo 'building golangci-lint $(GOLANGCI_LINT_VERSION)' >&2
+	@mkdir -p $(@D)
+	@GOBIN=$(@D)/new GOFLAGS= go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	@mv $(@D)/new/golangci-lint $@ && rmdir $(@D)/new
+
+.PHONY: bench
+bench: build ## measure: time to Ready nodes, memory, joins per second
+	@go run ./test/bench $(ARGS)
+
+.PHONY: generate
+generate: ## rewrite generated code and CRDs
+	@go generate ./api/...
+
+.PHONY: clean
+clean: ## remove what was built (not the state of a cluster, nor Go's own cache)
+	@rm -rf bin .build

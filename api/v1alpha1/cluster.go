@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ConditionReady is true on a Cluster, NodeGroup or Machine that serves its purpose now.
+const ConditionReady = "Ready"
+
+// Cluster is one Kubernetes cluster: its control plane and the network that its machines live in.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=muster
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
+// +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.status.endpoint`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a cluster's name is a DNS label of at most 40 characters: a-z, 0-9 and -"
+type Cluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// The default is what lets the defaults below it apply to a Cluster without a spec.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	Spec ClusterSpec `json:"spec,omitzero"`
+
+	// +optional
+	Status ClusterStatus `json:"status,omitzero"`
+}
+
+// ClusterSpec is what a person asks of a cluster.
+type ClusterSpec struct {
+	// Version is the Kubernetes version, as "v1.36.3". Empty means the version that this muster was built with, the only one there is.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^v1\.[0-9]+\.[0-9]+$`
+	Version string `json:"version,omitempty"`
+
+	// Network cannot be changed once the cluster exists: machines and Services hold addresses from it.
+	// +optional
+	// +kubebuilder:default={vpcCIDR: "192.168.64.0/18", podCIDR: "10.244.0.0/16", serviceCIDR: "10.100.0.0/16", domain: "muster.internal", clusterDomain: "cluster.local"}
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the network of a cluster cannot be changed; make a new cluster"
+	Network ClusterNetwork `json:"network,omitzero"`
+
+	// APIServer says where the API server listens.
+	//
+	// +optional
+	APIServer ClusterAPIServer `json:"apiServer,omitzero"`
+
+	// Certificates says how long kubelets' certificates are good for.
+	//
+	// +optional
+	// +kubebuilder:default={clientDuration: "168h", servingDuration: "168h"}
+	Certificates ClusterCertificates `json:"certificates,omitzero"`
+}
+
+// ClusterNetwork names the address ranges of a cluster, IPv4 in CIDR notation. They must not overlap.
+// A pod network is at most a /8 because the controller manager hands out at most 2^16 ranges for nodes
+// (kubernetes pkg/controller/nodeipam/ipam/cidrset), a service network at most a /12 by the API server's own rule.
+//
+// +kubebuilder:validation:XValidation:rule="isCIDR(self.vpcCIDR) && cidr(self.vpcCIDR).ip().family() == 4 && cidr(self.vpcCIDR) == cidr(self.vpcCIDR).masked() && cidr(self.vpcCIDR).ip().isGlobalUnicast() && cidr(self.vpcCIDR).prefixLength() >= 16 && cidr(self.vpcCIDR).prefixLength() <= 24",message="vpcCIDR must be an IPv4 network from /16 to /24, as 192.168.64.0/18",fieldPath=".vpcCIDR"
+// +kubebuilder:validation:XValidation:rule="isCIDR(self.podCIDR) && cidr(self.podCIDR).ip().family() == 4 && cidr(self.podCIDR) == cidr(self.podCIDR).masked() && cidr(self.podCIDR).ip().isGlobalUnicast() && cidr(self.podCIDR).prefixLength() >= 8 && cidr(self.podCIDR).prefixLength() <= 22",message="podCIDR must be an IPv4 network from /8 to /22, as 10.244.0.0/16: each node takes a /24 of it",fieldPath=".podCIDR"
+// +kubebuilder:validation:XValidation:rule="isCIDR(self.serviceCIDR) && cidr(self.serviceCIDR).ip().family() == 4 && cidr(self.serviceCIDR) == cidr(self.serviceCIDR).masked() && cidr(self.serviceCIDR).ip().isGlobalUnicast() && cidr(self.serviceCIDR).prefixLength() >= 12 && cidr(self.serviceCIDR).prefixLength() <= 24",message="serviceCIDR must be an IPv4 network from /12 to /24, as 10.100.0.0/16",fieldPath=".serviceCIDR"
+// +kubebuilder:validation:XValidation:rule="!isCIDR(self.vpcCIDR) || !isCIDR(self.podCIDR) || cidr(self.vpcCIDR).ip().family() != cidr(self.podCIDR).ip().family() || !(cidr(self.vpcCIDR).containsIP(cidr(self.podCIDR).ip()) || cidr(self.podCIDR).containsIP(cidr(self.vpcCIDR).ip()))",message="vpcCIDR and podCIDR must not overlap",fieldPath=".podCIDR"
+// +kubebuilder:validation:XValidation:rule="!isCIDR(self.vpcCIDR) || !isCIDR(self.serviceCIDR) || cidr(self.vpcCIDR).ip().family() != cidr(self.serviceCIDR).ip().family() || !(cidr(self.vpcCIDR).containsIP(cidr(self.serviceCIDR).ip()) || cidr(self.serviceCIDR).containsIP(cidr(self.vpcCIDR).ip()))",message="vpcCIDR and serviceCIDR must not overlap",fieldPath=".serviceCIDR"
+// +kubebuilder:validation:XValidation:rule="!isCIDR(self.podCIDR) || !isCIDR(self.serviceCIDR) || cidr(self.podCIDR).ip().family() != cidr(self.serviceCIDR).ip().family() || !(cidr(self.podCIDR).containsIP(cidr(self.serviceCIDR).ip()) || cidr(self.serviceCIDR).containsIP(cidr(self.podCIDR).ip()))",message="podCIDR and serviceCIDR must not overlap",fieldPath=".serviceCIDR"
+type ClusterNetwork struct {
+	// VPCCIDR is where machines get their private addresses.
+	// +kubebuilder:default="192.168.64.0/18"
+	// +kubebuilder:validation:MaxLength=18
+	VPCCIDR string `json:"vpcCIDR,omitempty"`
+
+	// PodCIDR is where pods get their addresses, a /24 a node.
+	// +kubebuilder:default="10.244.0.0/16"
+	// +kubebuilder:validation:MaxLength=18
+	PodCIDR string `json:"podCIDR,omitempty"`
+
+	// ServiceCIDR is where Services get their cluster addresses; the API server has its first, the cluster's DNS its tenth.
+	// +kubebuilder:default="10.100.0.0/16"
+	// +kubebuilder:validation:MaxLength=18
+	ServiceCIDR string `json:"serviceCIDR,omitempty"`
+
+	// Domain ends the private DNS names of machines: ip-192-168-64-11.muster.internal.
+	// +kubebuilder:default="muster.internal"
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Domain string `json:"domain,omitempty"`
+
+	// ClusterDomain ends the DNS names of Services.
+	// +kubebuilder:default="cluster.local"
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	ClusterDomain string `json:"clusterDomain,omitempty"`
+}
+
+// ClusterAPIServer says where the API server of a cluster is reached.
+type ClusterAPIServer struct {
+	// Port on the loopback address. 0 takes any free port once, and keeps it.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+}
+
+// ClusterCertificates sets how long the certificates of kubelets are good for. The pattern of a duration is what Go can
+// parse and no more: the schema's own format "duration" also takes "2 weeks", which no client could read back.
+type ClusterCertificates struct {
+	// ClientDuration of kubelets' client certificates.
+	//
+	// +optional
+	// +kubebuilder:default="168h"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10m') && duration(self) <= duration('8760h')",message="must be from 10m to 8760h (a year)"
+	ClientDuration *metav1.Duration `json:"clientDuration,omitempty"`
+
+	// ServingDuration of kubelets' serving certificates.
+	//
+	// +optional
+	// +kubebuilder:default="168h"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10m') && duration(self) <= duration('8760h')",message="must be from 10m to 8760h (a year)"
+	ServingDuration *metav1.Duration `json:"servingDuration,omitempty"`
+}
+
+// ClusterStatus is what the service observed.
+type ClusterStatus struct {
+	// Endpoint of the API server for people on this host.
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// PrivateEndpoint of the API server for machines in the VPC.
+	// +optional
+	PrivateEndpoint string `json:"privateEndpoint,omitempty"`
+
+	// Version of Kubernetes that the API server says it runs.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterList is a list of clusters.
+//
+// +kubebuilder:object:root=true
+type ClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []Cluster `json:"items"`
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The defaults of the CRDs. A test holds the two against each other.
+const (
+	DefaultVPCCIDR             = "192.168.64.0/18"
+	DefaultPodCIDR             = "10.244.0.0/16"
+	DefaultServiceCIDR         = "10.100.0.0/16"
+	DefaultDomain              = "muster.internal"
+	DefaultClusterDomain       = "cluster.local"
+	DefaultCertificateDuration = 168 * time.Hour
+	// MaxGroupSize is the most machines that a group may have, and the default of maxSize.
+	MaxGroupSize = 5000
+)
+
+// Default fills in what is empty, as the API server does. A document read from a file is decoded over a defaulted Cluster
+// instead, so that an empty value somebody wrote is still seen, and refused.
+func (c *Cluster) Default() {
+	network := &c.Spec.Network
+	for field, value := range map[*string]string{
+		&network.VPCCIDR:       DefaultVPCCIDR,
+		&network.PodCIDR:       DefaultPodCIDR,
+		&network.ServiceCIDR:   DefaultServiceCIDR,
+		&network.Domain:        DefaultDomain,
+		&network.ClusterDomain: DefaultClusterDomain,
+	} {
+		if *field == "" {
+			*field = value
+		}
+	}
+	certificates := &c.Spec.Certificates
+	for _, field := range []**metav1.Duration{&certificates.ClientDuration, &certificates.ServingDuration} {
+		if *field == nil {
+			*field = &metav1.Duration{Duration: DefaultCertificateDuration}
+		}
+	}
+}
+
+// Default fills in what is empty, as the API server does; a maxSize of 0 counts as empty here.
+func (g *NodeGroup) Default() {
+	if g.Spec.Provider == "" {
+		g.Spec.Provider = ProviderLocal
+	}
+	if g.Spec.ScalingConfig.MaxSize == 0 {
+		g.Spec.ScalingConfig.MaxSize = MaxGroupSize
+	}
+}

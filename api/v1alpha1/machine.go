@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// LabelNodeGroup on a Machine names its node group.
+	LabelNodeGroup = "muster.dev/nodegroup"
+	// LabelMachine on a bootstrap token's Secret names the Machine it was made for.
+	LabelMachine = "muster.dev/machine"
+	// FinalizerMachine keeps a Machine until its instance, Node, token and pending CSRs are gone.
+	FinalizerMachine = "muster.dev/machine"
+	// FinalizerNodeGroup keeps a NodeGroup until its Machines are gone.
+	FinalizerNodeGroup = "muster.dev/nodegroup"
+	// ProviderIDPrefix followed by a Machine's name is the provider id of its Node.
+	ProviderIDPrefix = "muster:///"
+	// BootstrapGroupPrefix followed by a Machine's name is the extra group of that machine's bootstrap token. The API server
+	// writes it into every CSR made with the token, so it binds the CSR to the machine.
+	BootstrapGroupPrefix = "system:bootstrappers:muster:"
+)
+
+// MachinePhase sums up where a machine is in its life.
+type MachinePhase string
+
+// The phases of a machine, in the order it passes through them.
+const (
+	MachinePending     MachinePhase = "Pending"     // nothing runs yet
+	MachineJoining     MachinePhase = "Joining"     // it runs; its Node is not Ready yet
+	MachineReady       MachinePhase = "Ready"       // its Node is Ready
+	MachineNotReady    MachinePhase = "NotReady"    // its Node was Ready and is not any more
+	MachineTerminating MachinePhase = "Terminating" // it is being deleted
+)
+
+// JoinStep is a step on a machine's way into the cluster.
+type JoinStep string
+
+// The steps of a join, in order.
+const (
+	StepLaunched           JoinStep = "Launched"
+	StepAPIReached         JoinStep = "APIReached"
+	StepClientCSRCreated   JoinStep = "ClientCSRCreated"
+	StepClientCSRApproved  JoinStep = "ClientCSRApproved"
+	StepClientCSRIssued    JoinStep = "ClientCSRIssued"
+	StepNodeRegistered     JoinStep = "NodeRegistered"
+	StepServingCSRCreated  JoinStep = "ServingCSRCreated"
+	StepServingCSRApproved JoinStep = "ServingCSRApproved"
+	StepServingCSRIssued   JoinStep = "ServingCSRIssued"
+	StepReady              JoinStep = "Ready"
+)
+
+// JoinSteps lists every step of a join, in order.
+func JoinSteps() []JoinStep {
+	return []JoinStep{
+		StepLaunched, StepAPIReached,
+		StepClientCSRCreated, StepClientCSRApproved, StepClientCSRIssued,
+		StepNodeRegistered,
+		StepServingCSRCreated, StepServingCSRApproved, StepServingCSRIssued,
+		StepReady,
+	}
+}
+
+// Machine is one instance that a provider runs, and its way to being a node. Its name is the instance id.
+// Only the service writes its status: the certificate controller decides by the names and addresses in it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=ma,categories=muster
+// +kubebuilder:printcolumn:name="NodeGroup",type=string,JSONPath=`.spec.nodeGroup`
+// +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.provider`,priority=1
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.nodeName`
+// +kubebuilder:printcolumn:name="Address",type=string,JSONPath=`.status.addresses[?(@.type=="InternalIP")].address`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^i-[0-9a-f]{17}$')",message="a machine's name is its instance id: i- and 17 hexadecimal digits"
+type Machine struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	Spec MachineSpec `json:"spec"`
+
+	// +optional
+	Status MachineStatus `json:"status,omitzero"`
+}
+
+// MachineSpec is fixed when the machine is made.
+//
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a machine cannot be changed; delete it, and its group replaces it"
+type MachineSpec struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	ClusterName string `json:"clusterName"`
+
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	NodeGroup string `json:"nodeGroup"`
+
+	Provider Provider `json:"provider"`
+
+	// Labels its node registers with, copied from the group when the machine was made.
+	//
+	// +optional
+	Labels NodeLabels `json:"labels,omitempty"`
+
+	// Taints its node registers with, copied from the group when the machine was made.
+	//
+	// +optional
+	Taints NodeTaints `json:"taints,omitempty"`
+}
+
+// MachineStatus is what the provider assigned and what the service observed.
+type MachineStatus struct {
+	// +optional
+	Phase MachinePhase `json:"phase,omitempty"`
+
+	// NodeName is the name of the Node that this machine, and no other, may register: its private DNS name.
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
+
+	// Addresses that the provider assigned: one InternalIP and one InternalDNS.
+	// +optional
+	// +listType=atomic
+	Addresses []corev1.NodeAddress `json:"addresses,omitempty"`
+
+	// +optional
+	ProviderID string `json:"providerID,omitempty"`
+
+	// PodCIDR is the range of addresses of its pods, which the VPC routes to it.
+	// +optional
+	PodCIDR string `json:"podCIDR,omitempty"`
+
+	// BootstrapTokenID is the public half of its bootstrap token while that exists.
+	// +optional
+	BootstrapTokenID string `json:"bootstrapTokenID,omitempty"`
+
+	// Join holds the steps of its way in, each with the moment it was first seen, in the order of JoinSteps.
+	// +optional
+	// +listType=map
+	// +listMapKey=step
+	Join []JoinRecord `json:"join,omitempty"`
+
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// JoinRecord is one step and its moment.
+type JoinRecord struct {
+	Step JoinStep         `json:"step"`
+	Time metav1.MicroTime `json:"time"`
+}
+
+// MachineList is a list of machines.
+//
+// +kubebuilder:object:root=true
+type MachineList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []Machine `json:"items"`
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Provider names where machines come from.
+//
+// +kubebuilder:validation:Enum=local;simulated
+type Provider string
+
+const (
+	// ProviderLocal makes machines out of namespaces of this host, with a real kubelet and containerd each. Needs root.
+	ProviderLocal Provider = "local"
+	// ProviderSimulated makes machines that join by the same protocol but run no kubelet and no pods. Needs no root.
+	ProviderSimulated Provider = "simulated"
+)
+
+// NodeGroup keeps a number of like machines running.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.scalingConfig.desiredSize,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:scope=Cluster,shortName=ng,categories=muster
+// +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.provider`
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.scalingConfig.desiredSize`
+// +kubebuilder:printcolumn:name="Machines",type=integer,JSONPath=`.status.replicas`
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a node group's name is a DNS label: at most 63 of a-z, 0-9 and -"
+type NodeGroup struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	Spec NodeGroupSpec `json:"spec"`
+
+	// +optional
+	Status NodeGroupStatus `json:"status,omitzero"`
+}
+
+// NodeGroupSpec is what a person asks of a node group.
+//
+// +kubebuilder:validation:XValidation:rule="self.clusterName == oldSelf.clusterName && self.provider == oldSelf.provider",message="clusterName and provider cannot be changed; make a new node group"
+type NodeGroupSpec struct {
+	// ClusterName is the Cluster that the machines join.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	ClusterName string `json:"clusterName"`
+
+	// Provider of the machines.
+	// +optional
+	// +kubebuilder:default=local
+	Provider Provider `json:"provider,omitempty"`
+
+	ScalingConfig ScalingConfig `json:"scalingConfig"`
+
+	// Labels that every node of the group registers with.
+	//
+	// +optional
+	Labels NodeLabels `json:"labels,omitempty"`
+
+	// Taints that every node of the group registers with.
+	//
+	// +optional
+	Taints NodeTaints `json:"taints,omitempty"`
+}
+
+// ScalingConfig says how many machines a group has.
+//
+// +kubebuilder:validation:XValidation:rule="self.minSize <= self.desiredSize && self.desiredSize <= self.maxSize",message="desiredSize must be from minSize to maxSize",fieldPath=".desiredSize"
+type ScalingConfig struct {
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	MinSize int32 `json:"minSize"`
+
+	// +optional
+	// +kubebuilder:default=5000
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=5000
+	MaxSize int32 `json:"maxSize"`
+
+	// +kubebuilder:validation:Minimum=0
+	DesiredSize int32 `json:"desiredSize"`
+}
+
+// NodeGroupStatus is what the service observed.
+type NodeGroupStatus struct {
+	// Replicas counts the machines of the group that are not being deleted.
+	// +optional
+	Replicas int32 `json:"replicas"`
+
+	// ReadyReplicas counts those whose Node is Ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas"`
+
+	// Selector finds the group's machines, for the scale subresource.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// NodeGroupList is a list of node groups.
+//
+// +kubebuilder:object:root=true
+type NodeGroupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []NodeGroup `json:"items"`
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+const (
+	dnsLabel  = `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
+	maxLabels = 50
+	maxTaints = 50
+)
+
+var (
+	dnsLabelPattern = regexp.MustCompile(`^` + dnsLabel + `$`)
+	domainPattern   = regexp.MustCompile(`^` + dnsLabel + `(\.` + dnsLabel + `)*$`)
+	versionPattern  = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
+	kubernetesLabel = regexp.MustCompile(`^([^/]*[.])?(kubernetes|k8s)[.]io/`)
+	kubeletLabel    = regexp.MustCompile(`^([^/]*[.])?(kubelet|node)[.]kubernetes[.]io/`)
+)
+
+// wellKnownLabels are the labels outside its own domains that a kubelet may set (k8s.io/kubelet/pkg/apis, KubeletLabels).
+func wellKnownLabels() []string {
+	return []string{
+		corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable,
+		"beta.kubernetes.io/os", "beta.kubernetes.io/arch", corev1.LabelInstanceType,
+		corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
+		corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
+	}
+}
+
+// ValidateCluster reports everything that is wrong with a defaulted Cluster: what the CRD refuses, this refuses.
+func ValidateCluster(c *Cluster) field.ErrorList {
+	errs := validateName(c.Name, 40)
+	spec := field.NewPath("spec")
+	if c.Spec.Version != "" && !versionPattern.MatchString(c.Spec.Version) {
+		errs = append(errs, field.Invalid(spec.Child("version"), c.Spec.Version, "must be a version as v1.36.3, or left out"))
+	}
+	errs = append(errs, validateNetwork(spec.Child("network"), c.Spec.Network)...)
+	if port := c.Spec.APIServer.Port; port < 0 || port > 65535 {
+		errs = append(errs, field.Invalid(spec.Child("apiServer", "port"), port, "must be from 1 to 65535, or 0 for any free port"))
+	}
+	certificates := spec.Child("certificates")
+	errs = append(errs, validateDuration(certificates.Child("clientDuration"), c.Spec.Certificates.ClientDuration)...)
+	errs = append(errs, validateDuration(certificates.Child("servingDuration"), c.Spec.Certificates.ServingDuration)...)
+	return errs
+}
+
+// ValidateNodeGroup reports everything that is wrong with a defaulted NodeGroup: what the CRD refuses, this refuses.
+func ValidateNodeGroup(g *NodeGroup) field.ErrorList {
+	errs := validateName(g.Name, 63)
+	spec := field.NewPath("spec")
+	switch name := g.Spec.ClusterName; {
+	case name == "":
+		errs = append(errs, field.Required(spec.Child("clusterName"), "name the Cluster that the machines join"))
+	case len(name) > 40:
+		errs = append(errs, field.TooLong(spec.Child("clusterName"), name, 40))
+	}
+	if g.Spec.Provider != ProviderLocal && g.Spec.Provider != ProviderSimulated {
+		errs = append(errs, field.NotSupported(spec.Child("provider"), g.Spec.Provider, []Provider{ProviderLocal, ProviderSimulated}))
+	}
+	errs = append(errs, validateScaling(spec.Child("scalingConfig"), g.Spec.ScalingConfig)...)
+	errs = append(errs, validateLabels(spec.Child("labels"), g.Spec.Labels)...)
+	errs = append(errs, validateTaints(spec.Child("taints"), g.Spec.Taints)...)
+	return errs
+}
+
+func validateName(name string, limit int) field.ErrorList {
+	path := field.NewPath("metadata", "name")
+	switch {
+	case name == "":
+		return field.ErrorList{field.Required(path, "")}
+	case len(name) > limit || !dnsLabelPattern.MatchString(name):
+		return field.ErrorList{field.Invalid(path, name, fmt.Sprintf("must be a DNS label of at most %d characters: a-z, 0-9 and -", limit))}
+	}
+	return nil
+}
+
+func validateNetwork(path *field.Path, network ClusterNetwork) field.ErrorList {
+	var errs field.ErrorList
+	ranges := []struct {
+		name, value      string
+		largest, tiniest int
+		prefix           netip.Prefix
+	}{
+		{name: "vpcCIDR", value: network.VPCCIDR, largest: 16, tiniest: 24},
+		{name: "podCIDR", value: network.PodCIDR, largest: 8, tiniest: 22},
+		{name: "serviceCIDR", value: network.ServiceCIDR, largest: 12, tiniest: 24},
+	}
+	for i := range ranges {
+		r := &ranges[i]
+		prefix, err := netip.ParsePrefix(r.value)
+		if err == nil {
+			r.prefix = prefix
+		}
+		if err != nil || !prefix.Addr().Is4() || prefix != prefix.Masked() || !prefix.Addr().IsGlobalUnicast() ||
+			prefix.Bits() < r.largest || prefix.Bits() > r.tiniest {
+			errs = append(errs, field.Invalid(path.Child(r.name), r.value,
+				fmt.Sprintf("must be an IPv4 network from /%d to /%d, without host bits", r.largest, r.tiniest)))
+		}
+		for _, other := range ranges[:i] {
+			if r.prefix.IsValid() && other.prefix.IsValid() && r.prefix.Overlaps(other.prefix) {
+				errs = append(errs, field.Invalid(path.Child(r.name), r.value, fmt.Sprintf("must not overlap %s, %s", other.name, other.value)))
+			}
+		}
+	}
+	for _, domain := range []struct {
+		name, value string
+		limit       int
+	}{{"domain", network.Domain, 40}, {"clusterDomain", network.ClusterDomain, 63}} {
+		if len(domain.value) > domain.limit || !domainPattern.MatchString(domain.value) {
+			errs = append(errs, field.Invalid(path.Child(domain.name), domain.value,
+				fmt.Sprintf("must be a lower case DNS name of at most %d characters", domain.limit)))
+		}
+	}
+	return errs
+}
+
+func validateDuration(path *field.Path, duration *metav1.Duration) field.ErrorList {
+	if duration == nil || (duration.Duration >= 10*time.Minute && duration.Duration <= 8760*time.Hour) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, duration.Duration.String(), "must be from 10m to 8760h (a year)")}
+}
+
+func validateScaling(path *field.Path, scaling ScalingConfig) field.ErrorList {
+	var errs field.ErrorList
+	for _, size := range []struct {
+		name  string
+		value int32
+	}{{"minSize", scaling.MinSize}, {"maxSize", scaling.MaxSize}, {"desiredSize", scaling.DesiredSize}} {
+		if size.value < 0 || (size.name == "maxSize" && size.value > MaxGroupSize) {
+			errs = append(errs, field.Invalid(path.Child(size.name), size.value, fmt.Sprintf("must be from 0 to %d", MaxGroupSize)))
+		}
+	}
+	if len(errs) == 0 && (scaling.DesiredSize < scaling.MinSize || scaling.DesiredSize > scaling.MaxSize) {
+		errs = append(errs, field.Invalid(path.Child("desiredSize"), scaling.DesiredSize,
+			fmt.Sprintf("must be from minSize, %d, to maxSize, %d", scaling.MinSize, scaling.MaxSize)))
+	}
+	return errs
+}
+
+func validateLabels(path *field.Path, labels NodeLabels) field.ErrorList {
+	var errs field.ErrorList
+	if len(labels) > maxLabels {
+		errs = append(errs, field.TooMany(path, len(labels), maxLabels))
+	}
+	known := wellKnownLabels()
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+			errs = append(errs, field.Invalid(path.Key(key), key, strings.Join(problems, "; ")))
+		} else if kubernetesLabel.MatchString(key) && !kubeletLabel.MatchString(key) && !slices.Contains(known, key) {
+			errs = append(errs, field.Invalid(path.Key(key), key, "is refused by the kubelet; below kubernetes.io and k8s.io it takes only "+
+				"those below node.kubernetes.io and kubelet.kubernetes.io and a few well-known ones"))
+		}
+		errs = append(errs, validateLabelValue(path.Key(key), labels[key])...)
+	}
+	return errs
+}
+
+func validateLabelValue(path *field.Path, value LabelValue) field.ErrorList {
+	problems := validation.IsValidLabelValue(string(value))
+	if len(problems) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, value, strings.Join(problems, "; "))}
+}
+
+func validateTaints(path *field.Path, taints NodeTaints) field.ErrorList {
+	var errs field.ErrorList
+	if len(taints) > maxTaints {
+		errs = append(errs, field.TooMany(path, len(taints), maxTaints))
+	}
+	for i, taint := range taints {
+		at := path.Index(i)
+		if problems := validation.IsQualifiedName(taint.Key); len(problems) > 0 {
+			errs = append(errs, field.Invalid(at.Child("key"), taint.Key, strings.Join(problems, "; ")))
+		}
+		errs = append(errs, validateLabelValue(at.Child("value"), taint.Value)...)
+		effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+		if !slices.Contains(effects, taint.Effect) {
+			errs = append(errs, field.NotSupported(at.Child("effect"), taint.Effect, effects))
+		}
+		if slices.ContainsFunc(taints[:i], func(other NodeTaint) bool { return other.Key == taint.Key && other.Effect == taint.Effect }) {
+			errs = append(errs, field.Duplicate(at, taint.Key+":"+string(taint.Effect)))
+		}
+	}
+	return errs
+}

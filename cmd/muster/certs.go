@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"muster.dev/muster/internal/authority"
+)
+
+func newCertsCommand(o *options) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:     "certs",
+		Aliases: []string{"certificates"},
+		Short:   "Show the certificates of authorities, components and administrators, and what is left of each",
+		Long: `Show the certificates that the service keeps: its authorities, and what they issued to components and administrators.
+The service renews a certificate when a third of its life is left; every component reads it again without a restart.
+Certificates of nodes are asked for by their kubelets: see "muster get csr".`,
+		Example: `  muster certs
+  muster certs -o json | jq '.[] | {name, notAfter}'`,
+		RunE: func(*cobra.Command, []string) error {
+			dir, err := o.openExisting()
+			if err != nil {
+				return err
+			}
+			entries, err := authority.NewStore(dir.PKI()).List()
+			if err != nil {
+				return err
+			}
+			if format != formatTable {
+				return printData(o.out, format, entries)
+			}
+			t := newTable(o.out, "NAME", "AUTHORITY", "SUBJECT", "LEFT", "RENEWED IN", "NAMES")
+			now := time.Now()
+			for _, e := range entries {
+				renewed := "-"
+				if !e.Renewal.IsZero() {
+					renewed = left(e.Renewal, now)
+				}
+				t.row(e.Name, orDash(e.Authority), e.Subject, left(e.NotAfter, now), renewed, orDash(strings.Join(e.Names, ",")))
+			}
+			return t.flush()
+		},
+	}
+	addOutputFlag(cmd, &format)
+	return cmd
+}
+
+func left(end, now time.Time) string {
+	if !end.After(now) {
+		return fmt.Sprintf("expired %s ago", duration.HumanDuration(now.Sub(end)))
+	}
+	return duration.HumanDuration(end.Sub(now))
+}

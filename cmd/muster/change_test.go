@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// grow stands in for the controller: whenever somebody looks, every group has one more Ready machine, or one less.
+func grow(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	groups, ok := list.(*v1alpha1.NodeGroupList)
+	if err := c.List(ctx, list, opts...); err != nil || !ok {
+		return err
+	}
+	for i := range groups.Items {
+		g := &groups.Items[i]
+		switch want := g.Spec.ScalingConfig.DesiredSize; {
+		case g.Status.ReadyReplicas < want:
+			g.Status.ReadyReplicas++
+		case g.Status.ReadyReplicas > want:
+			g.Status.ReadyReplicas--
+		}
+		g.Status.Replicas, g.Status.ObservedGeneration = g.Status.ReadyReplicas, g.Generation
+		if err := c.Status().Update(ctx, g.DeepCopy()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) group(t *testing.T, name string) *v1alpha1.NodeGroup {
+	t.Helper()
+	var g v1alpha1.NodeGroup
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: name}, &g); err != nil {
+		t.Fatal(err)
+	}
+	return &g
+}
+
+func TestCreateNodeGroup(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{List: grow}, world()...)
+	args := []string{"web", "--nodes", "3", "--max", "9", "--labels", "a=b,c=", "--taints", "a=b:NoSchedule", "--taints", "x:NoExecute"}
+	if err := b.run(t.Context(), b.create(), append(args, "--wait")...); err != nil {
+		t.Fatal(err)
+	}
+	if b.out.String() != "nodegroup.muster.dev/web created\n" {
+		t.Fatalf("printed %q", &b.out)
+	}
+	want := "nodegroup web: 1 of 3 nodes are Ready\nnodegroup web: 2 of 3 nodes are Ready\nnodegroup web: 3 of 3 nodes are Ready\n"
+	if b.err.String() != want {
+		t.Fatalf("progress %q, want %q", &b.err, want)
+	}
+	g := b.group(t, "web")
+	if got := labelText(g.Spec.Labels) + " " + taintText(g.Spec.Taints); got != "a=b,c= a=b:NoSchedule,x:NoExecute" {
+		t.Fatalf("made with %s", got)
+	}
+	if g.Spec.ClusterName != "default" || g.Spec.Provider != v1alpha1.ProviderLocal || g.Spec.ScalingConfig != (v1alpha1.ScalingConfig{MaxSize: 9, DesiredSize: 3}) {
+		t.Fatalf("made with %+v", g.Spec)
+	}
+	// Again: nothing happens. Otherwise: nothing happens either, and that is an error.
+	if err := b.run(t.Context(), b.create(), args...); err != nil {
+		t.Fatal(err)
+	}
+	if b.out.String() != "nodegroup.muster.dev/web unchanged\n" {
+		t.Fatalf("printed %q", &b.out)
+	}
+	wantErr(t, b.run(t.Context(), b.create(), "web", "--nodes", "4", "--max", "9", "--labels", "a=b,c=", "--taints", "a=b:NoSchedule"),
+		`nodegroup "web" exists with desiredSize 3, not 4; taints a=b:NoSchedule,x:NoExecute, not a=b:NoSchedule: muster scale nodegroup web changes its size, kubectl apply anything else`, false)
+}
+
+func TestCreateDryRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{}, world()...)
+	if err := b.run(t.Context(), b.create(), "web", "--min", "2", "--provider", "simulated", "--labels", "a=b", "--dry-run=client", "-o", "yaml"); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "create-dry-run.yaml", b.out.String())
+	if err := b.run(t.Context(), b.create(), "web", "--dry-run=server"); err != nil {
+		t.Fatal(err)
+	}
+	if b.out.String() != "nodegroup.muster.dev/web created (server dry run)\n" {
+		t.Fatalf("printed %q", &b.out)
+	}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: "web"}, &v1alpha1.NodeGroup{}); !apierrors.IsNotFound(err) {
+		t.Fatalf("a dry run made a group (%v)", err)
+	}
+	// Without a cluster that runs, its name is enough.
+	b.planes = realPlanes()
+	wantErr(t, b.run(t.Context(), b.create(), "web", "--dry-run=client"), "name it with --cluster", false)
+	if err := b.run(t.Context(), b.create(), "web", "--dry-run", "--cluster", "c"); err != nil {
+		t.Fatal(err)
+	}
+	if b.out.String() != "nodegroup.muster.dev/web created (dry run)\n" {
+		t.Fatalf("printed %q", &b.out)
+	}
+}
+
+func TestCreateErrors(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args  []string
+		want  string
+		usage bool
+	}{
+		{[]string{"x", "--labels", "a"}, `label "a" is not of the form key=value`, true},
+		{[]string{"x", "--labels", "a=b,a=c"}, `label a is given twice, as "b" and "c"`, true},
+		{[]string{"x", "--taints", "a=b"}, `taint "a=b" is not of the form key=value:Effect`, true},
+		{[]string{"x", "--taints", "a=b:Never"}, `has the effect "Never"; there are: NoSchedule, PreferNoSchedule, NoExecute`, true},
+		{[]string{"x", "--dry-run=maybe"}, `unknown --dry-run "maybe"`, true},
+		{[]string{"x", "-o", "table"}, `unknown output format "table"; there are: name, json, yaml`, true},
+	} {
+		b := newBench(t, interceptor.Funcs{}, world()...)
+		wantErr(t, b.run(t.Context(), b.create(), test.args...), test.want, test.usage)
+	}
+	b := newBench(t, interceptor.Funcs{}, world()...)
+	ordinary := &createCommand{options: b.o, planes: b.planes, euid: 1000}
+	wantErr(t, b.run(t.Context(), ordinary.command(), "x"), "local machines need root: start muster as root, or take --provider simulated", false)
+	b = newBench(t, interceptor.Funcs{})
+	wantErr(t, b.run(t.Context(), b.create(), "x"), "there is no cluster yet: muster up makes one", false)
+}
+
+// What the API server refuses is one line for each field, without the words that only programs need.
+func TestCreateRefused(t *testing.T) {
+	t.Parallel()
+	refusal := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("NodeGroup").GroupKind(), "x", field.ErrorList{
+		field.Invalid(field.NewPath("spec", "scalingConfig", "desiredSize"), -1, "spec.scalingConfig.desiredSize in body should be greater than or equal to 0"),
+		field.Invalid(field.NewPath("spec", "scalingConfig"), "object", "minSize <= desiredSize <= maxSize must hold"),
+		field.Invalid(field.NewPath("spec", "scalingConfig"), "object", "minSize <= desiredSize <= maxSize must hold"),
+		field.Invalid(nil, "null", "some validation rules were not checked because the object was invalid"),
+	})
+	b := newBench(t, interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refusal },
+	}, world()...)
+	err := b.run(t.Context(), b.create(), "x", "--nodes", "-1")
+	wantErr(t, err, "nodegroup \"x\" is not valid:\n"+
+		"  spec.scalingConfig.desiredSize: Invalid value: -1: should be greater than or equal to 0\n"+
+		"  spec.scalingConfig: minSize <= desiredSize <= maxSize must hold", false)
+	if strings.Count(err.Error(), "\n") != 2 {
+		t.Fatalf("too many lines: %v", err)
+	}
+}
+
+func TestScale(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{List: grow}, world()...)
+	for _, test := range []struct {
+		args       []string
+		out        string
+		size, most int32
+	}{
+		{[]string{"default", "4", "--wait"}, "scaled", 4, 5},
+		{[]string{"default", "--nodes", "4"}, "unchanged", 4, 5},
+		{[]string{"default", "--replicas=0", "--wait"}, "scaled", 0, 5},
+		{[]string{"default", "7", "--max", "8"}, "scaled", 7, 8},
+	} {
+		if err := b.run(t.Context(), b.scale(), test.args...); err != nil {
+			t.Fatal(err)
+		}
+		if want := "nodegroup.muster.dev/default " + test.out + "\n"; b.out.String() != want {
+			t.Fatalf("%v printed %q, want %q", test.args, &b.out, want)
+		}
+		if s := b.group(t, "default").Spec.ScalingConfig; s.DesiredSize != test.size || s.MaxSize != test.most {
+			t.Fatalf("%v made %+v", test.args, s)
+		}
+	}
+}
+
+func TestScaleErrors(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{}, world()...)
+	for _, test := range []struct {
+		args  []string
+		want  string
+		usage bool
+	}{
+		{[]string{"default", "6"}, `nodegroup "default" has at most 5 machines (spec.scalingConfig.maxSize): take --nodes 5, or --max 6 as well`, false},
+		{[]string{"default", "0", "--min", "1"}, `nodegroup "default" has at least 1 machines (spec.scalingConfig.minSize): take --nodes 1, or --min 0 as well`, false},
+		{[]string{"defualt", "1"}, `nodegroup "defualt" not found; did you mean "default"?`, false},
+		{[]string{"default"}, "give the number of machines: muster scale nodegroup default N", true},
+		{[]string{"default", "two"}, `"two" is no number of machines`, true},
+		{[]string{"default", "--nodes=-1"}, `"-1" is no number of machines`, true},
+		{[]string{"default", "1", "--nodes", "1"}, "once", true},
+	} {
+		wantErr(t, b.run(t.Context(), b.scale(), test.args...), test.want, test.usage)
+	}
+	// Nothing grows here.
+	wantErr(t, b.run(t.Context(), b.scale(), "default", "3", "--wait", "--timeout", "20ms"),
+		"nodegroup default: 1 of 3 nodes are Ready: gave up after 20ms\n  "+secondMachine+" is Joining; last step: Launched; more: muster logs "+secondMachine, false)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	wantErr(t, b.run(ctx, b.scale(), "default", "3", "--wait"), "interrupted", false)
+}
+
+func TestDeleteMachine(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{}, world()...)
+	err := b.run(t.Context(), b.delete(machines()), firstNode, "192.168.64.11", "nobody")
+	wantErr(t, err, `machine "nobody" not found`, false)
+	if want := `machine.muster.dev "` + firstMachine + `" deleted` + "\n"; b.out.String() != want {
+		t.Fatalf("printed %q, want %q", &b.out, want)
+	}
+	if want := "nodegroup default replaces what is deleted; to have fewer machines: muster scale nodegroup default 1\n"; b.err.String() != want {
+		t.Fatalf("said %q, want %q", &b.err, want)
+	}
+	if err := b.run(t.Context(), b.delete(machines()), "nobody", "--ignore-not-found"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDeleteWaits(t *testing.T) {
+	t.Parallel()
+	held := world()
+	for _, object := range held {
+		if _, ok := object.(*v1alpha1.Machine); ok {
+			object.SetFinalizers([]string{v1alpha1.FinalizerMachine})
+		}
+	}
+	// The controller lets go of a machine each time somebody looks.
+	release := func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if err := c.List(ctx, list, opts...); err != nil {
+			return err
+		}
+		all, ok := list.(*v1alpha1.MachineList)
+		if !ok || len(all.Items) == 0 {
+			return nil
+		}
+		m := all.Items[0].DeepCopy()
+		if m.DeletionTimestamp == nil {
+			if err := c.Delete(ctx, m); err != nil {
+				return err
+			}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(m), m); err != nil {
+				return err
+			}
+		}
+		m.Finalizers = nil
+		return c.Update(ctx, m)
+	}
+	b := newBench(t, interceptor.Funcs{List: release}, held...)
+	if err := b.run(t.Context(), b.delete(nodeGroups()), "default"); err != nil {
+		t.Fatal(err)
+	}
+	if want := "nodegroup.muster.dev \"default\" deleted\n"; b.out.String() != want {
+		t.Fatalf("printed %q, want %q", &b.out, want)
+	}
+	if want := "2 machines not gone yet\n1 machines not gone yet\n"; b.err.String() != want {
+		t.Fatalf("said %q, want %q", &b.err, want)
+	}
+}
+
+func TestDeleteGivesUp(t *testing.T) {
+	t.Parallel()
+	held := world()
+	for _, object := range held {
+		object.SetFinalizers([]string{"test.muster.dev/held"})
+	}
+	b := newBench(t, interceptor.Funcs{}, held...)
+	wantErr(t, b.run(t.Context(), b.delete(nodeGroups()), "default", "--timeout", "20ms"),
+		"1 nodegroups not gone yet: gave up after 20ms; the deletion goes on: muster get nodegroups", false)
+	wantErr(t, b.run(t.Context(), b.create(), "default"), `nodegroup "default" is being deleted: try again when it is gone`, false)
+	if err := b.run(t.Context(), b.delete(nodeGroups()), "default", "--wait=false"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An API server that is down for a moment does not end the waiting.
+func TestWaitSurvivesSilence(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	b := newBench(t, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if calls++; calls > 1 && calls < 5 {
+				return apierrors.NewServiceUnavailable("starting")
+			}
+			return grow(ctx, c, list, opts...)
+		},
+	}, world()...)
+	if err := b.run(t.Context(), b.scale(), "default", "3", "--wait"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWaitForAGroupThatGoes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+			return c.Delete(ctx, &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Name: object.GetName()}})
+		},
+	}, world()...)
+	wantErr(t, b.run(t.Context(), b.scale(), "default", "3", "--wait"), `nodegroup "default" is gone`, false)
+}

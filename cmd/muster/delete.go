@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+func newDeleteCommand(o *options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "delete",
+		Short: "Delete node groups with their machines, or single machines",
+		Args:  oneOf("nodegroup", "machine"),
+		RunE:  nothingToDo,
+	}
+	groups := &deleteCommand{options: o, planes: realPlanes(), kind: nodeGroups(), interval: waitInterval}
+	single := &deleteCommand{options: o, planes: realPlanes(), kind: machines(), interval: waitInterval}
+	cmd.AddCommand(groups.nodeGroups(), single.machines())
+	return cmd
+}
+
+// deleteCommand is what "muster delete" was asked.
+type deleteCommand struct {
+	*options
+	planes   planes
+	kind     kind
+	interval time.Duration
+
+	wait, ignoreNotFound bool
+	timeout              time.Duration
+}
+
+func (d *deleteCommand) nodeGroups() *cobra.Command {
+	return d.finish(&cobra.Command{
+		Use:     "nodegroup NAME...",
+		Aliases: []string{"nodegroups", "ng"},
+		Short:   "Delete node groups with all their machines",
+		Long: `Delete node groups with all their machines, and of these the Nodes, the bootstrap tokens and the pending certificate
+signing requests. Pods on them end; Kubernetes starts those that belong to a Deployment elsewhere.`,
+		Example: `  # Delete a group and return when its last machine is gone
+  muster delete nodegroup batch
+
+  # Do not wait
+  muster delete nodegroup batch --wait=false`,
+	})
+}
+
+func (d *deleteCommand) machines() *cobra.Command {
+	return d.finish(&cobra.Command{
+		Use:     "machine NAME...",
+		Aliases: []string{"machines", "ma"},
+		Short:   "Delete machines; their groups replace them",
+		Long: `Delete machines, each named by its instance id, its node's name or its private address. Its group replaces it with a
+new one. To have fewer machines, scale the group instead.`,
+		Example: `  # Replace a machine
+  muster delete machine i-0123456789abcdef0
+
+  # The same by the name of its node, or by its address
+  muster delete machine ip-192-168-64-11.muster.internal
+  muster delete machine 192.168.64.11`,
+	})
+}
+
+func (d *deleteCommand) finish(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.MinimumNArgs(1)
+	cmd.ValidArgsFunction = completeNames(d.options, d.planes, d.kind, 0)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) }
+	cmd.Flags().BoolVar(&d.wait, "wait", true, "return when they are gone")
+	cmd.Flags().DurationVar(&d.timeout, "timeout", 2*time.Minute, "how long to --wait")
+	cmd.Flags().BoolVar(&d.ignoreNotFound, "ignore-not-found", false, "what does not exist counts as deleted")
+	return cmd
+}
+
+func (d *deleteCommand) run(ctx context.Context, names []string) error {
+	p, err := d.planes.management(d.options)
+	if err != nil {
+		return err
+	}
+	objects, _, err := p.objects(ctx, d.kind)
+	if err != nil {
+		return err
+	}
+	found, missing := d.kind.choose(objects, names)
+	if d.ignoreNotFound {
+		missing = nil
+	}
+	for _, object := range found {
+		if err := d.delete(ctx, p, object); err != nil {
+			return errors.Join(missing, err)
+		}
+	}
+	if len(found) == 0 {
+		return missing
+	}
+	d.mentionReplacement(ctx, p, found)
+	if d.wait {
+		if err := d.waitUntilGone(ctx, p, found); err != nil {
+			return errors.Join(missing, err)
+		}
+	}
+	return missing
+}
+
+// delete asks for one object to be deleted: that very one, not another that has its name meanwhile.
+func (d *deleteCommand) delete(ctx context.Context, p *plane, object client.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	uid := object.GetUID()
+	var opts []client.DeleteOption
+	if uid != "" {
+		opts = append(opts, client.Preconditions{UID: &uid})
+	}
+	if err := p.Delete(ctx, object, opts...); err != nil && !apierrors.IsNotFound(err) {
+		return p.explain(err)
+	}
+	_, err := fmt.Fprintf(d.out, "%s %q deleted\n", d.kind.typed(), object.GetName())
+	return err
+}
+
+// mentionReplacement says, of machines, that others take their place, to those who want fewer.
+func (d *deleteCommand) mentionReplacement(ctx context.Context, p *plane, deleted []client.Object) {
+	count := map[string]int32{}
+	var order []string
+	for _, object := range deleted {
+		m, ok := object.(*v1alpha1.Machine)
+		if !ok {
+			return
+		}
+		if count[m.Spec.NodeGroup] == 0 {
+			order = append(order, m.Spec.NodeGroup)
+		}
+		count[m.Spec.NodeGroup]++
+	}
+	for _, name := range order {
+		var group v1alpha1.NodeGroup
+		if err := p.get(ctx, name, &group); err != nil || group.DeletionTimestamp != nil {
+			continue // then nothing takes their place
+		}
+		fewer := max(0, group.Spec.ScalingConfig.DesiredSize-count[name])
+		_, _ = fmt.Fprintf(d.err, "nodegroup %s replaces what is deleted; to have fewer machines: muster scale nodegroup %s %d\n", name, name, fewer)
+	}
+}
+
+// waitUntilGone returns when the objects, and the machines of deleted groups, are gone.
+func (d *deleteCommand) waitUntilGone(ctx context.Context, p *plane, deleted []client.Object) error {
+	progress := &waitProgress{out: d.err, live: terminal(d.err)}
+	defer progress.end()
+	gone := map[types.UID]bool{}
+	var groups []string
+	for _, object := range deleted {
+		gone[object.GetUID()] = true
+		if d.kind.singular == nodeGroups().singular {
+			groups = append(groups, object.GetName())
+		}
+	}
+	left := ""
+	err := poll(ctx, d.timeout, d.interval, func(ctx context.Context) (bool, error) {
+		objects, _, err := p.objects(ctx, d.kind)
+		if err != nil {
+			return false, err
+		}
+		count, what := 0, d.kind.plural
+		for _, object := range objects {
+			if gone[object.GetUID()] {
+				count++
+			}
+		}
+		if count == 0 && len(groups) > 0 { // the groups are gone; are their machines?
+			what = "machines"
+			var list v1alpha1.MachineList
+			if err := p.list(ctx, &list); err != nil {
+				return false, err
+			}
+			for i := range list.Items {
+				if slices.Contains(groups, list.Items[i].Spec.NodeGroup) {
+					count++
+				}
+			}
+		}
+		if count > 0 {
+			left = fmt.Sprintf("%d %s not gone yet", count, what)
+			progress.show(left)
+		}
+		return count == 0, nil
+	})
+	if errors.Is(err, errTimeUp) {
+		progress.end()
+		return fmt.Errorf("%s: %w; the deletion goes on: muster get %s", or(left, "deletion"), err, d.kind.word())
+	}
+	return err
+}

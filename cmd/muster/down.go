@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"muster.dev/muster/internal/cluster"
+	"muster.dev/muster/internal/kubeconfig"
+)
+
+func newDownCommand(o *options) *cobra.Command {
+	var remove bool
+	var file string
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Stop the cluster; with --delete, remove everything it ever made",
+		Long: `Stop every process of the cluster: machines first, then the control plane. Everything is kept, and "muster up" starts it
+again. With --delete, machines, keys, state and the contexts in your kubeconfig are removed too.
+
+It needs no running service, and it works after any crash.`,
+		Example: `  muster down
+  muster down --delete`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := o.open()
+			if err != nil {
+				return err
+			}
+			count := 0
+			if err := cluster.Stop(cmd.Context(), dir, func(what string, n int) {
+				count += n
+				fmt.Fprintf(o.err, "Stopped %s (%d)\n", what, n)
+			}); err != nil {
+				return err
+			}
+			if !remove {
+				if count == 0 {
+					fmt.Fprintln(o.err, "Nothing was running.")
+				}
+				return nil
+			}
+			if err := cluster.Delete(cmd.Context(), dir); err != nil {
+				return err
+			}
+			path, changed, err := kubeconfig.Remove(kubeconfig.Options(file), string(dir))
+			if err != nil {
+				return err
+			}
+			if changed {
+				fmt.Fprintf(o.err, "Removed contexts from %s\n", path)
+			}
+			fmt.Fprintf(o.err, "Removed everything in %s\n", dir)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&remove, "delete", false, "remove everything that the cluster ever made")
+	cmd.Flags().StringVar(&file, "kubeconfig", "", "file to remove contexts from, instead of $KUBECONFIG or ~/.kube/config")
+	return cmd
+}

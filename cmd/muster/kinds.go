@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// kind is a kind of object that people look at.
+type kind struct {
+	singular, plural string
+	aliases          []string
+	group            string // API group, empty for the core
+	inCluster        bool   // it lives in the cluster, not in the management plane
+	list             func() client.ObjectList
+	columns          []column
+	// also are other names by which people know an object.
+	also func(client.Object) []string
+}
+
+// column is one column of a kind's table.
+type column struct {
+	heading string
+	wide    bool // shown by -o wide only
+	cell    func(object client.Object, now time.Time) string
+}
+
+// col makes a column of a concrete type.
+func col[T client.Object](heading string, cell func(T) string) column {
+	return column{heading: heading, cell: func(object client.Object, _ time.Time) string { return cell(object.(T)) }}
+}
+
+func (c column) onlyWide() column { c.wide = true; return c }
+
+func columnName() column {
+	return column{heading: "NAME", cell: func(object client.Object, _ time.Time) string { return object.GetName() }}
+}
+
+func columnAge() column {
+	return column{heading: "AGE", cell: func(object client.Object, now time.Time) string {
+		created := object.GetCreationTimestamp()
+		if created.IsZero() {
+			return "<unknown>"
+		}
+		return duration.HumanDuration(now.Sub(created.Time))
+	}}
+}
+
+// qualified is a name as kubectl prints it: nodegroup.muster.dev/default.
+func (k kind) qualified(name string) string { return k.typed() + "/" + name }
+
+func (k kind) typed() string {
+	if k.group == "" {
+		return k.singular
+	}
+	return k.singular + "." + k.group
+}
+
+// word is what people type for the kind.
+func (k kind) word() string {
+	if k.group == certificatesv1.GroupName {
+		return "csr"
+	}
+	return k.plural
+}
+
+// kinds lists them all.
+func kinds() []kind { return []kind{clusters(), nodeGroups(), machines(), nodes(), signingRequests()} }
+
+// findKind knows a kind by any of its names.
+func findKind(name string) (kind, bool) {
+	name = strings.ToLower(name)
+	for _, k := range kinds() {
+		if name == k.singular || name == k.plural || slices.Contains(k.aliases, name) || name == k.typed() || name == k.plural+"."+k.group {
+			return k, true
+		}
+	}
+	return kind{}, false
+}
+
+func clusters() kind {
+	return kind{
+		singular: "cluster", plural: "clusters", group: v1alpha1.GroupVersion.Group,
+		list: func() client.ObjectList { return &v1alpha1.ClusterList{} },
+		columns: []column{
+			columnName(),
+			col("VERSION", func(c *v1alpha1.Cluster) string { return or(c.Status.Version, c.Spec.Version) }),
+			col("STATUS", func(c *v1alpha1.Cluster) string { return readiness(c, c.Status.Conditions) }),
+			col("ENDPOINT", func(c *v1alpha1.Cluster) string { return c.Status.Endpoint }),
+			columnAge(),
+			col("PRIVATE-ENDPOINT", func(c *v1alpha1.Cluster) string { return c.Status.PrivateEndpoint }).onlyWide(),
+			col("VPC", func(c *v1alpha1.Cluster) string { return c.Spec.Network.VPCCIDR }).onlyWide(),
+			col("PODS", func(c *v1alpha1.Cluster) string { return c.Spec.Network.PodCIDR }).onlyWide(),
+			col("SERVICES", func(c *v1alpha1.Cluster) string { return c.Spec.Network.ServiceCIDR }).onlyWide(),
+		},
+	}
+}
+
+func nodeGroups() kind {
+	number := func(n int32) string { return strconv.Itoa(int(n)) }
+	return kind{
+		singular: "nodegroup", plural: "nodegroups", aliases: []string{"ng"}, group: v1alpha1.GroupVersion.Group,
+		list: func() client.ObjectList { return &v1alpha1.NodeGroupList{} },
+		columns: []column{
+			columnName(),
+			col("PROVIDER", func(g *v1alpha1.NodeGroup) string { return string(g.Spec.Provider) }),
+			col("DESIRED", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.DesiredSize) }),
+			col("MACHINES", func(g *v1alpha1.NodeGroup) string { return number(g.Status.Replicas) }),
+			col("READY", func(g *v1alpha1.NodeGroup) string { return number(g.Status.ReadyReplicas) }),
+			columnAge(),
+			col("MIN", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.MinSize) }).onlyWide(),
+			col("MAX", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.MaxSize) }).onlyWide(),
+			col("CLUSTER", func(g *v1alpha1.NodeGroup) string { return g.Spec.ClusterName }).onlyWide(),
+		},
+	}
+}
+
+func machines() kind {
+	return kind{
+		singular: "machine", plural: "machines", aliases: []string{"ma"}, group: v1alpha1.GroupVersion.Group,
+		list: func() client.ObjectList { return &v1alpha1.MachineList{} },
+		columns: []column{
+			columnName(),
+			col("NODEGROUP", func(m *v1alpha1.Machine) string { return m.Spec.NodeGroup }),
+			col("PHASE", func(m *v1alpha1.Machine) string {
+				if m.DeletionTimestamp != nil {
+					return string(v1alpha1.MachineTerminating)
+				}
+				return or(string(m.Status.Phase), string(v1alpha1.MachinePending))
+			}),
+			col("NODE", func(m *v1alpha1.Machine) string { return m.Status.NodeName }),
+			col("ADDRESS", func(m *v1alpha1.Machine) string { return address(m.Status.Addresses) }),
+			columnAge(),
+			col("PROVIDER", func(m *v1alpha1.Machine) string { return string(m.Spec.Provider) }).onlyWide(),
+			col("POD-CIDR", func(m *v1alpha1.Machine) string { return m.Status.PodCIDR }).onlyWide(),
+			col("JOINED-IN", joinedIn).onlyWide(),
+		},
+		also: func(object client.Object) []string {
+			m := object.(*v1alpha1.Machine)
+			names := []string{m.Status.NodeName, m.Status.ProviderID}
+			for _, a := range m.Status.Addresses {
+				names = append(names, a.Address)
+			}
+			return names
+		},
+	}
+}
+
+func nodes() kind {
+	return kind{
+		singular: "node", plural: "nodes", aliases: []string{"no"}, inCluster: true,
+		list: func() client.ObjectList { return &corev1.NodeList{} },
+		columns: []column{
+			columnName(),
+			col("STATUS", nodeStatus),
+			col("MACHINE", func(n *corev1.Node) string { return machineOf(n) }),
+			col("NODEGROUP", func(n *corev1.Node) string { return n.Labels[v1alpha1.LabelNodeGroup] }),
+			col("VERSION", func(n *corev1.Node) string { return n.Status.NodeInfo.KubeletVersion }),
+			col("ADDRESS", func(n *corev1.Node) string { return address(n.Status.Addresses) }),
+			columnAge(),
+			col("OS-IMAGE", func(n *corev1.Node) string { return or(n.Status.NodeInfo.OSImage, "<unknown>") }).onlyWide(),
+			col("KERNEL-VERSION", func(n *corev1.Node) string { return or(n.Status.NodeInfo.KernelVersion, "<unknown>") }).onlyWide(),
+			col("CONTAINER-RUNTIME", func(n *corev1.Node) string { return or(n.Status.NodeInfo.ContainerRuntimeVersion, "<unknown>") }).onlyWide(),
+		},
+		also: func(object client.Object) []string {
+			n := object.(*corev1.Node)
+			names := []string{machineOf(n)}
+			for _, a := range n.Status.Addresses {
+				names = append(names, a.Address)
+			}
+			return names
+		},
+	}
+}
+
+// signingRequests are printed as kubectl does (kubernetes pkg/printers/internalversion, printCertificateSigningRequest).
+func signingRequests() kind {
+	return kind{
+		singular: "certificatesigningrequest", plural: "certificatesigningrequests", aliases: []string{"csr", "csrs"},
+		group: certificatesv1.GroupName, inCluster: true,
+		list: func() client.ObjectList { return &certificatesv1.CertificateSigningRequestList{} },
+		columns: []column{
+			columnName(), columnAge(),
+			col("SIGNERNAME", func(r *certificatesv1.CertificateSigningRequest) string { return r.Spec.SignerName }),
+			col("REQUESTOR", func(r *certificatesv1.CertificateSigningRequest) string { return r.Spec.Username }),
+			col("REQUESTEDDURATION", func(r *certificatesv1.CertificateSigningRequest) string {
+				if r.Spec.ExpirationSeconds == nil {
+					return ""
+				}
+				return duration.HumanDuration(time.Duration(*r.Spec.ExpirationSeconds) * time.Second)
+			}),
+			col("CONDITION", signingStatus),
+		},
+	}
+}
+
+// or is the first text that is not empty.
+func or(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+func address(addresses []corev1.NodeAddress) string {
+	for _, a := range addresses {
+		if a.Type == corev1.NodeInternalIP {
+			return a.Address
+		}
+	}
+	return ""
+}
+
+// readiness sums up an object in a word: its Ready condition, or the reason why not.
+func readiness(object client.Object, conditions []metav1.Condition) string {
+	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	switch {
+	case object.GetDeletionTimestamp() != nil:
+		return "Deleting"
+	case ready == nil:
+		return "Pending"
+	case ready.Status == metav1.ConditionTrue:
+		return "Ready"
+	}
+	return or(ready.Reason, "NotReady")
+}
+
+// machineOf is the instance id in a node's provider ID, muster:///i-0123456789abcdef0.
+func machineOf(n *corev1.Node) string {
+	id, ok := strings.CutPrefix(n.Spec.ProviderID, "muster:///")
+	if !ok {
+		return ""
+	}
+	return id
+}
+
+func nodeStatus(n *corev1.Node) string {
+	status := "Unknown"
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			status = "NotReady"
+			if c.Status == corev1.ConditionTrue {
+				status = "Ready"
+			}
+		}
+	}
+	if n.Spec.Unschedulable {
+		status += ",SchedulingDisabled"
+	}
+	return status
+}
+
+func signingStatus(r *certificatesv1.CertificateSigningRequest) string {
+	has := func(kind certificatesv1.RequestConditionType) bool {
+		return slices.ContainsFunc(r.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == kind })
+	}
+	status := "Pending"
+	switch {
+	case has(certificatesv1.CertificateDenied):
+		status = "Denied"
+	case has(certificatesv1.CertificateApproved):
+		status = "Approved"
+	}
+	if has(certificatesv1.CertificateFailed) {
+		status += ",Failed"
+	}
+	if len(r.Status.Certificate) > 0 {
+		status += ",Issued"
+	}
+	return status
+}
+
+// joinedIn is the time from a machine's launch to its node being Ready.
+func joinedIn(m *v1alpha1.Machine) string {
+	var launched, ready time.Time
+	for _, record := range m.Status.Join {
+		if record.Step == v1alpha1.StepLaunched {
+			launched = record.Time.Time
+		}
+		if record.Step == v1alpha1.StepReady {
+			ready = record.Time.Time
+		}
+	}
+	if launched.IsZero() || ready.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%d ms", ready.Sub(launched).Milliseconds())
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"muster.dev/muster/internal/kubeconfig"
+	"muster.dev/muster/internal/state"
+)
+
+func newKubeconfigCommand(o *options) *cobra.Command {
+	var file string
+	var print, management bool
+	cmd := &cobra.Command{
+		Use:   "kubeconfig",
+		Short: "Add the contexts of the cluster and its management plane to your kubeconfig",
+		Long: `Add the contexts of the cluster and its management plane to your kubeconfig ($KUBECONFIG, else ~/.kube/config),
+or bring them up to date. Other contexts stay as they are. The file holds keys and is made private.`,
+		Example: `  muster kubeconfig
+  muster kubeconfig --kubeconfig ./team.yaml
+  muster kubeconfig --print > cluster.yaml`,
+		RunE: func(*cobra.Command, []string) error {
+			dir, err := o.openExisting()
+			if err != nil {
+				return err
+			}
+			if print {
+				path := dir.ClusterKubeconfig()
+				if management {
+					path = dir.ManagementKubeconfig()
+				}
+				raw, err := os.ReadFile(path)
+				if err != nil {
+					return fmt.Errorf("reading kubeconfig: %w", err)
+				}
+				_, err = o.out.Write(raw)
+				return err
+			}
+			return mergeKubeconfig(o, dir, file, true)
+		},
+	}
+	cmd.Flags().StringVar(&file, "kubeconfig", "", "file to change, instead of $KUBECONFIG or ~/.kube/config")
+	cmd.Flags().BoolVar(&print, "print", false, "print the cluster's kubeconfig instead of changing yours")
+	cmd.Flags().BoolVar(&management, "management", false, "with --print: the management plane's")
+	return cmd
+}
+
+// mergeKubeconfig adds the contexts and says what it did.
+func mergeKubeconfig(o *options, dir state.Dir, file string, switchTo bool) error {
+	path, changed, err := kubeconfig.Merge(kubeconfig.Options(file), string(dir), []string{dir.ClusterKubeconfig(), dir.ManagementKubeconfig()}, switchTo)
+	if err != nil {
+		return err
+	}
+	if changed {
+		fmt.Fprintf(o.err, "Wrote contexts to %s\n", path)
+	}
+	return nil
+}

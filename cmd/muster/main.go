@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Muster runs Kubernetes clusters that machines join by themselves, and only those that should.
+//
+// A file here is a verb: it parses, calls one internal package, and prints. Data goes to standard output, talk to standard error.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() { os.Exit(run(os.Args[1:], standardStreams())) }
+
+// run executes one command line and returns the exit code: 0 done, 1 it could not be done, 2 the command line is wrong.
+func run(args []string, streams streams) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	root := newRootCommand(streams)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	var status exitStatus
+	if errors.As(err, &status) { // a command run on a machine: its own exit code, and it has said why itself
+		return int(status)
+	}
+	fmt.Fprintf(streams.err, "Error: %v\n", err)
+	var usage usageError
+	if errors.As(err, &usage) {
+		return 2
+	}
+	return 1
+}
+
+// exitStatus passes on the exit code of a program that a command ran for the user.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// usageError is a command line that cannot be understood.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }

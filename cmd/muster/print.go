@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"muster.dev/muster/internal/state"
+)
+
+// The ways in which data that is no Kubernetes object is printed.
+const (
+	formatTable = "table"
+	formatJSON  = "json"
+	formatYAML  = "yaml"
+)
+
+func addOutputFlag(cmd *cobra.Command, format *string) {
+	*format = formatTable
+	cmd.Flags().VarP(&formatValue{format}, "output", "o", "table, json or yaml")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{formatTable, formatJSON, formatYAML}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// formatValue refuses a format that does not exist before anything is done.
+type formatValue struct{ to *string }
+
+func (v *formatValue) String() string { return *v.to }
+func (v *formatValue) Type() string   { return "format" }
+func (v *formatValue) Set(s string) error {
+	switch s {
+	case formatTable, formatJSON, formatYAML:
+		*v.to = s
+		return nil
+	}
+	return errors.New("must be table, json or yaml")
+}
+
+// printData writes a value as JSON or YAML.
+func printData(w io.Writer, format string, value any) error {
+	raw, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	if format == formatYAML {
+		if raw, err = yaml.JSONToYAML(raw); err != nil {
+			return err
+		}
+	} else {
+		raw = append(raw, '\n')
+	}
+	_, err = w.Write(raw)
+	return err
+}
+
+// table aligns columns as kubectl does.
+type table struct{ w *tabwriter.Writer }
+
+func newTable(w io.Writer, header ...string) table {
+	t := table{tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)}
+	t.row(header...)
+	return t
+}
+
+func (t table) row(cells ...string) { _, _ = fmt.Fprintln(t.w, strings.Join(cells, "\t")) }
+
+func (t table) flush() error { return t.w.Flush() }
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// openExisting opens a state directory in which a cluster was set up.
+func (o *options) openExisting() (state.Dir, error) {
+	dir, err := o.open()
+	if err != nil {
+		return "", err
+	}
+	if !dir.Exists() {
+		return "", fmt.Errorf("nothing is set up in %s: run `muster up` first, or name another directory with --state-dir", dir)
+	}
+	return dir, nil
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster"
+	"muster.dev/muster/internal/supervise"
+)
+
+const defaultFile = "muster.yaml"
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// progress shows how far the start is: rows that change in place on a terminal, and elsewhere a line for each change.
+type progress struct {
+	w       io.Writer
+	moving  bool
+	started time.Time
+	rows    int
+	said    map[string]string
+}
+
+func newProgress(w io.Writer) *progress {
+	return &progress{w: w, moving: terminal(w), started: time.Now(), said: map[string]string{}}
+}
+
+// show is called with every new status.
+func (p *progress) show(status cluster.Status) {
+	rows := progressRows(status)
+	if !p.moving {
+		for _, row := range rows {
+			if p.said[row.name] != row.text {
+				p.said[row.name] = row.text
+				fmt.Fprintf(p.w, "%6.1fs  %-14s %s\n", time.Since(p.started).Seconds(), row.name, row.text)
+			}
+		}
+		return
+	}
+	if p.rows > 0 {
+		fmt.Fprintf(p.w, "\033[%dA", p.rows)
+	}
+	for _, row := range rows {
+		fmt.Fprintf(p.w, "\033[2K%s %-14s %s\n", row.sign(), row.name, row.text)
+	}
+	p.rows = len(rows)
+}
+
+// done ends the display; the rows stay.
+func (p *progress) done() {}
+
+type progressRow struct {
+	name, text string
+	ready      bool
+}
+
+func (r progressRow) sign() string {
+	if r.ready {
+		return "\033[32m✓\033[0m"
+	}
+	return "\033[33m…\033[0m"
+}
+
+// progressRows sums a status up: the control plane, then a row for each node group.
+func progressRows(status cluster.Status) []progressRow {
+	var waiting []string
+	for _, c := range status.Components {
+		if c.State != supervise.Ready {
+			text := c.Name
+			if c.Restarts > 0 {
+				text += fmt.Sprintf(" (%s, started again %d times: %s)", strings.ToLower(string(c.State)), c.Restarts, c.Message)
+			}
+			waiting = append(waiting, text)
+		}
+	}
+	plane := progressRow{name: "control plane", text: "ready", ready: len(waiting) == 0 && status.Cluster.Ready}
+	switch {
+	case len(waiting) > 0:
+		plane.text = "waiting for " + strings.Join(waiting, ", ")
+	case !status.Cluster.Ready:
+		plane.text = "setting up " + status.Message
+	}
+	rows := []progressRow{plane}
+	for _, group := range status.NodeGroups {
+		row := progressRow{name: group.Name, ready: group.Ready == group.Desired && group.Machines == group.Desired}
+		row.text = fmt.Sprintf("%d of %d nodes Ready%s", group.Ready, group.Desired, steps(status.Machines, group.Name))
+		if group.Message != "" && !row.ready {
+			row.text += ": " + group.Message
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// steps counts the machines of a group that are still on their way, by the step they are at.
+func steps(machines []cluster.MachineStatus, group string) string {
+	counts := map[v1alpha1.JoinStep]int{}
+	message := ""
+	for _, m := range machines {
+		if m.NodeGroup == group && m.Phase != v1alpha1.MachineReady {
+			counts[m.Step]++
+			if m.Message != "" {
+				message = "; " + m.Name + ": " + m.Message
+			}
+		}
+	}
+	if len(counts) == 0 {
+		return ""
+	}
+	var parts []string
+	order := v1alpha1.JoinSteps()
+	for _, step := range slices.SortedFunc(maps.Keys(counts), func(a, b v1alpha1.JoinStep) int { return slices.Index(order, a) - slices.Index(order, b) }) {
+		name := string(step)
+		if name == "" {
+			name = "Pending"
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", counts[step], name))
+	}
+	return " (" + strings.Join(parts, ", ") + message + ")"
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+func newScaleCommand(o *options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "scale",
+		Short: "Change the number of machines of a node group",
+		Args:  oneOf("nodegroup"),
+		RunE:  nothingToDo,
+	}
+	cmd.AddCommand((&scaleCommand{options: o, planes: realPlanes(), interval: waitInterval}).command())
+	return cmd
+}
+
+// scaleCommand is what "muster scale nodegroup" was asked.
+type scaleCommand struct {
+	*options
+	planes   planes
+	interval time.Duration
+
+	nodes, minimum, maximum int32
+	wait                    bool
+	timeout                 time.Duration
+}
+
+func (s *scaleCommand) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "nodegroup NAME [N]",
+		Aliases: []string{"nodegroups", "ng"},
+		Short:   "Change the number of machines of a node group",
+		Long: `Change the number of machines of a node group. New machines join by themselves; of machines that go, the Node, the
+bootstrap token and the pending certificate signing requests go too.`,
+		Example: `  # Five machines; return when all five nodes are Ready
+  muster scale nodegroup default 5 --wait
+
+  # None at all
+  muster scale nodegroup default 0
+
+  # Let it grow to twenty, and do
+  muster scale nodegroup default --nodes 20 --max 20`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd, args) },
+	}
+	cmd.ValidArgsFunction = completeNames(s.options, s.planes, nodeGroups(), 1)
+	flags := cmd.Flags()
+	flags.Int32VarP(&s.nodes, "nodes", "N", 0, "number of machines; also --replicas")
+	flags.Int32Var(&s.minimum, "min", 0, "fewest machines the group may be scaled to, from now on")
+	flags.Int32Var(&s.maximum, "max", 0, "most machines the group may be scaled to, from now on")
+	flags.BoolVar(&s.wait, "wait", false, "return when as many nodes are Ready")
+	flags.DurationVar(&s.timeout, "timeout", 5*time.Minute, "how long to --wait")
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "replicas" { // as kubectl scale calls it
+			name = "nodes"
+		}
+		return pflag.NormalizedName(name)
+	})
+	return cmd
+}
+
+func (s *scaleCommand) run(cmd *cobra.Command, args []string) error {
+	flags := cmd.Flags()
+	switch {
+	case len(args) == 2 && flags.Changed("nodes"):
+		return usageError{errors.New("give the number of machines once: as an argument or as --nodes")}
+	case len(args) == 2:
+		n, err := size(args[1])
+		if err != nil {
+			return usageError{err}
+		}
+		s.nodes = n
+	case !flags.Changed("nodes"):
+		return usageError{fmt.Errorf("give the number of machines: muster scale nodegroup %s N", args[0])}
+	case s.nodes < 0:
+		return usageError{fmt.Errorf(`"%d" is no number of machines`, s.nodes)}
+	}
+	ctx, name := cmd.Context(), args[0]
+	p, err := s.planes.management(s.options)
+	if err != nil {
+		return err
+	}
+	group, err := p.nodeGroup(ctx, name)
+	if err != nil {
+		return err
+	}
+	wanted := v1alpha1.ScalingConfig{
+		DesiredSize: s.nodes, MinSize: group.Spec.ScalingConfig.MinSize, MaxSize: group.Spec.ScalingConfig.MaxSize,
+	}
+	if flags.Changed("min") {
+		wanted.MinSize = s.minimum
+	}
+	if flags.Changed("max") {
+		wanted.MaxSize = s.maximum
+	}
+	if err := checkScale(name, wanted); err != nil {
+		return err
+	}
+	did := "unchanged"
+	if wanted != group.Spec.ScalingConfig {
+		if err := p.scale(ctx, group, wanted); err != nil {
+			return err
+		}
+		did = "scaled"
+	}
+	if _, err := fmt.Fprintln(s.out, nodeGroups().qualified(name), did); err != nil || !s.wait {
+		return err
+	}
+	return waitForNodes(ctx, s.err, p, waitConfig{group: name, timeout: s.timeout, interval: s.interval})
+}
+
+// checkScale refuses a size outside the group's bounds.
+func checkScale(name string, s v1alpha1.ScalingConfig) error {
+	switch {
+	case s.DesiredSize < s.MinSize:
+		return fmt.Errorf("nodegroup %q has at least %d machines (spec.scalingConfig.minSize): take --nodes %d, or --min %d as well",
+			name, s.MinSize, s.MinSize, s.DesiredSize)
+	case s.DesiredSize > s.MaxSize:
+		return fmt.Errorf("nodegroup %q has at most %d machines (spec.scalingConfig.maxSize): take --nodes %d, or --max %d as well",
+			name, s.MaxSize, s.MaxSize, s.DesiredSize)
+	}
+	return nil
+}
+
+// nodeGroup reads a node group; if there is none of that name, the error suggests one.
+func (p *plane) nodeGroup(ctx context.Context, name string) (*v1alpha1.NodeGroup, error) {
+	k := nodeGroups()
+	objects, _, err := p.objects(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	object, err := k.find(objects, name)
+	if err != nil {
+		return nil, err
+	}
+	return object.(*v1alpha1.NodeGroup), nil
+}
+
+// scale changes nothing but the size. The API server checks it against the bounds there are by then.
+func (p *plane) scale(ctx context.Context, group *v1alpha1.NodeGroup, wanted v1alpha1.ScalingConfig) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	changed := group.DeepCopy()
+	changed.Spec.ScalingConfig = wanted
+	return p.explain(p.Patch(ctx, changed, client.MergeFrom(group)))
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets the test binary be the muster command in scripts.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"muster": main})
+}
+
+// TestScripts runs the command line the way people do. What needs a cluster is in test/stories.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("..", "..", "test", "scripts"),
+		UpdateScripts:       *update,
+		RequireExplicitExec: false,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("MUSTER_STATE_DIR", "s") // below $WORK, and short in help texts
+			env.Setenv("HOME", env.WorkDir)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+	})
+}
+
+// exits CODE COMMAND [ARG...] runs a command that is to end with that exit code, and keeps its output for stdout and stderr.
+func exits(ts *testscript.TestScript, negated bool, args []string) {
+	if negated || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND [ARG...]")
+	}
+	const wrapper = `code=$1; shift; "$@"; got=$?; test $got = $code || { echo "exit code $got" >&2; exit 1; }`
+	if err := ts.Exec("sh", append([]string{"-c", wrapper, "sh"}, args...)...); err != nil {
+		ts.Fatalf("%v: %v", args, err)
+	}
+}

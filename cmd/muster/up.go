@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster"
+	"muster.dev/muster/internal/config"
+	"muster.dev/muster/internal/state"
+)
+
+// defaultNodes is the size of the node group that a cluster gets when nobody says otherwise.
+const defaultNodes = 3
+
+type upOptions struct {
+	*options
+	file       string
+	nodes      int32
+	provider   string
+	kubeconfig string
+	dryRun     bool
+	timeout    time.Duration
+	format     string
+	nodesSet   bool
+}
+
+func newUpCommand(o *options) *cobra.Command {
+	up := &upOptions{options: o}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start the cluster, wait until every node is Ready, and write a kubeconfig",
+		Long: `Start the cluster in the background, or join the service that runs already, wait until every node is Ready, and print how
+each came in. Run again, it changes nothing.
+
+Without a file the cluster is called "muster" and has one node group, "default". A file holds one Cluster and any number of
+NodeGroup documents; run with the same file again after a change, and the change is made.`,
+		Example: `  # Three nodes on this machine (needs root)
+  muster up
+
+  # As described in a file
+  muster up -f muster.yaml
+
+  # 500 simulated nodes, as an ordinary user
+  muster up --provider simulated --nodes 500
+
+  # What would run, with every flag and file
+  muster up --dry-run`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			up.nodesSet = cmd.Flags().Changed("nodes")
+			if up.file != "" && (up.nodesSet || cmd.Flags().Changed("provider")) {
+				return usageError{fmt.Errorf("--nodes and --provider say what a file says: give either them or --file")}
+			}
+			return up.run(cmd)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&up.file, "file", "f", "", "file with Cluster and NodeGroup documents (muster.yaml in this directory, if there is one)")
+	flags.Int32Var(&up.nodes, "nodes", defaultNodes, "number of nodes in the default node group")
+	flags.StringVar(&up.provider, "provider", string(v1alpha1.ProviderLocal), "where machines come from: local or simulated")
+	flags.StringVar(&up.kubeconfig, "kubeconfig", "", "file to add contexts to, instead of $KUBECONFIG or ~/.kube/config")
+	flags.BoolVar(&up.dryRun, "dry-run", false, "print every component that would run, and change nothing")
+	flags.DurationVar(&up.timeout, "timeout", 5*time.Minute, "how long to wait for the nodes")
+	addOutputFlag(cmd, &up.format)
+	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions([]string{"local", "simulated"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (up *upOptions) run(cmd *cobra.Command) error {
+	ctx := cmd.Context()
+	dir, err := up.open()
+	if err != nil {
+		return err
+	}
+	wanted, err := up.wanted(dir)
+	if err != nil {
+		return err
+	}
+	if up.dryRun {
+		return up.printSpecs(dir, wanted)
+	}
+	session := cluster.Session{State: dir, Wanted: wanted, Explicit: up.file != "" || up.nodesSet}
+	outcome, err := session.Start(ctx)
+	if err != nil {
+		return err
+	}
+	progress := newProgress(up.err)
+	status, err := session.Wait(ctx, up.timeout, progress.show)
+	progress.done()
+	if err != nil {
+		return err
+	}
+	if err := mergeKubeconfig(up.options, dir, up.kubeconfig, outcome.Created); err != nil {
+		fmt.Fprintf(up.err, "Warning: %v\n", err)
+	}
+	joins, err := session.Joins(ctx)
+	if err != nil {
+		return err
+	}
+	if up.format != formatTable {
+		return printData(up.out, up.format, joins)
+	}
+	if outcome.Unchanged {
+		fmt.Fprintf(up.err, "Cluster %s is up already; nothing was changed.\n", status.Cluster.Name)
+	}
+	if err := printJoins(up.out, joins); err != nil {
+		return err
+	}
+	fmt.Fprintf(up.err, "\nCluster %s is ready at %s.  Try: kubectl --context %s get nodes\n", status.Cluster.Name, status.Cluster.Endpoint, status.Cluster.Name)
+	return nil
+}
+
+// wanted is what the command line asks for: a file, or flags, or else what was set up before.
+func (up *upOptions) wanted(dir state.Dir) (config.Config, error) {
+	file := up.file
+	if file == "" && !dir.Exists() && !up.nodesSet && exists(defaultFile) {
+		file = defaultFile
+	}
+	switch {
+	case file != "":
+		return config.Read(file)
+	case dir.Exists():
+		return up.saved(dir)
+	}
+	wanted := config.Default(int(up.nodes), v1alpha1.Provider(up.provider))
+	return wanted, wanted.Validate()
+}
+
+// saved is what was set up before, with the default node group as large as the command line says.
+func (up *upOptions) saved(dir state.Dir) (config.Config, error) {
+	saved, err := config.Read(dir.Config())
+	if err != nil || !up.nodesSet {
+		return saved, err
+	}
+	for _, group := range saved.NodeGroups {
+		if group.Name == config.DefaultNodeGroupName {
+			group.Spec.ScalingConfig.DesiredSize = up.nodes
+			return saved, saved.Validate()
+		}
+	}
+	return saved, fmt.Errorf("--nodes: this cluster was set up without a node group %q: use `muster scale nodegroup NAME %d`", config.DefaultNodeGroupName, up.nodes)
+}
+
+func (up *upOptions) printSpecs(dir state.Dir, wanted config.Config) error {
+	specs, err := cluster.Plan(dir, wanted)
+	if err != nil {
+		return err
+	}
+	for i := range specs {
+		specs[i] = specs[i].Redacted()
+	}
+	format := up.format
+	if format == formatTable {
+		format = formatYAML
+	}
+	return printData(up.out, format, specs)
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Archive packs one static binary into an OCI image archive that `ctr images import` and CRI runtimes take without a
+// registry. The same binary always gives the same bytes.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "archive:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	var c Config
+	var arguments string
+	flags := flag.NewFlagSet("archive", flag.ContinueOnError)
+	flags.StringVar(&c.Name, "name", "", "the image's name with its tag, such as muster.dev/pause:v1")
+	flags.StringVar(&c.User, "user", "65532", "numeric user the image runs as")
+	flags.StringVar(&c.Architecture, "arch", runtime.GOARCH, "architecture the binary was built for")
+	flags.StringVar(&arguments, "args", "", "default arguments, separated by spaces; a pod's args replace them")
+	output := flags.String("output", "", "the archive to write")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 || *output == "" {
+		return fmt.Errorf("want -output FILE and one binary, got %q", args)
+	}
+	c.Binary, c.Args = flags.Arg(0), strings.Fields(arguments)
+	return Write(*output, c)
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package baseline
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// fieldOwner is the name under which the API server remembers which fields are muster's (server-side apply).
+const fieldOwner = client.FieldOwner("muster")
+
+// Apply creates or corrects the objects. Fields that muster does not set stay as they are; those it sets become its own.
+func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		config := client.ApplyConfigurationFromUnstructured(object)
+		if err := c.Apply(ctx, config, fieldOwner, client.ForceOwnership); err != nil {
+			return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package baseline
+
+import (
+	"bytes"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"text/template"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"muster.dev/muster/internal/component"
+)
+
+//go:embed manifests/*.yaml
+var manifests embed.FS
+
+// values are what the manifests are filled in with.
+type values struct {
+	GroupKubeletClients, GroupAdministrators, UserCertificateController string
+	CertificateAuthority, Server                                        string // base64 of PEM; URL
+	ClusterDomain, DNSAddress, CoreDNSImage                             string
+}
+
+// Cluster makes the objects of a cluster. caPEM is the certificate of its authority. Where there is no VPC there are no
+// machines that run pods, and so no DNS.
+func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstructured.Unstructured, error) {
+	dns, err := c.DNSAddress()
+	if err != nil {
+		return nil, err
+	}
+	server := c.ServerURL()
+	names := []string{"rbac.yaml", "cluster-info.yaml"}
+	if c.VPC {
+		endpoint, err := c.Endpoint()
+		if err != nil {
+			return nil, err
+		}
+		server = "https://" + endpoint.String() + ":443"
+		names = append(names, "coredns.yaml")
+	}
+	return render(names, values{
+		GroupKubeletClients:       component.GroupKubeletClients,
+		GroupAdministrators:       component.GroupAdministrators,
+		UserCertificateController: component.UserCertificateController,
+		CertificateAuthority:      base64.StdEncoding.EncodeToString(caPEM),
+		Server:                    server,
+		ClusterDomain:             c.Cluster.Spec.Network.ClusterDomain,
+		DNSAddress:                dns.String(),
+		CoreDNSImage:              coreDNSImage,
+	})
+}
+
+// Management makes the objects of the management plane.
+func Management() ([]*unstructured.Unstructured, error) {
+	return render([]string{"management.yaml"}, values{
+		GroupAdministrators:       component.GroupAdministrators,
+		UserCertificateController: component.UserCertificateController,
+	})
+}
+
+func render(names []string, v values) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for _, name := range names {
+		text, err := manifests.ReadFile("manifests/" + name)
+		if err != nil {
+			return nil, err
+		}
+		t, err := template.New(name).Option("missingkey=error").Parse(string(text))
+		if err != nil {
+			return nil, err
+		}
+		var filled bytes.Buffer
+		if err := t.Execute(&filled, v); err != nil {
+			return nil, fmt.Errorf("filling in %s: %w", name, err)
+		}
+		decoder := yaml.NewYAMLOrJSONDecoder(&filled, 4096)
+		for {
+			object := &unstructured.Unstructured{}
+			err := decoder.Decode(object)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, fmt.Errorf("reading %s: %w", name, err)
+			}
+			objects = append(objects, object)
+		}
+	}
+	return objects, nil
+}

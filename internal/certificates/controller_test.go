@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/pki/pkitest"
+	"muster.dev/muster/internal/policy"
+)
+
+func TestIssuesWhatAMachineMayHave(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.config.ServingDuration = 24 * time.Hour })
+	w.create(bootstrap(t, "client", 11), serving(t, "serving", 11, nodeName(11), address(11)))
+	w.becomes("client", issued)
+	w.becomes("serving", issued)
+
+	c := w.certificate("serving")
+	if !slices.Equal(c.DNSNames, []string{nodeName(11)}) || len(c.IPAddresses) != 1 || c.IPAddresses[0].String() != address(11) {
+		t.Errorf("names %v %v", c.DNSNames, c.IPAddresses)
+	}
+	if life := c.NotAfter.Sub(c.NotBefore); life != 24*time.Hour {
+		t.Errorf("good for %s", life)
+	}
+	if life := w.certificate("client").NotAfter.Sub(time.Now()).Round(time.Hour); life != 168*time.Hour {
+		t.Errorf("client certificate good for %s", life)
+	}
+	for name, want := range map[string]string{
+		"client":  "Auto approving kubelet client certificate after SubjectAccessReview.",
+		"serving": "Auto approving self kubelet server certificate after SubjectAccessReview.",
+	} {
+		if got := w.get(name).Status.Conditions[0].Message; got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if n := w.updates("approval") + w.updates("status"); n != 4 {
+		t.Errorf("%d writes for two requests", n)
+	}
+	if e := w.events.all(); len(e) > 0 {
+		t.Errorf("events %q", e)
+	}
+	for _, want := range []string{`"verdict":"Approve"`, "address-assigned=Pass", `"csr":"serving"`} {
+		w.until(want+" is in the log", func() bool { return strings.Contains(w.log.String(), want) })
+	}
+}
+
+func TestDeniesAndSaysWhy(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.machine(12) })
+	w.create(serving(t, "greedy", 11, address(12)))
+	w.becomes("greedy", "Denied/address-assigned")
+	want := "the address 192.168.64.12 is not assigned to machine " + machineID(11) + " but to machine " + machineID(12) + "; it may ask for 192.168.64.11"
+	if got := w.get("greedy").Status.Conditions[0].Message; got != want {
+		t.Errorf("message %q", got)
+	}
+	w.until("an event tells", func() bool { return len(w.events.all()) == 1 })
+	if got := w.events.all()[0]; got != "greedy Warning CertificateDenied Deny by rule address-assigned: "+want {
+		t.Errorf("event %q", got)
+	}
+	if n := len(w.facts.Reviews()); n != 0 {
+		t.Errorf("%d access reviews for a request that cannot pass", n)
+	}
+}
+
+func TestLeavesOthersAlone(t *testing.T) {
+	w := newWorld(t, nil)
+	other := serving(t, "other", 11, address(11))
+	other.Spec.SignerName = "example.com/mine"
+	person := bootstrap(t, "person", 11)
+	person.Spec.Username, person.Spec.Groups = "alice", nil
+	unbound := bootstrap(t, "unbound", 11)
+	unbound.Spec.Groups = []string{"system:bootstrappers"}
+	w.create(other, person, unbound)
+	w.stays("other", "")
+	w.until("both events are there", func() bool { return len(w.events.all()) == 2 })
+	w.stays("person", "")
+	w.stays("unbound", "")
+	for _, e := range w.events.all() {
+		if !strings.Contains(e, " Normal CertificateLeftPending Ignore by rule requester: ") || !strings.Contains(e, "kubectl certificate approve") {
+			t.Errorf("event %q", e)
+		}
+	}
+}
+
+func approved(csr *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
+	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateApproved, Status: "True", Reason: "KubectlApprove"},
+	}
+	return csr
+}
+
+func TestSignsWhatAPersonApprovedIfItsContentsPass(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.facts.Refuse(true); w.machine(12) })
+	w.create(approved(serving(t, "own", 11, address(11))), approved(serving(t, "others", 11, address(12))))
+	w.becomes("own", "Approved/KubectlApprove Issued")
+	w.becomes("others", "Approved/KubectlApprove Failed/SignerValidationFailure")
+	conditions := w.get("others").Status.Conditions
+	if m := conditions[1].Message; !strings.HasPrefix(m, "address-assigned: the address 192.168.64.12 ") {
+		t.Errorf("message %q", m)
+	}
+	if n := w.updates("approval"); n != 0 {
+		t.Errorf("%d approvals written", n)
+	}
+	w.until("an event tells", func() bool { return len(w.events.all()) == 1 })
+	if e := w.events.all()[0]; !strings.Contains(e, "Warning CertificateFailed") {
+		t.Errorf("event %q", e)
+	}
+	// A person may approve what nobody here vouches for, after it was left.
+	person := bootstrap(t, "person", 11)
+	person.Spec.Username, person.Spec.Groups = "alice", nil
+	w.create(person)
+	w.until("it was left", func() bool { return len(w.events.all()) == 2 })
+	if _, err := w.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(t.Context(), "person", approved(w.get("person")), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.becomes("person", "Approved/KubectlApprove Issued")
+}
+
+func TestAMachineThatAppearsLaterWakesItsRequestsUp(t *testing.T) {
+	w := newWorld(t, nil) // waits take an hour here: only an event can help
+	w.create(bootstrap(t, "client", 12), serving(t, "serving", 13, address(13)))
+	w.until("both wait", func() bool { return len(w.events.all()) == 2 })
+	for _, e := range w.events.all() {
+		if !strings.Contains(e, "Normal CertificateWaiting") {
+			t.Errorf("event %q", e)
+		}
+	}
+	w.facts.Put(policy.Machine{ID: machineID(12)})
+	w.until("the next reason is told", func() bool { return len(w.events.all()) == 3 })
+	if e := w.events.all()[2]; !strings.Contains(e, "has no node name yet") {
+		t.Errorf("event %q", e)
+	}
+	w.machine(12)
+	w.becomes("client", issued)
+	w.stays("serving", "")
+	w.machine(13)
+	w.becomes("serving", issued)
+}
+
+func TestAnInventoryThatIsBackWakesEverybodyUp(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.facts.Break("no connection") })
+	w.create(bootstrap(t, "a", 11), serving(t, "b", 11, address(11)))
+	w.until("both wait", func() bool { return len(w.events.all()) == 2 })
+	w.facts.Break("")
+	w.becomes("a", issued)
+	w.becomes("b", issued)
+}
+
+func TestWaitsAreAskedAgain(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		w.facts.Refuse(true)
+		w.config.Wait = Backoff{time.Millisecond, 10 * time.Millisecond}
+	})
+	w.create(serving(t, "a", 11, address(11)))
+	w.until("it was asked three times", func() bool { return len(w.facts.Reviews()) >= 3 })
+	if e := w.events.all(); len(e) != 1 || !strings.Contains(e[0], "bind a role") {
+		t.Errorf("the same was told more than once: %q", e)
+	}
+	w.facts.Refuse(false)
+	w.becomes("a", issued)
+}
+
+func TestErrorsAreTriedAgain(t *testing.T) {
+	unavailable := apierrors.NewServiceUnavailable("not now")
+	for _, tc := range []struct {
+		name string
+		harm func(*world)
+	}{
+		{"the approval", func(w *world) { w.fail("approval", unavailable, unavailable) }},
+		{"the certificate", func(w *world) { w.fail("status", unavailable, unavailable) }},
+		{"the signature", func(w *world) { w.signer.Fail(errors.New("no key"), errors.New("no key")) }},
+		{"the approval conflicts", func(w *world) { w.fail("approval", conflict(), conflict()) }},
+		{"the certificate conflicts", func(w *world) { w.fail("status", conflict(), conflict()) }},
+		{"the signer panics", func(w *world) { w.config.Signer = &panics{Fake: w.config.Signer} }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, func(w *world) {
+				w.config.Retry = Backoff{time.Millisecond, 10 * time.Millisecond}
+				tc.harm(w)
+			})
+			w.create(serving(t, "a", 11, address(11)))
+			w.becomes("a", issued)
+		})
+	}
+}
+
+type panics struct {
+	Fake
+	times atomic.Int32
+}
+
+// Fake is the signer behind.
+type Fake interface {
+	Issuer(context.Context) (*x509.Certificate, error)
+	Sign(context.Context, pki.Prepared) ([]byte, error)
+}
+
+func (p *panics) Sign(ctx context.Context, c pki.Prepared) ([]byte, error) {
+	if p.times.Add(1) == 1 {
+		panic("out of order")
+	}
+	return p.Fake.Sign(ctx, c)
+}
+
+func TestConflictsNeedNoBackoff(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.fail("approval", conflict()); w.fail("status", conflict()) }) // retries take an hour
+	w.create(serving(t, "a", 11, address(11)))
+	w.becomes("a", issued)
+}
+
+// Somebody denies while we approve: the conflict makes the request be read and judged again.
+func TestAConflictIsJudgedAgain(t *testing.T) {
+	w := newWorld(t, nil)
+	var once atomic.Bool
+	w.client.PrependReactor("update", "certificatesigningrequests", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if a.GetSubresource() != "approval" || !once.CompareAndSwap(false, true) {
+			return false, nil, nil
+		}
+		update, ok := a.(clienttesting.UpdateAction)
+		if !ok {
+			return false, nil, nil
+		}
+		theirs := update.GetObject().DeepCopyObject().(*certificatesv1.CertificateSigningRequest) //nolint:forcetypeassert // of this resource
+		theirs.Status.Conditions[0].Type, theirs.Status.Conditions[0].Reason = certificatesv1.CertificateDenied, "ByHand"
+		if err := w.client.Tracker().Update(a.GetResource(), theirs, ""); err != nil {
+			t.Error(err)
+		}
+		return true, nil, conflict()
+	})
+	w.create(serving(t, "a", 11, address(11)))
+	w.becomes("a", "Denied/ByHand")
+	w.stays("a", "Denied/ByHand")
+	if w.signer.Signed() > 1 { // the probe
+		t.Error("signed what was denied")
+	}
+}
+
+func TestARequestThatIsDeletedMeanwhileIsForgotten(t *testing.T) {
+	gone := apierrors.NewNotFound(certificatesv1.Resource("certificatesigningrequests"), "a")
+	w := newWorld(t, func(w *world) { w.fail("approval", gone) })
+	w.create(serving(t, "a", 11, address(11)))
+	w.until("it was tried", func() bool { return w.updates("approval") == 1 })
+	if err := w.client.CertificatesV1().CertificateSigningRequests().Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("nothing is remembered", func() bool {
+		w.ledger.mu.Lock()
+		defer w.ledger.mu.Unlock()
+		return len(w.ledger.entries)+len(w.ledger.interest)+len(w.ledger.finished) == 0
+	})
+}
+
+// A controller that was killed between the two writes signs what it had approved.
+func TestARestartFinishesWhatWasApproved(t *testing.T) {
+	csr := serving(t, "a", 11, address(11))
+	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateApproved, Status: "True", Reason: "AutoApproved"},
+	}
+	w := newWorld(t, func(w *world) { w.create(csr) })
+	w.becomes("a", issued)
+	if n := w.updates("approval"); n != 0 {
+		t.Errorf("approved again, %d times", n)
+	}
+}
+
+func TestAChangedAuthorityIsPreparedForAgain(t *testing.T) {
+	ca, key := pkitest.Authority(t, "next", time.Now(), time.Hour)
+	w := newWorld(t, func(w *world) {
+		w.client.PrependReactor("update", "certificatesigningrequests", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if a.GetSubresource() == "approval" {
+				w.signer.Replace(ca, key)
+			}
+			return false, nil, nil
+		})
+	})
+	w.create(serving(t, "a", 11, address(11)))
+	w.becomes("a", issued)
+	w.ca = ca
+	if c := w.certificate("a"); c.NotAfter.After(ca.NotAfter) {
+		t.Error("good for longer than the authority that signed it")
+	}
+}
+
+func TestNothingIsApprovedThatCannotBePrepared(t *testing.T) {
+	ca, key := pkitest.Authority(t, "expired", time.Now(), -time.Minute)
+	w := newWorld(t, func(w *world) { w.signer.Replace(ca, key) })
+	w.create(serving(t, "a", 11, address(11)))
+	w.until("it was tried", func() bool { return strings.Contains(w.log.String(), "expired") })
+	if got := w.state("a"); got != "" {
+		t.Errorf("it is %q", got)
+	}
+}
+
+func TestAFloodDelaysNobodyElse(t *testing.T) {
+	const flood = 400
+	release := make(chan struct{})
+	w := newWorld(t, func(w *world) {
+		w.config.Workers = 1
+		w.config.Inventory = gate{w.facts, release}
+	})
+	for n := range flood {
+		w.create(serving(t, fmt.Sprintf("flood-%d", n), 11, address(99))) // denied, one write each
+	}
+	w.until("they are queued", func() bool { return w.queue.Len() >= flood-1 })
+	w.machine(12)
+	w.create(serving(t, "honest", 12, address(12)))
+	w.until("it is queued", func() bool { return w.queue.Len() >= flood })
+	close(release)
+	w.becomes("honest", issued)
+	if n := w.queue.Len(); n < flood/2 {
+		t.Errorf("only %d of the flood are left: the honest one waited for the others", n)
+	}
+}
+
+// gate is an inventory that answers when it is opened.
+type gate struct {
+	Inventory
+	open chan struct{}
+}
+
+func (g gate) MachineOfNode(node string) policy.Fact[policy.Machine] {
+	<-g.open
+	return g.Inventory.MachineOfNode(node)
+}
+
+func TestMetrics(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create(serving(t, "good", 11, address(11)), serving(t, "bad", 11, address(99)))
+	w.becomes("good", issued)
+	w.becomes("bad", "Denied/address-assigned")
+	w.until("both are counted", func() bool {
+		families, err := w.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				var labels []string
+				for _, l := range m.GetLabel() {
+					labels = append(labels, l.GetValue())
+				}
+				value := m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+				got[f.GetName()+" "+strings.Join(labels, " ")] = value
+			}
+		}
+		return got["muster_certificates_decisions_total  "+pki.SignerKubeletServing+" Approve"] == 1 &&
+			got["muster_certificates_decisions_total address-assigned "+pki.SignerKubeletServing+" Deny"] == 1 &&
+			got["muster_certificates_issue_duration_seconds "+pki.SignerKubeletServing] == 1 &&
+			got["muster_certificates_queue_depth "] == 0 && got["muster_certificates_waiting "] == 0
+	})
+}
+
+func TestStoppingLetsPassesEnd(t *testing.T) {
+	inHand, release := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, func(w *world) {
+		w.client.PrependReactor("update", "certificatesigningrequests", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if a.GetSubresource() == "approval" {
+				close(inHand)
+				<-release
+			}
+			return false, nil, nil
+		})
+	})
+	w.create(serving(t, "a", 11, address(11)))
+	<-inHand
+	time.AfterFunc(20*time.Millisecond, func() { close(release) })
+	w.stop()
+	if got := w.state("a"); got != issued {
+		t.Errorf("it is %q", got)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	if _, err := New(Config{}); err == nil {
+		t.Error("accepted nothing")
+	}
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"muster.dev/muster/internal/facts"
+	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/pki/pkitest"
+	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/signer"
+)
+
+const never = time.Hour // a backoff that no test waits for
+
+// world is a controller with everything around it faked.
+type world struct {
+	t        *testing.T
+	client   *fake.Clientset
+	facts    *facts.Fake
+	signer   *signer.Fake
+	ca       *x509.Certificate
+	events   *events
+	log      *lockedBuffer
+	registry *prometheus.Registry
+	config   Config
+	*Controller
+	stop func()
+}
+
+// newWorld makes one with machine 11 in it. Waits and retries take an hour unless change says otherwise, so what happens,
+// happens because of an event.
+func newWorld(t *testing.T, change func(*world)) *world {
+	t.Helper()
+	ca, key := pkitest.Authority(t, "kubernetes", time.Now(), 10*365*24*time.Hour)
+	w := &world{
+		t: t, client: fake.NewClientset(), facts: &facts.Fake{}, signer: signer.NewFake(ca, key), ca: ca,
+		events: &events{}, log: &lockedBuffer{}, registry: prometheus.NewRegistry(),
+	}
+	w.config = Config{
+		Client: w.client, Inventory: w.facts, Access: w.facts, Signer: w.signer, Events: w.events, Metrics: w.registry,
+		Logger: slog.New(slog.NewJSONHandler(w.log, nil)),
+		Retry:  Backoff{never, never}, Wait: Backoff{never, never},
+		Policy: policy.Policy{ReservedAddresses: []netip.Prefix{netip.MustParsePrefix("10.100.0.0/16")}},
+	}
+	w.machine(11)
+	if change != nil {
+		change(w)
+	}
+	var err error
+	if w.Controller, err = New(w.config); err != nil {
+		t.Fatal(err)
+	}
+	w.facts.OnChange = w.Changed
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); w.Run(ctx) }()
+	w.stop = sync.OnceFunc(func() { cancel(); <-done })
+	t.Cleanup(w.stop)
+	w.until("it is ready", func() bool { return w.Ready() == nil })
+	return w
+}
+
+func nodeName(n int) string { return fmt.Sprintf("ip-192-168-64-%d.muster.internal", n) }
+func address(n int) string  { return fmt.Sprintf("192.168.64.%d", n) }
+func machineID(n int) string {
+	return fmt.Sprintf("i-%017x", n)
+}
+
+// machine puts machine n into the inventory.
+func (w *world) machine(n int) {
+	w.facts.Put(policy.Machine{ID: machineID(n), NodeName: nodeName(n), Addresses: []netip.Addr{netip.MustParseAddr(address(n))}})
+}
+
+func object(name, signer string, pem []byte, user string, groups ...string) *certificatesv1.CertificateSigningRequest {
+	usage := certificatesv1.UsageClientAuth
+	if signer == pki.SignerKubeletServing {
+		usage = certificatesv1.UsageServerAuth
+	}
+	return &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid of " + name)},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			SignerName: signer, Request: pem, Username: user, Groups: groups,
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, usage},
+		},
+	}
+}
+
+// serving is the request of machine n for a serving certificate with these names.
+func serving(t *testing.T, name string, n int, names ...string) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	return object(name, pki.SignerKubeletServing, pkitest.Kubelet(t, nodeName(n), names...), "system:node:"+nodeName(n), "system:nodes")
+}
+
+// bootstrap is the first request of machine n.
+func bootstrap(t *testing.T, name string, n int) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	return object(name, pki.SignerKubeletClient, pkitest.Kubelet(t, nodeName(n)),
+		"system:bootstrap:abcdef", "system:bootstrappers", "system:bootstrappers:muster:"+machineID(n))
+}
+
+func (w *world) create(csrs ...*certificatesv1.CertificateSigningRequest) {
+	w.t.Helper()
+	for _, csr := range csrs {
+		if _, err := w.client.CertificatesV1().CertificateSigningRequests().Create(w.t.Context(), csr, metav1.CreateOptions{}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func (w *world) get(name string) *certificatesv1.CertificateSigningRequest {
+	w.t.Helper()
+	csr, err := w.client.CertificatesV1().CertificateSigningRequests().Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return csr
+}
+
+// state is the request's conditions and whether it has a certificate, in one string.
+func (w *world) state(name string) string {
+	w.t.Helper()
+	csr := w.get(name)
+	var parts []string
+	for _, c := range csr.Status.Conditions {
+		parts = append(parts, string(c.Type)+"/"+c.Reason)
+	}
+	if len(csr.Status.Certificate) > 0 {
+		parts = append(parts, "Issued")
+	}
+	return strings.Join(parts, " ")
+}
+
+const issued = "Approved/AutoApproved Issued"
+
+func (w *world) becomes(name, want string) {
+	w.t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for w.state(name) != want {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%s is %q, want %q\n%s", name, w.state(name), want, w.log)
+		}
+		pause()
+	}
+}
+
+// stays checks that nothing more is done: all that is queued has been handled, and the state is still the same.
+func (w *world) stays(name, want string) {
+	w.t.Helper()
+	w.create(bootstrap(w.t, "probe of "+name, 11))
+	w.becomes("probe of "+name, issued)
+	if got := w.state(name); got != want {
+		w.t.Errorf("%s is %q, want %q\n%s", name, got, want, w.log)
+	}
+}
+
+func (w *world) until(what string, ok func() bool) {
+	w.t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("waited in vain until %s\n%s", what, w.log)
+		}
+		pause()
+	}
+}
+
+// pause lets others run between two looks.
+func pause() { <-time.After(2 * time.Millisecond) }
+
+func (w *world) certificate(name string) *x509.Certificate {
+	w.t.Helper()
+	block, rest := pem.Decode(w.get(name).Status.Certificate)
+	if block == nil || len(rest) > 0 {
+		w.t.Fatal("not one PEM block")
+	}
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := c.CheckSignatureFrom(w.ca); err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// failOnce makes the next updates of a subresource fail, one with each error, before they reach the store.
+func (w *world) fail(subresource string, errs ...error) {
+	var mu sync.Mutex
+	w.client.PrependReactor("update", "certificatesigningrequests", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if a.GetSubresource() != subresource || len(errs) == 0 {
+			return false, nil, nil
+		}
+		err := errs[0]
+		errs = errs[1:]
+		return err != nil, nil, err
+	})
+}
+
+func conflict() error {
+	return apierrors.NewConflict(certificatesv1.Resource("certificatesigningrequests"), "x", nil)
+}
+
+// updates counts the updates of a subresource.
+func (w *world) updates(subresource string) int {
+	n := 0
+	for _, a := range w.client.Actions() {
+		if a.GetVerb() == "update" && a.GetSubresource() == subresource {
+			n++
+		}
+	}
+	return n
+}
+
+type events struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (e *events) Event(o runtime.Object, kind, reason, message string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	name := ""
+	if csr, ok := o.(*certificatesv1.CertificateSigningRequest); ok {
+		name = csr.Name
+	}
+	e.list = append(e.list, strings.Join([]string{name, kind, reason, message}, " "))
+}
+
+func (e *events) all() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]string(nil), e.list...)
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

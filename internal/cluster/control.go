@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1/crds"
+	"muster.dev/muster/internal/baseline"
+	"muster.dev/muster/internal/component"
+	"muster.dev/muster/internal/config"
+	"muster.dev/muster/internal/supervise"
+	"muster.dev/muster/internal/version"
+)
+
+// coreDNSImage is the name under which the image of the cluster's DNS is imported into every machine.
+const coreDNSImage = "muster.dev/coredns:" + version.CoreDNS
+
+// control sets both planes up once they are ready, and then runs the controllers until the context ends. Whatever fails is
+// tried again: an API server may go away at any moment.
+func (s *Service) control(ctx context.Context, wanted config.Config, c component.Config) {
+	scheme, err := Scheme()
+	if err != nil {
+		s.cfg.Log.Error("setting up", "error", err)
+		return
+	}
+	var group sync.WaitGroup
+	group.Go(func() { s.setUpManagement(ctx, scheme, wanted, c) })
+	group.Go(func() { s.setUpCluster(ctx, scheme, c) })
+	group.Wait()
+	_ = s.retry(ctx, "running controllers", func(ctx context.Context) error { return s.runControllers(ctx, scheme, c) })
+}
+
+// setUpManagement teaches the management plane muster's kinds and makes the first objects.
+func (s *Service) setUpManagement(ctx context.Context, scheme *runtime.Scheme, wanted config.Config, c component.Config) {
+	_ = s.retry(ctx, "setting up the management plane", func(ctx context.Context) error {
+		if err := s.current().WaitReady(ctx, component.Management); err != nil {
+			return err
+		}
+		api, err := client.New(serviceClient(c, c.ManagementURL(), "management", "management-service"), client.Options{Scheme: scheme})
+		if err != nil {
+			return err
+		}
+		if err := applyKinds(ctx, api); err != nil {
+			return err
+		}
+		objects, err := baseline.Management()
+		if err != nil {
+			return err
+		}
+		if err := baseline.Apply(ctx, api, objects); err != nil {
+			return err
+		}
+		return seed(ctx, api, wanted)
+	})
+}
+
+// applyKinds creates or updates the definitions of muster's kinds, and waits until they are served.
+func applyKinds(ctx context.Context, api client.Client) error {
+	definitions, err := crds.All()
+	if err != nil {
+		return err
+	}
+	for _, wanted := range definitions {
+		current := &apiextensionsv1.CustomResourceDefinition{}
+		err := api.Get(ctx, client.ObjectKeyFromObject(wanted), current)
+		switch {
+		case apierrors.IsNotFound(err):
+			err = api.Create(ctx, wanted.DeepCopy())
+		case err == nil:
+			current.Spec = wanted.Spec
+			err = api.Update(ctx, current) // writes nothing when nothing differs
+		}
+		if err != nil {
+			return fmt.Errorf("defining kind %s: %w", wanted.Spec.Names.Kind, err)
+		}
+	}
+	for _, wanted := range definitions {
+		if err := established(ctx, api, wanted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func established(ctx context.Context, api client.Client, wanted *apiextensionsv1.CustomResourceDefinition) error {
+	for {
+		current := &apiextensionsv1.CustomResourceDefinition{}
+		if err := api.Get(ctx, client.ObjectKeyFromObject(wanted), current); err != nil {
+			return fmt.Errorf("waiting for kind %s: %w", wanted.Spec.Names.Kind, err)
+		}
+		for _, condition := range current.Status.Conditions {
+			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+				return nil
+			}
+		}
+		if err := pause(ctx, pollInterval/2); err != nil {
+			return err
+		}
+	}
+}
+
+// seed makes the objects of the first start. The Cluster comes last: once it is there, node groups are the user's alone, and
+// one that he deletes does not come back.
+func seed(ctx context.Context, api client.Client, wanted config.Config) error {
+	cluster := wanted.Cluster.DeepCopy()
+	err := api.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)
+	if err == nil {
+		if cluster.Spec != wanted.Cluster.Spec {
+			cluster.Spec = wanted.Cluster.Spec
+			return api.Update(ctx, cluster)
+		}
+		return nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("looking for the cluster: %w", err)
+	}
+	for _, group := range wanted.NodeGroups {
+		if err := api.Create(ctx, group.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("making node group %s: %w", group.Name, err)
+		}
+	}
+	if err := api.Create(ctx, wanted.Cluster.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making cluster %s: %w", wanted.Cluster.Name, err)
+	}
+	return nil
+}
+
+// setUpCluster makes the objects that every cluster has.
+func (s *Service) setUpCluster(ctx context.Context, scheme *runtime.Scheme, c component.Config) {
+	_ = s.retry(ctx, "setting up the cluster", func(ctx context.Context) error {
+		if err := s.current().WaitReady(ctx, component.APIServer); err != nil {
+			return err
+		}
+		api, err := client.New(serviceClient(c, c.ServerURL(), "cluster", "service"), client.Options{Scheme: scheme})
+		if err != nil {
+			return err
+		}
+		ca, err := os.ReadFile(c.Authority("cluster"))
+		if err != nil {
+			return fmt.Errorf("reading authority: %w", err)
+		}
+		objects, err := baseline.Cluster(c, ca, coreDNSImage)
+		if err != nil {
+			return err
+		}
+		return baseline.Apply(ctx, api, objects)
+	})
+}
+
+func (s *Service) current() *supervise.Supervisor {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.supervisor
+}
+
+func (s *Service) components() []supervise.Status {
+	if supervisor := s.current(); supervisor != nil {
+		return supervisor.Statuses()
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"muster.dev/muster/internal/state"
+)
+
+// ErrNotRunning means that no service answers on this state directory.
+var ErrNotRunning = errors.New("no service runs on this state directory")
+
+// serveSocket answers the command line on a unix socket that only the owner of the state directory can reach:
+// /status, /reload, /healthz, /readyz and /metrics.
+func (s *Service) serveSocket(ctx context.Context, metrics prometheus.Gatherer) error {
+	path := s.cfg.State.Socket()
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) { // a service that was killed left it
+		return fmt.Errorf("removing stale socket: %w", err)
+	}
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "unix", path)
+	if err != nil {
+		return fmt.Errorf("listening for the command line: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return fmt.Errorf("listening for the command line: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(s.Status(r.Context()))
+	})
+	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, _ *http.Request) {
+		s.requestReload()
+		w.WriteHeader(http.StatusAccepted)
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if status := s.Status(r.Context()); !status.Cluster.Ready {
+			http.Error(w, "cluster is not ready: "+status.Message, http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("answering the command line: %w", err)
+	}
+	return nil
+}
+
+// Client asks a running service.
+type Client struct{ http http.Client }
+
+// NewClient asks the service of a state directory. Nothing is asked yet.
+func NewClient(dir state.Dir) *Client {
+	return &Client{http.Client{
+		Timeout: 5 * time.Second,
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				var d net.Dialer
+				return d.DialContext(ctx, "unix", dir.Socket())
+			},
+		},
+	}}
+}
+
+// Status asks for the status; ErrNotRunning if nobody answers.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var status Status
+	body, err := c.ask(ctx, http.MethodGet, "/status")
+	if err != nil {
+		return status, err
+	}
+	if err := json.Unmarshal(body, &status); err != nil {
+		return status, fmt.Errorf("reading the service's status: %w", err)
+	}
+	return status, nil
+}
+
+// Reload tells the service that its configuration file has changed.
+func (c *Client) Reload(ctx context.Context) error {
+	_, err := c.ask(ctx, http.MethodPost, "/reload")
+	return err
+}
+
+func (c *Client) ask(ctx context.Context, method, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://muster"+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.http.Do(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, ErrNotRunning
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
+	if err != nil {
+		return nil, fmt.Errorf("asking the service: %w", err)
+	}
+	if answer.StatusCode >= 300 {
+		return nil, fmt.Errorf("the service answered %s to %s", answer.Status, path)
+	}
+	return body, nil
+}

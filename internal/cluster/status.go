@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"time"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/supervise"
+)
+
+// Status is what the service tells of itself and of what it runs.
+type Status struct {
+	Version  string    `json:"version"`
+	StateDir string    `json:"stateDir"`
+	PID      int       `json:"pid"`
+	Started  time.Time `json:"started"`
+	// Message says what the service works at or what keeps it from working; empty when all is well.
+	Message    string             `json:"message,omitempty"`
+	Components []supervise.Status `json:"components"`
+	Cluster    ClusterStatus      `json:"cluster"`
+	NodeGroups []NodeGroupStatus  `json:"nodeGroups"`
+	Machines   []MachineStatus    `json:"machines"`
+	// Settled is true when the controllers have seen everything that was asked for, so that the counts can be believed.
+	Settled bool `json:"settled"`
+}
+
+// ClusterStatus sums up the cluster.
+type ClusterStatus struct {
+	Name     string `json:"name"`
+	Endpoint string `json:"endpoint"`
+	Version  string `json:"version,omitempty"`
+	Ready    bool   `json:"ready"`
+	Message  string `json:"message,omitempty"`
+}
+
+// NodeGroupStatus sums up one node group.
+type NodeGroupStatus struct {
+	Name     string            `json:"name"`
+	Provider v1alpha1.Provider `json:"provider"`
+	Desired  int32             `json:"desired"`
+	Machines int32             `json:"machines"`
+	Ready    int32             `json:"ready"`
+	Message  string            `json:"message,omitempty"`
+}
+
+// MachineStatus sums up one machine.
+type MachineStatus struct {
+	Name      string                `json:"name"`
+	NodeGroup string                `json:"nodeGroup"`
+	NodeName  string                `json:"nodeName,omitempty"`
+	Phase     v1alpha1.MachinePhase `json:"phase"`
+	// Step is the last step of its way in.
+	Step    v1alpha1.JoinStep `json:"step,omitempty"`
+	Message string            `json:"message,omitempty"`
+}
+
+// Ready tells whether everything that was asked for is there: the cluster and every node of every group.
+func (s Status) Ready() bool {
+	if !s.Settled || !s.Cluster.Ready {
+		return false
+	}
+	for _, group := range s.NodeGroups {
+		if group.Ready != group.Desired || group.Machines != group.Desired {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import "fmt"
+
+// apiServer is the cluster's kube-apiserver, set up as EKS runs it: Node and RBAC authorization, NodeRestriction, bootstrap
+// tokens, and strangers (system:anonymous) let in to health and cluster-info only.
+func apiServer(c Config) (Spec, error) {
+	endpoint, err := c.Endpoint()
+	if err != nil {
+		return Spec{}, err
+	}
+	issuer := "https://kubernetes.default.svc." + c.Cluster.Spec.Network.ClusterDomain
+	credential, kubeletClient, etcdClient, frontProxy := c.Credential("kube-apiserver"), c.Credential("kubelet-client"), c.Credential("etcd-client-cluster"), c.Credential("front-proxy-client")
+	values := map[string]string{
+		"advertise-address":        endpoint.String(),
+		"allow-privileged":         "true",
+		"audit-log-maxbackup":      "4",
+		"audit-log-maxsize":        "64", // MiB; with the backups at most 320 MiB
+		"audit-log-path":           c.State.Audit(),
+		"audit-policy-file":        c.file(APIServer, "audit-policy.yaml"),
+		"authentication-config":    c.file(APIServer, "authentication.yaml"),
+		"authorization-mode":       "Node,RBAC",
+		"bind-address":             Loopback,
+		"client-ca-file":           c.Authority("cluster"),
+		"enable-admission-plugins": "NodeRestriction",
+		// Bootstrap tokens are Secrets of a type of their own; kubeadm and EKS make nodes join with them.
+		"enable-bootstrap-token-auth":        "true",
+		"encryption-provider-config":         c.file(APIServer, "encryption.yaml"),
+		"etcd-cafile":                        c.Authority("etcd"),
+		"etcd-certfile":                      etcdClient,
+		"etcd-keyfile":                       etcdClient,
+		"etcd-prefix":                        "/registry",
+		"etcd-servers":                       c.EtcdURL(),
+		"kubelet-certificate-authority":      c.Authority("cluster"),
+		"kubelet-client-certificate":         kubeletClient,
+		"kubelet-client-key":                 kubeletClient,
+		"kubelet-preferred-address-types":    "InternalIP",
+		"profiling":                          "false",
+		"proxy-client-cert-file":             frontProxy,
+		"proxy-client-key-file":              frontProxy,
+		"requestheader-allowed-names":        "front-proxy-client",
+		"requestheader-client-ca-file":       c.Authority("front-proxy"),
+		"requestheader-extra-headers-prefix": "X-Remote-Extra-",
+		"requestheader-group-headers":        "X-Remote-Group",
+		"requestheader-username-headers":     "X-Remote-User",
+		"secure-port":                        fmt.Sprint(c.Ports.APIServer),
+		"service-account-issuer":             issuer,
+		"service-account-key-file":           c.SigningKey("cluster"),
+		"service-account-signing-key-file":   c.SigningKey("cluster"),
+		"service-cluster-ip-range":           c.Cluster.Spec.Network.ServiceCIDR,
+		"tls-cert-file":                      credential,
+		"tls-min-version":                    "VersionTLS12",
+		"tls-private-key-file":               credential,
+	}
+	files := []File{
+		{Path: c.file(APIServer, "audit-policy.yaml"), Mode: modePrivate, Content: auditPolicy},
+		{Path: c.file(APIServer, "authentication.yaml"), Mode: modePrivate, Content: authentication(clusterAnonymousPaths)},
+		{Path: c.file(APIServer, "encryption.yaml"), Mode: modePrivate, Content: encryption(c.EncryptionKey), Secret: true},
+	}
+	if c.VPC {
+		// Kubelets and pods live in the VPC, where this host has no address: the API server goes through a door into it.
+		values["egress-selector-config-file"] = c.file(APIServer, "egress.yaml")
+		files = append(files, File{Path: c.file(APIServer, "egress.yaml"), Mode: modePrivate, Content: egress(c.State.EgressSocket())})
+	}
+	return Spec{
+		Name:        APIServer,
+		Path:        c.program("kube-apiserver"),
+		Args:        flags(values),
+		Files:       files,
+		Directories: []string{c.State.AuditDir()},
+		Probe:       &Probe{URL: c.ServerURL() + "/readyz", CAFile: c.Authority("cluster")},
+		After:       []string{Etcd},
+	}, nil
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import "fmt"
+
+// controllerManager runs as on EKS: it neither approves nor signs CSRs, which is the certificate controller's work, but it
+// signs cluster-info for tokens that ask for it and removes tokens that have expired.
+func controllerManager(c Config) (Spec, error) {
+	credential := c.Credential("kube-controller-manager")
+	path := c.file(ControllerManager, "kubeconfig")
+	config, err := kubeconfig(path, c.ServerURL(), c.Authority("cluster"), credential)
+	if err != nil {
+		return Spec{}, err
+	}
+	return Spec{
+		Name: ControllerManager,
+		Path: c.program("kube-controller-manager"),
+		Args: flags(map[string]string{
+			"allocate-node-cidrs":              "true",
+			"authentication-kubeconfig":        path,
+			"authorization-kubeconfig":         path,
+			"bind-address":                     Loopback,
+			"cluster-cidr":                     c.Cluster.Spec.Network.PodCIDR,
+			"controllers":                      "*,-csrsigning,-csrapproving,bootstrapsigner,tokencleaner",
+			"kube-api-burst":                   "200",
+			"kube-api-qps":                     "100", // the default of 20 makes 500 nodes wait for their pod CIDRs
+			"kubeconfig":                       path,
+			"leader-elect":                     "false", // there is one; after a crash it need not wait for its own lease to end
+			"node-cidr-mask-size":              "24",
+			"profiling":                        "false",
+			"requestheader-client-ca-file":     c.Authority("front-proxy"),
+			"client-ca-file":                   c.Authority("cluster"),
+			"root-ca-file":                     c.Authority("cluster"),
+			"secure-port":                      fmt.Sprint(c.Ports.ControllerManager),
+			"service-account-private-key-file": c.SigningKey("cluster"),
+			"service-cluster-ip-range":         c.Cluster.Spec.Network.ServiceCIDR,
+			"tls-cert-file":                    credential,
+			"tls-min-version":                  "VersionTLS12",
+			"tls-private-key-file":             credential,
+			"use-service-account-credentials":  "true",
+		}),
+		Files: []File{config},
+		Probe: &Probe{URL: url(c.Ports.ControllerManager) + "/healthz", CAFile: c.Authority("cluster")},
+		After: []string{APIServer},
+	}, nil
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import "fmt"
+
+// scheduler is upstream's, with its defaults.
+func scheduler(c Config) (Spec, error) {
+	credential := c.Credential("kube-scheduler")
+	path := c.file(Scheduler, "kubeconfig")
+	config, err := kubeconfig(path, c.ServerURL(), c.Authority("cluster"), credential)
+	if err != nil {
+		return Spec{}, err
+	}
+	return Spec{
+		Name: Scheduler,
+		Path: c.program("kube-scheduler"),
+		Args: flags(map[string]string{
+			"authentication-kubeconfig":    path,
+			"authorization-kubeconfig":     path,
+			"bind-address":                 Loopback,
+			"client-ca-file":               c.Authority("cluster"),
+			"kubeconfig":                   path,
+			"leader-elect":                 "false",
+			"profiling":                    "false",
+			"requestheader-client-ca-file": c.Authority("front-proxy"),
+			"secure-port":                  fmt.Sprint(c.Ports.Scheduler),
+			"tls-cert-file":                credential,
+			"tls-min-version":              "VersionTLS12",
+			"tls-private-key-file":         credential,
+		}),
+		Files: []File{config},
+		Probe: &Probe{URL: url(c.Ports.Scheduler) + "/healthz", CAFile: c.Authority("cluster")},
+		After: []string{APIServer},
+	}, nil
+}

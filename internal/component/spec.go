@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"slices"
+)
+
+// Spec is one process: what is run, with which files, and how to tell that it serves.
+type Spec struct {
+	// Name is unique within a cluster; it names the log and the folder of files too.
+	Name string `json:"name"`
+	// Path of the program, absolute.
+	Path string `json:"path"`
+	// Args follow the program's name; flags are sorted, so that equal settings make equal specs.
+	Args []string `json:"args,omitempty"`
+	// Env is added to a minimal environment, as "NAME=value", sorted.
+	Env []string `json:"env,omitempty"`
+	// Files are written before the process starts.
+	Files []File `json:"files,omitempty"`
+	// Directories are made before the process starts, with mode 0700.
+	Directories []string `json:"directories,omitempty"`
+	// Probe tells whether it serves; without one a process is ready as soon as it runs.
+	Probe *Probe `json:"probe,omitempty"`
+	// After names the specs that must be ready before this one starts.
+	After []string `json:"after,omitempty"`
+}
+
+// File is written atomically before its process starts.
+type File struct {
+	Path    string      `json:"path"`
+	Mode    fs.FileMode `json:"mode"`
+	Content string      `json:"content"`
+	// Secret content is never printed.
+	Secret bool `json:"secret,omitempty"`
+}
+
+// Probe is an HTTP GET whose answer 200 means ready.
+type Probe struct {
+	// URL asked. With a Socket, its host is only a name.
+	URL string `json:"url"`
+	// Socket is the unix socket to ask on, instead of the URL's host.
+	Socket string `json:"socket,omitempty"`
+	// CAFile verifies the answer's certificate.
+	CAFile string `json:"caFile,omitempty"`
+	// CredentialFile holds the client's certificate and key, in one file.
+	CredentialFile string `json:"credentialFile,omitempty"`
+}
+
+// Hash is the same for two specs exactly when a process of one need not be restarted to become the other.
+func (s Spec) Hash() string {
+	s.After = nil // order of start-up matters to no running process
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic("component: a Spec is plain data and always marshals: " + err.Error())
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Redacted is the spec as people may see it: without the content of secret files.
+func (s Spec) Redacted() Spec {
+	s.Files = slices.Clone(s.Files)
+	for i := range s.Files {
+		if s.Files[i].Secret {
+			s.Files[i].Content = "(secret)"
+		}
+	}
+	return s
+}
+
+// flags renders a program's flags, sorted by name.
+func flags(values map[string]string) []string {
+	args := make([]string, 0, len(values))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		args = append(args, "--"+name+"="+values[name])
+	}
+	return args
+}

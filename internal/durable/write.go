@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package durable writes files that are either there whole or not at all, whatever crashes in between.
+package durable
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Write replaces the file at path with content in one step and makes sure that it is on the disk. A file that has that
+// content and mode already is left alone. The directory must exist.
+func Write(path string, content []byte, mode fs.FileMode) error {
+	if info, err := os.Lstat(path); err == nil && info.Mode() == mode {
+		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
+			return nil
+		}
+	}
+	dir := filepath.Dir(path)
+	file, err := os.CreateTemp(dir, ".new-"+filepath.Base(path)+"-")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	defer func() { _ = os.Remove(file.Name()) }() // nothing is there after the rename
+	if err := fill(file, content, mode); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	if err := os.Rename(file.Name(), path); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return syncDir(dir)
+}
+
+func fill(file *os.File, content []byte, mode fs.FileMode) error {
+	_, err := file.Write(content)
+	if err == nil {
+		err = file.Chmod(mode)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// syncDir makes a rename durable: the new name is an entry of the directory.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("syncing %s: %w", path, err)
+	}
+	defer func() { _ = dir.Close() }()
+	if err := dir.Sync(); err != nil {
+		return fmt.Errorf("syncing %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	v1alpha1 "muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/policy"
+)
+
+const (
+	nodeA = "ip-192-168-64-11.muster.internal"
+	nodeB = "ip-192-168-64-12.muster.internal"
+)
+
+func machine(id, node, ip string) *v1alpha1.Machine {
+	m := &v1alpha1.Machine{}
+	m.Name, m.Spec.ClusterName, m.Status.NodeName = id, "main", node
+	if node != "" {
+		m.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}, {Type: corev1.NodeInternalDNS, Address: node}}
+	}
+	return m
+}
+
+// plane is a management plane that can be broken.
+type plane struct {
+	mu       sync.Mutex
+	machines []v1alpha1.Machine
+	stream   *watch.FakeWatcher
+	down     error
+}
+
+func (p *plane) List(metav1.ListOptions) (runtime.Object, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.down != nil {
+		return nil, p.down
+	}
+	return &v1alpha1.MachineList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: p.machines}, nil
+}
+
+func (p *plane) Watch(metav1.ListOptions) (watch.Interface, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.down != nil {
+		return nil, p.down
+	}
+	p.stream = watch.NewFakeWithChanSize(100, false)
+	return p.stream, nil
+}
+
+func (p *plane) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (p *plane) set(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = err
+	if err != nil && p.stream != nil {
+		p.stream.Stop()
+	}
+}
+
+// start runs an inventory in the bubble of the test and ends it with the test.
+func start(t *testing.T, p *plane, cluster string) (*Inventory, func() []Change) {
+	t.Helper()
+	var mu sync.Mutex
+	var changes []Change
+	i, err := NewInventory(InventoryConfig{Source: p, ClusterName: cluster, Logger: slog.New(slog.DiscardHandler)}, func(c Change) {
+		mu.Lock()
+		defer mu.Unlock()
+		changes = append(changes, c)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); i.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return i, func() []Change {
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		got := changes
+		changes = nil
+		return got
+	}
+}
+
+func settle(t *testing.T, i *Inventory) {
+	t.Helper()
+	if !cache.WaitForCacheSync(t.Context().Done(), i.HasSynced) {
+		t.Fatal("never synced")
+	}
+	synctest.Wait()
+}
+
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, f)
+}
+
+func TestInventoryFinds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a, b := machine("i-a", nodeA, "192.168.64.11"), machine("i-b", nodeB, "192.168.64.12")
+		b.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		p := &plane{machines: []v1alpha1.Machine{*a, *b, *machine("i-new", "", "")}}
+		i, _ := start(t, p, "main")
+		if f := i.Machine("i-a"); f.State != policy.Unknown || f.Why == "" {
+			t.Errorf("before it has read anything: %+v", f)
+		}
+		settle(t, i)
+		now := time.Now()
+		known := func(m policy.Machine) policy.Fact[policy.Machine] { return policy.Know(m, machinesSource, now) }
+		wantA := policy.Machine{ID: "i-a", NodeName: nodeA, Names: []string{nodeA}, Addresses: []netip.Addr{netip.MustParseAddr("192.168.64.11")}}
+		wantB := policy.Machine{ID: "i-b", NodeName: nodeB, Names: []string{nodeB}, Addresses: []netip.Addr{netip.MustParseAddr("192.168.64.12")}, Deleting: true}
+		for _, tc := range []struct {
+			name      string
+			got, want policy.Fact[policy.Machine]
+		}{
+			{"by ID", i.Machine("i-a"), known(wantA)},
+			{"by node", i.MachineOfNode(nodeA), known(wantA)},
+			{"being deleted", i.MachineOfNode(nodeB), known(wantB)},
+			{"without a name", i.Machine("i-new"), known(policy.Machine{ID: "i-new"})},
+			{"none by ID", i.Machine("i-x"), policy.None[policy.Machine](machinesSource, now)},
+			{"none by node", i.MachineOfNode("x"), policy.None[policy.Machine](machinesSource, now)},
+			{"none by an empty node name", i.MachineOfNode(""), policy.None[policy.Machine](machinesSource, now)},
+		} {
+			if diff := cmp.Diff(tc.want, tc.got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+			}
+		}
+		for name, want := range map[string][]string{nodeA: {"i-a"}, "192.168.64.12": {"i-b"}, "192.168.64.99": nil, "": nil} {
+			if f := i.Owners(name); f.State != policy.Known || !cmp.Equal(f.Value, want) {
+				t.Errorf("owners of %q: %+v, want %v", name, f, want)
+			}
+		}
+	})
+}
+
+func TestInventoryOfOneCluster(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		other := machine("i-other", nodeA, "192.168.64.11")
+		other.Spec.ClusterName = "other"
+		p := &plane{machines: []v1alpha1.Machine{*other}}
+		i, changes := start(t, p, "main")
+		settle(t, i)
+		if f := i.Machine("i-other"); f.State != policy.Absent {
+			t.Errorf("by ID: %+v", f)
+		}
+		if f := i.MachineOfNode(nodeA); f.State != policy.Absent {
+			t.Errorf("by node: %+v", f)
+		}
+		if f := i.Owners("192.168.64.11"); len(f.Value) > 0 {
+			t.Errorf("owners: %+v", f)
+		}
+		if c := changes(); len(c) > 0 {
+			t.Errorf("changes: %+v", c)
+		}
+	})
+}
+
+func TestInventoryDoesNotChooseBetweenTwo(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := &plane{machines: []v1alpha1.Machine{*machine("i-b", nodeA, "192.168.64.11"), *machine("i-a", nodeA, "192.168.64.11")}}
+		i, _ := start(t, p, "")
+		settle(t, i)
+		if f := i.MachineOfNode(nodeA); f.State != policy.Unknown || f.Why != "machines i-a and i-b both have this node name" {
+			t.Errorf("got %+v", f)
+		}
+		if f := i.Owners("192.168.64.11"); !cmp.Equal(f.Value, []string{"i-a", "i-b"}) {
+			t.Errorf("owners %+v", f)
+		}
+	})
+}
+
+func TestInventoryTellsWhatChanged(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := &plane{}
+		i, changes := start(t, p, "main")
+		settle(t, i)
+		m := machine("i-a", "", "")
+		p.stream.Add(m)
+		want := []Change{{Machines: []string{"i-a"}}}
+		if diff := cmp.Diff(want, changes()); diff != "" {
+			t.Errorf("added (-want +got):\n%s", diff)
+		}
+		m = machine("i-a", nodeA, "192.168.64.11")
+		p.stream.Modify(m)
+		want = []Change{{Machines: []string{"i-a"}, Nodes: []string{nodeA}, Names: []string{"192.168.64.11", nodeA}}}
+		if diff := cmp.Diff(want, changes()); diff != "" {
+			t.Errorf("named (-want +got):\n%s", diff)
+		}
+		m = m.DeepCopy()
+		m.Status.Phase = v1alpha1.MachineReady
+		m.Status.Join = []v1alpha1.JoinRecord{{Step: v1alpha1.StepReady}}
+		p.stream.Modify(m)
+		if c := changes(); len(c) > 0 {
+			t.Errorf("a change that matters to nobody was told: %+v", c)
+		}
+		p.stream.Delete(m)
+		if diff := cmp.Diff(want, changes()); diff != "" {
+			t.Errorf("deleted (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestInventoryThatHasLostItsPlaneKnowsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := &plane{machines: []v1alpha1.Machine{*machine("i-a", nodeA, "192.168.64.11")}}
+		i, changes := start(t, p, "main")
+		settle(t, i)
+		changes()
+		p.set(errors.New("connection refused"))
+		time.Sleep(20 * time.Second) // of the bubble
+		broke := i.Machine("i-a")
+		if broke.State != policy.Known || time.Since(broke.At) < 15*time.Second {
+			t.Errorf("broken for a moment: %+v", broke)
+		}
+		time.Sleep(20 * time.Second)
+		if f := i.Machine("i-a"); f.State != policy.Unknown {
+			t.Errorf("by ID: %+v", f)
+		}
+		if f := i.MachineOfNode(nodeA); f.State != policy.Unknown {
+			t.Errorf("by node: %+v", f)
+		}
+		if f := i.Owners(nodeA); f.State != policy.Unknown {
+			t.Errorf("owners: %+v", f)
+		}
+		p.set(nil)
+		time.Sleep(2 * time.Minute)
+		if f := i.Machine("i-a"); f.State != policy.Known || !f.At.Equal(time.Now()) {
+			t.Errorf("restored: %+v", f)
+		}
+		all := 0
+		for _, c := range changes() {
+			if c.All {
+				all++
+			}
+		}
+		if all != 1 {
+			t.Errorf("told %d times that everything may have changed", all)
+		}
+	})
+}
+
+func TestNewInventoryRefuses(t *testing.T) {
+	if _, err := NewInventory(InventoryConfig{}, nil); err == nil {
+		t.Error("without a source: accepted")
+	}
+	if _, err := NewInventory(InventoryConfig{Source: &plane{}}, nil); err == nil {
+		t.Error("without a logger: accepted")
+	}
+}

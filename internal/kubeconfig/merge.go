@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubeconfig puts a cluster's contexts into the kubeconfig that a person uses, and takes them out again, without
+// touching anything else in it.
+package kubeconfig
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// extension marks the entries that muster wrote, and for which state directory. It survives kubectl's own edits.
+const extension = "muster.dev"
+
+type mark struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	StateDir   string `json:"stateDir"`
+}
+
+// ErrForeign means that an entry of the same name is there, which muster did not write for this state directory.
+var ErrForeign = errors.New("belongs to another cluster")
+
+// Options says which kubeconfig is meant: the explicit file, else $KUBECONFIG, else ~/.kube/config, as for kubectl.
+func Options(explicit string) *clientcmd.PathOptions {
+	options := clientcmd.NewDefaultPathOptions()
+	options.LoadingRules.ExplicitPath = explicit
+	return options
+}
+
+// Merge adds every context of the kubeconfigs in files, with its cluster and user, or brings it up to date. The current
+// context becomes the first one's when switchTo is set or none is chosen yet. Nothing is written if a context, cluster or
+// user of that name is somebody else's (ErrForeign). It tells whether anything changed, and the file that holds the result.
+func Merge(options *clientcmd.PathOptions, stateDir string, files []string, switchTo bool) (path string, changed bool, err error) {
+	config, err := options.GetStartingConfig()
+	if err != nil {
+		return "", false, fmt.Errorf("reading kubeconfig: %w", err)
+	}
+	before := config.DeepCopy()
+	raw, err := json.Marshal(mark{"muster.dev/v1alpha1", "Owner", stateDir})
+	if err != nil {
+		return "", false, err
+	}
+	owner := &runtime.Unknown{Raw: raw, ContentType: runtime.ContentTypeJSON}
+	first := ""
+	for _, file := range files {
+		added, err := clientcmd.LoadFromFile(file)
+		if err != nil {
+			return "", false, fmt.Errorf("reading kubeconfig: %w", err)
+		}
+		for name, context := range added.Contexts {
+			cluster, user := added.Clusters[context.Cluster], added.AuthInfos[context.AuthInfo]
+			if cluster == nil || user == nil {
+				return "", false, fmt.Errorf("reading kubeconfig: context %q in %s names a cluster or user that is not there", name, file)
+			}
+			// Each goes where it is already, or where new ones go: clientcmd writes an entry to the file it says it came from.
+			context.LocationOfOrigin, cluster.LocationOfOrigin, user.LocationOfOrigin = "", "", ""
+			if old := config.Contexts[name]; old != nil {
+				if !owned(config, name, stateDir) {
+					return "", false, fmt.Errorf("context %q in your kubeconfig %w: rename it (kubectl config rename-context %s OTHER), or use another file with --kubeconfig", name, ErrForeign, name)
+				}
+				context.LocationOfOrigin = old.LocationOfOrigin
+			}
+			if old := config.Clusters[context.Cluster]; old != nil {
+				if !marked(old.Extensions, stateDir) {
+					return "", false, fmt.Errorf("cluster %q in your kubeconfig %w: rename it, or use another file with --kubeconfig", context.Cluster, ErrForeign)
+				}
+				cluster.LocationOfOrigin = old.LocationOfOrigin
+			}
+			if old := config.AuthInfos[context.AuthInfo]; old != nil {
+				if !marked(old.Extensions, stateDir) {
+					return "", false, fmt.Errorf("user %q in your kubeconfig %w: rename it, or use another file with --kubeconfig", context.AuthInfo, ErrForeign)
+				}
+				user.LocationOfOrigin = old.LocationOfOrigin
+			}
+			cluster.Extensions = map[string]runtime.Object{extension: owner}
+			user.Extensions = map[string]runtime.Object{extension: owner}
+			config.Clusters[context.Cluster] = cluster
+			config.AuthInfos[context.AuthInfo] = user
+			config.Contexts[name] = context
+			if first == "" {
+				first = name
+			}
+		}
+	}
+	if switchTo || config.CurrentContext == "" {
+		config.CurrentContext = first
+	}
+	path = options.GetDefaultFilename()
+	if context := config.Contexts[first]; context != nil && context.LocationOfOrigin != "" {
+		path = context.LocationOfOrigin
+	}
+	return write(options, before, config, path)
+}
+
+// Remove takes out every context that was added for the state directory, with its cluster and user.
+func Remove(options *clientcmd.PathOptions, stateDir string) (path string, changed bool, err error) {
+	config, err := options.GetStartingConfig()
+	if err != nil {
+		return "", false, fmt.Errorf("reading kubeconfig: %w", err)
+	}
+	before := config.DeepCopy()
+	for name, context := range before.Contexts {
+		if !owned(before, name, stateDir) {
+			continue
+		}
+		delete(config.Contexts, name)
+		delete(config.Clusters, context.Cluster)
+		if user := config.AuthInfos[context.AuthInfo]; user != nil && marked(user.Extensions, stateDir) {
+			delete(config.AuthInfos, context.AuthInfo) // a context of the user's own may go to our cluster as somebody else
+		}
+		if config.CurrentContext == name {
+			config.CurrentContext = ""
+		}
+	}
+	return write(options, before, config, options.GetDefaultFilename())
+}
+
+func write(options *clientcmd.PathOptions, before, after *clientcmdapi.Config, path string) (string, bool, error) {
+	if same(before, after) {
+		return path, false, nil
+	}
+	if err := clientcmd.ModifyConfig(options, *after, false); err != nil {
+		return path, false, fmt.Errorf("writing kubeconfig: %w", err)
+	}
+	// clientcmd makes new files 0600 but keeps the mode of one that others may read; it holds keys now.
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+		if err := os.Chmod(path, 0o600); err != nil {
+			return path, true, fmt.Errorf("making kubeconfig private: %w", err)
+		}
+	}
+	return path, true, nil
+}
+
+func same(a, b *clientcmdapi.Config) bool {
+	rawA, errA := clientcmd.Write(*a)
+	rawB, errB := clientcmd.Write(*b)
+	return errA == nil && errB == nil && string(rawA) == string(rawB)
+}
+
+// owned tells whether the context of that name points to a cluster entry that muster wrote for the state directory.
+func owned(config *clientcmdapi.Config, context string, stateDir string) bool {
+	c := config.Contexts[context]
+	if c == nil || config.Clusters[c.Cluster] == nil {
+		return false
+	}
+	return marked(config.Clusters[c.Cluster].Extensions, stateDir)
+}
+
+// marked tells whether an entry with these extensions was written for the state directory.
+func marked(extensions map[string]runtime.Object, stateDir string) bool {
+	unknown, ok := extensions[extension].(*runtime.Unknown)
+	if !ok {
+		return false
+	}
+	var m mark
+	return json.Unmarshal(unknown.Raw, &m) == nil && m.StateDir == stateDir
+}

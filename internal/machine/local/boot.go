@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Boot is "muster node boot": the first process of a machine, in namespaces that the provider made. It waits for its order,
+// makes itself at home, and becomes "muster node". It returns only if that fails.
+func Boot() error {
+	if os.Getpid() != 1 {
+		return errors.New("this is the first step of a machine, which muster takes by itself; nothing is done")
+	}
+	// A thread takes namespaces for itself alone; the one that calls exec is the one that stays.
+	runtime.LockOSThread()
+	unix.CloseOnExec(orderFD)
+	unix.CloseOnExec(reportFD)
+	report := os.NewFile(reportFD, "report")
+	err := boot(os.NewFile(orderFD, "order"))
+	_, _ = fmt.Fprintln(report, err)
+	return err
+}
+
+func boot(source *os.File) error {
+	raw, err := io.ReadAll(source)
+	if err != nil {
+		return fmt.Errorf("reading boot order: %w", err)
+	}
+	var order bootOrder
+	if err := json.Unmarshal(raw, &order); err != nil { // cut short: the launcher has ended
+		return fmt.Errorf("reading boot order: %w", err)
+	}
+	unix.Umask(0o022)
+	// It is in the machine's control groups by now, so these become the roots of what it sees.
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return fmt.Errorf("taking control group namespace: %w", err)
+	}
+	if err := unix.Sethostname([]byte(order.Record.PrivateDNSName)); err != nil {
+		return fmt.Errorf("setting host name: %w", err)
+	}
+	if err := buildRoot(order); err != nil {
+		return err
+	}
+	// Every limit that the service was started with would be the machine's for good.
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
+		files.Cur = files.Max
+		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &files)
+	}
+	if err := syscall.Exec("/opt/muster/bin/muster", []string{"muster", "node"}, os.Environ()); err != nil {
+		return fmt.Errorf("running muster node: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"muster.dev/muster/internal/machine"
+)
+
+// writeEtc writes the few files below /etc that programs expect. What else is on the machine's disk is left as it is.
+func writeEtc(order bootOrder) error {
+	for path, content := range etcFiles(order.Record) {
+		if err := replace(filepath.Join("/etc", path), []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	// What the host's programs need of its /etc: where their libraries are, and the names of protocols and ports.
+	for _, path := range []string{"ld.so.cache", "ld.so.conf", "protocols", "services"} {
+		if err := copyFromHost(filepath.Join("/etc", path)); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"/etc/alternatives", "/etc/ld.so.conf.d"} {
+		if info, err := os.Stat(hostRoot + dir); err != nil || !info.IsDir() {
+			continue
+		}
+		if err := bindReadOnly(hostRoot+dir, dir); err != nil {
+			return err
+		}
+	}
+	return link("../usr/lib/os-release", "/etc/os-release")
+}
+
+// etcFiles are the machine's identity and the users that images of containers and the host's programs name.
+func etcFiles(record machine.Record) map[string]string {
+	id := sha256.Sum256([]byte(record.ID))
+	return map[string]string{
+		"group":         "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n",
+		"hostname":      record.PrivateDNSName + "\n",
+		"hosts":         fmt.Sprintf("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n%s %s\n", record.PrivateIP, record.PrivateDNSName),
+		"machine-id":    hex.EncodeToString(id[:16]) + "\n",
+		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+		"passwd":        "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+		"resolv.conf":   "# The VPC has no name server. Pods get the cluster's.\nsearch " + record.Domain + "\n",
+	}
+}
+
+// replace writes a file in place of whatever is there, a link too.
+func replace(path string, content []byte, mode fs.FileMode) error {
+	temporary := path + ".new"
+	if err := os.RemoveAll(temporary); err != nil {
+		return err
+	}
+	if err := os.WriteFile(temporary, content, mode); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}
+
+func copyFromHost(path string) error {
+	content, err := os.ReadFile(hostRoot + path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return replace(path, content, 0o644)
+}

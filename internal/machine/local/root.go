@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// hostRoot is where the host's root is while a machine's is being built. Everything is done from inside the machine's root,
+// so that no link on its disk leads out of it.
+const hostRoot = "/.host"
+
+// buildRoot turns the machine's disk into the root of the calling process's mount namespace, with the host's programs,
+// and nothing else of the host's, in it.
+func buildRoot(order bootOrder) error {
+	// Nothing that is mounted or unmounted from here on is seen on the host.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("making mounts private: %w", err)
+	}
+	if err := pivot(order.Root); err != nil {
+		return fmt.Errorf("changing to the machine's root: %w", err)
+	}
+	for _, step := range []struct {
+		name string
+		run  func(bootOrder) error
+	}{
+		{"directories", makeDirectories},
+		{"programs", mountPrograms},
+		{"proc", mountProc},
+		{"sys", mountSys},
+		{"dev", mountDev},
+		{"run", mountRun},
+		{"etc", writeEtc},
+		{"kernel settings", ownKernelSettings},
+	} {
+		if err := step.run(order); err != nil {
+			return fmt.Errorf("building the machine's root: %s: %w", step.name, err)
+		}
+	}
+	if err := unix.Unmount(hostRoot, unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("leaving the host's root: %w", err)
+	}
+	if err := os.Remove(hostRoot); err != nil {
+		return fmt.Errorf("leaving the host's root: %w", err)
+	}
+	// Volumes that the kubelet mounts must be seen in containers that are there already (mount propagation).
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("sharing mounts: %w", err)
+	}
+	return nil
+}
+
+func pivot(root string) error {
+	if err := unix.Mount(root, root, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mounting %s: %w", root, err)
+	}
+	if err := os.Chdir(root); err != nil {
+		return err
+	}
+	if err := os.Mkdir("."+hostRoot, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."+hostRoot); err != nil {
+		return err
+	}
+	return os.Chdir("/")
+}
+
+func makeDirectories(bootOrder) error {
+	for _, dir := range []struct {
+		path string
+		mode fs.FileMode
+	}{
+		{"/dev", 0o755},
+		{"/etc", 0o755},
+		{"/home", 0o755},
+		{"/mnt", 0o755},
+		{"/opt/muster/bin", 0o755},
+		{"/proc", 0o755},
+		{"/root", 0o700},
+		{"/run", 0o755},
+		{"/srv", 0o755},
+		{"/sys", 0o755},
+		{"/tmp", 0o777 | fs.ModeSticky},
+		{"/usr", 0o755},
+		{"/var/lib", 0o755},
+		{"/var/log", 0o755},
+		{"/var/tmp", 0o777 | fs.ModeSticky},
+	} {
+		if err := os.MkdirAll(dir.path, 0o755); err != nil { //nolint:gosec // G301: the machine's own root; its parent is private
+			return err
+		}
+		if err := os.Chmod(dir.path, dir.mode); err != nil {
+			return err
+		}
+	}
+	return errors.Join(link("/run", "/var/run"), link("/run/lock", "/var/lock"))
+}
+
+// link makes a symbolic link, in place of whatever file is there.
+func link(target, path string) error {
+	if old, err := os.Readlink(path); err == nil && old == target {
+		return nil
+	}
+	if err := os.RemoveAll(path); err != nil {
+		return err
+	}
+	return os.Symlink(target, path)
+}
+
+// mountPrograms shows the host's /usr and muster's programs, which the machine cannot change.
+func mountPrograms(order bootOrder) error {
+	for _, name := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
+		info, err := os.Lstat(hostRoot + name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if info.Mode()&fs.ModeSymlink != 0 { // since /usr has been merged
+			target, err := os.Readlink(hostRoot + name)
+			if err != nil {
+				return err
+			}
+			if err := link(target, name); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := bindReadOnly(hostRoot+name, name); err != nil {
+			return err
+		}
+	}
+	return errors.Join(bindReadOnly(hostRoot+"/usr", "/usr"), bindReadOnly(hostRoot+order.BinDir, "/opt/muster/bin"))
+}
+
+// bindReadOnly shows a directory and everything mounted in it at a second place, where it cannot be written.
+func bindReadOnly(source, target string) error {
+	if err := os.MkdirAll(target, 0o755); err != nil { //nolint:gosec // G301: the machine's own root; its parent is private
+		return err
+	}
+	if err := unix.Mount(source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mounting %s: %w", target, err)
+	}
+	return readOnly(target)
+}
+
+// readOnly makes a mount and those below it read-only. Kernels before 5.12 cannot do both at once; there only the upper one
+// is, as with mount -o remount,ro.
+func readOnly(target string) error {
+	err := unix.MountSetattr(unix.AT_FDCWD, target, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	if errors.Is(err, unix.ENOSYS) {
+		var stat unix.Statfs_t
+		if err := unix.Statfs(target, &stat); err != nil {
+			return fmt.Errorf("looking at %s: %w", target, err)
+		}
+		keep := uintptr(stat.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC) //nolint:gosec // G115: a set of flags
+		err = unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|keep, "")
+	}
+	if err != nil {
+		return fmt.Errorf("making %s read-only: %w", target, err)
+	}
+	return nil
+}
+
+// mountRun makes what does not survive a reboot, with the seed in it.
+func mountRun(order bootOrder) error {
+	if err := unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+		return err
+	}
+	if err := os.Mkdir("/run/lock", 0o755); err != nil { //nolint:gosec // G301: as on every Linux system
+		return err
+	}
+	if err := os.Mkdir("/run/muster", 0o700); err != nil {
+		return err
+	}
+	return bindReadOnly(hostRoot+order.Seed, "/run/muster/seed")
+}

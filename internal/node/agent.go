@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/machine"
+	"muster.dev/muster/internal/render"
+)
+
+// Config says where the agent finds things. On a machine all of it is fixed; see [DefaultConfig].
+type Config struct {
+	// SeedDir holds the user data and the instance's record.
+	SeedDir string
+	// BinDir holds the programs.
+	BinDir string
+	// LogDir takes their logs.
+	LogDir string
+	// DataDir is for what the agent remembers from boot to boot.
+	DataDir string
+	Log     *slog.Logger
+}
+
+// DefaultConfig is the agent's configuration on a machine.
+func DefaultConfig() Config {
+	return Config{SeedDir: render.SeedDir, BinDir: render.BinDir, LogDir: "/var/log", DataDir: "/var/lib/muster", Log: newLogger()}
+}
+
+// agent is process number one of a machine.
+type agent struct {
+	config   Config
+	log      *slog.Logger
+	reaper   *reaper
+	instance render.Instance
+	facts    render.Facts
+	kubelet  *program
+}
+
+// Run makes the machine a node and returns when the context has ended and everything on the machine has been shut down.
+// Process number one must not end for any lesser reason: the machine would go with it. What goes wrong is logged and
+// tried again; bad user data may be replaced by good.
+func Run(ctx context.Context, config Config) error {
+	if os.Getpid() != 1 {
+		return errors.New("the node agent is process number one of a machine; start machines with muster up or muster create nodegroup")
+	}
+	a := &agent{config: config, log: config.Log, reaper: newReaper(), kubelet: &program{name: "kubelet", restart: make(chan struct{}, 1)}}
+	reaping, stopReaping := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopReaping()
+	go a.reaper.run(reaping)
+
+	if err := a.prepare(); err != nil {
+		a.log.Error("machine cannot become a node", "error", err)
+		<-ctx.Done()
+		return err
+	}
+	if told, ok := a.configure(ctx); ok {
+		a.work(ctx, told)
+	}
+	a.shutdown()
+	return nil
+}
+
+// prepare finds out who and what the machine is.
+func (a *agent) prepare() error {
+	record, err := machine.ReadRecord(filepath.Join(a.config.SeedDir, machine.RecordFile))
+	if err != nil {
+		return err
+	}
+	a.instance = render.Instance{ID: record.ID, PrivateIP: record.PrivateIP, PrivateDNSName: record.PrivateDNSName}
+	for _, dir := range []string{a.config.DataDir, "/var/lib/containerd", "/var/lib/kubelet/pki", "/etc/cni/net.d"} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("making directories: %w", err)
+		}
+	}
+	// Containerd writes this file when the kubelet tells it the pods' addresses, but only if there is none: after a boot
+	// they may be others than before.
+	if err := os.Remove(render.PathCNIConfig); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("removing network configuration of the last boot: %w", err)
+	}
+	a.facts, err = readFacts()
+	if err != nil {
+		return err
+	}
+	a.log.Info("machine boots", "id", record.ID, "address", record.PrivateIP.String(), "name", record.PrivateDNSName, "kernel", a.facts.Kernel,
+		"cgroup_version", a.facts.CgroupVersion, "cpus", a.facts.CPUs, "memory", a.facts.MemoryBytes, "overlayfs", a.facts.OverlayFS)
+	return nil
+}
+
+// configure writes the machine's files. It waits for better user data for as long as it is bad.
+func (a *agent) configure(ctx context.Context) (render.NodeConfig, bool) {
+	for {
+		config, err := a.render()
+		if err == nil {
+			return config, true
+		}
+		a.log.Error("user data cannot be used; waiting for other", "error", err)
+		if !a.userDataChanges(ctx) {
+			return render.NodeConfig{}, false
+		}
+	}
+}
+
+// work runs the machine's programs until the context ends.
+func (a *agent) work(ctx context.Context, config render.NodeConfig) {
+	go a.keep(ctx, &program{name: "containerd", args: func() []string { return []string{"--config=" + render.PathContainerdConfig} }})
+	go a.rotateLogs(ctx)
+	if !a.containerdAnswers(ctx) {
+		return
+	}
+	a.log.Info("containerd answers")
+	go a.importImages(ctx)
+	if !joined(time.Now()) && !a.apiServerAnswers(ctx, config) {
+		return
+	}
+	a.kubelet.args = func() []string {
+		return render.KubeletArgs(config, a.instance, exists(render.PathBootstrapKubeconfig))
+	}
+	go a.keep(ctx, a.kubelet)
+	go a.watchUserData(ctx)
+	if !a.joins(ctx) {
+		return
+	}
+	go a.keep(ctx, &program{name: "kube-proxy", args: func() []string { return []string{"--config=" + render.PathKubeProxyConfig} }})
+	<-ctx.Done()
+}
+
+// containerdAnswers waits for containerd's socket.
+func (a *agent) containerdAnswers(ctx context.Context) bool {
+	return poll(ctx, 10*time.Millisecond, func() bool {
+		connection, err := new(net.Dialer).DialContext(ctx, "unix", render.ContainerdSocket)
+		if err != nil {
+			return false
+		}
+		_ = connection.Close()
+		return true
+	})
+}
+
+// poll asks again and again until it hears yes; no means that the context has ended.
+func poll(ctx context.Context, interval time.Duration, done func() bool) bool {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		if done() {
+			return true
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// shutdownPatience is how long everything on the machine together may take to end in good order.
+const shutdownPatience = 1500 * time.Millisecond
+
+// shutdown asks every process of the machine to end and waits a little for that. What is left goes with process number one.
+func (a *agent) shutdown() {
+	a.log.Info("machine shuts down")
+	_ = unix.Kill(-1, unix.SIGTERM) // every process of this namespace, but not its first
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownPatience)
+	defer cancel()
+	poll(ctx, 20*time.Millisecond, func() bool {
+		entries, err := filepath.Glob("/proc/[0-9]*")
+		return err == nil && len(entries) <= 1
+	})
+}

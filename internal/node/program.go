@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// program is one of the programs that make a machine a node. It is started again whenever it ends.
+type program struct {
+	name string
+	// args are asked for at each start.
+	args func() []string
+	// restart ends the program, so that it starts anew.
+	restart chan struct{}
+}
+
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 10 * time.Second
+	// goodRun is how long a program must have run for its end not to be counted as one of a row.
+	goodRun = 10 * time.Second
+	// stopPatience is how long a program may take to end when it is asked to.
+	stopPatience = 5 * time.Second
+)
+
+// keep runs the program until the context ends.
+func (a *agent) keep(ctx context.Context, p *program) {
+	pause := firstPause
+	for ctx.Err() == nil {
+		started := time.Now()
+		err := a.once(ctx, p)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(started) >= goodRun {
+			pause = firstPause
+		}
+		a.log.Warn("program ended, it starts again", "program", p.name, "how", err, "after", time.Since(started), "pause", pause)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// once runs the program until it ends, and says how that was.
+func (a *agent) once(ctx context.Context, p *program) error {
+	output, err := openLog(filepath.Join(a.config.LogDir, p.name+".log"))
+	if err != nil {
+		return err
+	}
+	pid, ended, err := a.reaper.start(filepath.Join(a.config.BinDir, p.name), p.args(), environment(), output)
+	_ = output.Close()
+	if err != nil {
+		return err
+	}
+	a.log.Info("program started", "program", p.name, "pid", pid)
+	select {
+	case status := <-ended:
+		return fmt.Errorf("%s", describe(status))
+	case <-p.restart:
+		a.stop(pid, ended)
+		return fmt.Errorf("was restarted")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// stop asks a program to end, and makes it if it takes too long.
+func (a *agent) stop(pid int, ended <-chan unix.WaitStatus) {
+	_ = unix.Kill(pid, unix.SIGTERM)
+	select {
+	case <-ended:
+	case <-time.After(stopPatience):
+		_ = unix.Kill(pid, unix.SIGKILL)
+		<-ended
+	}
+}
+
+// environment is what programs see: not what the agent was started with, by which the machine is found from outside.
+func environment() []string {
+	return []string{"HOME=/root", "PATH=" + os.Getenv("PATH")}
+}
+
+func openLog(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening log: %w", err)
+	}
+	return file, nil
+}
+
+// run runs a program to its end, for its effect.
+func (a *agent) run(ctx context.Context, name string, args ...string) error {
+	output, err := openLog(filepath.Join(a.config.LogDir, "node.log"))
+	if err != nil {
+		return err
+	}
+	pid, ended, err := a.reaper.start(filepath.Join(a.config.BinDir, name), args, environment(), output)
+	_ = output.Close()
+	if err != nil {
+		return err
+	}
+	select {
+	case status := <-ended:
+		if status.Exited() && status.ExitStatus() == 0 {
+			return nil
+		}
+		return fmt.Errorf("%s: %s", name, describe(status))
+	case <-ctx.Done():
+		_ = unix.Kill(pid, unix.SIGKILL)
+		return ctx.Err()
+	}
+}
+
+// newLogger logs as the rest of muster does.
+func newLogger() *slog.Logger { return slog.New(slog.NewTextHandler(os.Stderr, nil)) }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+const (
+	healthyAgain   = 5 * time.Second
+	unhealthyAgain = time.Second
+)
+
+// clusters keeps the status of Clusters.
+type clusters struct{ parts }
+
+// Reconcile looks at the cluster, again and again.
+func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	object := &v1alpha1.Cluster{}
+	if err := r.management.Get(ctx, request.NamespacedName, object); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	before := object.DeepCopy()
+	object.Status.ObservedGeneration = object.Generation
+	result := reconcile.Result{}
+	if object.Name != r.ClusterName {
+		object.Status.Endpoint, object.Status.PrivateEndpoint, object.Status.Version = "", "", ""
+		setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionFalse, "OneClusterPerService",
+			fmt.Sprintf("this service runs the cluster %q; delete this one, or start another service with a state directory of its own", r.ClusterName))
+	} else {
+		result.RequeueAfter = r.look(ctx, object)
+	}
+	if equality.Semantic.DeepEqual(before.Status, object.Status) {
+		return result, nil
+	}
+	if err := r.management.Status().Patch(ctx, object, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("writing the status of the cluster: %w", err)
+	}
+	return result, nil
+}
+
+func (r *clusters) look(ctx context.Context, object *v1alpha1.Cluster) time.Duration {
+	health := r.Health(ctx)
+	object.Status.Endpoint, object.Status.PrivateEndpoint = health.Endpoint, health.PrivateEndpoint
+	if health.Version != "" { // while it cannot be asked, it is what it was
+		object.Status.Version = health.Version
+	}
+	if health.Err != nil {
+		setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionFalse, "Unhealthy", health.Err.Error())
+		return unhealthyAgain
+	}
+	setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionTrue, "Healthy", "the API server answers")
+	return healthyAgain
+}
+
+// setReady sets the condition Ready, with the moment of its last change on the given clock.
+func setReady(conditions *[]metav1.Condition, now time.Time, generation int64, status metav1.ConditionStatus, reason, message string) {
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: shorten(message), ObservedGeneration: generation,
+	}
+	if old := meta.FindStatusCondition(*conditions, condition.Type); old == nil || old.Status != status {
+		condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
+	}
+	meta.SetStatusCondition(conditions, condition)
+}
+
+// shorten keeps a message within what a condition may hold.
+func shorten(message string) string {
+	const limit = 1024
+	if len(message) <= limit {
+		return message
+	}
+	return message[:limit-3] + "..."
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// staleLists is a client whose cache is behind.
+type staleLists struct {
+	client.Client
+	lists client.Reader
+}
+
+func (s staleLists) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return s.lists.List(ctx, list, opts...)
+}
+
+func TestCluster(t *testing.T) {
+	tests := []struct {
+		name, object    string
+		health          Health
+		ready           bool
+		reason, message string
+		endpoint        string
+	}{
+		{"healthy", "muster", Health{Endpoint: "https://127.0.0.1:1", PrivateEndpoint: "https://192.168.64.2", Version: "v1.36.3"}, true, "Healthy", "answers", "https://127.0.0.1:1"},
+		{"unhealthy", "muster", Health{Endpoint: "https://127.0.0.1:1", Err: errors.New("etcd is down")}, false, "Unhealthy", "etcd is down", "https://127.0.0.1:1"},
+		{"a second one", "second", Health{Endpoint: "https://127.0.0.1:1"}, false, "OneClusterPerService", `this service runs the cluster "muster"`, ""},
+		{"a long story", "muster", Health{Err: errors.New(strings.Repeat("x", 5000))}, false, "Unhealthy", "xxx...", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			object := newTestCluster()
+			object.Name = test.object
+			w := newWorld(t, object)
+			w.health = test.health
+			r := &clusters{parts: w.parts}
+			result := mustReconcile(t, r, test.object)
+			if (result.RequeueAfter == 0) != (test.object != "muster") {
+				t.Errorf("looks again after %v", result.RequeueAfter)
+			}
+			w.get(t, w.management, object, test.object)
+			condition := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
+			if condition == nil || (condition.Status == "True") != test.ready || condition.Reason != test.reason || !strings.Contains(condition.Message, test.message) || len(condition.Message) > 1024 {
+				t.Errorf("condition %+v", condition)
+			}
+			if object.Status.Endpoint != test.endpoint || object.Status.ObservedGeneration != 1 {
+				t.Errorf("status %+v", object.Status)
+			}
+			mustReconcile(t, r, test.object)
+			if writes := w.faults.calls["management patch status *v1alpha1.Cluster"]; writes != 1 {
+				t.Errorf("%d status writes, want 1", writes)
+			}
+		})
+	}
+}
+
+func TestClusterKeepsVersion(t *testing.T) {
+	w := newWorld(t, newTestCluster())
+	r := &clusters{parts: w.parts}
+	r.Health = func(context.Context) Health { return Health{Version: "v1.36.3"} }
+	mustReconcile(t, r, "muster")
+	r.Health = func(context.Context) Health { return Health{Err: errors.New("down")} }
+	mustReconcile(t, r, "muster")
+	object := &v1alpha1.Cluster{}
+	if w.get(t, w.management, object, "muster"); object.Status.Version != "v1.36.3" {
+		t.Errorf("version %q", object.Status.Version)
+	}
+	w.faults.fail("management patch status *v1alpha1.Cluster", 1)
+	r.Health = func(context.Context) Health { return Health{} }
+	if _, err := reconcileOnce(t, r, "muster"); !errors.Is(err, errTest) {
+		t.Errorf("error %v", err)
+	}
+	mustReconcile(t, r, "gone")
+}

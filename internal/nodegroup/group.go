@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/plan"
+)
+
+// groups gives NodeGroups the machines they ask for.
+type groups struct{ parts }
+
+// Reconcile compares, acts, and writes down what it saw.
+func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	group := &v1alpha1.NodeGroup{}
+	if err := r.management.Get(ctx, request.NamespacedName, group); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !group.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(group, v1alpha1.FinalizerNodeGroup) {
+		return reconcile.Result{}, nil
+	}
+	if group.DeletionTimestamp.IsZero() {
+		before := group.DeepCopy()
+		if controllerutil.AddFinalizer(group, v1alpha1.FinalizerNodeGroup) {
+			if err := r.management.Patch(ctx, group, lockedPatch(before)); err != nil {
+				return again(fmt.Errorf("adding the finalizer: %w", err))
+			}
+		}
+	}
+	before := group.DeepCopy()
+	machines, err := r.act(ctx, group)
+	r.sum(group, machines, err)
+	if written := r.writeStatus(ctx, before, group); written != nil {
+		return again(written)
+	}
+	if err != nil {
+		return again(err)
+	}
+	if group.DeletionTimestamp.IsZero() || len(machines) > 0 {
+		return reconcile.Result{}, nil
+	}
+	return again(r.release(ctx, group))
+}
+
+// problem is a state of a NodeGroup that trying again does not mend: somebody has to change something.
+type problem struct{ reason, message string }
+
+func (p *problem) Error() string { return p.message }
+
+// act carries out the plan, and returns the group's machines as they were seen last.
+func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1.Machine, error) {
+	desired := int(group.Spec.ScalingConfig.DesiredSize)
+	machines, err := r.list(ctx, r.management, group.Name)
+	if err != nil {
+		return nil, err
+	}
+	if !group.DeletionTimestamp.IsZero() {
+		desired = 0
+	} else if err := r.check(ctx, group); err != nil {
+		return machines, err
+	}
+	if len(plan.Group(desired, observeAll(machines))) == 0 && group.DeletionTimestamp.IsZero() {
+		return machines, nil
+	}
+	// The cache may not show yet what was made or deleted a moment ago, so nothing is done before the API server says the
+	// same. This is what keeps a group from overshooting.
+	machines, err = r.list(ctx, r.managementLive, group.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, action := range plan.Group(desired, observeAll(machines)) {
+		if err := r.carryOut(ctx, group, machines, action); err != nil {
+			return machines, err
+		}
+	}
+	return machines, nil
+}
+
+// check returns a *problem if the group must not have machines as it is.
+func (r *groups) check(ctx context.Context, group *v1alpha1.NodeGroup) error {
+	if wrong := v1alpha1.ValidateNodeGroup(group).ToAggregate(); wrong != nil {
+		return &problem{"Invalid", wrong.Error()}
+	}
+	if group.Spec.ClusterName != r.ClusterName {
+		return &problem{"ClusterNotFound", fmt.Sprintf("this service runs no cluster %q, only %q; make the group again with that clusterName",
+			group.Spec.ClusterName, r.ClusterName)}
+	}
+	err := r.management.Get(ctx, client.ObjectKey{Name: group.Spec.ClusterName}, &v1alpha1.Cluster{})
+	if apierrors.IsNotFound(err) {
+		return &problem{"ClusterNotFound", fmt.Sprintf("there is no Cluster %q; the group gets its machines when there is", group.Spec.ClusterName)}
+	}
+	if err != nil {
+		return fmt.Errorf("reading the cluster: %w", err)
+	}
+	return nil
+}
+
+func (r *groups) list(ctx context.Context, reader client.Reader, group string) ([]v1alpha1.Machine, error) {
+	list := &v1alpha1.MachineList{}
+	if err := reader.List(ctx, list, client.MatchingLabels{v1alpha1.LabelNodeGroup: group}); err != nil {
+		return nil, fmt.Errorf("listing the machines of the group: %w", err)
+	}
+	return list.Items, nil
+}
+
+func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) error {
+	for range action.Create {
+		machine, err := newMachine(group, r.Random)
+		if err != nil {
+			return err
+		}
+		if err := r.management.Create(ctx, machine); err != nil {
+			return fmt.Errorf("making a machine: %w", err)
+		}
+	}
+	if action.Create > 0 {
+		r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingUp", "Create", "made %d machines: %s", action.Create, action.Reason)
+	}
+	if action.Delete == "" {
+		return nil
+	}
+	i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return m.Name == action.Delete })
+	err := r.management.Delete(ctx, &machines[i], client.Preconditions{UID: &machines[i].UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting machine %s: %w", action.Delete, err)
+	}
+	r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingDown", "Delete", "deleted machine %s: %s", action.Delete, action.Reason)
+	return nil
+}
+
+func newMachine(group *v1alpha1.NodeGroup, random io.Reader) (*v1alpha1.Machine, error) {
+	const digits = 17
+	id := make([]byte, (digits+1)/2)
+	if _, err := io.ReadFull(random, id); err != nil {
+		return nil, fmt.Errorf("drawing an instance id: %w", err)
+	}
+	machine := &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:       "i-" + hex.EncodeToString(id)[:digits],
+			Labels:     map[string]string{v1alpha1.LabelNodeGroup: group.Name},
+			Finalizers: []string{v1alpha1.FinalizerMachine},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(group, v1alpha1.GroupVersion.WithKind("NodeGroup")),
+			},
+		},
+		Spec: v1alpha1.MachineSpec{
+			ClusterName: group.Spec.ClusterName,
+			NodeGroup:   group.Name,
+			Provider:    group.Spec.Provider,
+		},
+	}
+	spec := group.Spec.DeepCopy()
+	machine.Spec.Labels, machine.Spec.Taints = spec.Labels, spec.Taints
+	return machine, nil
+}
+
+// release lets a group go whose machines are gone.
+func (r *groups) release(ctx context.Context, group *v1alpha1.NodeGroup) error {
+	before := group.DeepCopy()
+	controllerutil.RemoveFinalizer(group, v1alpha1.FinalizerNodeGroup)
+	if err := r.management.Patch(ctx, group, lockedPatch(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer: %w", err)
+	}
+	return nil
+}
+
+// ofCluster names the groups that a Cluster's coming or going is about.
+func (r *groups) ofCluster(ctx context.Context, object client.Object) []reconcile.Request {
+	list := &v1alpha1.NodeGroupList{}
+	if err := r.management.List(ctx, list); err != nil {
+		r.Log.ErrorContext(ctx, "cannot list node groups", "cluster", object.GetName(), "error", err)
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, group := range list.Items {
+		if group.Spec.ClusterName == object.GetName() {
+			requests = append(requests, request(group.Name))
+		}
+	}
+	return requests
+}
+
+// lockedPatch is a patch that fails if the object changed since it was read, as from a cache that is behind.
+func lockedPatch(before client.Object) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}
+
+// again turns an error into what the queue does next. A conflict is no error: the cache is behind, and the next look is due
+// when it may have caught up. A problem is none either: it is written down, and what mends it is an event of its own.
+func again(err error) (reconcile.Result, error) {
+	var p *problem
+	switch {
+	case err == nil, errors.As(err, &p):
+		return reconcile.Result{}, nil
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: 20 * time.Millisecond}, nil
+	}
+	return reconcile.Result{}, err
+}

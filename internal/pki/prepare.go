@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// Order is what Prepare needs beside the request itself.
+type Order struct {
+	Profile Profile
+	// Usages as the certificates API names them; they must be those of the profile.
+	Usages []string
+	// Serial number, positive and at most 128 bits: see NewSerial.
+	Serial *big.Int
+	// Issuer is the certificate that will sign.
+	Issuer *x509.Certificate
+	// Duration of the profile's certificates.
+	Duration time.Duration
+	// ExpirationSeconds asked for, if any.
+	ExpirationSeconds *int32
+	Now               time.Time
+}
+
+// Prepared is a certificate that was checked and waits for its signature. Only Prepare makes one, and it signs once.
+type Prepared struct{ *prepared }
+
+type prepared struct {
+	template  *x509.Certificate
+	publicKey any
+	issuer    *x509.Certificate
+	profile   Profile
+	used      atomic.Bool
+}
+
+// NewSerial reads a 128 bit serial number; the top bit is clear and the next one set, so it is positive and never short.
+func NewSerial(random io.Reader) (*big.Int, error) {
+	var b [16]byte
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		return nil, fmt.Errorf("drawing a serial number: %w", err)
+	}
+	b[0] = b[0]&0x7f | 0x40
+	return new(big.Int).SetBytes(b[:]), nil
+}
+
+// Prepare builds a certificate from the checked fields of a request and lints it, signed with a throwaway key: a mistake must
+// show before the real key is touched.
+func Prepare(r Request, o Order) (Prepared, error) {
+	if r.publicKey == nil {
+		return Prepared{}, errors.New("the request is empty: only what Parse returned can be prepared")
+	}
+	if err := o.check(r); err != nil {
+		return Prepared{}, err
+	}
+	notBefore, notAfter, err := Validity(o.Now, o.Duration, o.ExpirationSeconds, o.Issuer.NotAfter)
+	if err != nil {
+		return Prepared{}, err
+	}
+	t := &x509.Certificate{
+		SerialNumber:          new(big.Int).Set(o.Serial),
+		Subject:               pkix.Name{CommonName: r.commonName, Organization: r.Organization()},
+		NotBefore:             notBefore,
+		NotAfter:              notAfter,
+		KeyUsage:              o.Profile.keyUsage(o.Usages, r.key),
+		ExtKeyUsage:           []x509.ExtKeyUsage{o.Profile.extKeyUsage},
+		BasicConstraintsValid: true,
+		DNSNames:              r.DNSNames(),
+	}
+	for _, a := range r.addresses {
+		t.IPAddresses = append(t.IPAddresses, net.IP(a.AsSlice()))
+	}
+	p := Prepared{&prepared{template: t, publicKey: r.publicKey, issuer: o.Issuer, profile: o.Profile}}
+	if err := p.rehearse(); err != nil {
+		return Prepared{}, err
+	}
+	return p, nil
+}
+
+func (o Order) check(r Request) error {
+	known, ok := ProfileFor(o.Profile.SignerName)
+	switch {
+	case !ok || known.extKeyUsage != o.Profile.extKeyUsage || known.Names != o.Profile.Names:
+		return fmt.Errorf("the profile %q is not one of this package", o.Profile.Name)
+	case o.Issuer == nil || !o.Issuer.IsCA:
+		return errors.New("the issuer is not a certificate authority")
+	case o.Serial == nil || o.Serial.Sign() <= 0 || o.Serial.BitLen() > 128:
+		return errors.New("the serial number must be positive and have at most 128 bits")
+	case !o.Profile.AllowsUsages(o.Usages):
+		return fmt.Errorf("the usages %q are not those of a %s certificate", o.Usages, o.Profile.Name)
+	case o.Profile.Names != (len(r.dnsNames)+len(r.addresses) > 0):
+		return fmt.Errorf("a %s certificate with %d names cannot be made", o.Profile.Name, len(r.dnsNames)+len(r.addresses))
+	}
+	return nil
+}
+
+// rehearse signs with a key that everybody knows, for an issuer of the same name, and lints the result.
+func (p Prepared) rehearse() error {
+	throwaway := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	parent := *p.issuer
+	parent.PublicKey = throwaway.Public()
+	der, err := x509.CreateCertificate(zeros{}, p.template, &parent, p.publicKey, throwaway)
+	if err != nil {
+		return fmt.Errorf("rehearsing the signature: %w", err)
+	}
+	if err := p.lint(der); err != nil {
+		return fmt.Errorf("linting the certificate before signing: %w", err)
+	}
+	return nil
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+// IssuedBy tells whether it was prepared for this issuer.
+func (p Prepared) IssuedBy(issuer *x509.Certificate) bool {
+	return p.prepared != nil && issuer != nil && bytes.Equal(p.issuer.Raw, issuer.Raw)
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan compares what a node group should have with the machines it has, and says what to do about it, and why.
+// It is pure: values in, values out.
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Machine is what a plan needs to know of a machine.
+type Machine struct {
+	Name     string
+	Created  time.Time
+	Joined   bool // its Node is registered
+	Ready    bool // its Node is Ready
+	Deleting bool // it is on its way out, and does not count
+}
+
+// Action is one thing to do: make Create machines, or delete the machine named Delete. The other is empty.
+type Action struct {
+	Create int
+	Delete string
+	Reason string // a clause for people, as "the group has 2 of 3 machines"
+}
+
+// Group returns what brings a group to its desired size: nothing if it is there, else either one action that creates or one
+// for each machine to delete, the most dispensable first.
+func Group(desired int, machines []Machine) []Action {
+	desired = max(desired, 0)
+	counted := make([]Machine, 0, len(machines))
+	for _, machine := range machines {
+		if !machine.Deleting {
+			counted = append(counted, machine)
+		}
+	}
+	reason := fmt.Sprintf("the group has %d of %d machines", len(counted), desired)
+	switch surplus := len(counted) - desired; {
+	case surplus < 0:
+		return []Action{{Create: -surplus, Reason: reason}}
+	case surplus > 0:
+		slices.SortFunc(counted, dispensable)
+		actions := make([]Action, 0, surplus)
+		for _, machine := range counted[:surplus] {
+			actions = append(actions, Action{Delete: machine.Name, Reason: reason + ", and " + why(machine)})
+		}
+		return actions
+	}
+	return nil
+}
+
+// dispensable orders machines by how little is lost with them: those that have not joined run no pods, those that are not
+// Ready serve none, and of the rest the newest have had the least time to gather any. Names settle what is left.
+func dispensable(a, b Machine) int {
+	return cmp.Or(
+		cmp.Compare(rank(a), rank(b)),
+		b.Created.Compare(a.Created),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+func rank(machine Machine) int {
+	switch {
+	case !machine.Joined:
+		return 0
+	case !machine.Ready:
+		return 1
+	default:
+		return 2
+	}
+}
+
+func why(machine Machine) string {
+	return [...]string{"this one has not joined yet", "the node of this one is not Ready", "this one is the newest"}[rank(machine)]
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy decides about certificate signing requests of kubelets. It is pure: it sees a Request, Facts and the time,
+// asks nobody and changes nothing. rules.go is the list of rules, to be read from top to bottom; each has a file of its own.
+//
+// # What becomes of a refusal
+//
+// The kubelet asks again about 112 times an hour after a denial, and every 15 minutes while nobody answers. So the four
+// verdicts are chosen with care:
+//
+//   - Deny is for what no later event can make true and no honest kubelet asks for: malformed bytes, another node's name, a
+//     reserved name, an address that the inventory knows not to be this machine's, a machine that is being deleted.
+//   - Wait is for everything that may yet become true: a machine that the inventory does not show (yet), one without a
+//     name or addresses, an access review that says no (somebody may bind the role), any fact that is Unknown. It is the
+//     cheap answer, too: the request stays, and is decided at the moment the fact changes.
+//   - Ignore is for requests that are not ours to judge: other signers, requests already decided, and requesters that no
+//     rule here vouches for, such as a person or a bootstrap token that was made for no machine. A person may approve those;
+//     they are then signed if their contents pass.
+//   - Approve needs every rule. An Unknown fact never approves.
+package policy

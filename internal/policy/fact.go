@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// State of a fact.
+type State int
+
+// The states. The zero value is Unknown: a fact that nobody gathered approves nothing.
+const (
+	Unknown State = iota // could not be told; Why says why
+	Known
+	Absent // known not to exist
+)
+
+// Fact is something gathered from outside.
+type Fact[T any] struct {
+	Value  T
+	State  State
+	Why    string    // for Unknown: what stood in the way
+	Source string    // who says so
+	At     time.Time // when it was so
+}
+
+// Know makes a Known fact.
+func Know[T any](v T, source string, at time.Time) Fact[T] {
+	return Fact[T]{Value: v, State: Known, Source: source, At: at}
+}
+
+// None makes an Absent fact.
+func None[T any](source string, at time.Time) Fact[T] {
+	return Fact[T]{State: Absent, Source: source, At: at}
+}
+
+// DontKnow makes an Unknown fact.
+func DontKnow[T any](source, why string) Fact[T] {
+	return Fact[T]{Why: why, Source: source}
+}
+
+// why an unknown fact is unknown, in words.
+func (f Fact[T]) why() string {
+	if f.Why == "" {
+		return "nobody has found out yet"
+	}
+	return f.Why
+}
+
+// Machine is what the inventory says about one machine: nothing in it comes from the machine itself.
+type Machine struct {
+	ID        string
+	NodeName  string // "" until the provider has assigned one
+	Names     []string
+	Addresses []netip.Addr
+	Deleting  bool
+}
+
+// Facts are all that Decide looks at beside the request. Ask says which of them a request needs.
+type Facts struct {
+	// TokenMachine is the machine that the requester's bootstrap token was made for.
+	TokenMachine Fact[Machine]
+	// NodeMachine is the machine that may register the node of the common name.
+	NodeMachine Fact[Machine]
+	// Owners holds, for every name and address asked for (in text, as Ask gives it), the IDs of all machines that have it.
+	Owners map[string]Fact[[]string]
+	// Access is the answer to the SubjectAccessReview.
+	Access Fact[bool]
+}
+
+const defaultMaxFactAge = 2 * time.Minute
+
+// fresh makes facts that are too old Unknown: what was true then may be another machine's now.
+func (f Facts) fresh(now time.Time, limit time.Duration) Facts {
+	if limit <= 0 {
+		limit = defaultMaxFactAge
+	}
+	f.TokenMachine = fresh(f.TokenMachine, now, limit)
+	f.NodeMachine = fresh(f.NodeMachine, now, limit)
+	f.Access = fresh(f.Access, now, limit)
+	owners := make(map[string]Fact[[]string], len(f.Owners))
+	for k, o := range f.Owners {
+		owners[k] = fresh(o, now, limit)
+	}
+	f.Owners = owners
+	return f
+}
+
+func fresh[T any](f Fact[T], now time.Time, limit time.Duration) Fact[T] {
+	if age := now.Sub(f.At); f.State != Unknown && age > limit {
+		return DontKnow[T](f.Source, fmt.Sprintf("the last answer of %s is %s old", f.Source, age.Round(time.Second)))
+	}
+	return f
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"muster.dev/muster/internal/pki"
+)
+
+// Phase is how far a request has come.
+type Phase string
+
+// The phases of a request.
+const (
+	Pending  Phase = "Pending"
+	Approved Phase = "Approved" // by whomever; not issued yet
+	Denied   Phase = "Denied"
+	Failed   Phase = "Failed"
+	Issued   Phase = "Issued"
+)
+
+// Request is a certificate signing request as the API server holds it: what stands in Username, UID, Groups and Extra was
+// written by the API server itself and can be believed.
+type Request struct {
+	SignerName        string
+	Username, UID     string
+	Groups            []string
+	Extra             map[string][]string
+	Usages            []string
+	ExpirationSeconds *int32
+	Phase             Phase
+
+	// CSR is what stands in the request's bytes; ParseError says why it could not be read.
+	CSR        pki.Request
+	ParseError error
+}
+
+// Read makes a Request of an API object.
+func Read(o *certificatesv1.CertificateSigningRequest) Request {
+	r := Request{
+		SignerName: o.Spec.SignerName,
+		Username:   o.Spec.Username, UID: o.Spec.UID, Groups: slices.Clone(o.Spec.Groups),
+		ExpirationSeconds: o.Spec.ExpirationSeconds,
+		Phase:             phaseOf(o),
+	}
+	for _, u := range o.Spec.Usages {
+		r.Usages = append(r.Usages, string(u))
+	}
+	if len(o.Spec.Extra) > 0 {
+		r.Extra = make(map[string][]string, len(o.Spec.Extra))
+		for k, v := range o.Spec.Extra {
+			r.Extra[k] = slices.Clone(v)
+		}
+	}
+	if _, ok := pki.ProfileFor(r.SignerName); ok && (r.Phase == Pending || r.Phase == Approved) {
+		r.CSR, r.ParseError = pki.Parse(o.Spec.Request)
+	}
+	return r
+}
+
+// phaseOf does as upstream does: a condition counts whatever its status says, except Failed
+// (pkg/controller/certificates/certificate_controller_utils.go).
+func phaseOf(o *certificatesv1.CertificateSigningRequest) Phase {
+	p := Pending
+	for _, c := range o.Status.Conditions {
+		switch c.Type {
+		case certificatesv1.CertificateDenied:
+			return Denied
+		case certificatesv1.CertificateFailed:
+			return Failed
+		case certificatesv1.CertificateApproved:
+			p = Approved
+		}
+	}
+	if len(o.Status.Certificate) > 0 {
+		return Issued
+	}
+	return p
+}

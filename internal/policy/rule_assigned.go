@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// checkNamesAssigned wants every DNS name to be one that the inventory assigned to this very machine, and to no other.
+func checkNamesAssigned(e evaluation) outcome {
+	names := e.request.CSR.DNSNames()
+	if len(names) == 0 {
+		return notApplicable("no DNS names")
+	}
+	return e.assigned("DNS name", names, func(m Machine) []string {
+		if m.NodeName == "" {
+			return m.Names
+		}
+		return append(slices.Clone(m.Names), m.NodeName)
+	})
+}
+
+// checkAddressesAssigned wants the same of every address.
+func checkAddressesAssigned(e evaluation) outcome {
+	addresses := e.request.CSR.Addresses()
+	if len(addresses) == 0 {
+		return notApplicable("no addresses")
+	}
+	var texts []string
+	for _, a := range addresses {
+		texts = append(texts, a.String())
+	}
+	return e.assigned("address", texts, func(m Machine) []string {
+		var own []string
+		for _, a := range m.Addresses {
+			own = append(own, a.Unmap().String())
+		}
+		return own
+	})
+}
+
+// assigned compares what is asked for with what the machine has. A mismatch is final only when the inventory has assigned
+// something of the sort already; a machine without any is still being launched.
+func (e evaluation) assigned(what string, asked []string, have func(Machine) []string) outcome {
+	m := e.facts.NodeMachine
+	if m.State != Known || m.Value.NodeName == "" || m.Value.NodeName != e.request.nodeName() {
+		return wait("", "the machine is not known, so what it was assigned is not either")
+	}
+	own := have(m.Value)
+	var undecided *outcome
+	for _, a := range asked {
+		o := e.owned(what, a, m.Value.ID, own)
+		switch {
+		case o == nil:
+		case o.refuses():
+			return *o
+		case undecided == nil:
+			undecided = o
+		}
+	}
+	if undecided != nil {
+		return *undecided
+	}
+	return pass("%s assigned to machine %s (%s)", strings.Join(asked, ", "), m.Value.ID, m.Source)
+}
+
+// owned returns nil if one name or address is this machine's and nobody else's.
+func (e evaluation) owned(what, asked, id string, own []string) *outcome {
+	o := pass("")
+	owners := e.facts.Owners[asked]
+	others := slices.DeleteFunc(slices.Clone(owners.Value), func(o string) bool { return o == id })
+	switch {
+	case len(own) == 0:
+		o = wait("it is being launched", "machine %s has no %s yet", id, what)
+	case !slices.Contains(own, asked):
+		theirs := "nobody"
+		if owners.State == Known && len(others) > 0 {
+			theirs = "machine " + strings.Join(others, ", ")
+		}
+		o = refuse(fmt.Sprintf("it may ask for %s", strings.Join(own, ", ")),
+			"the %s %s is not assigned to machine %s but to %s", what, asked, id, theirs)
+	case owners.State != Known:
+		o = wait("", "whether another machine has the %s %s is not known: %s", what, asked, owners.why())
+	case len(others) > 0:
+		o = wait("one of them must go", "the %s %s is assigned to machine %s, too", what, asked, strings.Join(others, ", "))
+	case !slices.Contains(owners.Value, id):
+		o = wait("", "the inventory is changing: the %s %s was machine %s's a moment ago", what, asked, id)
+	default:
+		return nil
+	}
+	return &o
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+// cniTemplate is a CNI network configuration, with {{.PodCIDR}} for containerd to fill in once the kubelet has told it.
+type cniTemplate struct {
+	CNIVersion string `json:"cniVersion"`
+	Name       string `json:"name"`
+	Plugins    []any  `json:"plugins"`
+}
+
+type cniPointToPoint struct {
+	Type   string  `json:"type"`
+	IPMasq bool    `json:"ipMasq"`
+	IPAM   cniIPAM `json:"ipam"`
+}
+
+type cniIPAM struct {
+	Type    string       `json:"type"`
+	DataDir string       `json:"dataDir"`
+	Ranges  [][]cniRange `json:"ranges"`
+	Routes  []cniRoute   `json:"routes"`
+}
+
+type cniRange struct {
+	Subnet string `json:"subnet"`
+}
+
+type cniRoute struct {
+	Destination string `json:"dst"`
+}
+
+type cniPortmap struct {
+	Type         string          `json:"type"`
+	Backend      string          `json:"backend"`
+	Capabilities map[string]bool `json:"capabilities"`
+}
+
+// newCNITemplate connects each pod to its node by a pair of links of its own (ptp), not by a bridge: on a bridge the answer
+// of a Service's endpoint to a client on the same node takes the short way, past the translation of its address, unless
+// br_netfilter sends bridged packets through the firewall, which is a setting of the whole kernel. Nothing is masqueraded
+// since the VPC routes pods' addresses, and pods have no way out of it.
+func newCNITemplate() cniTemplate {
+	return cniTemplate{
+		CNIVersion: "1.0.0",
+		Name:       "muster",
+		Plugins: []any{
+			cniPointToPoint{
+				Type: "ptp",
+				IPAM: cniIPAM{
+					Type:    "host-local",
+					DataDir: "/var/lib/cni/networks",
+					Ranges:  [][]cniRange{{{Subnet: "{{.PodCIDR}}"}}},
+					Routes:  []cniRoute{{Destination: "0.0.0.0/0"}},
+				},
+			},
+			cniPortmap{Type: "portmap", Backend: "nftables", Capabilities: map[string]bool{"portMappings": true}},
+		},
+	}
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package signer
+
+import (
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/x509"
+	"sync"
+
+	"muster.dev/muster/internal/pki"
+)
+
+// Fake signs with a key in memory, and fails when told to. For tests.
+type Fake struct {
+	mu          sync.Mutex
+	certificate *x509.Certificate
+	key         crypto.Signer
+	failures    []error
+	signed      int
+}
+
+var _ Signer = (*Fake)(nil)
+
+// NewFake makes one.
+func NewFake(certificate *x509.Certificate, key crypto.Signer) *Fake {
+	return &Fake{certificate: certificate, key: key}
+}
+
+// Fail makes the next calls of Sign fail, one with each error.
+func (f *Fake) Fail(errs ...error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failures = append(f.failures, errs...)
+}
+
+// Replace changes the authority, as a rotation does.
+func (f *Fake) Replace(certificate *x509.Certificate, key crypto.Signer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.certificate, f.key = certificate, key
+}
+
+// Signed counts the certificates it signed.
+func (f *Fake) Signed() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.signed
+}
+
+// Issuer returns the authority.
+func (f *Fake) Issuer(context.Context) (*x509.Certificate, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.certificate, nil
+}
+
+// Sign signs or fails.
+func (f *Fake) Sign(_ context.Context, p pki.Prepared) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.failures) > 0 {
+		err := f.failures[0]
+		f.failures = f.failures[1:]
+		return nil, err
+	}
+	out, err := p.Sign(rand.Reader, f.certificate, f.key)
+	if err == nil {
+		f.signed++
+	}
+	return out, err
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervise
+
+import "time"
+
+// State is where a process is in its life.
+type State string
+
+// The states; the package comment draws how one follows another.
+const (
+	Waiting  State = "Waiting"  // for what it needs
+	Starting State = "Starting" // it runs and has not answered yet
+	Ready    State = "Ready"    // it serves
+	Unready  State = "Unready"  // it runs, served before, and does not answer now
+	Backoff  State = "Backoff"  // it ended, and is started again in a while
+)
+
+// Status is what is known of one process.
+type Status struct {
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	PID   int    `json:"pid,omitempty"`
+	// Restarts counts the times that it had to be started again since its supervisor started.
+	Restarts int `json:"restarts"`
+	// Since is when it came into its state.
+	Since time.Time `json:"since"`
+	// Message says why, for a state that is not Ready.
+	Message string `json:"message,omitempty"`
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package table_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"muster.dev/muster/internal/table"
+)
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	tab := table.New(&out, "NAME", "STATUS", "AGE")
+	tab.Row("default", "", "5s")
+	tab.Row("größer-als-die-andern", "Ready", "1m")
+	if err := tab.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	tab.Row("x", "two\nlines\x1b[31m", "2m") // comes later: same columns
+	if err := tab.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	want := `NAME                    STATUS   AGE
+default                 <none>   5s
+größer-als-die-andern   Ready    1m
+x                       two\nlines^[[31m   2m
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Fatalf("table (-want +got):\n%s", diff)
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestTableSaysThatItCouldNotWrite(t *testing.T) {
+	t.Parallel()
+	tab := table.New(full{})
+	tab.Row("x")
+	if err := tab.Flush(); err == nil {
+		t.Fatal("no error")
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Summary is the decision in one line: the verdict, the rule that decided, what it saw, and what to do.
+func (d Decision) Summary() string {
+	c, ok := d.Deciding()
+	if !ok {
+		passed := 0
+		for _, c := range d.Checks {
+			if c.Outcome == Pass {
+				passed++
+			}
+		}
+		return fmt.Sprintf("%s: %d of %d rules passed, the others do not apply", d.Verdict, passed, len(d.Checks))
+	}
+	return fmt.Sprintf("%s by rule %s: %s", d.Verdict, c.Rule, c.Sentence())
+}
+
+// Sentence is what the rule saw and what to do about it.
+func (c Check) Sentence() string {
+	if c.Hint == "" {
+		return c.Detail
+	}
+	return c.Detail + "; " + c.Hint
+}
+
+// String is the decision for people: the summary, then one line for each check.
+func (d Decision) String() string {
+	var b strings.Builder
+	b.WriteString(d.Summary())
+	b.WriteByte('\n')
+	width := 0
+	for _, c := range d.Checks {
+		width = max(width, len(c.Rule))
+	}
+	for _, c := range d.Checks {
+		line := fmt.Sprintf("  %-7s %-*s  %s", c.Outcome.mark(), width, c.Rule, c.Sentence())
+		b.WriteString(strings.TrimRight(line, " "))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (o Outcome) mark() string {
+	switch o {
+	case Pass:
+		return "pass"
+	case Refuse:
+		return "REFUSE"
+	case Waiting:
+		return "wait"
+	case NotApplicable:
+		return "-"
+	default:
+		return "?"
+	}
+}

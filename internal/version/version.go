@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package version says which muster this is, and which upstream programs it is built with.
+package version
+
+// Upstream versions, as the nested modules pin them. A test compares them with the go.mod files.
+const (
+	Kubernetes = "v1.36.3"
+	Containerd = "v2.4.2"
+	Runc       = "v1.5.2"
+	CNI        = "v1.9.1"
+	CoreDNS    = "v1.15.0"
+)
+
+// Version of muster: what `git describe` said when it was built. The build sets it (tools/build.sh), nothing else may.
+var Version = "devel"

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vpc
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	machineLink = "eth0"
+	linkPrefix  = "vm-"
+)
+
+// linkName names the VPC's end of a machine's pair of links: by its address, since that is what is unique in the VPC.
+func linkName(ip netip.Addr) string { return fmt.Sprintf("%s%x", linkPrefix, ip.As4()) }
+
+// Attach gives the network namespace of a machine an interface eth0 with an address in the VPC, and a way out by the
+// router. What an earlier machine with that address has left behind is removed.
+func (n *Network) Attach(machine *os.File, ip netip.Addr) error {
+	if !n.cidr.Contains(ip) {
+		return fmt.Errorf("attaching machine: its address %s is not in the VPC's range %s", ip, n.cidr)
+	}
+	if err := n.Detach(ip); err != nil {
+		return err
+	}
+	namespace, err := n.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = namespace.Close() }()
+	if err := withHandle(namespace, func(h *netlink.Handle) error { return n.plug(h, machine, ip) }); err != nil {
+		return fmt.Errorf("attaching %s to the VPC: %w", ip, err)
+	}
+	if err := withHandle(machine, func(h *netlink.Handle) error { return n.address(h, ip) }); err != nil {
+		return fmt.Errorf("configuring network of %s: %w", ip, err)
+	}
+	return nil
+}
+
+// plug makes the pair of links, one end in each namespace, so that neither is ever seen on the host.
+func (n *Network) plug(h *netlink.Handle, machine *os.File, ip netip.Addr) error {
+	bridge, err := h.LinkByName(bridgeName)
+	if err != nil {
+		return fmt.Errorf("finding bridge: %w", err)
+	}
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name = linkName(ip)
+	attributes.HardwareAddr = mac(0x0e, ip)
+	attributes.MasterIndex = bridge.Attrs().Index
+	err = h.LinkAdd(&netlink.Veth{
+		LinkAttrs:        attributes,
+		PeerName:         machineLink,
+		PeerHardwareAddr: mac(0x0a, ip),
+		PeerNamespace:    netlink.NsFd(machine.Fd()), //nolint:gosec // G115: a file descriptor fits
+	})
+	if err != nil {
+		return fmt.Errorf("making link: %w", err)
+	}
+	return up(h, attributes.Name)
+}
+
+func (n *Network) address(h *netlink.Handle, ip netip.Addr) error {
+	if err := up(h, "lo"); err != nil {
+		return err
+	}
+	if err := up(h, machineLink); err != nil {
+		return err
+	}
+	link, err := h.LinkByName(machineLink)
+	if err != nil {
+		return fmt.Errorf("finding link: %w", err)
+	}
+	if err := h.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(ip, n.cidr.Bits()))}); err != nil {
+		return fmt.Errorf("setting address: %w", err)
+	}
+	if err := h.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: net.IP(Router(n.cidr).AsSlice())}); err != nil {
+		return fmt.Errorf("setting default route: %w", err)
+	}
+	return nil
+}
+
+// Detach removes the link of the machine with an address, and with it the routes over it. No link is no error, nor is no VPC.
+func (n *Network) Detach(ip netip.Addr) error {
+	if held, err := isNamespace(n.mount()); err != nil || !held {
+		return err
+	}
+	namespace, err := n.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = namespace.Close() }()
+	err = withHandle(namespace, func(h *netlink.Handle) error {
+		link, err := h.LinkByName(linkName(ip))
+		if isNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("finding link: %w", err)
+		}
+		if err := h.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
+			return fmt.Errorf("removing link: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("detaching %s from the VPC: %w", ip, err)
+	}
+	return nil
+}
+
+// Attached lists the VPC's ends of machines' links.
+func (n *Network) Attached() ([]string, error) {
+	namespace, err := n.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = namespace.Close() }()
+	var names []string
+	err = withHandle(namespace, func(h *netlink.Handle) error {
+		links, err := h.LinkList()
+		if err != nil {
+			return fmt.Errorf("listing links: %w", err)
+		}
+		for _, link := range links {
+			if name := link.Attrs().Name; strings.HasPrefix(name, linkPrefix) {
+				names = append(names, name)
+			}
+		}
+		return nil
+	})
+	return names, err
+}
+
+func isNotFound(err error) bool {
+	var notFound netlink.LinkNotFoundError
+	return errors.As(err, &notFound)
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/host"
+)
+
+// RelayConfig says what the relay connects.
+type RelayConfig struct {
+	Network *Network
+	// PodCIDR holds the addresses of pods, which API servers may reach too: webhooks and aggregated API servers run there.
+	PodCIDR netip.Prefix
+	// APIServer is the address on the host's loopback that the ENI stands for.
+	APIServer string
+	// EgressSocket is the unix socket by which API servers reach into the VPC.
+	EgressSocket string
+	Log          *slog.Logger
+}
+
+// Relay joins the API server and the VPC, both ways. It keeps no state: killed and started again it goes on.
+type Relay struct {
+	config RelayConfig
+	// slots bounds the connections of both ways together: each takes file descriptors and two goroutines.
+	slots chan struct{}
+}
+
+const (
+	// maxConnections is for a hundred machines with a dozen connections each, and as many again for exec and logs.
+	maxConnections = 4096
+	endpointPort   = 443
+	// apiServerPatience is how long a machine's connection is held while the API server is being restarted. A kubelet that
+	// is refused waits for two seconds before it tries again (pkg/kubelet/certificate/bootstrap, waitForServer).
+	apiServerPatience = 5 * time.Second
+	dialTimeout       = 10 * time.Second
+)
+
+// NewRelay checks the configuration.
+func NewRelay(config RelayConfig) (*Relay, error) {
+	server, err := netip.ParseAddrPort(config.APIServer)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("API server's address %q: %w", config.APIServer, err)
+	case !server.Addr().IsLoopback():
+		return nil, fmt.Errorf("API server's address %s is not on the host's loopback", server)
+	case !config.PodCIDR.IsValid():
+		return nil, errors.New("the relay needs the CIDR of pods")
+	case config.Network == nil || config.Log == nil || config.EgressSocket == "":
+		return nil, errors.New("the relay needs a network, a socket and a log")
+	}
+	return &Relay{config: config, slots: make(chan struct{}, maxConnections)}, nil
+}
+
+// Run makes the network if need be and relays until the context ends.
+func (r *Relay) Run(ctx context.Context) error {
+	if err := r.config.Network.Ensure(); err != nil {
+		return err
+	}
+	namespace, err := r.config.Network.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = namespace.Close() }()
+
+	endpoints, err := r.listen(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	// The listeners above are the lock: a second relay of this VPC has failed by now, so a socket that is there is stale.
+	if err := os.Remove(r.config.EgressSocket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("removing stale egress socket: %w", err)
+	}
+	door, err := listenPrivate(ctx, r.config.EgressSocket)
+	if err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var running sync.WaitGroup
+	failed := make(chan error, len(endpoints)+1)
+	for _, listener := range endpoints {
+		running.Go(func() { failed <- r.serveEndpoint(ctx, listener) })
+	}
+	running.Go(func() { failed <- r.serveEgress(ctx, door, namespace) })
+	r.config.Log.Info("relay serves", "endpoint", ENI(r.config.Network.cidr).String(), "api_server", r.config.APIServer, "egress", r.config.EgressSocket)
+	err = <-failed
+	cancel()
+	running.Wait()
+	return err
+}
+
+// listen opens the API server's endpoint in the VPC: port 443, and its own port, by which the Endpoints of the Service
+// "kubernetes" name it.
+func (r *Relay) listen(ctx context.Context, namespace *os.File) ([]net.Listener, error) {
+	ports := []uint16{endpointPort}
+	if own := netip.MustParseAddrPort(r.config.APIServer).Port(); own != endpointPort {
+		ports = append(ports, own)
+	}
+	var listeners []net.Listener
+	err := host.InNetwork(namespace, func() error {
+		for _, port := range ports {
+			address := netip.AddrPortFrom(ENI(r.config.Network.cidr), port)
+			listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", address.String())
+			if errors.Is(err, unix.EADDRINUSE) {
+				return fmt.Errorf("another relay of this VPC is running: %w", err)
+			}
+			if err != nil {
+				return fmt.Errorf("listening in the VPC: %w", err)
+			}
+			listeners = append(listeners, listener)
+		}
+		return nil
+	})
+	if err != nil {
+		for _, listener := range listeners {
+			_ = listener.Close()
+		}
+		return nil, err
+	}
+	return listeners, nil
+}
+
+// listenPrivate makes a unix socket that only its owner can use, from the first moment on.
+func listenPrivate(ctx context.Context, path string) (net.Listener, error) {
+	old := unix.Umask(0o177)
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	unix.Umask(old)
+	if err != nil {
+		return nil, fmt.Errorf("listening on egress socket: %w", err)
+	}
+	return listener, nil
+}
+
+// serveEndpoint relays connections of machines to the API server until the context ends.
+func (r *Relay) serveEndpoint(ctx context.Context, listener net.Listener) error {
+	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
+	var connections sync.WaitGroup
+	defer connections.Wait()
+	for {
+		select {
+		case r.slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		connection, err := listener.Accept()
+		if err != nil {
+			<-r.slots
+			if ctx.Err() != nil {
+				return nil
+			}
+			if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) && !errors.Is(err, unix.ECONNABORTED) {
+				return fmt.Errorf("accepting connections in the VPC: %w", err)
+			}
+			r.config.Log.Warn("cannot accept a connection", "error", err)
+			pause(ctx, 100*time.Millisecond)
+			continue
+		}
+		connections.Go(func() {
+			defer func() { <-r.slots }()
+			server, err := r.dialAPIServer(ctx)
+			if err != nil {
+				_ = connection.Close()
+				r.config.Log.Warn("API server does not answer", "machine", connection.RemoteAddr().String(), "error", err)
+				return
+			}
+			splice(ctx, connection, server)
+		})
+	}
+}
+
+// dialAPIServer connects to the API server, with patience while it is being restarted.
+func (r *Relay) dialAPIServer(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, apiServerPatience)
+	defer cancel()
+	dialer := net.Dialer{KeepAliveConfig: keepAlive()}
+	for {
+		connection, err := dialer.DialContext(ctx, "tcp4", r.config.APIServer)
+		if err == nil {
+			return connection, nil
+		}
+		if !errors.Is(err, unix.ECONNREFUSED) || !pause(ctx, 50*time.Millisecond) {
+			return nil, err
+		}
+	}
+}
+
+// dialVPC connects to a machine or a pod.
+func (r *Relay) dialVPC(ctx context.Context, namespace *os.File, address netip.AddrPort) (net.Conn, error) {
+	var connection net.Conn
+	err := host.InNetwork(namespace, func() error {
+		// One address and no fallback: the dialer makes its socket on this very thread.
+		dialer := net.Dialer{Timeout: dialTimeout, FallbackDelay: -1, KeepAliveConfig: keepAlive()}
+		var err error
+		connection, err = dialer.DialContext(ctx, "tcp4", net.JoinHostPort(address.Addr().String(), strconv.Itoa(int(address.Port()))))
+		return err
+	})
+	return connection, err
+}
+
+// keepAlive finds dead peers: a machine that is killed says no goodbye, since its network goes with it.
+func keepAlive() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 4}
+}
+
+// pause waits, and tells whether it did so to the end.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vpc
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// protocol marks the routes to pods, so that they are told from the kernel's own (rtnetlink(7), rtm_protocol; values above
+// RTPROT_STATIC belong to nobody in particular).
+const protocol = 77
+
+// Route says that the addresses of some pods are behind the machine with an address.
+type Route struct {
+	PodCIDR netip.Prefix
+	Machine netip.Addr
+}
+
+// SetRoute routes a range of pod addresses by a machine, in place of any other machine. Doing it twice changes nothing.
+func (n *Network) SetRoute(route Route) error {
+	return n.routes("setting", route.PodCIDR, func(h *netlink.Handle) error {
+		return h.RouteReplace(&netlink.Route{Dst: ipNet(route.PodCIDR.Masked()), Gw: net.IP(route.Machine.AsSlice()), Protocol: protocol})
+	})
+}
+
+// DeleteRoute removes the route to a range of pod addresses, if there is one.
+func (n *Network) DeleteRoute(podCIDR netip.Prefix) error {
+	return n.routes("removing", podCIDR, func(h *netlink.Handle) error {
+		err := h.RouteDel(&netlink.Route{Dst: ipNet(podCIDR.Masked()), Protocol: protocol})
+		if errors.Is(err, unix.ESRCH) {
+			return nil
+		}
+		return err
+	})
+}
+
+// Routes lists the routes to pods.
+func (n *Network) Routes() ([]Route, error) {
+	var found []Route
+	err := n.routes("listing", netip.Prefix{}, func(h *netlink.Handle) error {
+		routes, err := h.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: protocol}, netlink.RT_FILTER_PROTOCOL)
+		if err != nil {
+			return err
+		}
+		for _, route := range routes {
+			if route.Dst == nil {
+				continue
+			}
+			bits, _ := route.Dst.Mask.Size()
+			destination, ok := netip.AddrFromSlice(route.Dst.IP.To4())
+			gateway, hasGateway := netip.AddrFromSlice(route.Gw.To4())
+			if ok && hasGateway {
+				found = append(found, Route{PodCIDR: netip.PrefixFrom(destination, bits), Machine: gateway})
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (n *Network) routes(verb string, podCIDR netip.Prefix, fn func(*netlink.Handle) error) error {
+	namespace, err := n.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = namespace.Close() }()
+	if err := withHandle(namespace, fn); err != nil {
+		if !podCIDR.IsValid() {
+			return fmt.Errorf("%s routes to pods: %w", verb, err)
+		}
+		return fmt.Errorf("%s route to pods %s: %w", verb, podCIDR, err)
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Kubernetes is every upstream Kubernetes program and etcd in one binary, chosen by the name it is called by (argv[0]),
+// as a link to it. Upstream's flags, feature gates and klog are global to a process, so one call builds one program only.
+// Nothing of upstream is changed, and nothing of muster is imported.
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	_ "time/tzdata" // CronJobs name time zones; hosts without a zone database must know them too
+
+	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // auth plugins for kubectl
+	"k8s.io/component-base/cli"
+	"k8s.io/component-base/logs"
+	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // rest_client_* metrics
+	_ "k8s.io/component-base/metrics/prometheus/version"  // kubernetes_build_info
+	"k8s.io/component-base/version"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubeadm "k8s.io/kubernetes/cmd/kubeadm/app"
+	kubeadmerrors "k8s.io/kubernetes/cmd/kubeadm/app/util/errors"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+	generic "k8s.io/kubernetes/pkg/controlplane/apiserver/samples/generic/server"
+)
+
+// programs maps the name of a link to what runs under it. A program does not return unless it succeeded.
+var programs = map[string]func(){
+	"etcd":                    func() { etcdmain.Main(os.Args) },
+	"generic-apiserver":       component(generic.NewCommand),
+	"kube-apiserver":          component(apiserver.NewAPIServerCommand),
+	"kube-controller-manager": component(controllermanager.NewControllerManagerCommand),
+	"kube-proxy":              component(proxy.NewProxyCommand),
+	"kube-scheduler":          component(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
+	"kubeadm":                 func() { kubeadmerrors.HandleError(kubeadm.Run()) },
+	"kubectl":                 runKubectl,
+	"kubelet":                 component(func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }),
+}
+
+func main() {
+	name := filepath.Base(os.Args[0])
+	run, ok := programs[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "%s (Kubernetes %s) runs the program whose name it is called by; make a link named one of: %s\n",
+			name, version.Get().GitVersion, strings.Join(slices.Sorted(maps.Keys(programs)), ", "))
+		os.Exit(2)
+	}
+	run()
+}
+
+func component(command func() *cobra.Command) func() {
+	return func() { os.Exit(cli.Run(command())) }
+}
+
+// runKubectl sets the log level before the command is built, because building it already loads plugins and preferences.
+func runKubectl() {
+	_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args))
+	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+		kubectlutil.CheckErr(err)
+	}
+}

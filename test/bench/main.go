@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Bench measures what a user of muster waits for and pays: the time from nothing to Ready nodes, the memory of every
+// process, simulated machines joined per second, and the management plane beside the API server it could have been.
+// It runs the programs in bin/ and prints tables; docs/benchmarks.md keeps figures with their date and machine.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+func main() {
+	rounds := flag.Int("rounds", 3, "rounds of each measurement; medians are printed")
+	simulated := flag.Int("simulated", 500, "simulated nodes")
+	only := flag.String("only", "up,simulated,management", "measurements to take")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *rounds, *simulated, strings.Split(*only, ",")); err != nil {
+		fmt.Fprintf(os.Stderr, "Error: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, rounds, simulated int, only []string) error {
+	bin, err := filepath.Abs("bin")
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(bin, "muster")); err != nil {
+		return fmt.Errorf("the benchmark runs the programs in bin/: run `make build` first (%w)", err)
+	}
+	fmt.Printf("%s, %d CPUs, %s\n\n", time.Now().Format(time.DateOnly), runtime.NumCPU(), runtime.Version())
+	for _, name := range only {
+		switch name {
+		case "up":
+			err = benchUp(ctx, bin, rounds)
+		case "simulated":
+			err = benchSimulated(ctx, bin, simulated)
+		case "management":
+			err = benchManagement(ctx, bin, rounds)
+		default:
+			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, management)", name)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Println()
+	}
+	return nil
+}
+
+func newTable() *tabwriter.Writer {
+	return tabwriter.NewWriter(os.Stdout, 0, 8, 3, ' ', tabwriter.AlignRight)
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"muster.dev/muster/internal/authority"
+	"muster.dev/muster/internal/component"
+	"muster.dev/muster/internal/config"
+	"muster.dev/muster/internal/state"
+	"muster.dev/muster/internal/supervise"
+)
+
+// benchManagement starts the management plane twice: as upstream's generic control plane, which is what muster takes, and as
+// a whole kube-apiserver with the same flags.
+func benchManagement(ctx context.Context, bin string, rounds int) error {
+	programs := []string{"generic-apiserver", "kube-apiserver"}
+	start, rss := map[string][]time.Duration{}, map[string][]int{}
+	for round := range rounds {
+		for i := range programs {
+			program := programs[(i+round)%len(programs)] // the order is reversed in every other round
+			took, kib, err := startManagement(ctx, bin, program)
+			if err != nil {
+				return fmt.Errorf("starting %s as management plane: %w", program, err)
+			}
+			start[program] = append(start[program], took)
+			rss[program] = append(rss[program], kib)
+		}
+	}
+	w := newTable()
+	_, _ = fmt.Fprintln(w, "management plane\tms to ready\tMiB after 5 s\t")
+	for _, program := range programs {
+		slices.Sort(start[program])
+		slices.Sort(rss[program])
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t\n", program, start[program][rounds/2].Milliseconds(), rss[program][rounds/2]/1024)
+	}
+	a, b := programs[0], programs[1]
+	_, _ = fmt.Fprintf(w, "ratio\t%.2f\t%.2f\t\n", float64(start[a][rounds/2])/float64(start[b][rounds/2]), float64(rss[a][rounds/2])/float64(rss[b][rounds/2]))
+	return w.Flush()
+}
+
+func startManagement(ctx context.Context, bin, program string) (took time.Duration, kib int, err error) {
+	path, err := os.MkdirTemp("", "mb-")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = os.RemoveAll(path) }()
+	dir := state.Dir(path)
+	defer func() {
+		//nolint:contextcheck // it must clean up after an interrupt too
+		_, stopErr := supervise.Stop(context.Background(), dir, 5*time.Second, func(supervise.Process) bool { return true })
+		if err == nil {
+			err = stopErr
+		}
+	}()
+	c := component.Config{
+		State: dir, BinDir: bin, Cluster: *config.Default(0, "simulated").Cluster,
+		Ports:         component.Ports{Etcd: 19079, EtcdPeer: 19080, Management: 19081},
+		EncryptionKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+	}
+	credentials, err := component.Credentials(c)
+	if err != nil {
+		return 0, 0, err
+	}
+	if _, err := authority.NewStore(dir.PKI()).Ensure(credentials, time.Now()); err != nil {
+		return 0, 0, err
+	}
+	all, err := component.Specs(c)
+	if err != nil {
+		return 0, 0, err
+	}
+	specs := all[:2] // etcd and the management plane
+	specs[1].Path = filepath.Join(bin, program)
+	if program == "kube-apiserver" {
+		specs[1].Args = append(specs[1].Args, "--service-cluster-ip-range=10.100.0.0/16")
+	}
+	supervisor, err := supervise.New(supervise.Config{State: dir, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		return 0, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ended := make(chan struct{})
+	defer func() { cancel(); <-ended }()
+	go func() { _ = supervisor.Run(ctx, specs); close(ended) }()
+	if err := supervisor.WaitReady(ctx, component.Etcd); err != nil {
+		return 0, 0, err
+	}
+	started := time.Now()
+	if err := supervisor.WaitReady(ctx, component.Management); err != nil {
+		return 0, 0, err
+	}
+	took = time.Since(started)
+	select {
+	case <-ctx.Done():
+		return 0, 0, ctx.Err()
+	case <-time.After(5 * time.Second):
+	}
+	for _, status := range supervisor.Statuses() {
+		if status.Name == component.Management {
+			kib, err = resident(status.PID)
+		}
+	}
+	return took, kib, err
+}

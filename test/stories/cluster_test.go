@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"muster.dev/muster/internal/cluster"
+	"muster.dev/muster/internal/state"
+	"muster.dev/muster/internal/supervise"
+)
+
+// installation is one state directory, driven by the command line as a person would.
+type installation struct {
+	t          *testing.T
+	dir        state.Dir
+	kubeconfig string
+}
+
+// programs is the directory of everything that `make build` made.
+func programs(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("..", "..", "bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "muster")); err != nil {
+		t.Fatalf("stories run the built programs: run `make build` first (%v)", err)
+	}
+	return dir
+}
+
+// newInstallation makes a state directory, and sees to it that nothing of it is left when the test ends, however it ends.
+func newInstallation(t *testing.T) *installation {
+	t.Helper()
+	before := takeSnapshot(t)
+	path, err := os.MkdirTemp("", "ms-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &installation{t: t, dir: state.Dir(filepath.Join(path, "state")), kubeconfig: filepath.Join(path, "kubeconfig")}
+	t.Cleanup(func() {
+		if t.Failed() {
+			i.keepLogs()
+		}
+		out, err := i.command(context.Background(), "down", "--delete").CombinedOutput()
+		if err != nil {
+			t.Errorf("muster down --delete: %v\n%s", err, out)
+		}
+		if err := os.RemoveAll(path); err != nil {
+			t.Errorf("removing what muster left: %v", err)
+		}
+		before.expectSame(t)
+	})
+	return i
+}
+
+// keepLogs copies the logs of a story that failed to where they can be read afterwards.
+func (i *installation) keepLogs() {
+	target := filepath.Join("..", "..", ".build", "story-logs", strings.ReplaceAll(i.t.Name(), "/", "_"))
+	_ = os.RemoveAll(target)
+	if err := os.MkdirAll(target, 0o700); err != nil {
+		return
+	}
+	for _, pattern := range []string{"logs/*.log", "machines/*/root/var/log/*.log", "machines/*/*.log", "audit/*.log"} {
+		paths, _ := filepath.Glob(filepath.Join(string(i.dir), pattern))
+		for _, path := range paths {
+			relative, _ := filepath.Rel(string(i.dir), path)
+			if content, err := os.ReadFile(path); err == nil {
+				_ = os.WriteFile(filepath.Join(target, strings.ReplaceAll(relative, "/", "_")), content, 0o600)
+			}
+		}
+	}
+	i.t.Logf("logs are kept in %s", target)
+}
+
+func (i *installation) environment() []string {
+	return append(os.Environ(), "KUBECONFIG="+i.kubeconfig, state.Env+"="+string(i.dir), "TERM=dumb")
+}
+
+// command prepares a call of muster.
+func (i *installation) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(programs(i.t), "muster"), args...)
+	cmd.Env = i.environment()
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+// muster runs a command line and returns what it printed: data and talk apart. It must succeed.
+func (i *installation) muster(args ...string) (stdout, stderr string) {
+	i.t.Helper()
+	out, talk, err := i.try(args...)
+	if err != nil {
+		i.t.Fatalf("muster %s: %v\n%s%s", strings.Join(args, " "), err, out, talk)
+	}
+	return out, talk
+}
+
+func (i *installation) try(args ...string) (stdout, stderr string, err error) {
+	cmd := i.command(i.t.Context(), args...)
+	var out, talk bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &talk
+	err = cmd.Run()
+	return out.String(), talk.String(), err
+}
+
+// kubectl runs upstream's kubectl with the kubeconfig that muster wrote.
+func (i *installation) kubectl(args ...string) (string, error) {
+	cmd := exec.CommandContext(i.t.Context(), filepath.Join(programs(i.t), "kubectl"), args...)
+	cmd.Env = i.environment()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func (i *installation) mustKubectl(args ...string) string {
+	i.t.Helper()
+	out, err := i.kubectl(args...)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return out
+}
+
+// apply gives manifests to kubectl.
+func (i *installation) apply(manifest string, args ...string) {
+	i.t.Helper()
+	path := filepath.Join(i.t.TempDir(), "manifest.yaml")
+	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
+		i.t.Fatal(err)
+	}
+	i.mustKubectl(append([]string{"apply", "-f", path}, args...)...)
+}
+
+// status asks the service itself.
+func (i *installation) status() (cluster.Status, error) {
+	return cluster.NewClient(i.dir).Status(i.t.Context())
+}
+
+// eventually repeats a question until it is answered without an error.
+func (i *installation) eventually(what string, timeout time.Duration, ask func() error) time.Duration {
+	i.t.Helper()
+	started := time.Now()
+	for {
+		err := ask()
+		if err == nil {
+			return time.Since(started)
+		}
+		if time.Since(started) > timeout {
+			i.t.Fatalf("%s: not after %s: %v", what, timeout, err)
+		}
+		select {
+		case <-i.t.Context().Done():
+			i.t.Fatalf("%s: %v", what, i.t.Context().Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// ready waits until everything that was asked for is there.
+func (i *installation) ready(timeout time.Duration) time.Duration {
+	i.t.Helper()
+	return i.eventually("cluster is ready", timeout, func() error {
+		status, err := i.status()
+		if err != nil {
+			return err
+		}
+		for _, c := range status.Components {
+			if c.State != supervise.Ready {
+				return fmt.Errorf("%s is %s: %s", c.Name, c.State, c.Message)
+			}
+		}
+		if !status.Ready() {
+			raw, _ := json.Marshal(status)
+			return fmt.Errorf("not ready: %s", raw)
+		}
+		return nil
+	})
+}
+
+// processes lists what runs, by name.
+func (i *installation) processes() map[string]supervise.Process {
+	i.t.Helper()
+	found, err := supervise.Find(i.dir)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	byName := map[string]supervise.Process{}
+	for _, p := range found {
+		if _, ok := byName[p.Name]; !ok { // the oldest of a name is the one that was started
+			byName[p.Name] = p
+		}
+	}
+	return byName
+}
+
+// kill ends a process of the cluster in the hardest way. It must be one of this installation.
+func (i *installation) kill(name string) supervise.Process {
+	i.t.Helper()
+	p, ok := i.processes()[name]
+	if !ok {
+		i.t.Fatalf("no process %s runs", name)
+	}
+	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+		i.t.Fatalf("killing %s: %v", name, err)
+	}
+	return p
+}

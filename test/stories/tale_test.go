@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"muster.dev/muster/internal/supervise"
+)
+
+// TestClusterFromUpToNothingLeft is the life of one cluster with local machines.
+func TestClusterFromUpToNothingLeft(t *testing.T) {
+	i := newInstallation(t)
+	out, talk := i.muster("up", "--nodes", "2")
+	t.Logf("muster up printed:\n%s%s", out, talk)
+	i.ready(30 * time.Second)
+
+	steps := []struct {
+		name string
+		run  func(*testing.T, *installation)
+	}{
+		{"join table has every step", joinTable},
+		{"up again changes nothing", upAgain},
+		{"pods on different nodes reach each other", podsTalk},
+		{"logs, exec, port-forward and metrics over verified TLS", kubeletsVerified},
+		{"kubelet certificates are on the machines as upstream leaves them", certificatesOnMachine},
+		{"secrets are sealed in etcd", secretsSealed},
+		{"strangers see health and cluster-info only", strangers},
+		{"scale to three and back to one", scale},
+		{"a deleted machine is replaced", replaceMachine},
+		{"every process may be killed", killEach},
+		{"the service is taken over after kill -9", takeOver},
+		{"a machine that loses its power boots again", powerLoss},
+		{"stop and start keep every object", stopAndStart},
+	}
+	for _, step := range steps {
+		if !t.Run(step.name, func(t *testing.T) { step.run(t, &installation{t, i.dir, i.kubeconfig}) }) {
+			return // the rest would tell of the same fault again
+		}
+	}
+}
+
+func joinTable(t *testing.T, i *installation) {
+	out, _ := i.muster("up", "-o", "json")
+	var joins []struct {
+		Node  string
+		Steps map[string]time.Duration
+	}
+	if err := json.Unmarshal([]byte(out), &joins); err != nil {
+		t.Fatal(err)
+	}
+	if len(joins) != 2 {
+		t.Fatalf("up tells of %d machines, not 2: %s", len(joins), out)
+	}
+	i.eventually("every step is recorded", 30*time.Second, func() error {
+		out, _ := i.muster("get", "machines", "-o", "json")
+		for _, step := range []string{
+			"Launched", "APIReached", "ClientCSRCreated", "ClientCSRApproved", "ClientCSRIssued", "NodeRegistered",
+			"ServingCSRCreated", "ServingCSRApproved", "ServingCSRIssued", "Ready",
+		} {
+			if strings.Count(out, `"step": "`+step+`"`) != 2 {
+				return fmt.Errorf("step %s is not recorded for both machines", step)
+			}
+		}
+		return nil
+	})
+}
+
+func upAgain(t *testing.T, i *installation) {
+	before := i.processes()
+	_, talk := i.muster("up")
+	if !strings.Contains(talk, "nothing was changed") {
+		t.Errorf("up does not say that it changed nothing: %s", talk)
+	}
+	for name, p := range i.processes() {
+		if before[name].PID != p.PID {
+			t.Errorf("%s was process %d and is %d", name, before[name].PID, p.PID)
+		}
+	}
+}
+
+func podsTalk(t *testing.T, i *installation) {
+	i.apply(workload)
+	i.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=120s")
+	i.mustKubectl("-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
+	pods := strings.Fields(i.mustKubectl("get", "pods", "-l", "app=hello", "-o", `jsonpath={range .items[*]}{.metadata.name}={.status.podIP}={.spec.nodeName} {end}`))
+	if len(pods) != 2 {
+		t.Fatalf("%d pods, not 2: %v", len(pods), pods)
+	}
+	a, b := strings.Split(pods[0], "="), strings.Split(pods[1], "=")
+	if a[2] == b[2] {
+		t.Fatalf("both pods are on %s", a[2])
+	}
+	if got := i.mustKubectl("exec", a[0], "--", "/workload", "fetch", "http://"+b[1]+":8080/"); !strings.Contains(got, b[0]) {
+		t.Errorf("pod %s asked pod %s and got %q", a[0], b[0], got)
+	}
+	address := i.mustKubectl("get", "service", "hello", "-o", "jsonpath={.spec.clusterIP}")
+	for _, target := range []string{address, "hello", "hello.default.svc.cluster.local"} {
+		i.eventually("service answers at "+target, 30*time.Second, func() error {
+			got, err := i.kubectl("exec", a[0], "--", "/workload", "fetch", "http://"+target+"/")
+			if err == nil && !strings.Contains(got, a[0]) && !strings.Contains(got, b[0]) {
+				return fmt.Errorf("it answers %q", got)
+			}
+			return err
+		})
+	}
+}
+
+func kubeletsVerified(t *testing.T, i *installation) {
+	nodes := strings.Fields(i.mustKubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"))
+	for _, node := range nodes {
+		pod := i.mustKubectl("get", "pods", "-l", "app=hello", "--field-selector", "spec.nodeName="+node, "-o", "jsonpath={.items[0].metadata.name}")
+		i.mustKubectl("logs", pod)
+		if got := i.mustKubectl("exec", pod, "--", "/workload", "env"); !strings.Contains(got, "KUBERNETES_SERVICE_HOST") {
+			t.Errorf("exec on %s printed %q", node, got)
+		}
+		if got := i.mustKubectl("get", "--raw", "/api/v1/nodes/"+node+"/proxy/metrics"); !strings.Contains(got, "kubelet_node_name") {
+			t.Errorf("metrics of the kubelet on %s do not look like any", node)
+		}
+		i.portForward(pod)
+	}
+	arguments := i.mustCommandLine("kube-apiserver")
+	if !slices.ContainsFunc(arguments, func(a string) bool { return strings.HasPrefix(a, "--kubelet-certificate-authority=") }) {
+		t.Error("the API server does not verify kubelets")
+	}
+}
+
+func certificatesOnMachine(t *testing.T, i *installation) {
+	machine := strings.TrimPrefix(strings.Fields(first(i.muster("get", "machines", "-o", "name")))[0], "machine.muster.dev/")
+	listing, _ := i.muster("exec", machine, "--", "ls", "-l", "/var/lib/kubelet/pki")
+	for _, name := range []string{"kubelet-client-current.pem -> /var/lib/kubelet/pki/kubelet-client-", "kubelet-server-current.pem -> /var/lib/kubelet/pki/kubelet-server-"} {
+		if !strings.Contains(listing, name) {
+			t.Errorf("no %q in:\n%s", name, listing)
+		}
+	}
+	csr := i.mustKubectl("get", "csr", "-o", "yaml")
+	for _, want := range []string{"AutoApproved", "Auto approving self kubelet server certificate after SubjectAccessReview."} {
+		if !strings.Contains(csr, want) {
+			t.Errorf("no CSR says %q", want)
+		}
+	}
+	if secrets := i.mustKubectl("-n", "kube-system", "get", "secrets", "--field-selector", "type=bootstrap.kubernetes.io/token", "-o", "name"); secrets != "" {
+		t.Errorf("bootstrap tokens of machines that have joined are left: %s", secrets)
+	}
+}
+
+func first(out, _ string) string { return out }
+
+func scale(t *testing.T, i *installation) {
+	i.muster("scale", "nodegroup", "default", "3", "--wait")
+	i.ready(60 * time.Second)
+	if nodes := strings.Fields(i.mustKubectl("get", "nodes", "-o", "name")); len(nodes) != 3 {
+		t.Errorf("%d nodes, not 3", len(nodes))
+	}
+	i.muster("scale", "nodegroup", "default", "1", "--wait")
+	i.eventually("one node is left", 60*time.Second, func() error {
+		nodes, err := i.kubectl("get", "nodes", "-o", "name")
+		if err == nil && len(strings.Fields(nodes)) != 1 {
+			err = fmt.Errorf("nodes: %s", nodes)
+		}
+		return err
+	})
+	entries, err := os.ReadDir(i.dir.Machines())
+	if err != nil || len(entries) != 1 {
+		t.Errorf("machines on disk: %v (%v), not one", entries, err)
+	}
+	i.muster("scale", "nodegroup", "default", "2", "--wait")
+	i.ready(60 * time.Second)
+}
+
+func replaceMachine(t *testing.T, i *installation) {
+	names := strings.Fields(first(i.muster("get", "machines", "-o", "name")))
+	i.muster("delete", "machine", strings.TrimPrefix(names[0], "machine.muster.dev/"))
+	i.eventually("another machine takes its place", 60*time.Second, func() error {
+		now := strings.Fields(first(i.muster("get", "machines", "-o", "name")))
+		if slices.Contains(now, names[0]) || len(now) != 2 {
+			return fmt.Errorf("machines are %v", now)
+		}
+		return nil
+	})
+	i.ready(60 * time.Second)
+}
+
+func killEach(t *testing.T, i *installation) {
+	i.mustKubectl("create", "configmap", "keepsake", "--from-literal=a=b")
+	for _, name := range []string{
+		"etcd", "kube-apiserver", "management-apiserver", "kube-controller-manager", "kube-scheduler", "certificate-controller", "vpc",
+	} {
+		old := i.kill(name)
+		took := i.eventually(name+" is back", 60*time.Second, func() error {
+			if p, ok := i.processes()[name]; !ok || p.PID == old.PID {
+				return errors.New("not started again")
+			}
+			return nil
+		})
+		took += i.ready(90 * time.Second)
+		t.Logf("%s was killed, and everything was ready again after %s", name, took.Round(100*time.Millisecond))
+	}
+	i.mustKubectl("get", "configmap", "keepsake")
+	for _, program := range []string{"kubelet", "containerd", "kube-proxy"} {
+		i.killInMachine(program)
+		t.Logf("%s of a machine was killed, and everything was ready again after %s", program, i.ready(90*time.Second).Round(100*time.Millisecond))
+	}
+	i.eventually("pods still answer", 30*time.Second, func() error {
+		pod, err := i.kubectl("get", "pods", "-l", "app=hello", "-o", "jsonpath={.items[0].metadata.name}")
+		if err != nil {
+			return err
+		}
+		_, err = i.kubectl("exec", pod, "--", "/workload", "fetch", "http://hello/")
+		return err
+	})
+}
+
+func takeOver(t *testing.T, i *installation) {
+	before := i.processes()
+	containers := i.mustKubectl("get", "pods", "-A", "-o", `jsonpath={range .items[*]}{.status.containerStatuses[0].containerID}{"\n"}{end}`)
+	i.kill("serve")
+	i.eventually("the guard starts the service again", 30*time.Second, func() error {
+		status, err := i.status()
+		if err == nil && status.PID == before["serve"].PID {
+			err = errors.New("it is the old one")
+		}
+		return err
+	})
+	i.ready(30 * time.Second)
+	i.kill("guard")
+	i.eventually("the service starts its guard again", 30*time.Second, func() error {
+		if p, ok := i.processes()["guard"]; !ok || p.PID == before["guard"].PID {
+			return errors.New("no guard")
+		}
+		return nil
+	})
+	// Both at once: nobody is left to start the other, until somebody types `muster up`.
+	guard, serve := i.processes()["guard"], i.processes()["serve"]
+	for _, p := range []supervise.Process{guard, serve} {
+		if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i.muster("up")
+	i.ready(30 * time.Second)
+	for name, p := range i.processes() {
+		if name != "serve" && name != "guard" && before[name].PID != p.PID {
+			t.Errorf("%s was restarted (process %d, was %d)", name, p.PID, before[name].PID)
+		}
+	}
+	if after := i.mustKubectl("get", "pods", "-A", "-o", `jsonpath={range .items[*]}{.status.containerStatuses[0].containerID}{"\n"}{end}`); after != containers {
+		t.Errorf("containers did not survive:\n%s\nbefore:\n%s", after, containers)
+	}
+}
+
+func powerLoss(t *testing.T, i *installation) {
+	for name := range i.processes() {
+		if !strings.HasPrefix(name, "machine/") {
+			continue
+		}
+		old := i.kill(name)
+		i.eventually("the machine boots again", 60*time.Second, func() error {
+			if p, ok := i.processes()[name]; !ok || p.PID == old.PID {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		break
+	}
+	t.Logf("ready again after %s", i.ready(90*time.Second))
+	i.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=120s")
+}
+
+func stopAndStart(t *testing.T, i *installation) {
+	nodes := i.mustKubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.uid}")
+	i.muster("down")
+	if left := i.processes(); len(left) != 0 {
+		t.Fatalf("still running after down: %v", left)
+	}
+	i.muster("up")
+	if after := i.mustKubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.uid}"); after != nodes {
+		t.Errorf("nodes are %s, were %s", after, nodes)
+	}
+	i.mustKubectl("get", "configmap", "keepsake")
+	i.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=120s")
+}
