@@ -124,7 +124,7 @@ func (g *getCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	print := &printer{out: g.out, scheme: p.Scheme(), kind: k, format: g.output, noHeaders: g.noHeaders, now: g.now}
+	printing := &printer{out: g.out, scheme: p.Scheme(), kind: k, format: g.output, noHeaders: g.noHeaders, now: g.now}
 	objects, version, err := p.objects(ctx, k, client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return err
@@ -135,16 +135,16 @@ func (g *getCommand) run(ctx context.Context, args []string) error {
 		if missing != nil {
 			return missing
 		}
-		return g.follow(ctx, p, print, names, selector, found, version)
+		return g.follow(ctx, p, printing, names, selector, found, version)
 	case len(names) == 1 && len(found) == 1:
-		return print.object(found[0])
+		return printing.object(found[0])
 	case len(found) == 0 && missing != nil:
 		return missing
 	case len(found) == 0 && g.output != formatJSON && g.output != formatYAML:
 		_, err := fmt.Fprintln(g.err, "No resources found.")
 		return err
 	}
-	return errors.Join(print.objects(found), missing)
+	return errors.Join(printing.objects(found), missing)
 }
 
 // of is the plane that a kind lives in.
@@ -176,14 +176,14 @@ func (p *plane) objects(ctx context.Context, k kind, opts ...client.ListOption) 
 }
 
 // follow prints objects, and then every change until the context ends. Where a watch ends, it begins again with what there is now.
-func (g *getCommand) follow(ctx context.Context, p *plane, print *printer, names []string, selector labels.Selector, objects []client.Object, version string) error {
+func (g *getCommand) follow(ctx context.Context, p *plane, printing *printer, names []string, selector labels.Selector, objects []client.Object, version string) error {
 	printed := map[types.UID]string{}
 	show := func(object client.Object) error {
-		if found, _ := print.kind.choose([]client.Object{object}, names); len(found) == 0 || printed[object.GetUID()] == object.GetResourceVersion() {
+		if found, _ := printing.kind.choose([]client.Object{object}, names); len(found) == 0 || printed[object.GetUID()] == object.GetResourceVersion() {
 			return nil
 		}
 		printed[object.GetUID()] = object.GetResourceVersion()
-		return print.object(object)
+		return printing.object(object)
 	}
 	for {
 		for _, object := range objects {
@@ -191,7 +191,7 @@ func (g *getCommand) follow(ctx context.Context, p *plane, print *printer, names
 				return err
 			}
 		}
-		err := p.changes(ctx, print.kind.list(), show, client.MatchingLabelsSelector{Selector: selector},
+		err := p.changes(ctx, printing.kind.list(), show, client.MatchingLabelsSelector{Selector: selector},
 			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}})
 		if ctx.Err() != nil {
 			return nil
@@ -199,7 +199,7 @@ func (g *getCommand) follow(ctx context.Context, p *plane, print *printer, names
 		if err != nil {
 			return err
 		}
-		if objects, version, err = p.objects(ctx, print.kind, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		if objects, version, err = p.objects(ctx, printing.kind, client.MatchingLabelsSelector{Selector: selector}); err != nil {
 			return err
 		}
 	}

@@ -139,7 +139,7 @@ func TestFollowedLogsEndWithoutError(t *testing.T) {
 // inits starts a process that is the first one of a namespace and marked as a machine. Needs root.
 func inits(t *testing.T, dir state.Dir, id string) int {
 	t.Helper()
-	cmd := exec.Command("/bin/sleep", "1000")
+	cmd := exec.CommandContext(t.Context(), "/bin/sleep", "1000")
 	cmd.Env = supervise.Marks(dir, "machine/"+id, "spec")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	if err := cmd.Start(); err != nil {

@@ -17,21 +17,11 @@ func newNodeCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return node.Run(cmd.Context(), node.DefaultConfig()) },
 	}
-	agent.AddCommand(
-		&cobra.Command{
-			Use:   "boot",
-			Short: "Build a machine's root and become its agent",
-			Args:  cobra.NoArgs,
-			RunE:  func(*cobra.Command, []string) error { return local.Boot() },
-		},
-		&cobra.Command{
-			Use:   "enter COMMAND [ARGUMENT...]",
-			Short: "Become a command on a machine",
-			Args:  cobra.MinimumNArgs(1),
-			// Everything is the command's, what looks like a flag too.
-			DisableFlagParsing: true,
-			RunE:               func(_ *cobra.Command, args []string) error { return local.Enter(args) },
-		},
-	)
+	agent.AddCommand(&cobra.Command{
+		Use:   "boot",
+		Short: "Build a machine's root and become its agent",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return local.Boot() },
+	})
 	return agent
 }

@@ -36,6 +36,9 @@ func (s *Service) control(ctx context.Context, wanted config.Config, c component
 	group.Go(func() { s.setUpManagement(ctx, scheme, wanted, c) })
 	group.Go(func() { s.setUpCluster(ctx, scheme, c) })
 	group.Wait()
+	if ctx.Err() != nil {
+		return
+	}
 	_ = s.retry(ctx, "running controllers", func(ctx context.Context) error { return s.runControllers(ctx, scheme, c) })
 }
 
@@ -45,7 +48,7 @@ func (s *Service) setUpManagement(ctx context.Context, scheme *runtime.Scheme, w
 		if err := s.current().WaitReady(ctx, component.Management); err != nil {
 			return err
 		}
-		api, err := client.New(serviceClient(c, c.ManagementURL(), "management", "management-service"), client.Options{Scheme: scheme})
+		api, err := client.New(serviceClient(c, c.ManagementURL(), "management", "management-service"), client.Options{Scheme: scheme, Mapper: managementMapper()})
 		if err != nil {
 			return err
 		}
@@ -84,25 +87,28 @@ func applyKinds(ctx context.Context, api client.Client) error {
 		}
 	}
 	for _, wanted := range definitions {
-		if err := established(ctx, api, wanted); err != nil {
+		if err := served(ctx, api, wanted); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func established(ctx context.Context, api client.Client, wanted *apiextensionsv1.CustomResourceDefinition) error {
+// served waits until the objects of a kind can be made. That is so as soon as its names are accepted; the condition
+// Established, and with it discovery, comes five seconds later, because the generic control plane takes itself for one of
+// three (apiextensions-apiserver pkg/apiserver/customresource_handler.go, masterCount). See managementMapper.
+func served(ctx context.Context, api client.Client, wanted *apiextensionsv1.CustomResourceDefinition) error {
 	for {
 		current := &apiextensionsv1.CustomResourceDefinition{}
 		if err := api.Get(ctx, client.ObjectKeyFromObject(wanted), current); err != nil {
 			return fmt.Errorf("waiting for kind %s: %w", wanted.Spec.Names.Kind, err)
 		}
 		for _, condition := range current.Status.Conditions {
-			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+			if condition.Type == apiextensionsv1.NamesAccepted && condition.Status == apiextensionsv1.ConditionTrue {
 				return nil
 			}
 		}
-		if err := pause(ctx, pollInterval/2); err != nil {
+		if err := pause(ctx, pollInterval/10); err != nil {
 			return err
 		}
 	}

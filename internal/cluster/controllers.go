@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"os"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -34,9 +36,10 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 	logger := logr.FromSlogHandler(s.cfg.Log.Handler())
 	skipNames := true
 	manager, err := ctrl.NewManager(serviceClient(c, c.ManagementURL(), "management", "management-service"), ctrl.Options{
-		Scheme:  scheme,
-		Logger:  logger,
-		Metrics: server.Options{BindAddress: "0"}, // served on the service's own socket
+		Scheme:         scheme,
+		Logger:         logger,
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return managementMapper(), nil },
+		Metrics:        server.Options{BindAddress: "0"}, // served on the service's own socket
 		// The controllers are made anew for every configuration, under the same names.
 		Controller: config.Controller{SkipNameValidation: &skipNames},
 	})

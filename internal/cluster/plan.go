@@ -20,7 +20,7 @@ func Plan(dir state.Dir, wanted config.Config) ([]component.Spec, error) {
 	c := component.Config{State: dir, BinDir: binDir, Cluster: *wanted.Cluster, VPC: localMachinesPossible()}
 	if raw, err := os.ReadFile(dir.Ports()); err == nil {
 		if err := json.Unmarshal(raw, &c.Ports); err != nil {
-			return nil, err
+			return nil, damagedPorts(dir, err)
 		}
 	}
 	if port := wanted.Cluster.Spec.APIServer.Port; port != 0 {

@@ -33,7 +33,7 @@ func choosePorts(dir state.Dir, wanted int, running []supervise.Process) (compon
 		return ports, fmt.Errorf("reading ports: %w", err)
 	default:
 		if err := json.Unmarshal(raw, &ports); err != nil {
-			return ports, fmt.Errorf("reading ports: %s is damaged (%w): remove the file, and other ports are chosen", dir.Ports(), err)
+			return ports, damagedPorts(dir, err)
 		}
 	}
 	alive := map[string]bool{}
@@ -76,6 +76,10 @@ func choosePorts(dir state.Dir, wanted int, running []supervise.Process) (compon
 		return ports, err
 	}
 	return ports, durable.Write(dir.Ports(), append(raw, '\n'), 0o600)
+}
+
+func damagedPorts(dir state.Dir, err error) error {
+	return fmt.Errorf("reading ports: %s is damaged (%w): remove the file, and other ports are chosen", dir.Ports(), err)
 }
 
 func portInUse(port int) error {

@@ -225,7 +225,7 @@ func TestListensOnLoopbackOnly(t *testing.T) {
 	for _, spec := range specs(t, fixed(true)) {
 		_, values := flagsOf(t, spec)
 		for name, value := range values {
-			address := ""
+			var address string
 			switch {
 			case name == "secure-port":
 				if values["bind-address"] != Loopback {

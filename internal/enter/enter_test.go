@@ -37,7 +37,7 @@ mount -t tmpfs tmpfs %[1]q/mnt
 echo here > %[1]q/mnt/mark
 mount --bind /dev/null %[1]q/etc/profile
 exec chroot %[1]q sh -c 'echo ready; exec sleep 1000'`, root)
-	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWCGROUP,
 	}

@@ -75,7 +75,9 @@ func NewInventory(c InventoryConfig, onChange func(Change)) (*Inventory, error) 
 		return nil, fmt.Errorf("preparing the inventory: %w", err)
 	}
 	// Requests that fail are logged where their health is watched, once for each outage.
-	quiet := func(_ context.Context, _ *cache.Reflector, err error) { c.Logger.Debug("inventory watch ended", "error", err) }
+	quiet := func(_ context.Context, _ *cache.Reflector, err error) {
+		c.Logger.Debug("inventory watch ended", "error", err)
+	}
 	if err := i.informer.SetWatchErrorHandlerWithContext(quiet); err != nil {
 		return nil, fmt.Errorf("preparing the inventory: %w", err)
 	}

@@ -154,7 +154,15 @@ func (h Hierarchy) available() ([]string, error) {
 // Create makes the control group at name ("/a/b") in every hierarchy, ready for processes and for groups of its own.
 func (c Cgroups) Create(name string) error {
 	for _, h := range c.Hierarchies {
-		if err := h.create(name, c.Version()); err != nil {
+		err := h.create(name, c.Version())
+		// Whoever removes a neighbour of the group at the same moment takes the parent away while it is still empty.
+		for range 100 {
+			if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) {
+				break
+			}
+			err = h.create(name, c.Version())
+		}
+		if err != nil {
 			return fmt.Errorf("making control group: %w", err)
 		}
 	}
@@ -227,63 +235,25 @@ func inheritCpuset(parent, dir string) error {
 	return nil
 }
 
-// Leaf is the group below a machine's own that its processes outside pods are in, on version 2 only.
-const Leaf = "init.scope"
+// leaf is the group below a machine's own that its processes outside pods are in, on version 2 only.
+const leaf = "init.scope"
 
 // Enter moves a process into the control group at name in every hierarchy.
 func (c Cgroups) Enter(name string, pid int) error {
-	door, err := c.Door(name)
-	if err != nil {
-		return err
-	}
-	defer door.Close()
-	return door.Admit(pid)
-}
-
-// Door is a control group in every hierarchy, opened: processes can be admitted from within any mount namespace.
-type Door struct{ files []*os.File }
-
-// Door opens the control group at name. Where it has handed its controllers down, its leaf is opened.
-func (c Cgroups) Door(name string) (*Door, error) {
-	door := new(Door)
 	for _, h := range c.Hierarchies {
-		dir := filepath.Join(h.MountPoint, name)
-		if _, err := os.Stat(filepath.Join(dir, Leaf)); h.Unified && err == nil {
-			dir = filepath.Join(dir, Leaf)
-		}
-		file, err := os.OpenFile(filepath.Join(dir, "cgroup.procs"), os.O_WRONLY, 0)
-		if err != nil {
-			door.Close()
-			return nil, fmt.Errorf("opening control group: %w", err)
-		}
-		door.files = append(door.files, file)
-	}
-	return door, nil
-}
-
-// Admit moves a process into the group.
-func (d *Door) Admit(pid int) error {
-	for _, file := range d.files {
-		if _, err := file.WriteString(strconv.Itoa(pid)); err != nil {
+		if err := write(filepath.Join(h.MountPoint, name, "cgroup.procs"), strconv.Itoa(pid)); err != nil {
 			return fmt.Errorf("moving process %d into control group: %w", pid, err)
 		}
 	}
 	return nil
 }
 
-// Close closes the door.
-func (d *Door) Close() {
-	for _, file := range d.files {
-		_ = file.Close()
-	}
-}
-
 // Delegate turns the version 2 group at dir, whose processes the caller owns, into one that can have groups with
 // controllers below it: its processes move into the leaf.
 func Delegate(dir string) error {
 	h := Hierarchy{MountPoint: dir, Unified: true}
-	leaf := filepath.Join(dir, Leaf)
-	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // G301: modes of control groups are shown to everybody
+	inner := filepath.Join(dir, leaf)
+	if err := os.Mkdir(inner, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // G301: modes of control groups are shown to everybody
 		return fmt.Errorf("making control group: %w", err)
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
@@ -291,7 +261,7 @@ func Delegate(dir string) error {
 		return fmt.Errorf("listing processes of control group: %w", err)
 	}
 	for pid := range strings.FieldsSeq(string(raw)) {
-		if err := write(filepath.Join(leaf, "cgroup.procs"), pid); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := write(filepath.Join(inner, "cgroup.procs"), pid); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("moving process %s into control group: %w", pid, err)
 		}
 	}

@@ -145,7 +145,7 @@ func same(a, b *clientcmdapi.Config) bool {
 }
 
 // owned tells whether the context of that name points to a cluster entry that muster wrote for the state directory.
-func owned(config *clientcmdapi.Config, context string, stateDir string) bool {
+func owned(config *clientcmdapi.Config, context, stateDir string) bool {
 	c := config.Contexts[context]
 	if c == nil || config.Clusters[c.Cluster] == nil {
 		return false

@@ -4,6 +4,7 @@ package logs
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -170,7 +171,7 @@ func (r *ring) add(text []byte) {
 	switch {
 	case r.limit == 0:
 	case len(r.lines) < r.limit:
-		r.lines = append(r.lines, append([]byte(nil), text...))
+		r.lines = append(r.lines, bytes.Clone(text))
 	default:
 		r.lines[r.start] = append(r.lines[r.start][:0], text...)
 		r.start = (r.start + 1) % r.limit

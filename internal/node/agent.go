@@ -66,7 +66,7 @@ func Run(ctx context.Context, config Config) error {
 	if told, ok := a.configure(ctx); ok {
 		a.work(ctx, told)
 	}
-	a.shutdown()
+	a.shutdown(context.WithoutCancel(ctx))
 	return nil
 }
 
@@ -81,11 +81,6 @@ func (a *agent) prepare() error {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("making directories: %w", err)
 		}
-	}
-	// Containerd writes this file when the kubelet tells it the pods' addresses, but only if there is none: after a boot
-	// they may be others than before.
-	if err := os.Remove(render.PathCNIConfig); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing network configuration of the last boot: %w", err)
 	}
 	a.facts, err = readFacts()
 	if err != nil {
@@ -130,6 +125,7 @@ func (a *agent) work(ctx context.Context, config render.NodeConfig) {
 	if !a.joins(ctx) {
 		return
 	}
+	go a.watchPodCIDR(ctx, config)
 	go a.keep(ctx, &program{name: "kube-proxy", args: func() []string { return []string{"--config=" + render.PathKubeProxyConfig} }})
 	<-ctx.Done()
 }
@@ -171,10 +167,10 @@ func exists(path string) bool {
 const shutdownPatience = 1500 * time.Millisecond
 
 // shutdown asks every process of the machine to end and waits a little for that. What is left goes with process number one.
-func (a *agent) shutdown() {
+func (a *agent) shutdown(ctx context.Context) {
 	a.log.Info("machine shuts down")
 	_ = unix.Kill(-1, unix.SIGTERM) // every process of this namespace, but not its first
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownPatience)
+	ctx, cancel := context.WithTimeout(ctx, shutdownPatience)
 	defer cancel()
 	poll(ctx, 20*time.Millisecond, func() bool {
 		entries, err := filepath.Glob("/proc/[0-9]*")

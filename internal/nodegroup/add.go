@@ -106,7 +106,7 @@ func addMachines(mgr manager.Manager, p parts, nudges <-chan event.TypedGenericE
 		WatchesRawSource(nodes).
 		WatchesRawSource(instances).
 		WithOptions(options(p.Workers)).
-		Complete(&machines{parts: p, relaunch: newPacer()})
+		Complete(&machines{parts: p, relaunch: newPacer(), memory: newMemory()})
 }
 
 func addGroups(mgr manager.Manager, p parts) error {

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -133,9 +134,14 @@ func ClusterOptions(options *cluster.Options) {
 
 func staticMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
-	mapper.Add(certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), meta.RESTScopeRoot)
+	for kind, scope := range map[schema.GroupVersionKind]meta.RESTScope{
+		corev1.SchemeGroupVersion.WithKind("Secret"):                            meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("Node"):                              meta.RESTScopeRoot,
+		certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"): meta.RESTScopeRoot,
+	} {
+		mapper.Add(kind, scope)
+		mapper.Add(kind.GroupVersion().WithKind(kind.Kind+"List"), scope) // the cache asks for lists by this name
+	}
 	return mapper
 }
 

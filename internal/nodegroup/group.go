@@ -200,6 +200,9 @@ func lockedPatch(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }
 
+// catchUp is when a cache that is behind may have caught up.
+const catchUp = 20 * time.Millisecond
+
 // again turns an error into what the queue does next. A conflict is no error: the cache is behind, and the next look is due
 // when it may have caught up. A problem is none either: it is written down, and what mends it is an event of its own.
 func again(err error) (reconcile.Result, error) {
@@ -208,7 +211,7 @@ func again(err error) (reconcile.Result, error) {
 	case err == nil, errors.As(err, &p):
 		return reconcile.Result{}, nil
 	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: 20 * time.Millisecond}, nil
+		return reconcile.Result{RequeueAfter: catchUp}, nil
 	}
 	return reconcile.Result{}, err
 }

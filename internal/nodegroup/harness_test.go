@@ -92,8 +92,10 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-func (w *world) machines() *machines { return &machines{parts: w.parts, relaunch: newPacer()} }
-func (w *world) groups() *groups     { return &groups{parts: w.parts} }
+func (w *world) machines() *machines {
+	return &machines{parts: w.parts, relaunch: newPacer(), memory: newMemory()}
+}
+func (w *world) groups() *groups { return &groups{parts: w.parts} }
 
 func (w *world) get(t *testing.T, c client.Client, object client.Object, name string) bool {
 	t.Helper()

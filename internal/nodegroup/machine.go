@@ -27,6 +27,7 @@ const routesAgain = 30 * time.Second
 type machines struct {
 	parts
 	relaunch *pacer
+	memory   *memory
 }
 
 // Reconcile brings one machine forward. What it finds out goes into the status with one patch at the end, if it is news.
@@ -37,6 +38,9 @@ func (r *machines) Reconcile(ctx context.Context, request reconcile.Request) (re
 	} else if err != nil {
 		return again(r.removeOrphans(ctx, request.Name))
 	}
+	if r.memory.stale(m) {
+		return reconcile.Result{RequeueAfter: catchUp}, nil
+	}
 	if !m.DeletionTimestamp.IsZero() {
 		return again(r.remove(ctx, m))
 	}
@@ -45,6 +49,7 @@ func (r *machines) Reconcile(ctx context.Context, request reconcile.Request) (re
 		if err := r.management.Patch(ctx, m, lockedPatch(before)); err != nil {
 			return again(fmt.Errorf("adding the finalizer: %w", err))
 		}
+		r.memory.wrote(m)
 		before = m.DeepCopy()
 	}
 	next, err := r.bring(ctx, m)
@@ -146,6 +151,7 @@ func (r *machines) writeStatus(ctx context.Context, before, m *v1alpha1.Machine)
 	if err := r.management.Status().Patch(ctx, m, lockedPatch(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of the machine: %w", err)
 	}
+	r.memory.wrote(m)
 	return nil
 }
 

@@ -57,6 +57,7 @@ func (r *machines) remove(ctx context.Context, m *v1alpha1.Machine) error {
 	if err := r.management.Patch(ctx, m, lockedPatch(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer: %w", err)
 	}
+	r.memory.forget(m.Name)
 	return nil
 }
 

@@ -33,14 +33,12 @@ func (c credential) left(now time.Time) time.Duration {
 // ensureToken returns a token with which the machine may join: the one it has, unless that expired, else a new one. Its
 // Secret is the only place that keeps it, so a crash of the service at any moment loses nothing.
 func (r *machines) ensureToken(ctx context.Context, m *v1alpha1.Machine) (credential, error) {
-	for _, reader := range []client.Reader{r.cluster, r.clusterLive} { // the cache may not show yet what was made a moment ago
-		found, err := r.findToken(ctx, reader, m)
-		if err != nil {
-			return credential{}, err
-		}
-		if !found.token.IsZero() {
-			return found, nil
-		}
+	found, err := r.findToken(ctx, m)
+	if err != nil || !found.token.IsZero() {
+		return found, err
+	}
+	if recent := r.memory.token(m.Name, r.Now()); !recent.token.IsZero() {
+		return recent, nil
 	}
 	fresh, err := token.Generate(r.Random)
 	if err != nil {
@@ -50,13 +48,15 @@ func (r *machines) ensureToken(ctx context.Context, m *v1alpha1.Machine) (creden
 	if err := r.cluster.Create(ctx, token.Secret(fresh, m.Name, expires)); err != nil {
 		return credential{}, fmt.Errorf("storing the bootstrap token: %w", err)
 	}
-	return credential{token: fresh, expires: expires}, nil
+	made := credential{token: fresh, expires: expires}
+	r.memory.made(m.Name, made, r.Now())
+	return made, nil
 }
 
 // findToken returns the newest good token of the machine. Secrets that carry its label and are no token of its, or an
 // expired one, are removed.
-func (r *machines) findToken(ctx context.Context, reader client.Reader, m *v1alpha1.Machine) (credential, error) {
-	secrets, err := tokensOf(ctx, reader, m)
+func (r *machines) findToken(ctx context.Context, m *v1alpha1.Machine) (credential, error) {
+	secrets, err := r.tokensOf(ctx, m)
 	if err != nil {
 		return credential{}, err
 	}
@@ -81,7 +81,8 @@ func (r *machines) findToken(ctx context.Context, reader client.Reader, m *v1alp
 
 // dropTokens removes the tokens of a machine that needs none any more.
 func (r *machines) dropTokens(ctx context.Context, m *v1alpha1.Machine) error {
-	secrets, err := tokensOf(ctx, r.cluster, m)
+	r.memory.joined(m.Name)
+	secrets, err := r.tokensOf(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -103,9 +104,9 @@ func (r *machines) deleteSecret(ctx context.Context, secret *corev1.Secret) erro
 	return nil
 }
 
-func tokensOf(ctx context.Context, reader client.Reader, m *v1alpha1.Machine) ([]corev1.Secret, error) {
+func (r *machines) tokensOf(ctx context.Context, m *v1alpha1.Machine) ([]corev1.Secret, error) {
 	list := &corev1.SecretList{}
-	err := reader.List(ctx, list, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{v1alpha1.LabelMachine: m.Name})
+	err := r.cluster.List(ctx, list, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{v1alpha1.LabelMachine: m.Name})
 	if err != nil {
 		return nil, fmt.Errorf("listing bootstrap tokens: %w", err)
 	}

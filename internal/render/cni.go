@@ -2,6 +2,15 @@
 
 package render
 
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+)
+
+// podCIDRPlaceholder is what containerd replaces in its template (internal/cri/server/update_runtime_config.go).
+const podCIDRPlaceholder = "{{.PodCIDR}}"
+
 // cniTemplate is a CNI network configuration, with {{.PodCIDR}} for containerd to fill in once the kubelet has told it.
 type cniTemplate struct {
 	CNIVersion string `json:"cniVersion"`
@@ -50,11 +59,20 @@ func newCNITemplate() cniTemplate {
 				IPAM: cniIPAM{
 					Type:    "host-local",
 					DataDir: "/var/lib/cni/networks",
-					Ranges:  [][]cniRange{{{Subnet: "{{.PodCIDR}}"}}},
+					Ranges:  [][]cniRange{{{Subnet: podCIDRPlaceholder}}},
 					Routes:  []cniRoute{{Destination: "0.0.0.0/0"}},
 				},
 			},
 			cniPortmap{Type: "portmap", Backend: "nftables", Capabilities: map[string]bool{"portMappings": true}},
 		},
 	}
+}
+
+// CNIConfig is the network configuration that containerd makes out of its template for a range of pod addresses.
+func CNIConfig(podCIDR netip.Prefix) ([]byte, error) {
+	template, err := indented(newCNITemplate())
+	if err != nil {
+		return nil, fmt.Errorf("writing network configuration: %w", err)
+	}
+	return bytes.ReplaceAll(template, []byte(podCIDRPlaceholder), []byte(podCIDR.String())), nil
 }

@@ -62,7 +62,7 @@ func becomeUser(t *testing.T) {
 // short makes a directory whose path is short enough for a state directory.
 func short(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "m")
+	dir, err := os.MkdirTemp("/tmp", "m") //nolint:usetesting // t.TempDir is too long
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func newWorld(t *testing.T) world {
 	if program, err = filepath.EvalSymlinks(program); err != nil {
 		t.Fatal(err)
 	}
-	path, err := os.MkdirTemp("/tmp", "m") // short, for its sockets
+	path, err := os.MkdirTemp("/tmp", "m") //nolint:usetesting // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func (m *member) run(ctx context.Context) {
 			}
 			return
 		}
-		reason := ""
+		var reason string
 		if err == nil {
 			began := time.Now()
 			reason = m.watch(ctx, h)
@@ -115,7 +115,7 @@ func (m *member) adopt(ctx context.Context) (h handle, adopted bool, err error) 
 		return handle{}, false, nil
 	}
 	if h, err = open(p, m.supervisor.cfg.State); err != nil {
-		return handle{}, false, nil //nolint:nilerr // it has ended meanwhile, so there is nothing to take over
+		return handle{}, false, nil // it has ended meanwhile, so there is nothing to take over
 	}
 	if p.Spec == m.spec.Hash() && p.Executable == program {
 		m.supervisor.cfg.Log.Info("took over a running component", "component", m.spec.Name, "process_id", p.PID)
@@ -173,7 +173,7 @@ func (m *member) watch(ctx context.Context, h handle) string {
 // ask probes until the context ends, and cancels it when the process hangs.
 func (m *member) ask(ctx context.Context, hung context.CancelCauseFunc) {
 	timing := m.supervisor.timing
-	next := timing.probeStarting
+	var next time.Duration
 	failing := time.Time{}
 	for {
 		err := probe(ctx, *m.spec.Probe)

@@ -37,7 +37,7 @@ func start(dir state.Dir, spec component.Spec) (*exec.Cmd, error) {
 	}
 	defer func() { _ = log.Close() }()
 
-	cmd := exec.Command(spec.Path, spec.Args...) //nolint:gosec,noctx // G204: specs are muster's own; it must outlive every context
+	cmd := exec.Command(spec.Path, spec.Args...) //nolint:noctx // it must outlive every context
 	cmd.Dir = dir.Component(spec.Name)
 	cmd.Env = append([]string{"PATH=" + filepath.Dir(spec.Path) + ":" + searchPath}, spec.Env...)
 	cmd.Env = append(cmd.Env, Marks(dir, spec.Name, spec.Hash())...)

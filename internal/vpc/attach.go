@@ -59,7 +59,7 @@ func (n *Network) plug(h *netlink.Handle, machine *os.File, ip netip.Addr) error
 		LinkAttrs:        attributes,
 		PeerName:         machineLink,
 		PeerHardwareAddr: mac(0x0a, ip),
-		PeerNamespace:    netlink.NsFd(machine.Fd()), //nolint:gosec // G115: a file descriptor fits
+		PeerNamespace:    netlink.NsFd(machine.Fd()),
 	})
 	if err != nil {
 		return fmt.Errorf("making link: %w", err)

@@ -52,7 +52,9 @@ func (r *Relay) connect(ctx context.Context, w http.ResponseWriter, request *htt
 		http.Error(w, "too many connections", http.StatusServiceUnavailable)
 		return
 	}
-	peer, err := r.dialVPC(request.Context(), namespace, target)
+	dialing, cancel := context.WithTimeout(ctx, dialTimeout)
+	peer, err := r.dialVPC(dialing, namespace, target)
+	cancel()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return

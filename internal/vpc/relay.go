@@ -203,7 +203,7 @@ func (r *Relay) dialVPC(ctx context.Context, namespace *os.File, address netip.A
 	var connection net.Conn
 	err := host.InNetwork(namespace, func() error {
 		// One address and no fallback: the dialer makes its socket on this very thread.
-		dialer := net.Dialer{Timeout: dialTimeout, FallbackDelay: -1, KeepAliveConfig: keepAlive()}
+		dialer := net.Dialer{FallbackDelay: -1, KeepAliveConfig: keepAlive()}
 		var err error
 		connection, err = dialer.DialContext(ctx, "tcp4", net.JoinHostPort(address.Addr().String(), strconv.Itoa(int(address.Port()))))
 		return err

@@ -15,7 +15,7 @@ import (
 // there is one at all. Its link goes with its network namespace, its mounts with its mount namespace. The disk stays.
 func Discard(ctx context.Context, dir state.Dir, cgroups host.Cgroups, id string) error {
 	if machine.ValidateID(id) != nil {
-		return nil // a file that is none of a machine's
+		return nil //nolint:nilerr // a file that is none of a machine's
 	}
 	running, err := findAll(dir)
 	if err != nil {

@@ -41,7 +41,7 @@ func writeEtc(order bootOrder) error {
 // etcFiles are the machine's identity and the users that images of containers and the host's programs name.
 func etcFiles(record machine.Record) map[string]string {
 	id := sha256.Sum256([]byte(record.ID))
-	return map[string]string{
+	return map[string]string{ //nolint:gosec // G101: names of users, without passwords
 		"group":         "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n",
 		"hostname":      record.PrivateDNSName + "\n",
 		"hosts":         fmt.Sprintf("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n%s %s\n", record.PrivateIP, record.PrivateDNSName),
@@ -58,7 +58,7 @@ func replace(path string, content []byte, mode fs.FileMode) error {
 	if err := os.RemoveAll(temporary); err != nil {
 		return err
 	}
-	if err := os.WriteFile(temporary, content, mode); err != nil {
+	if err := os.WriteFile(temporary, content, mode); err != nil { //nolint:gosec // G703: below the machine's own root
 		return err
 	}
 	return os.Rename(temporary, path)

@@ -55,7 +55,7 @@ func (p *Provider) boot(ctx context.Context, record machine.Record) (err error) 
 	if err := p.cgroups.Remove(p.cgroup(record.ID), endPatience); err != nil { // of an earlier boot
 		return err
 	}
-	if err := p.createCgroup(record.ID); err != nil {
+	if err := p.cgroups.Create(p.cgroup(record.ID)); err != nil {
 		return err
 	}
 	root := filepath.Join(p.store.Path(record.ID), rootDir)
@@ -90,15 +90,6 @@ func (p *Provider) boot(ctx context.Context, record machine.Record) (err error) 
 		Record: record, Root: root, Seed: filepath.Join(p.store.Path(record.ID), machine.SeedDir),
 		BinDir: p.config.BinDir, Cgroups: p.cgroups,
 	})
-}
-
-// createCgroup tries twice: another machine that is terminated at the same moment may remove the parent in between.
-func (p *Provider) createCgroup(id string) error {
-	err := p.cgroups.Create(p.cgroup(id))
-	if errors.Is(err, os.ErrNotExist) {
-		err = p.cgroups.Create(p.cgroup(id))
-	}
-	return err
 }
 
 // openLog opens the log of the machine's first process on the machine's disk, wherever its links point.
@@ -140,7 +131,7 @@ func (p *Provider) start(id string, log *os.File) (*first, error) {
 		return nil, errors.Join(fmt.Errorf("making pipe: %w", err), orderRead.Close(), orderWrite.Close())
 	}
 	program := filepath.Join(p.config.BinDir, "muster")
-	cmd := exec.Command(program, "node", "boot") //nolint:gosec,noctx // G204: muster itself; the machine must outlive every context
+	cmd := exec.Command(program, "node", "boot") //nolint:noctx // the machine must outlive every context
 	cmd.Dir = "/"
 	cmd.Env = append(supervise.Marks(p.config.State, processPrefix+id, ""), "PATH="+searchPath, "HOME=/root")
 	cmd.Stdout, cmd.Stderr = log, log

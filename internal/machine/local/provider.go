@@ -204,7 +204,7 @@ const endPatience = 20 * time.Second
 // what a launch that was cut short has left.
 func (p *Provider) Terminate(ctx context.Context, id string) error {
 	if err := machine.ValidateID(id); err != nil {
-		return nil //nolint:nilerr // there is no machine of that name, so it is terminated
+		return nil
 	}
 	defer p.lock(id)()
 	if err := p.end(ctx, id, 0); err != nil {
@@ -259,13 +259,7 @@ func endProcess(ctx context.Context, pid int, grace time.Duration) error {
 	}
 	defer handle.Close()
 	if grace > 0 {
-		if err := handle.Signal(syscall.SIGTERM); err != nil {
-			return err
-		}
-		waiting, cancel := context.WithTimeout(ctx, grace)
-		err := handle.Wait(waiting)
-		cancel()
-		if err == nil || ctx.Err() != nil {
+		if ended, err := ask(ctx, handle, grace); ended || err != nil {
 			return err
 		}
 	}
@@ -275,6 +269,23 @@ func endProcess(ctx context.Context, pid int, grace time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, endPatience)
 	defer cancel()
 	return handle.Wait(waiting)
+}
+
+// ask asks a machine to shut down, and tells whether it has. It asks again and again: the first process of a namespace does
+// not hear a signal that it does not handle yet, as it has only just been started (pid_namespaces(7)).
+func ask(ctx context.Context, handle *host.Handle, grace time.Duration) (ended bool, err error) {
+	for deadline := time.Now().Add(grace); time.Now().Before(deadline); {
+		if err := handle.Signal(syscall.SIGTERM); err != nil {
+			return false, err
+		}
+		waiting, cancel := context.WithTimeout(ctx, min(250*time.Millisecond, time.Until(deadline)))
+		err := handle.Wait(waiting)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err == nil, ctx.Err()
+		}
+	}
+	return false, nil
 }
 
 // cgroup is the name of a machine's control group. Two services with state directories of their own do not meet.

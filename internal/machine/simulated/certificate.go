@@ -164,7 +164,7 @@ func watchCertificate(ctx context.Context, client certificatesclient.Certificate
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String(), ResourceVersion: version,
 	})
 	if err != nil {
-		return nil, nil //nolint:nilerr // it is tried again, from the object itself
+		return nil, nil
 	}
 	defer watcher.Stop()
 	for event := range watcher.ResultChan() {

@@ -178,10 +178,7 @@ func (k *kubelet) connect() error {
 		k.transport.CloseIdleConnections()
 		return nil
 	}
-	transport, err := k.simulator.transport(func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return k.presented.Load(), nil })
-	if err != nil {
-		return err
-	}
+	transport := k.simulator.transport(func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return k.presented.Load(), nil })
 	config, client := k.simulator.restConfig(), &http.Client{Transport: transport}
 	certificates, err := certificatesclient.NewForConfigAndClient(config, client)
 	if err != nil {

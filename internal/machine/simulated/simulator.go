@@ -17,8 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"muster.dev/muster/internal/machine"
 	"muster.dev/muster/internal/state"
 )
@@ -63,25 +61,24 @@ func NewSimulator(config SimulatorConfig) (*Simulator, error) {
 		return nil, errors.New("the API server's certificate authority has no certificate in PEM")
 	}
 	s := &Simulator{config: config, authorities: authorities, joining: make(chan struct{}, maxJoining)}
-	s.anonymous, err = s.transport(nil)
-	return s, err
+	s.anonymous = s.transport(nil)
+	return s, nil
 }
 
 // transport makes a transport to the API server with the certificate that the function returns at each new connection.
-func (s *Simulator) transport(certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)) (*http.Transport, error) {
-	transport := &http.Transport{
+func (s *Simulator) transport(certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)) *http.Transport {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	return &http.Transport{
+		// A connection that is silently dead is found by pings: an API server that was killed says no goodbye.
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+		Protocols:           protocols,
 		TLSClientConfig:     &tls.Config{RootCAs: s.authorities, MinVersion: tls.VersionTLS12, GetClientCertificate: certificate},
 		TLSHandshakeTimeout: 10 * time.Second,
 		IdleConnTimeout:     90 * time.Second,
 		MaxIdleConnsPerHost: 1,
 	}
-	// A connection that is silently dead is found by pings: an API server that was killed says no goodbye.
-	protocol, err := http2.ConfigureTransports(transport)
-	if err != nil {
-		return nil, fmt.Errorf("setting up connections: %w", err)
-	}
-	protocol.ReadIdleTimeout, protocol.PingTimeout = 30*time.Second, 15*time.Second
-	return transport, nil
 }
 
 // Run simulates until the context ends. Nodes that joined in an earlier life go on with the certificates they have.

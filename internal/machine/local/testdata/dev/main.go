@@ -15,6 +15,7 @@ import (
 
 	"muster.dev/muster/internal/machine"
 	"muster.dev/muster/internal/machine/local"
+	"muster.dev/muster/internal/machine/simulated"
 	"muster.dev/muster/internal/node"
 	"muster.dev/muster/internal/state"
 	"muster.dev/muster/internal/vpc"
@@ -39,9 +40,6 @@ func main() {
 		if len(os.Args) > 2 && os.Args[2] == "boot" {
 			check(local.Boot())
 		}
-		if len(os.Args) > 2 && os.Args[2] == "enter" {
-			check(local.Enter(os.Args[3:]))
-		}
 		check(node.Run(ctx, node.DefaultConfig()))
 		return
 	}
@@ -61,9 +59,20 @@ func main() {
 		check(network.SetRoute(vpc.Route{PodCIDR: netip.MustParsePrefix(os.Args[2]), Machine: netip.MustParseAddr(os.Args[3])}))
 		fmt.Println(must(network.Routes()))
 		return
-	case "exec":
-		code := must(local.Exec(ctx, local.Command{State: dir, Machine: os.Args[2], Args: os.Args[3:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}))
-		os.Exit(code)
+	}
+	if os.Args[1] == "simulate" {
+		store := must(machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), VPC: cidr, Domain: "muster.internal"}))
+		p := must(simulated.New(simulated.Config{Store: store}))
+		var n int
+		fmt.Sscan(os.Args[2], &n)
+		for i := range n {
+			must(p.Launch(ctx, machine.LaunchRequest{ID: fmt.Sprintf("i-5%016x", i), UserData: must(os.ReadFile(os.Args[3]))}))
+		}
+		return
+	}
+	if os.Args[1] == "simulator" {
+		check(must(simulated.NewSimulator(simulated.SimulatorConfig{State: dir, APIServer: os.Args[2], CA: must(os.ReadFile(os.Args[3])), Log: log})).Run(ctx))
+		return
 	}
 	exe := os.Getenv("MUSTER_BIN")
 	p := must(local.New(local.Config{State: dir, BinDir: exe, VPC: cidr, Domain: "muster.internal", Log: log}))

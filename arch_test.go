@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package muster_test checks the structure that ARCHITECTURE.md describes: which package may import which, and what all of
+// them have in common.
+package muster_test
+
+import (
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "muster.dev/muster"
+
+// The rings. A package may import its own ring and those before it; what is listed in none is an edge.
+const (
+	pure = iota
+	edges
+	parts
+	assembly
+	commands
+)
+
+// pureNames are the packages that turn values into values: no I/O, no context, no logger, and `now` is an argument.
+var pureNames = []string{"trace", "pki", "policy", "identity", "token", "render", "component", "plan"}
+
+// partNames are the running parts. They meet on the wire and never by import.
+var partNames = []string{"certificates", "authenticator", "node", "nodegroup", "eks", "podidentity"}
+
+// impure are the packages that a pure one has no use for.
+var impure = []string{"context", "log", "log/slog", "net/http", "os", "os/exec", "os/signal", "syscall", "testing"}
+
+// allowed are imports that break a rule for a reason.
+var allowed = map[[2]string]string{
+	{"internal/component", module + "/internal/state"}:     "for the names of paths; nothing in it is called that looks at a disk",
+	{"internal/component", module + "/internal/authority"}: "for the type Credential, which is plain data, and the names of authorities",
+	{"internal/token", "log/slog"}:                         "for LogValue, which keeps the secret half of a token out of every log",
+	{"internal/pki/pkitest", "testing"}:                    "it makes requests for tests",
+}
+
+// source is one Go file.
+type source struct {
+	path    string // from the root, with slashes
+	dir     string
+	test    bool
+	first   string // line
+	file    *ast.File
+	imports map[string]string // path to the name it has in the file
+}
+
+// licensed tells whether the file has a comment with that line before its package clause.
+func (s source) licensed(line string) bool {
+	return slices.ContainsFunc(s.file.Comments, func(group *ast.CommentGroup) bool {
+		return group.Pos() < s.file.Package && slices.ContainsFunc(group.List, func(c *ast.Comment) bool { return strings.Contains(c.Text, strings.TrimPrefix(line, "// ")) })
+	})
+}
+
+func ring(dir string) int {
+	name, _, _ := strings.Cut(strings.TrimPrefix(dir, "internal/"), "/")
+	switch {
+	case dir == "api" || strings.HasPrefix(dir, "api/"):
+		return pure
+	case !strings.HasPrefix(dir, "internal/"):
+		return commands
+	case slices.Contains(pureNames, name):
+		return pure
+	case slices.Contains(partNames, name):
+		return parts
+	case name == "cluster":
+		return assembly
+	}
+	return edges
+}
+
+// sources are all Go files of the repository, of the nested modules too.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	set := token.NewFileSet()
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := entry.Name()
+		if entry.IsDir() {
+			if name != "." && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || name == "bin") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(base, ".go") {
+			return nil
+		}
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(set, name, raw, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		first, _, _ := strings.Cut(string(raw), "\n")
+		s := source{path: filepath.ToSlash(name), dir: path.Dir(filepath.ToSlash(name)), test: strings.HasSuffix(base, "_test.go"), first: first, file: file, imports: map[string]string{}}
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			s.imports[imported] = path.Base(imported)
+			if spec.Name != nil {
+				s.imports[imported] = spec.Name.Name
+			}
+		}
+		all = append(all, s)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 100 {
+		t.Fatalf("found %d Go files only: the tests look in the wrong place", len(all))
+	}
+	return all
+}
+
+func TestImportsGoOneWay(t *testing.T) {
+	used := map[[2]string]bool{}
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		for imported := range s.imports {
+			rule := [2]string{s.dir, imported}
+			if _, ok := allowed[rule]; ok {
+				used[rule] = true
+				continue
+			}
+			dir, ours := strings.CutPrefix(imported, module+"/")
+			switch own := ring(s.dir); {
+			case ours && own == commands && ring(dir) == commands && !within(s.dir, dir):
+				t.Errorf("%s imports %s: a command is nobody's library", s.path, imported)
+			case ours && ring(dir) > own:
+				t.Errorf("%s imports %s, which comes later", s.path, imported)
+			case ours && own == parts && ring(dir) == parts && part(dir) != part(s.dir):
+				t.Errorf("%s imports %s: parts meet on the wire", s.path, imported)
+			case ours && dir == "internal/cluster" && !strings.HasPrefix(s.dir, "cmd/") && !strings.HasPrefix(s.dir, "test/"):
+				t.Errorf("%s imports %s, which only commands do", s.path, imported)
+			case own == pure && slices.Contains(impure, imported):
+				t.Errorf("%s imports %s, and its package is pure", s.path, imported)
+			}
+		}
+	}
+	for rule, reason := range allowed {
+		if !used[rule] {
+			t.Errorf("%s does not import %s any more: take it from the exceptions (%s)", rule[0], rule[1], reason)
+		}
+	}
+}
+
+// within tells whether two directories belong to the same tree of commands, as the tests and the images' programs do.
+func within(a, b string) bool {
+	top := func(dir string) string { name, _, _ := strings.Cut(dir, "/"); return name }
+	return top(a) == top(b) && top(a) != "cmd"
+}
+
+func part(dir string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(dir, "internal/"), "/")
+	return name
+}
+
+// A result that depends on the moment cannot be pinned by a test; whoever calls a pure function says what time it is.
+func TestPurePackagesAreToldTheTime(t *testing.T) {
+	for _, s := range sources(t) {
+		name, ok := s.imports["time"]
+		if s.test || !ok || ring(s.dir) != pure {
+			continue
+		}
+		ast.Inspect(s.file, func(node ast.Node) bool {
+			selector, ok := node.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := selector.X.(*ast.Ident); ok && x.Name == name && slices.Contains([]string{"Now", "Since", "Until", "After", "Tick", "Sleep", "NewTimer", "NewTicker", "AfterFunc"}, selector.Sel.Name) {
+				t.Errorf("%s uses time.%s", s.path, selector.Sel.Name)
+			}
+			return true
+		})
+	}
+}
+
+// The upstream binary is built from upstream's module versions alone, and muster is free in its own.
+func TestUpstreamModuleStandsAlone(t *testing.T) {
+	checked := 0
+	for _, s := range sources(t) {
+		if !strings.HasPrefix(s.path, "kubernetes/") {
+			continue
+		}
+		checked++
+		for imported := range s.imports {
+			if imported == module || strings.HasPrefix(imported, module+"/") {
+				t.Errorf("%s imports %s", s.path, imported)
+			}
+		}
+	}
+	raw, err := os.ReadFile("kubernetes/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		if strings.Contains(line, module) && !strings.HasPrefix(line, "module ") {
+			t.Errorf("kubernetes/go.mod: %s", line)
+		}
+	}
+	if checked == 0 {
+		t.Error("kubernetes/ has no Go files")
+	}
+}
+
+func TestEveryPackageIsExplained(t *testing.T) {
+	explained := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		// The files of one system only are as good as any: go/build decides which belong to a package elsewhere.
+		explained[s.dir] = explained[s.dir] || s.file.Doc != nil && strings.TrimSpace(s.file.Doc.Text()) != ""
+	}
+	for dir, ok := range explained {
+		if !ok {
+			t.Errorf("package %s has no package comment", dir)
+		}
+		pkg, err := build.ImportDir(dir, build.ImportComment)
+		if err != nil {
+			t.Errorf("package %s: %v", dir, err)
+			continue
+		}
+		if want := "Package " + pkg.Name + " "; ok && !pkg.IsCommand() && !strings.HasPrefix(pkg.Doc, want) {
+			t.Errorf("package %s: its comment begins with %q, not with %q", dir, pkg.Doc, want)
+		}
+	}
+}
+
+func TestEveryFile(t *testing.T) {
+	const license = "// SPDX-License-Identifier: Apache-2.0"
+	for _, s := range sources(t) {
+		if s.first != license && (!ast.IsGenerated(s.file) || !strings.HasPrefix(s.first, "//go:build ") || !s.licensed(license)) {
+			t.Errorf("%s begins with %q, not with %q", s.path, s.first, license)
+		}
+		// A name that says nothing attracts everything.
+		if name := strings.TrimSuffix(s.file.Name.Name, "_test"); slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "lib"}, name) {
+			t.Errorf("%s: package %s says nothing", s.path, name)
+		}
+		for _, declaration := range s.file.Decls {
+			if function, ok := declaration.(*ast.FuncDecl); ok && function.Recv == nil && function.Name.Name == "init" {
+				t.Errorf("%s has an init function: who imports it cannot see what it does", s.path)
+			}
+		}
+	}
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"muster.dev/muster/internal/machine"
+	"muster.dev/muster/internal/machine/machinetest"
+	"muster.dev/muster/internal/node"
+	"muster.dev/muster/internal/state"
+)
+
+// TestMain lets the test's own binary be muster on the machines that it makes, and a service that is killed while it
+// launches one. These tests need root, and the programs that make build builds.
+func TestMain(m *testing.M) {
+	var err error
+	switch {
+	case len(os.Args) == 3 && os.Args[1] == "node" && os.Args[2] == "boot":
+		err = Boot()
+	case len(os.Args) == 2 && os.Args[1] == "node":
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		err = node.Run(ctx, node.DefaultConfig())
+		stop()
+	case len(os.Args) == 4 && os.Args[1] == "launch":
+		err = launch(context.Background(), state.Dir(os.Args[2]), os.Args[3])
+	default:
+		os.Exit(m.Run())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// launch launches a machine as a service would.
+func launch(ctx context.Context, dir state.Dir, binDir string) error {
+	p, err := New(config(dir, binDir))
+	if err != nil {
+		return err
+	}
+	_, err = p.Launch(ctx, machine.LaunchRequest{ID: machinetest.First, UserData: []byte("none")})
+	return err
+}

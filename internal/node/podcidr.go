@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"muster.dev/muster/internal/durable"
+	"muster.dev/muster/internal/render"
+)
+
+const podCIDRInterval = 30 * time.Second
+
+// watchPodCIDR keeps the network configuration true to the Node's range of pod addresses. Containerd writes it once, from
+// its template, and then never again: a Node that was deleted and has come back with another range would give its pods
+// addresses that lead to another machine.
+func (a *agent) watchPodCIDR(ctx context.Context, config render.NodeConfig) {
+	for {
+		if err := a.checkPodCIDR(ctx, config); err != nil && ctx.Err() == nil {
+			a.log.Warn("cannot check the range of pods' addresses", "error", err)
+		}
+		if !sleep(ctx, podCIDRInterval) {
+			return
+		}
+	}
+}
+
+// checkPodCIDR compares the network configuration with the Node, and writes it anew if they differ.
+func (a *agent) checkPodCIDR(ctx context.Context, config render.NodeConfig) error {
+	current, err := os.ReadFile(render.PathCNIConfig)
+	if os.IsNotExist(err) { // containerd has not written it yet
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading network configuration: %w", err)
+	}
+	podCIDR, err := a.podCIDR(ctx, config)
+	if err != nil || !podCIDR.IsValid() {
+		return err
+	}
+	want, err := render.CNIConfig(podCIDR)
+	if err != nil || bytes.Equal(current, want) {
+		return err
+	}
+	a.log.Warn("the node has another range of pods' addresses than before; new pods get addresses from it", "pod_cidr", podCIDR.String())
+	return durable.Write(render.PathCNIConfig, want, 0o644)
+}
+
+// podCIDR asks the API server for the Node's range of pod addresses, as the node itself.
+func (a *agent) podCIDR(ctx context.Context, config render.NodeConfig) (netip.Prefix, error) {
+	certificate, err := tls.LoadX509KeyPair(clientCertificate, clientCertificate)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("reading the node's certificate: %w", err)
+	}
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(config.Cluster.CertificateAuthority)
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{RootCAs: authorities, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+	}
+	address := strings.TrimSuffix(config.Cluster.APIServerEndpoint, "/") + "/api/v1/nodes/" + a.instance.PrivateDNSName
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("asking for the node: %w", err)
+	}
+	response, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Do(request)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("asking for the node: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	switch response.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound: // not registered yet
+		return netip.Prefix{}, nil
+	default:
+		return netip.Prefix{}, fmt.Errorf("asking for the node: %s", response.Status)
+	}
+	var node struct {
+		Spec struct {
+			PodCIDR string `json:"podCIDR"`
+		} `json:"spec"`
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, 4<<20)).Decode(&node); err != nil {
+		return netip.Prefix{}, fmt.Errorf("reading the node: %w", err)
+	}
+	if node.Spec.PodCIDR == "" { // not assigned yet
+		return netip.Prefix{}, nil
+	}
+	podCIDR, err := netip.ParsePrefix(node.Spec.PodCIDR)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("reading the node's range of pods' addresses: %w", err)
+	}
+	return podCIDR, nil
+}

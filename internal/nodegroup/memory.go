@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// lag is how far the caches may be behind what this process wrote itself. It is seconds too long rather than too short.
+const lag = 10 * time.Second
+
+// memory is what this process did a moment ago and its caches may not show yet. Losing it costs some repeated work, no more:
+// a new process starts with caches that show everything that was done before it.
+type memory struct {
+	mu      sync.Mutex
+	written map[string]string // machine → version that the last write gave it
+	tokens  map[string]madeToken
+}
+
+type madeToken struct {
+	credential credential
+	at         time.Time
+}
+
+func newMemory() *memory {
+	return &memory{written: map[string]string{}, tokens: map[string]madeToken{}}
+}
+
+// wrote takes note of a Machine just written.
+func (m *memory) wrote(object *v1alpha1.Machine) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.written[object.Name] = object.ResourceVersion
+}
+
+// stale tells that a Machine, read from the cache, is older than what was written. Versions of one kind can be compared
+// since Kubernetes 1.35 (KEP-5504); one that cannot be is taken for new.
+func (m *memory) stale(object *v1alpha1.Machine) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, m.written[object.Name])
+	return err == nil && order < 0
+}
+
+// made takes note of a token just stored.
+func (m *memory) made(machine string, c credential, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tokens[machine] = madeToken{credential: c, at: now}
+}
+
+// token returns the token that was stored for the machine a moment ago, if one was.
+func (m *memory) token(machine string, now time.Time) credential {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	made, ok := m.tokens[machine]
+	if !ok || now.Sub(made.at) > lag {
+		delete(m.tokens, machine)
+		return credential{}
+	}
+	return made.credential
+}
+
+// joined forgets a token that is used up.
+func (m *memory) joined(machine string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.tokens, machine)
+}
+
+func (m *memory) forget(machine string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.written, machine)
+	delete(m.tokens, machine)
+}
