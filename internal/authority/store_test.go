@@ -336,7 +336,7 @@ func TestVerifies(t *testing.T) {
 	}
 }
 
-// An authority serves nobody, and what it issues issues nothing.
+// An authority serves nobody, and a certificate that it issued cannot issue another.
 func TestAuthoritiesAndLeavesDifferInKind(t *testing.T) {
 	s := newStore(t)
 	s.ensure(start, credentials(), everything()...)

@@ -335,7 +335,9 @@ func TestApply(t *testing.T) {
 	}
 	failure := errors.New("no room")
 	failing := interceptor.NewClient(c, interceptor.Funcs{
-		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error { return failure },
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			return failure
+		},
 	})
 	if err := baseline.Apply(t.Context(), failing, objects); !errors.Is(err, failure) || !strings.Contains(err.Error(), "applying ClusterRole cluster-admin") {
 		t.Errorf("error is %v", err)

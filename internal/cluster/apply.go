@@ -41,7 +41,7 @@ func managementClient(dir state.Dir) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.New(rest, client.Options{Scheme: scheme})
+	return client.New(rest, client.Options{Scheme: scheme, Mapper: managementMapper()})
 }
 
 // applyNodeGroups makes the node groups that were asked for, or changes them to what was asked for.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -33,7 +34,7 @@ func FindPrograms() (string, error) {
 	dir := filepath.Dir(self)
 	wanted := programs
 	if localMachinesPossible() {
-		wanted = append(wanted[:len(wanted):len(wanted)], machinePrograms...)
+		wanted = append(slices.Clip(wanted), machinePrograms...)
 	}
 	var missing []string
 	for _, name := range wanted {

@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,14 +32,7 @@ var stopOrder = []struct {
 }
 
 func isAny(names ...string) func(string) bool {
-	return func(name string) bool {
-		for _, n := range names {
-			if n == name {
-				return true
-			}
-		}
-		return false
-	}
+	return func(name string) bool { return slices.Contains(names, name) }
 }
 
 // Stop ends every process of a state directory and tells what it ended. Nothing is removed.

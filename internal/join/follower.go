@@ -88,8 +88,7 @@ func (f *Follower) look(ctx context.Context) error {
 			}
 			f.file, f.offset = file, 0
 		}
-		current, statErr := os.Stat(f.config.Path)
-		mine, err := f.file.Stat()
+		current, mine, err := f.stat()
 		if err != nil {
 			return fmt.Errorf("reading the audit log: %w", err)
 		}
@@ -99,12 +98,25 @@ func (f *Follower) look(ctx context.Context) error {
 		if err := f.drain(ctx); err != nil {
 			return err
 		}
-		if statErr != nil || os.SameFile(current, mine) {
+		if current == nil || os.SameFile(current, mine) {
 			return nil
 		}
 		f.close()
 	}
 	return nil
+}
+
+// stat looks at the file that has the log's name and at the one that is open. The first is nil while nothing has the name:
+// then the log is being rotated, and the open file may still grow.
+func (f *Follower) stat() (current, mine os.FileInfo, err error) {
+	if mine, err = f.file.Stat(); err != nil {
+		return nil, nil, err
+	}
+	current, err = os.Stat(f.config.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, mine, nil
+	}
+	return current, mine, err
 }
 
 func (f *Follower) drain(ctx context.Context) error {

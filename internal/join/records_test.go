@@ -22,14 +22,18 @@ func TestMerge(t *testing.T) {
 		records, more, want []v1alpha1.JoinRecord
 	}{
 		{"nothing", nil, nil, nil},
-		{"what was seen first stays",
+		{
+			"what was seen first stays",
 			[]v1alpha1.JoinRecord{record(v1alpha1.StepLaunched, 1)},
 			[]v1alpha1.JoinRecord{record(v1alpha1.StepLaunched, 2)},
-			[]v1alpha1.JoinRecord{record(v1alpha1.StepLaunched, 1)}},
-		{"in order",
+			[]v1alpha1.JoinRecord{record(v1alpha1.StepLaunched, 1)},
+		},
+		{
+			"in order",
 			[]v1alpha1.JoinRecord{record(v1alpha1.StepReady, 9), record(v1alpha1.StepLaunched, 1)},
 			[]v1alpha1.JoinRecord{record(v1alpha1.StepNodeRegistered, 5)},
-			[]v1alpha1.JoinRecord{record(v1alpha1.StepLaunched, 1), record(v1alpha1.StepNodeRegistered, 5), record(v1alpha1.StepReady, 9)}},
+			[]v1alpha1.JoinRecord{record(v1alpha1.StepLaunched, 1), record(v1alpha1.StepNodeRegistered, 5), record(v1alpha1.StepReady, 9)},
+		},
 		{"unknown steps are left out", []v1alpha1.JoinRecord{record("Dancing", 1)}, nil, nil},
 	}
 	for _, test := range tests {

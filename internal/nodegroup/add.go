@@ -88,7 +88,7 @@ func options(workers int) controller.Options {
 }
 
 func addMachines(mgr manager.Manager, p parts, nudges <-chan event.TypedGenericEvent[string]) error {
-	nodes := source.Kind(p.Config.Cluster.GetCache(), &corev1.Node{},
+	nodes := source.Kind(p.Cluster.GetCache(), &corev1.Node{},
 		handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, node *corev1.Node) []reconcile.Request {
 			if id := machineOf(node); id != "" {
 				return []reconcile.Request{request(id)}

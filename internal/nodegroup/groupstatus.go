@@ -57,7 +57,8 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 		}
 	}
 	desired := group.Spec.ScalingConfig.DesiredSize
-	ready, reason, message := metav1.ConditionFalse, "", ""
+	ready := metav1.ConditionFalse
+	var reason, message string
 	var p *problem
 	switch {
 	case errors.As(failure, &p):

@@ -70,8 +70,8 @@ func TestWatcherStarts(t *testing.T) {
 func TestPacer(t *testing.T) {
 	p := newPacer()
 	now := time.Unix(0, 0)
-	for _, want := range []time.Duration{0, 1, 2, 4, 8, 16, 30, 30} {
-		want *= time.Second
+	for _, seconds := range []int{0, 1, 2, 4, 8, 16, 30, 30} {
+		want := time.Duration(seconds) * time.Second
 		if want > 0 {
 			if got := p.wait(id, now); got != want {
 				t.Errorf("wait %v, want %v", got, want)

@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 }
 
 func fakeComponent(what []string) {
+	time.AfterFunc(5*time.Minute, func() { os.Exit(4) }) // if the tests were killed and cannot end it
 	for _, word := range what {
 		switch word {
 		case "note": // the moment it started
@@ -56,7 +57,7 @@ func fakeComponent(what []string) {
 			fatal(err)
 			fmt.Println(strings.Join(append(os.Environ(), fmt.Sprintf("session=%v", session == os.Getpid()), "directory="+directory, "end"), "\n"))
 		case "fork": // a child of another program that has the marks, as a container shim has containerd's
-			cmd := exec.Command("sleep", "600")
+			cmd := exec.Command("sleep", "300")
 			fatal(cmd.Start())
 			go func() { _ = cmd.Wait() }()
 		case "ignore":

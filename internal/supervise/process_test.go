@@ -37,7 +37,9 @@ func TestFind(t *testing.T) {
 	longer := other
 	longer.dir = w.dir + "2" // whose path begins with the other's
 	t.Cleanup(func() { _ = os.RemoveAll(string(longer.dir)) })
-	t.Cleanup(func() { _, _ = Stop(context.WithoutCancel(t.Context()), longer.dir, 0, func(Process) bool { return true }) })
+	t.Cleanup(func() {
+		_, _ = Stop(context.WithoutCancel(t.Context()), longer.dir, 0, func(Process) bool { return true })
+	})
 
 	began := time.Now()
 	first := w.start("a", "wait")
@@ -50,7 +52,7 @@ func TestFind(t *testing.T) {
 		{EnvState + "=" + string(w.dir)},
 	} {
 		cmd := exec.Command("/proc/self/exe")
-		cmd.Env = append(env, envFake+"=wait")
+		cmd.Env = slices.Concat(env, []string{envFake + "=wait"})
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

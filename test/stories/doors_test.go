@@ -10,11 +10,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -72,16 +74,17 @@ func (i *installation) mustCommandLine(name string) []string {
 	return strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00")
 }
 
-// killInMachine ends one daemon of the first machine in the hardest way: a descendant of the machine's first process.
-func (i *installation) killInMachine(program string) {
+// inMachine finds a daemon of the first machine, in order of names: a descendant of the machine's first process.
+func (i *installation) inMachine(program string) (pid int, ok bool) {
 	i.t.Helper()
-	for name, machine := range i.processes() {
+	running := i.processes()
+	for _, name := range slices.Sorted(maps.Keys(running)) {
 		if !strings.HasPrefix(name, "machine/") {
 			continue
 		}
-		namespace, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", machine.PID))
+		namespace, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", running[name].PID))
 		if err != nil {
-			i.t.Fatal(err)
+			return 0, false
 		}
 		entries, err := os.ReadDir("/proc")
 		if err != nil {
@@ -98,14 +101,25 @@ func (i *installation) killInMachine(program string) {
 			raw, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
 			called, _, _ := strings.Cut(string(raw), "\x00")
 			if filepath.Base(called) == program {
-				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-					i.t.Fatal(err)
-				}
-				return
+				return pid, true
 			}
 		}
+		return 0, false
 	}
-	i.t.Fatalf("no %s runs on any machine", program)
+	return 0, false
+}
+
+// killInMachine ends one daemon of the first machine in the hardest way.
+func (i *installation) killInMachine(program string) int {
+	i.t.Helper()
+	pid, ok := i.inMachine(program)
+	if !ok {
+		i.t.Fatalf("no %s runs on the first machine", program)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		i.t.Fatal(err)
+	}
+	return pid
 }
 
 // secretsSealed reads a Secret from etcd itself.

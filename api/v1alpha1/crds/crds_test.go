@@ -140,7 +140,7 @@ func agree(t *testing.T, api map[string]server, document string) {
 	t.Helper()
 	first, _, _ := strings.Cut(document, "\n")
 	var want []string
-	if list := strings.TrimPrefix(first, "# wrong:"); list != first {
+	if list, ok := strings.CutPrefix(first, "# wrong:"); ok {
 		want = strings.Fields(list)
 	} else if first != "# right" {
 		t.Fatalf("a case begins with '# right' or '# wrong: <fields>', not with %q", first)

@@ -123,6 +123,11 @@ func (c *credential) store(chain []byte, key *ecdsa.PrivateKey) error {
 		return err
 	}
 	c.set(&certificate)
+	// Signers date certificates back. One of which most has passed already is renewed half way through the rest, not at once.
+	now := time.Now()
+	if earliest := now.Add(certificate.Leaf.NotAfter.Sub(now) / 2); c.rotateAt.Before(earliest) && c.rotateAt.Before(now) {
+		c.rotateAt = earliest
+	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ package simulated
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -221,19 +222,21 @@ func (k *kubelet) register(ctx context.Context) error {
 	return k.report(ctx, node)
 }
 
-// report writes the Node's status: Ready.
+// report writes the Node's status: Ready. As the kubelet does it patches, since others write to the Node at the same time.
 func (k *kubelet) report(ctx context.Context, node *corev1.Node) error {
-	before := node.Status.Conditions
-	node = node.DeepCopy()
-	node.Status = newStatus(k.record, k.config, k.version, corev1.ConditionTrue, metav1.Now())
-	for i, condition := range node.Status.Conditions {
-		for _, old := range before {
+	status := newStatus(k.record, k.config, k.version, corev1.ConditionTrue, metav1.Now())
+	for i, condition := range status.Conditions {
+		for _, old := range node.Status.Conditions {
 			if old.Type == condition.Type && old.Status == condition.Status {
-				node.Status.Conditions[i].LastTransitionTime = old.LastTransitionTime
+				status.Conditions[i].LastTransitionTime = old.LastTransitionTime
 			}
 		}
 	}
-	if _, err := k.nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return fmt.Errorf("writing status: %w", err)
+	}
+	if _, err := k.nodes.PatchStatus(ctx, node.Name, patch); err != nil {
 		return fmt.Errorf("reporting status: %w", err)
 	}
 	return nil
