@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"os"
@@ -176,12 +177,14 @@ func userData(c component.Config) (func(*v1alpha1.Machine, string) ([]byte, erro
 	}
 	network := c.Cluster.Spec.Network
 	return func(m *v1alpha1.Machine, token string) ([]byte, error) {
+		labels := map[string]string{v1alpha1.LabelNodeGroup: m.Spec.NodeGroup}
+		maps.Copy(labels, m.Spec.Labels.Strings())
 		config := render.NodeConfig{
 			Cluster: render.ClusterDetails{
 				Name: c.Cluster.Name, APIServerEndpoint: endpoint, CertificateAuthority: ca,
 				ServiceCIDR: network.ServiceCIDR, PodCIDR: network.PodCIDR, ClusterDomain: network.ClusterDomain,
 			},
-			Kubelet: render.KubeletOptions{Labels: m.Spec.Labels.Strings(), Taints: m.Spec.Taints.Core()},
+			Kubelet: render.KubeletOptions{Labels: labels, Taints: m.Spec.Taints.Core()},
 		}
 		config.APIVersion, config.Kind = render.APIVersion, render.Kind
 		if token != "" {

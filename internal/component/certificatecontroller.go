@@ -5,6 +5,8 @@ package component
 import (
 	"fmt"
 	"net"
+	"net/netip"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,11 +27,29 @@ func certificateController(c Config) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
+	names, addresses, err := c.ServerNames()
+	if err != nil {
+		return Spec{}, err
+	}
+	network := c.Cluster.Spec.Network
+	reserved := []string{network.ServiceCIDR, network.PodCIDR}
+	for _, own := range addresses {
+		reserved = append(reserved, netip.PrefixFrom(own, own.BitLen()).String())
+	}
+	router, err := c.Router()
+	if err != nil {
+		return Spec{}, err
+	}
+	reserved = append(reserved, netip.PrefixFrom(router, router.BitLen()).String())
 	address := net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.CertificateController))
 	return Spec{
 		Name: CertificateController,
 		Path: c.program("muster"),
 		Args: append([]string{"certificate-controller"}, flags(map[string]string{
+			"cluster-domain":       network.ClusterDomain,
+			"cluster-name":         c.Cluster.Name,
+			"reserved-cidr":        strings.Join(reserved, ","),
+			"reserved-name":        strings.Join(names, ","),
 			"client-duration":      durationOr(c.Cluster.Spec.Certificates.ClientDuration).String(),
 			"inventory-kubeconfig": inventoryPath,
 			"kubeconfig":           clusterPath,

@@ -36,11 +36,14 @@ type Relay struct {
 	config RelayConfig
 	// slots bounds the connections of both ways together: each takes file descriptors and two goroutines.
 	slots chan struct{}
+	// shares bounds those of one machine, pods included, so that none can take them all.
+	shares shares
 }
 
 const (
 	// maxConnections is for a hundred machines with a dozen connections each, and as many again for exec and logs.
 	maxConnections = 4096
+	maxPerPeer     = 512
 	endpointPort   = 443
 	// apiServerPatience is how long a machine's connection is held while the API server is being restarted. A kubelet that
 	// is refused waits for two seconds before it tries again (pkg/kubelet/certificate/bootstrap, waitForServer).
@@ -61,7 +64,7 @@ func NewRelay(config RelayConfig) (*Relay, error) {
 	case config.Network == nil || config.Log == nil || config.EgressSocket == "":
 		return nil, errors.New("the relay needs a network, a socket and a log")
 	}
-	return &Relay{config: config, slots: make(chan struct{}, maxConnections)}, nil
+	return &Relay{config: config, slots: make(chan struct{}, maxConnections), shares: shares{limit: maxPerPeer, taken: map[netip.Addr]int{}}}, nil
 }
 
 // Run makes the network if need be and relays until the context ends.
@@ -169,8 +172,16 @@ func (r *Relay) serveEndpoint(ctx context.Context, listener net.Listener) error 
 			pause(ctx, 100*time.Millisecond)
 			continue
 		}
+		peer := peerOf(connection)
+		if !r.shares.take(peer) {
+			<-r.slots
+			_ = connection.Close()
+			r.config.Log.Warn("too many connections", "machine", peer.String())
+			continue
+		}
 		connections.Go(func() {
 			defer func() { <-r.slots }()
+			defer r.shares.give(peer)
 			server, err := r.dialAPIServer(ctx)
 			if err != nil {
 				_ = connection.Close()

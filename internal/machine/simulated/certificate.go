@@ -40,6 +40,8 @@ type credential struct {
 
 	current  *tls.Certificate
 	rotateAt time.Time
+	// rotating tells that its successor has been asked for.
+	rotating bool
 }
 
 func clientCredential(dir string) *credential {
@@ -66,7 +68,16 @@ func (c *credential) load(now time.Time) bool {
 	return true
 }
 
-// set takes a certificate into use, to be renewed after 70 to 90 per cent of its life, as the kubelet does
+// use takes a new certificate into use. Signers date certificates back: one of which most has passed already is renewed half
+// way through the rest, not at once.
+func (c *credential) use(certificate *tls.Certificate, now time.Time) {
+	c.set(certificate)
+	if c.rotateAt.Before(now) {
+		c.rotateAt = now.Add(certificate.Leaf.NotAfter.Sub(now) / 2)
+	}
+}
+
+// set makes a certificate the current one, to be renewed after 70 to 90 per cent of its life, as the kubelet does
 // (client-go, util/certificate/certificate_manager.go, jitteryDuration).
 func (c *credential) set(certificate *tls.Certificate) {
 	life := certificate.Leaf.NotAfter.Sub(certificate.Leaf.NotBefore)
@@ -75,11 +86,21 @@ func (c *credential) set(certificate *tls.Certificate) {
 	c.rotateAt = certificate.Leaf.NotBefore.Add(time.Duration(float64(life) * share))
 }
 
-// request asks for a certificate with a new key and waits for it.
-func (c *credential) request(ctx context.Context, client certificatesclient.CertificateSigningRequestInterface, record machine.Record) error {
+// obtain asks for a certificate, waits for it, and takes it into use.
+func (c *credential) obtain(ctx context.Context, client certificatesclient.CertificateSigningRequestInterface, record machine.Record) error {
+	certificate, err := c.request(ctx, client, record)
+	if err != nil {
+		return err
+	}
+	c.use(certificate, time.Now())
+	return nil
+}
+
+// request asks for a certificate with a new key, waits for it, and keeps both in the file. It changes nothing else.
+func (c *credential) request(ctx context.Context, client certificatesclient.CertificateSigningRequestInterface, record machine.Record) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return fmt.Errorf("making key: %w", err)
+		return nil, fmt.Errorf("making key: %w", err)
 	}
 	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + record.PrivateDNSName, Organization: []string{"system:nodes"}}}
 	if c.serving {
@@ -88,7 +109,7 @@ func (c *credential) request(ctx context.Context, client certificatesclient.Cert
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {
-		return fmt.Errorf("making certificate request: %w", err)
+		return nil, fmt.Errorf("making certificate request: %w", err)
 	}
 	created, err := client.Create(ctx, &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "csr-"},
@@ -99,36 +120,27 @@ func (c *credential) request(ctx context.Context, client certificatesclient.Cert
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("creating certificate request: %w", err)
+		return nil, fmt.Errorf("creating certificate request: %w", err)
 	}
 	issued, err := waitForCertificate(ctx, client, created)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return c.store(issued, key)
 }
 
 // store keeps a certificate and its key, in one file so that they always belong together.
-func (c *credential) store(chain []byte, key *ecdsa.PrivateKey) error {
+func (c *credential) store(chain []byte, key *ecdsa.PrivateKey) (*tls.Certificate, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return fmt.Errorf("writing key: %w", err)
+		return nil, fmt.Errorf("writing key: %w", err)
 	}
 	content := bytes.Join([][]byte{bytes.TrimSpace(chain), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})}, []byte("\n"))
 	certificate, err := tls.X509KeyPair(content, content)
 	if err != nil {
-		return fmt.Errorf("reading issued certificate: %w", err)
+		return nil, fmt.Errorf("reading issued certificate: %w", err)
 	}
-	if err := durable.Write(c.path, content, 0o600); err != nil {
-		return err
-	}
-	c.set(&certificate)
-	// Signers date certificates back. One of which most has passed already is renewed half way through the rest, not at once.
-	now := time.Now()
-	if earliest := now.Add(certificate.Leaf.NotAfter.Sub(now) / 2); c.rotateAt.Before(earliest) && c.rotateAt.Before(now) {
-		c.rotateAt = earliest
-	}
-	return nil
+	return &certificate, durable.Write(c.path, content, 0o600)
 }
 
 // certificatePatience is how long a node waits for one request before it makes another, as the kubelet does
@@ -153,6 +165,8 @@ func waitForCertificate(ctx context.Context, client certificatesclient.Certifica
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil, errors.New("certificate request was deleted")
+		case apierrors.IsUnauthorized(err): // the token or certificate is good no more; perhaps there is another
+			return nil, fmt.Errorf("waiting for certificate: %w", err)
 		case err != nil:
 			continue
 		}

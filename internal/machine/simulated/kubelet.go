@@ -34,6 +34,8 @@ const (
 	leaseDuration  = 40 * time.Second
 	leaseInterval  = leaseDuration / 4
 	statusInterval = 5 * time.Minute
+	leaseRetry     = time.Second
+	rotationRetry  = 30 * time.Second
 	firstPause     = 200 * time.Millisecond
 	lastPause      = 10 * time.Second
 )
@@ -58,24 +60,20 @@ type kubelet struct {
 	lease        *coordinationv1.Lease
 }
 
-// runNode is the life of one node. Whatever fails is tried again, from where it failed.
+// runNode is the life of one node. Whatever fails is tried again, from where it failed. A node that has lost its certificate
+// starts over, and joins if its user data has a token that is still good.
 func (s *Simulator) runNode(ctx context.Context, record machine.Record) {
 	dir := filepath.Join(s.config.State.Machine(record.ID), "kubelet")
 	k := &kubelet{
 		simulator: s, record: record, dir: dir, log: s.config.Log.With("machine", record.ID, "node", record.PrivateDNSName),
 		client: clientCredential(dir), serving: servingCredential(dir),
 	}
-	for _, step := range []struct {
-		name string
-		run  func(context.Context) error
-	}{
-		{"joining", k.join},
-		{"asking for serving certificate", k.ensureServing},
-		{"keeping node alive", k.live},
-	} {
-		if !k.persist(ctx, step.name, step.run) {
+	for k.persist(ctx, "joining", k.join) && k.persist(ctx, "asking for serving certificate", k.ensureServing) {
+		err := k.live(ctx)
+		if ctx.Err() != nil {
 			break
 		}
+		k.log.Warn("simulated kubelet joins anew", "error", err)
 	}
 	if k.transport != nil {
 		k.transport.CloseIdleConnections()
@@ -140,9 +138,6 @@ func (k *kubelet) join(ctx context.Context) error {
 	return k.renewLease(ctx)
 }
 
-// bootstrapPatience is how long a token's bearer waits for its certificate before it looks whether there is a fresher token.
-const bootstrapPatience = time.Minute
-
 // bootstrap asks for the first certificate, with the machine's token.
 func (k *kubelet) bootstrap(ctx context.Context) error {
 	if k.config.Bootstrap == nil {
@@ -158,9 +153,7 @@ func (k *kubelet) bootstrap(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("setting up client: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, bootstrapPatience)
-	defer cancel()
-	return k.client.request(ctx, client.CertificateSigningRequests(), k.record)
+	return k.client.obtain(ctx, client.CertificateSigningRequests(), k.record)
 }
 
 // restConfig has no limits of its own: each node makes few requests, and the API server says when they are too many (429),
@@ -246,36 +239,69 @@ func (k *kubelet) ensureServing(ctx context.Context) error {
 	if k.serving.load(time.Now()) {
 		return nil
 	}
-	return k.serving.request(ctx, k.certificates, k.record)
+	return k.serving.obtain(ctx, k.certificates, k.record)
 }
 
-// live does what is due, again and again.
+// errExpired says that the node has lost its certificate, and needs its token again.
+var errExpired = errors.New("the client certificate has expired")
+
+// rotation is how an attempt to renew a certificate ended.
+type rotation struct {
+	credential  *credential
+	certificate *tls.Certificate
+	err         error
+}
+
+// live does what is due, again and again, until the context ends or the client certificate has expired.
 func (k *kubelet) live(ctx context.Context) error {
 	nextLease, nextStatus := time.Now().Add(jitter(leaseInterval)), time.Now().Add(jitter(statusInterval))
+	rotations := make(chan rotation, 2) // one of each certificate, so that nobody waits for a node that has gone
 	for {
-		due := earliest(nextLease, nextStatus, k.client.rotateAt, k.serving.rotateAt)
-		if !sleep(ctx, time.Until(due)) {
+		due := earliest(nextLease, nextStatus, k.client.current.Leaf.NotAfter)
+		for _, c := range []*credential{k.client, k.serving} {
+			if !c.rotating {
+				due = earliest(due, c.rotateAt)
+			}
+		}
+		timer := time.NewTimer(time.Until(due))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
 			return nil
+		case r := <-rotations:
+			timer.Stop()
+			if err := k.rotated(r); err != nil {
+				return err
+			}
+			continue
+		case <-timer.C:
 		}
 		now := time.Now()
-		switch {
-		case !now.Before(nextLease):
-			if !k.persist(ctx, "renewing lease", k.renewLease) {
-				return nil
+		if !now.Before(k.client.current.Leaf.NotAfter) {
+			return errExpired
+		}
+		for _, c := range []*credential{k.client, k.serving} {
+			if !c.rotating && !now.Before(c.rotateAt) {
+				c.rotating = true
+				go func() {
+					certificate, err := c.request(ctx, k.certificates, k.record)
+					rotations <- rotation{c, certificate, err}
+				}()
 			}
-			nextLease = time.Now().Add(jitter(leaseInterval))
-		case !now.Before(nextStatus):
+		}
+		if !now.Before(nextLease) {
+			if err := k.renewLease(ctx); err != nil {
+				k.log.Warn("cannot renew lease", "error", err)
+				nextLease = time.Now().Add(jitter(leaseRetry))
+			} else {
+				nextLease = time.Now().Add(jitter(leaseInterval))
+			}
+		}
+		if !now.Before(nextStatus) {
 			if err := k.refresh(ctx); err != nil {
 				k.log.Warn("cannot report status", "error", err)
 			}
 			nextStatus = time.Now().Add(jitter(statusInterval))
-		case !now.Before(k.client.rotateAt):
-			k.rotate(ctx, k.client)
-			if err := k.connect(); err != nil {
-				return err
-			}
-		case !now.Before(k.serving.rotateAt):
-			k.rotate(ctx, k.serving)
 		}
 	}
 }
@@ -289,19 +315,20 @@ func earliest(first time.Time, others ...time.Time) time.Time {
 	return first
 }
 
-// rotationPatience bounds one attempt to renew a certificate, so that Leases are renewed meanwhile.
-const rotationPatience = leaseInterval
-
-// rotate renews a certificate while the old one is still good. After a failure it is tried again soon.
-func (k *kubelet) rotate(ctx context.Context, credential *credential) {
-	ctx, cancel := context.WithTimeout(ctx, rotationPatience)
-	defer cancel()
-	if err := credential.request(ctx, k.certificates, k.record); err != nil {
-		k.log.Warn("cannot renew certificate", "signer", credential.signer, "error", err)
-		credential.rotateAt = time.Now().Add(jitter(rotationPatience))
-		return
+// rotated takes a renewed certificate into use. After a failure it is tried again a little later.
+func (k *kubelet) rotated(r rotation) error {
+	r.credential.rotating = false
+	if r.err != nil {
+		k.log.Warn("cannot renew certificate", "signer", r.credential.signer, "error", r.err)
+		r.credential.rotateAt = time.Now().Add(jitter(rotationRetry))
+		return nil
 	}
-	k.log.Info("certificate renewed", "signer", credential.signer)
+	r.credential.use(r.certificate, time.Now())
+	k.log.Info("certificate renewed", "signer", r.credential.signer)
+	if r.credential == k.client {
+		return k.connect()
+	}
+	return nil
 }
 
 // refresh reports the status of the Node as it is now.

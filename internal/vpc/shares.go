@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vpc
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// shares counts what each address has of something that all share.
+type shares struct {
+	limit int
+	mutex sync.Mutex
+	taken map[netip.Addr]int
+}
+
+// take takes one more for an address, unless it has its limit already.
+func (s *shares) take(peer netip.Addr) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.taken[peer] >= s.limit {
+		return false
+	}
+	s.taken[peer]++
+	return true
+}
+
+// give gives one back.
+func (s *shares) give(peer netip.Addr) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.taken[peer]--; s.taken[peer] <= 0 {
+		delete(s.taken, peer)
+	}
+}
+
+// peerOf is the address that a connection comes from.
+func peerOf(connection net.Conn) netip.Addr {
+	address, err := netip.ParseAddrPort(connection.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return address.Addr().Unmap()
+}
