@@ -29,11 +29,19 @@ type progress struct {
 	moving  bool
 	started time.Time
 	rows    int
-	said    map[string]string
+	said    map[string]said
 }
 
+// said is the last line about a row. A row that keeps changing says so once a second, or at once when it turns ready.
+type said struct {
+	text string
+	at   time.Time
+}
+
+const sayInterval = time.Second
+
 func newProgress(w io.Writer) *progress {
-	return &progress{w: w, moving: terminal(w), started: time.Now(), said: map[string]string{}}
+	return &progress{w: w, moving: terminal(w), started: time.Now(), said: map[string]said{}}
 }
 
 // show is called with every new status.
@@ -41,8 +49,9 @@ func (p *progress) show(status cluster.Status) {
 	rows := progressRows(status)
 	if !p.moving {
 		for _, row := range rows {
-			if p.said[row.name] != row.text {
-				p.said[row.name] = row.text
+			last := p.said[row.name]
+			if last.text != row.text && (row.ready || time.Since(last.at) >= sayInterval) {
+				p.said[row.name] = said{row.text, time.Now()}
 				fmt.Fprintf(p.w, "%6.1fs  %-14s %s\n", time.Since(p.started).Seconds(), row.name, row.text)
 			}
 		}
@@ -56,9 +65,6 @@ func (p *progress) show(status cluster.Status) {
 	}
 	p.rows = len(rows)
 }
-
-// done ends the display; the rows stay.
-func (p *progress) done() {}
 
 type progressRow struct {
 	name, text string

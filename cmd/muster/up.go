@@ -90,7 +90,6 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 	}
 	progress := newProgress(up.err)
 	status, err := session.Wait(ctx, up.timeout, progress.show)
-	progress.done()
 	if err != nil {
 		return err
 	}

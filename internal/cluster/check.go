@@ -27,6 +27,12 @@ const (
 // entries are the names of everything that muster keeps in a state directory.
 var entries = []string{"audit", "components", "etcd", "kubeconfig", "lock", "logs", "machines", "muster.yaml", "pki", "ports.json", "run", "vpc"}
 
+// ours tells whether a name in a state directory is muster's: an entry, a file that a crash kept from its name (package
+// durable), or what a file system of its own begins with.
+func ours(name string) bool {
+	return slices.Contains(entries, name) || strings.HasPrefix(name, ".new-") || name == "lost+found"
+}
+
 // check finds what would keep a cluster from starting, before anything is changed. running tells that a service answers.
 func (s Session) check(running bool) error {
 	wantsLocal := slices.ContainsFunc(s.Wanted.NodeGroups, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider == v1alpha1.ProviderLocal })
@@ -67,7 +73,7 @@ func checkDirectory(dir state.Dir) error {
 	}
 	var foreign []string
 	for _, entry := range found {
-		if !slices.Contains(entries, entry.Name()) && !strings.HasPrefix(entry.Name(), ".new-") {
+		if !ours(entry.Name()) {
 			foreign = append(foreign, entry.Name())
 		}
 	}

@@ -20,9 +20,15 @@ func Delete(ctx context.Context, dir state.Dir) error {
 	if err := deleteMachines(ctx, dir); err != nil {
 		return err
 	}
-	for _, name := range entries {
-		if err := os.RemoveAll(filepath.Join(string(dir), name)); err != nil {
-			return fmt.Errorf("removing %s: %w", name, err)
+	found, err := os.ReadDir(string(dir))
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("looking at state directory: %w", err)
+	}
+	for _, entry := range found {
+		if name := entry.Name(); ours(name) && name != "lost+found" {
+			if err := os.RemoveAll(filepath.Join(string(dir), name)); err != nil {
+				return fmt.Errorf("removing %s: %w", name, err)
+			}
 		}
 	}
 	_ = os.Remove(string(dir)) // stays if anything else is in it

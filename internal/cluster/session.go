@@ -212,7 +212,9 @@ func (s Session) Joins(ctx context.Context) ([]Join, error) {
 			}
 		}
 		for _, record := range m.Status.Join {
-			join.Steps[record.Step] = record.Time.Sub(launched)
+			if !launched.IsZero() {
+				join.Steps[record.Step] = record.Time.Sub(launched)
+			}
 		}
 		joins = append(joins, join)
 	}
@@ -226,6 +228,10 @@ func lastLine(path string) string {
 	if err != nil {
 		return "it wrote no log"
 	}
-	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	text := strings.TrimSpace(string(raw))
+	if text == "" {
+		return "it wrote nothing to its log"
+	}
+	lines := strings.Split(text, "\n")
 	return strings.TrimPrefix(lines[len(lines)-1], "Error: ")
 }

@@ -17,6 +17,9 @@ import (
 // importImages brings the images that are shipped with muster into containerd, which has no registry to pull them from.
 // The image of sandboxes comes first, since no pod starts without it; then the small ones. None is ever removed to make
 // room (its label says so), since it could not be pulled again.
+//
+// The kubelet starts when this returns: a pod that came before its image would wait for ten seconds to try again. What
+// fails is not waited for; it is tried again in the background.
 func (a *agent) importImages(ctx context.Context) {
 	archives, err := filepath.Glob(filepath.Join(a.config.BinDir, "images", "*.tar"))
 	if err != nil {
@@ -32,18 +35,20 @@ func (a *agent) importImages(ctx context.Context) {
 	}
 	slices.SortFunc(archives, func(a, b string) int { return int(size(a) - size(b)) })
 	for _, archive := range archives {
-		pause := firstPause
-		for {
-			err := a.importImage(ctx, archive)
-			if err == nil || ctx.Err() != nil {
-				break
-			}
+		if err := a.importImage(ctx, archive); err != nil && ctx.Err() == nil {
 			a.log.Error("cannot import image, trying again", "archive", archive, "error", err)
-			if !sleep(ctx, pause) {
-				return
-			}
-			pause = min(2*pause, lastPause)
+			go a.retryImport(ctx, archive)
 		}
+	}
+}
+
+func (a *agent) retryImport(ctx context.Context, archive string) {
+	for pause := firstPause; sleep(ctx, pause); pause = min(2*pause, lastPause) {
+		err := a.importImage(ctx, archive)
+		if err == nil {
+			return
+		}
+		a.log.Error("cannot import image, trying again", "archive", archive, "error", err)
 	}
 }
 

@@ -25,6 +25,9 @@ type installation struct {
 	t          *testing.T
 	dir        state.Dir
 	kubeconfig string
+	bin        string
+	as         *syscall.SysProcAttr // who the commands run as; nil for the caller
+	mounted    bool                 // the state directory is a file system of its own
 }
 
 // programs is the directory of everything that `make build` made.
@@ -48,7 +51,7 @@ func newInstallation(t *testing.T) *installation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &installation{t: t, dir: state.Dir(filepath.Join(path, "state")), kubeconfig: filepath.Join(path, "kubeconfig")}
+	i := &installation{t: t, dir: state.Dir(filepath.Join(path, "state")), kubeconfig: filepath.Join(path, "kubeconfig"), bin: programs(t)}
 	t.Cleanup(func() {
 		if t.Failed() {
 			i.keepLogs()
@@ -57,6 +60,7 @@ func newInstallation(t *testing.T) *installation {
 		if err != nil {
 			t.Errorf("muster down --delete: %v\n%s", err, out)
 		}
+		i.unmount()
 		if err := os.RemoveAll(path); err != nil {
 			t.Errorf("removing what muster left: %v", err)
 		}
@@ -85,13 +89,13 @@ func (i *installation) keepLogs() {
 }
 
 func (i *installation) environment() []string {
-	return append(os.Environ(), "KUBECONFIG="+i.kubeconfig, state.Env+"="+string(i.dir), "TERM=dumb")
+	return append(os.Environ(), "KUBECONFIG="+i.kubeconfig, state.Env+"="+string(i.dir), "TERM=dumb", "HOME="+filepath.Dir(i.kubeconfig))
 }
 
 // command prepares a call of muster.
 func (i *installation) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(programs(i.t), "muster"), args...)
-	cmd.Env = i.environment()
+	cmd := exec.CommandContext(ctx, filepath.Join(i.bin, "muster"), args...)
+	cmd.Env, cmd.SysProcAttr = i.environment(), i.as
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
@@ -117,8 +121,8 @@ func (i *installation) try(args ...string) (stdout, stderr string, err error) {
 
 // kubectl runs upstream's kubectl with the kubeconfig that muster wrote.
 func (i *installation) kubectl(args ...string) (string, error) {
-	cmd := exec.CommandContext(i.t.Context(), filepath.Join(programs(i.t), "kubectl"), args...)
-	cmd.Env = i.environment()
+	cmd := exec.CommandContext(i.t.Context(), filepath.Join(i.bin, "kubectl"), args...)
+	cmd.Env, cmd.SysProcAttr = i.environment(), i.as
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(out))
@@ -194,7 +198,7 @@ func (i *installation) ready(timeout time.Duration) time.Duration {
 // processes lists what runs, by name.
 func (i *installation) processes() map[string]supervise.Process {
 	i.t.Helper()
-	found, err := supervise.Find(i.dir)
+	found, err := i.find()
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -205,6 +209,32 @@ func (i *installation) processes() map[string]supervise.Process {
 		}
 	}
 	return byName
+}
+
+// find lists the processes of the cluster. Those of another user are only known to the service.
+func (i *installation) find() ([]supervise.Process, error) {
+	if i.as == nil {
+		return supervise.Find(i.dir)
+	}
+	status, err := i.status()
+	if err != nil {
+		return nil, err
+	}
+	var found []supervise.Process
+	for _, c := range status.Components {
+		if c.PID != 0 {
+			found = append(found, supervise.Process{Name: c.Name, PID: c.PID})
+		}
+	}
+	return found, nil
+}
+
+// in is the same installation for a step of a story.
+func (i *installation) in(t *testing.T) *installation {
+	t.Helper()
+	step := *i
+	step.t = t
+	return &step
 }
 
 // kill ends a process of the cluster in the hardest way. It must be one of this installation.

@@ -93,7 +93,7 @@ func TestBadInputChangesNothing(t *testing.T) {
 		{"exec without a cluster", []string{"exec", "i-00000000000000000", "--", "true"}, 1, "muster up"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			i := &installation{t, i.dir, i.kubeconfig}
+			i := i.in(t)
 			out, talk, err := i.try(tc.args...)
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || exit.ExitCode() != tc.code {

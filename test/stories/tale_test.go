@@ -42,7 +42,7 @@ func TestClusterFromUpToNothingLeft(t *testing.T) {
 		{"stop and start keep every object", stopAndStart},
 	}
 	for _, step := range steps {
-		if !t.Run(step.name, func(t *testing.T) { step.run(t, &installation{t, i.dir, i.kubeconfig}) }) {
+		if !t.Run(step.name, func(t *testing.T) { step.run(t, i.in(t)) }) {
 			return // the rest would tell of the same fault again
 		}
 	}

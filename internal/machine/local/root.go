@@ -180,5 +180,13 @@ func mountRun(order bootOrder) error {
 	if err := os.Mkdir("/run/muster", 0o700); err != nil {
 		return err
 	}
+	// A pod in a user namespace may mount proc only where one is seen without anything mounted over it (the kernel's
+	// fs/namespace.c, mnt_already_visible). As LXC does, one is kept for that where nobody looks.
+	if err := os.Mkdir("/run/muster/proc", 0o700); err != nil {
+		return err
+	}
+	if err := unix.Mount("proc", "/run/muster/proc", "proc", kernelFlags, ""); err != nil {
+		return err
+	}
 	return bindReadOnly(hostRoot+order.Seed, "/run/muster/seed")
 }

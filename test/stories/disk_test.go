@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestFullDisk refuses to start on a disk that is full, and lives through one that becomes full: what was written is there
+// when there is room again.
+func TestFullDisk(t *testing.T) {
+	i := newInstallation(t)
+	i.onDiskOf("100m")
+	_, talk, err := i.try("up", "--provider", "simulated", "--nodes", "2")
+	if err == nil || strings.Count(talk, "\n") != 1 || !strings.Contains(talk, "MiB left") {
+		t.Fatalf("up on a disk that is too small (%v): %s", err, talk)
+	}
+	if found, err := os.ReadDir(string(i.dir)); err != nil || len(found) != 0 {
+		t.Errorf("it left %v (%v)", found, err)
+	}
+	i.unmount()
+	i.onDiskOf("1280m")
+	i.muster("up", "--provider", "simulated", "--nodes", "2")
+	i.ready(30 * time.Second)
+	i.mustKubectl("create", "configmap", "before", "--from-literal=a=b")
+
+	filler := filepath.Join(string(i.dir), ".new-filler")
+	fill(t, filler)
+	i.eventually("writes fail on the full disk", 60*time.Second, func() error {
+		// etcd has room in files that are there already; large objects use it up.
+		_, err := i.kubectl("create", "configmap", "large"+time.Now().Format("150405.000"), "--from-literal=a="+strings.Repeat("x", 100<<10), "--request-timeout=5s")
+		if err == nil {
+			return errors.New("it still writes")
+		}
+		return nil
+	})
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("everything was ready again %s after there was room", i.ready(120*time.Second))
+	i.mustKubectl("get", "configmap", "before")
+	i.mustKubectl("create", "configmap", "after", "--from-literal=a=b")
+}
+
+// onDiskOf mounts a small file system on the state directory.
+func (i *installation) onDiskOf(size string) {
+	i.t.Helper()
+	if err := os.MkdirAll(string(i.dir), 0o700); err != nil {
+		i.t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", string(i.dir), "tmpfs", 0, "mode=0700,size="+size); err != nil {
+		i.t.Fatal(err)
+	}
+	i.mounted = true
+}
+
+func (i *installation) unmount() {
+	i.t.Helper()
+	if !i.mounted {
+		return
+	}
+	i.mounted = false
+	if err := unix.Unmount(string(i.dir), unix.MNT_DETACH); err != nil {
+		i.t.Errorf("unmounting the state directory: %v", err)
+	}
+}
+
+// fill writes a file until nothing more fits.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	for size := 1 << 20; size >= 512; size /= 2 {
+		for {
+			if _, err := file.Write(make([]byte, size)); err != nil {
+				break
+			}
+		}
+	}
+}
