@@ -43,6 +43,7 @@ func (g *getCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME...]",
 		Short: "Show clusters, node groups, machines, nodes or certificate signing requests",
+		//nolint:dupword // a list whose entry ends with the name of the next
 		Long: `Show objects of one kind: all of them, or those named.
 
   clusters     (cluster)         the cluster, its version and its address
@@ -194,7 +195,7 @@ func (g *getCommand) follow(ctx context.Context, p *plane, printing *printer, na
 		err := p.changes(ctx, printing.kind.list(), show, client.MatchingLabelsSelector{Selector: selector},
 			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}})
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // to be interrupted is how a watch ends
 		}
 		if err != nil {
 			return err

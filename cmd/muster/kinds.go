@@ -166,7 +166,7 @@ func nodes() kind {
 		columns: []column{
 			columnName(),
 			col("STATUS", nodeStatus),
-			col("MACHINE", func(n *corev1.Node) string { return machineOf(n) }),
+			col("MACHINE", machineOf),
 			col("NODEGROUP", func(n *corev1.Node) string { return n.Labels[v1alpha1.LabelNodeGroup] }),
 			col("VERSION", func(n *corev1.Node) string { return n.Status.NodeInfo.KubeletVersion }),
 			col("ADDRESS", func(n *corev1.Node) string { return address(n.Status.Addresses) }),

@@ -14,7 +14,7 @@ import (
 
 func newKubeconfigCommand(o *options) *cobra.Command {
 	var file string
-	var print, management bool
+	var show, management bool
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Add the contexts of the cluster and its management plane to your kubeconfig",
@@ -28,7 +28,7 @@ or bring them up to date. Other contexts stay as they are. The file holds keys a
 			if err != nil {
 				return err
 			}
-			if print {
+			if show {
 				path := dir.ClusterKubeconfig()
 				if management {
 					path = dir.ManagementKubeconfig()
@@ -44,7 +44,7 @@ or bring them up to date. Other contexts stay as they are. The file holds keys a
 		},
 	}
 	cmd.Flags().StringVar(&file, "kubeconfig", "", "file to change, instead of $KUBECONFIG or ~/.kube/config")
-	cmd.Flags().BoolVar(&print, "print", false, "print the cluster's kubeconfig instead of changing yours")
+	cmd.Flags().BoolVar(&show, "print", false, "print the cluster's kubeconfig instead of changing yours")
 	cmd.Flags().BoolVar(&management, "management", false, "with --print: the management plane's")
 	return cmd
 }

@@ -27,13 +27,11 @@ func run(args []string, streams streams) int {
 	if err == nil {
 		return 0
 	}
-	var status exitStatus
-	if errors.As(err, &status) { // a command run on a machine: its own exit code, and it has said why itself
+	if status, ok := errors.AsType[exitStatus](err); ok { // a command run on a machine: its own exit code, and it has said why itself
 		return int(status)
 	}
 	fmt.Fprintf(streams.err, "Error: %v\n", err)
-	var usage usageError
-	if errors.As(err, &usage) {
+	if _, ok := errors.AsType[usageError](err); ok {
 		return 2
 	}
 	return 1

@@ -115,7 +115,7 @@ func newBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *
 	b.client = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(newMapper()).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.NodeGroup{}).WithInterceptorFuncs(funcs).Build()
 	b.o = &options{streams: streams{in: strings.NewReader(""), out: &b.out, err: &b.err}, stateDir: t.TempDir()}
-	if err := os.Chmod(b.o.stateDir, 0o700); err != nil { //nolint:gosec // G302: a directory
+	if err := os.Chmod(b.o.stateDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	answer := func(*options) (*plane, error) {

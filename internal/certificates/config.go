@@ -10,10 +10,9 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"muster.dev/muster/internal/policy"
 	"muster.dev/muster/internal/signer"

@@ -68,10 +68,10 @@ func (c *Controller) pass(ctx context.Context, i item, csr *certificatesv1.Certi
 	case trace.Deny:
 		err = c.refuse(ctx, i, csr, d)
 	case trace.Wait:
-		c.record(i, csr, d)
+		c.record(ctx, i, csr, d)
 		return true, nil
 	case trace.Ignore:
-		c.record(i, csr, d)
+		c.record(ctx, i, csr, d)
 		c.ledger.settle(i)
 	default:
 		err = fmt.Errorf("the verdict %q is not known here", d.Verdict)
@@ -107,7 +107,7 @@ func (c *Controller) approve(ctx context.Context, i item, csr *certificatesv1.Ce
 	if _, err = client.UpdateStatus(ctx, csr, metav1.UpdateOptions{}); err != nil {
 		return c.failed("issue", d, err)
 	}
-	c.record(i, csr, d)
+	c.record(ctx, i, csr, d)
 	seen := c.ledger.finish(i, csr.UID)
 	c.metrics.issued(d.request.SignerName, c.config.Now().Sub(seen))
 	return nil
@@ -154,7 +154,7 @@ func (c *Controller) refuse(ctx context.Context, i item, csr *certificatesv1.Cer
 			return c.failed("fail", d, err)
 		}
 	}
-	c.record(i, csr, d)
+	c.record(ctx, i, csr, d)
 	c.ledger.finish(i, csr.UID)
 	return nil
 }

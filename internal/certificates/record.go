@@ -16,13 +16,13 @@ import (
 
 // record tells what was decided: one metric, one log line with every check, and an Event unless the request was approved, which
 // it says itself. What was said before about a request that still waits is not said again.
-func (c *Controller) record(i item, csr *certificatesv1.CertificateSigningRequest, d decision) {
+func (c *Controller) record(ctx context.Context, i item, csr *certificatesv1.CertificateSigningRequest, d decision) {
 	c.metrics.decided(d)
 	summary := d.Summary()
 	if !c.ledger.news(i, summary) {
 		return
 	}
-	c.config.Logger.LogAttrs(context.Background(), level(d.Verdict), "certificate request decided",
+	c.config.Logger.LogAttrs(ctx, level(d.Verdict), "certificate request decided",
 		slog.String("csr", i.name), slog.String("signer", d.request.SignerName), slog.String("requester", i.requester),
 		slog.String("common_name", d.request.CSR.CommonName()), slog.String("phase", string(d.request.Phase)),
 		slog.String("verdict", string(d.Verdict)), slog.String("rule", string(d.Rule)), slog.String("summary", clip(summary)),

@@ -63,8 +63,8 @@ func serviceClient(c component.Config, server, authority, credential string) *re
 	}
 }
 
-// ClusterConfig is a client configuration for the cluster, as its administrator.
-func ClusterConfig(dir state.Dir) (*rest.Config, error) { return restConfig(dir.ClusterKubeconfig()) }
+// ClientConfig is a client configuration for the cluster, as its administrator.
+func ClientConfig(dir state.Dir) (*rest.Config, error) { return restConfig(dir.ClusterKubeconfig()) }
 
 // ManagementConfig is a client configuration for the management plane, as its administrator.
 func ManagementConfig(dir state.Dir) (*rest.Config, error) {

@@ -26,7 +26,7 @@ type Status struct {
 }
 
 // ClusterStatus sums up the cluster.
-type ClusterStatus struct {
+type ClusterStatus struct { //nolint:revive // Status is the whole of it, NodeGroupStatus and MachineStatus are beside it
 	Name     string `json:"name"`
 	Endpoint string `json:"endpoint"`
 	Version  string `json:"version,omitempty"`

@@ -33,7 +33,7 @@ mount --make-rprivate /
 mount --rbind / %[1]q
 cd %[1]q
 echo machine-under-test > /proc/sys/kernel/hostname
-mount -t tmpfs tmpfs %[1]q/mnt
+mount -t tmpfs none %[1]q/mnt
 echo here > %[1]q/mnt/mark
 mount --bind /dev/null %[1]q/etc/profile
 exec chroot %[1]q sh -c 'echo ready; exec sleep 1000'`, root)

@@ -12,10 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/internal/policy"
 )
@@ -119,12 +118,12 @@ func TestAnswersAreKeptBriefly(t *testing.T) {
 			r := answering(allowed)
 			a := access(t, r)
 			a.Review(t.Context(), question())
-			time.Sleep(life - time.Millisecond)
+			elapse(life - time.Millisecond)
 			a.Review(t.Context(), question())
 			if n := r.calls.Load(); n != 1 {
 				t.Errorf("%v: asked %d times within %s", allowed, n, life)
 			}
-			time.Sleep(time.Millisecond)
+			elapse(time.Millisecond)
 			a.Review(t.Context(), question())
 			if n := r.calls.Load(); n != 2 {
 				t.Errorf("%v: asked %d times after %s", allowed, n, life)
@@ -136,7 +135,7 @@ func TestAnswersAreKeptBriefly(t *testing.T) {
 func TestOneIdentityIsOneReview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reviewer{answer: func(context.Context, authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
-			time.Sleep(time.Second)
+			elapse(time.Second)
 			return authorizationv1.SubjectAccessReviewStatus{Allowed: true}, nil
 		}}
 		a := access(t, r)
@@ -206,7 +205,7 @@ func TestKeptAnswersAreBounded(t *testing.T) {
 			q.Username = fmt.Sprint(n)
 			a.Review(t.Context(), q)
 			if n%minKept == 0 {
-				time.Sleep(11 * time.Second)
+				elapse(11 * time.Second)
 			}
 		}
 		if n := len(a.known); n > 2*minKept+1 {

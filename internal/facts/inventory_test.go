@@ -12,14 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	v1alpha1 "muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/policy"
@@ -112,13 +111,13 @@ func settle(t *testing.T, i *Inventory) {
 	synctest.Wait()
 }
 
-func bubble(t *testing.T, f func(t *testing.T)) {
-	t.Helper()
-	synctest.Test(t, f)
+// elapse lets time of a bubble go by.
+func elapse(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // in a synctest bubble it takes no time
 }
 
 func TestInventoryFinds(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		a, b := machine("i-a", nodeA, "192.168.64.11"), machine("i-b", nodeB, "192.168.64.12")
 		b.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		p := &plane{machines: []v1alpha1.Machine{*a, *b, *machine("i-new", "", "")}}
@@ -156,7 +155,7 @@ func TestInventoryFinds(t *testing.T) {
 }
 
 func TestInventoryOfOneCluster(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		other := machine("i-other", nodeA, "192.168.64.11")
 		other.Spec.ClusterName = "other"
 		p := &plane{machines: []v1alpha1.Machine{*other}}
@@ -178,7 +177,7 @@ func TestInventoryOfOneCluster(t *testing.T) {
 }
 
 func TestInventoryDoesNotChooseBetweenTwo(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		p := &plane{machines: []v1alpha1.Machine{*machine("i-b", nodeA, "192.168.64.11"), *machine("i-a", nodeA, "192.168.64.11")}}
 		i, _ := start(t, p, "")
 		settle(t, i)
@@ -192,7 +191,7 @@ func TestInventoryDoesNotChooseBetweenTwo(t *testing.T) {
 }
 
 func TestInventoryTellsWhatChanged(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		p := &plane{}
 		i, changes := start(t, p, "main")
 		settle(t, i)
@@ -223,18 +222,18 @@ func TestInventoryTellsWhatChanged(t *testing.T) {
 }
 
 func TestInventoryThatHasLostItsPlaneKnowsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		p := &plane{machines: []v1alpha1.Machine{*machine("i-a", nodeA, "192.168.64.11")}}
 		i, changes := start(t, p, "main")
 		settle(t, i)
 		changes()
 		p.set(errors.New("connection refused"))
-		time.Sleep(20 * time.Second) // of the bubble
+		elapse(20 * time.Second)
 		broke := i.Machine("i-a")
 		if broke.State != policy.Known || time.Since(broke.At) < 15*time.Second {
 			t.Errorf("broken for a moment: %+v", broke)
 		}
-		time.Sleep(20 * time.Second)
+		elapse(20 * time.Second)
 		if f := i.Machine("i-a"); f.State != policy.Unknown {
 			t.Errorf("by ID: %+v", f)
 		}
@@ -245,7 +244,7 @@ func TestInventoryThatHasLostItsPlaneKnowsNothing(t *testing.T) {
 			t.Errorf("owners: %+v", f)
 		}
 		p.set(nil)
-		time.Sleep(2 * time.Minute)
+		elapse(2 * time.Minute)
 		if f := i.Machine("i-a"); f.State != policy.Known || !f.At.Equal(time.Now()) {
 			t.Errorf("restored: %+v", f)
 		}

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -98,7 +99,7 @@ func (s Source) open(path string) (*os.File, error) {
 		file, err = root.OpenFile(name, how, 0)
 		return err
 	}, func() (err error) {
-		file, err = os.OpenFile(path, how, 0) //nolint:gosec // G304: which log to read is the caller's to say
+		file, err = os.OpenFile(path, how, 0)
 		return err
 	})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -162,7 +163,7 @@ func (r *reader) seekTail(count int) error {
 		r.offset = offset
 		count -= found
 	}
-	for i := len(r.older) - 1; i >= 0; i-- {
+	for i, part := range slices.Backward(r.older) {
 		if count == 0 {
 			for _, file := range r.older[:i+1] {
 				_ = file.Close()
@@ -170,7 +171,7 @@ func (r *reader) seekTail(count int) error {
 			r.older = r.older[i+1:]
 			break
 		}
-		found, _, err := tail(r.older[i], count)
+		found, _, err := tail(part, count)
 		if err != nil {
 			return err
 		}

@@ -76,32 +76,43 @@ func (s *Store) Path(id string) string { return filepath.Join(s.config.Dir, id) 
 
 // Put makes sure that a provider has a record of an instance, with an address that no other has, and replaces the user data.
 func (s *Store) Put(provider string, request LaunchRequest) (Record, error) {
-	unlock, err := s.lock()
+	record, err := s.ensure(provider, request.ID)
 	if err != nil {
 		return Record{}, err
-	}
-	defer unlock()
-	record, err := s.read(request.ID)
-	if errors.Is(err, ErrNotFound) {
-		record, err = s.create(provider, request.ID)
-	}
-	if err != nil {
-		return Record{}, err
-	}
-	if record.Provider != provider {
-		return Record{}, fmt.Errorf("machine %s belongs to the provider %q", record.ID, record.Provider)
 	}
 	seed := filepath.Join(s.Path(request.ID), SeedDir)
 	if err := os.MkdirAll(seed, 0o700); err != nil {
 		return Record{}, fmt.Errorf("making machine's directory: %w", err)
 	}
-	if err := writeRecord(filepath.Join(seed, RecordFile), record); err != nil {
+	// What the instance reads is written again at every launch; the record alone must survive whatever happens.
+	raw, err := encode(record)
+	if err != nil {
 		return Record{}, err
 	}
-	if err := durable.Write(filepath.Join(seed, UserDataFile), request.UserData, 0o600); err != nil {
+	if err := durable.Replace(filepath.Join(seed, RecordFile), raw, 0o600); err != nil {
+		return Record{}, fmt.Errorf("writing machine record: %w", err)
+	}
+	if err := durable.Replace(filepath.Join(seed, UserDataFile), request.UserData, 0o600); err != nil {
 		return Record{}, fmt.Errorf("writing user data: %w", err)
 	}
 	return record, nil
+}
+
+// ensure reads the record of an instance, or makes it. Only this keeps other writers waiting.
+func (s *Store) ensure(provider, id string) (Record, error) {
+	unlock, err := s.lock()
+	if err != nil {
+		return Record{}, err
+	}
+	defer unlock()
+	record, err := s.read(id)
+	if errors.Is(err, ErrNotFound) {
+		return s.create(provider, id)
+	}
+	if err == nil && record.Provider != provider {
+		err = fmt.Errorf("machine %s belongs to the provider %q", record.ID, record.Provider)
+	}
+	return record, err
 }
 
 // lock keeps other writers out until it is released, or this process ends.
@@ -139,18 +150,22 @@ func (s *Store) create(provider, id string) (Record, error) {
 		ID: id, PrivateIP: address, PrivateDNSName: PrivateDNSName(address, s.config.Domain), Domain: s.config.Domain,
 		Provider: provider, LaunchTime: s.config.Now().UTC().Truncate(time.Millisecond),
 	}
-	return record, writeRecord(filepath.Join(s.Path(id), RecordFile), record)
+	raw, err := encode(record)
+	if err != nil {
+		return Record{}, err
+	}
+	if err := durable.Write(filepath.Join(s.Path(id), RecordFile), raw, 0o600); err != nil {
+		return Record{}, fmt.Errorf("writing machine record: %w", err)
+	}
+	return record, nil
 }
 
-func writeRecord(path string, record Record) error {
+func encode(record Record) ([]byte, error) {
 	raw, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
-		return fmt.Errorf("writing machine record: %w", err)
+		return nil, fmt.Errorf("writing machine record: %w", err)
 	}
-	if err := durable.Write(path, append(raw, '\n'), 0o600); err != nil {
-		return fmt.Errorf("writing machine record: %w", err)
-	}
-	return nil
+	return append(raw, '\n'), nil
 }
 
 // Get reads one record of a provider.

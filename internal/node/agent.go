@@ -113,8 +113,17 @@ func (a *agent) work(ctx context.Context, config render.NodeConfig) {
 		return
 	}
 	a.log.Info("containerd answers")
-	go a.importImages(ctx)
+	imported := make(chan struct{})
+	go func() {
+		defer close(imported)
+		a.importImages(ctx)
+	}()
 	if !joined(time.Now()) && !a.apiServerAnswers(ctx, config) {
+		return
+	}
+	select {
+	case <-imported:
+	case <-ctx.Done():
 		return
 	}
 	a.kubelet.args = func() []string {

@@ -4,9 +4,8 @@
 // of containerd, kubelet and kube-proxy, runs these three for as long as the machine lives, and reaps whatever is left
 // behind by others.
 //
-//	user data ──> files ──> containerd ──> images
-//	                            │
-//	                            └─ and the API server answers ──> kubelet ──(it has a certificate)──> kube-proxy
+//	user data ──> files ──> containerd ──┬─> images are imported ───┬─> kubelet ──(it has a certificate)──> kube-proxy
+//	                                     └─> the API server answers ┘
 //
 // A program that ends is started again. Containerd may end without its containers: their shims are processes of their own,
 // which become children of the agent, and a new containerd finds them.

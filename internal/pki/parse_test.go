@@ -38,7 +38,9 @@ func TestParseReadsWhatAKubeletSends(t *testing.T) {
 	}
 	got := seen{r.CommonName(), r.Key().String(), r.Organization(), r.DNSNames(), r.Addresses()}
 	want := seen{
-		"system:node:" + node, "ECDSA 256", []string{"system:nodes"}, []string{node},
+		"system:node:" + node, "ECDSA 256",
+		[]string{"system:nodes"},
+		[]string{node},
 		[]netip.Addr{netip.MustParseAddr("192.168.64.11"), netip.MustParseAddr("fd00::11")},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {

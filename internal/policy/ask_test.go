@@ -5,9 +5,8 @@ package policy_test
 import (
 	"testing"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
-
 	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/policy"
@@ -36,15 +35,18 @@ func TestAsk(t *testing.T) {
 			"Auto approving self kubelet server certificate after SubjectAccessReview.",
 		},
 		{
-			"renewal", renewal(t), nil, policy.Question{Node: nodeA, Access: nodeAccess("selfnodeclient")},
+			"renewal", renewal(t), nil,
+			policy.Question{Node: nodeA, Access: nodeAccess("selfnodeclient")},
 			"Auto approving self kubelet client certificate after SubjectAccessReview.",
 		},
 		{
-			"bootstrap", bootstrap(t), nil, policy.Question{Node: nodeA, Machine: machineA, Access: tokenAccess},
+			"bootstrap", bootstrap(t), nil,
+			policy.Question{Node: nodeA, Machine: machineA, Access: tokenAccess},
 			"Auto approving kubelet client certificate after SubjectAccessReview.",
 		},
 		{
-			"approved already: no review", renewal(t), (*world).approvedAlready, policy.Question{Node: nodeA},
+			"approved already: no review", renewal(t), (*world).approvedAlready,
+			policy.Question{Node: nodeA},
 			"Auto approving self kubelet client certificate after SubjectAccessReview.",
 		},
 		{"unreadable: nothing", renewal(t), func(w *world) { w.object.Spec.Request = nil }, policy.Question{}, ""},

@@ -66,14 +66,17 @@ func base(signer string, pem []byte, user string, groups ...string) *world {
 }
 
 func serving(t testing.TB, names ...string) *world {
+	t.Helper()
 	return base(pki.SignerKubeletServing, pkitest.Kubelet(t, nodeA, names...), "system:node:"+nodeA, "system:nodes")
 }
 
 func renewal(t testing.TB) *world {
+	t.Helper()
 	return base(pki.SignerKubeletClient, pkitest.Kubelet(t, nodeA), "system:node:"+nodeA, "system:nodes")
 }
 
 func bootstrap(t testing.TB) *world {
+	t.Helper()
 	return base(pki.SignerKubeletClient, pkitest.Kubelet(t, nodeA),
 		"system:bootstrap:abcdef", "system:bootstrappers", "system:bootstrappers:muster:"+machineA)
 }

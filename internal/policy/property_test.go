@@ -24,7 +24,7 @@ import (
 func TestNothingReachableApprovesAnotherMachinesName(t *testing.T) {
 	const rounds = 15_000
 	seed := uint64(time.Now().UnixNano())
-	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test's dice
+	r := rand.New(rand.NewPCG(seed, 0))
 	g := generator{Rand: r, requests: map[string][]byte{}, key: pkitest.Key(t)}
 	approved := map[string]int{}
 	for range rounds {
@@ -79,6 +79,7 @@ func (g generator) owners() policy.Fact[[]string] {
 }
 
 func (g generator) world(t *testing.T) *world {
+	t.Helper()
 	node := pick(g.Rand, nodeA, nodeB)
 	var names []string
 	for _, n := range []string{nodeA, nodeB, addrA, addrB, "10.100.0.1", "kubernetes"} {
@@ -122,6 +123,7 @@ func (g generator) world(t *testing.T) *world {
 
 // mustNotBeApproved says what is wrong with an approval.
 func (w *world) mustNotBeApproved(t *testing.T) string {
+	t.Helper()
 	spec := w.object.Spec
 	csr, err := pki.Parse(spec.Request)
 	if err != nil {

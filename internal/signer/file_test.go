@@ -47,6 +47,7 @@ type disk struct {
 }
 
 func newDisk(t *testing.T) *disk {
+	t.Helper()
 	dir := t.TempDir()
 	return &disk{t: t, cert: filepath.Join(dir, "ca.crt"), key: filepath.Join(dir, "ca.key")}
 }

@@ -22,7 +22,7 @@ const (
 	namePrefix = "bootstrap-token-"
 
 	keyID             = "token-id"
-	keySecret         = "token-secret" //nolint:gosec // the name of a key, not a key
+	keySecret         = "token-secret"
 	keyExpiration     = "expiration"
 	keyAuthentication = "usage-bootstrap-authentication"
 	keyGroups         = "auth-extra-groups"

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -55,8 +54,8 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 	defer func() { _ = os.RemoveAll(path) }()
 	dir := state.Dir(path)
 	defer func() {
-		//nolint:contextcheck // it must clean up after an interrupt too
-		_, stopErr := supervise.Stop(context.Background(), dir, 5*time.Second, func(supervise.Process) bool { return true })
+		// After an interrupt too.
+		_, stopErr := supervise.Stop(context.WithoutCancel(ctx), dir, 5*time.Second, func(supervise.Process) bool { return true })
 		if err == nil {
 			err = stopErr
 		}
@@ -82,7 +81,7 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 	if program == "kube-apiserver" {
 		specs[1].Args = append(specs[1].Args, "--service-cluster-ip-range=10.100.0.0/16")
 	}
-	supervisor, err := supervise.New(supervise.Config{State: dir, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	supervisor, err := supervise.New(supervise.Config{State: dir, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return 0, 0, err
 	}

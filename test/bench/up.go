@@ -24,14 +24,14 @@ type trial struct {
 	bin, dir string
 }
 
-func newTrial(bin string) (trial, func(), error) {
+func newTrial(ctx context.Context, bin string) (trial, func(), error) {
 	dir, err := os.MkdirTemp("", "mb-")
 	if err != nil {
 		return trial{}, nil, err
 	}
 	t := trial{bin, dir}
 	return t, func() {
-		_, _ = t.muster(context.Background(), "down", "--delete") //nolint:contextcheck // it must clean up after an interrupt too
+		_, _ = t.muster(context.WithoutCancel(ctx), "down", "--delete") // after an interrupt too
 		_ = os.RemoveAll(dir)
 	}, nil
 }
@@ -39,7 +39,7 @@ func newTrial(bin string) (trial, func(), error) {
 func (t trial) state() state.Dir { return state.Dir(filepath.Join(t.dir, "state")) }
 
 func (t trial) muster(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(t.bin, "muster"), args...) //nolint:gosec // G204: the programs that were just built
+	cmd := exec.CommandContext(ctx, filepath.Join(t.bin, "muster"), args...)
 	cmd.Env = append(os.Environ(), state.Env+"="+string(t.state()), "KUBECONFIG="+filepath.Join(t.dir, "kubeconfig"))
 	var out, talk bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &talk
@@ -64,7 +64,7 @@ func benchUp(ctx context.Context, bin string, rounds int) error {
 	var last memory
 	for range rounds {
 		if err := func() error {
-			t, remove, err := newTrial(bin)
+			t, remove, err := newTrial(ctx, bin)
 			if err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ func steps(m v1alpha1.Machine) map[v1alpha1.JoinStep]time.Time {
 
 // benchSimulated measures how fast many machines join.
 func benchSimulated(ctx context.Context, bin string, nodes int) error {
-	t, remove, err := newTrial(bin)
+	t, remove, err := newTrial(ctx, bin)
 	if err != nil {
 		return err
 	}

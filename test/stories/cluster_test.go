@@ -47,7 +47,7 @@ func programs(t *testing.T) string {
 func newInstallation(t *testing.T) *installation {
 	t.Helper()
 	before := takeSnapshot(t)
-	path, err := os.MkdirTemp("", "ms-")
+	path, err := os.MkdirTemp("", "ms-") //nolint:usetesting // the paths of sockets must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func newInstallation(t *testing.T) *installation {
 		if t.Failed() {
 			i.keepLogs()
 		}
-		out, err := i.command(context.Background(), "down", "--delete").CombinedOutput()
+		out, err := i.command(context.WithoutCancel(t.Context()), "down", "--delete").CombinedOutput()
 		if err != nil {
 			t.Errorf("muster down --delete: %v\n%s", err, out)
 		}

@@ -15,9 +15,9 @@ import (
 
 // TestUpInterruptedLeavesNothingAfterDelete kills everything at a random moment of the start.
 func TestUpInterruptedLeavesNothingAfterDelete(t *testing.T) {
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // G115: any seed will do
+	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // G404: a test's moment
+	random := rand.New(rand.NewPCG(seed, 0))
 	for range 3 {
 		moment := time.Duration(random.IntN(9000)) * time.Millisecond
 		t.Run(moment.String(), func(t *testing.T) {

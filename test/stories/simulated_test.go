@@ -78,7 +78,7 @@ func (i *installation) becomeOrdinary() {
 	i.t.Helper()
 	home := filepath.Dir(string(i.dir))
 	bin := filepath.Join(home, "bin")
-	if err := os.MkdirAll(bin, 0o755); err != nil { //nolint:gosec // G301: nobody must get in
+	if err := os.MkdirAll(bin, 0o755); err != nil {
 		i.t.Fatal(err)
 	}
 	for _, name := range []string{"muster", "kubernetes"} {
@@ -103,7 +103,7 @@ func copyProgram(t *testing.T, from, to string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = source.Close() }()
-	target, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755) //nolint:gosec // G302: nobody must run it
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,8 +115,8 @@ func podsTalk(t *testing.T, i *installation) {
 }
 
 func kubeletsVerified(t *testing.T, i *installation) {
-	nodes := strings.Fields(i.mustKubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"))
-	for _, node := range nodes {
+	nodes := i.mustKubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}")
+	for node := range strings.FieldsSeq(nodes) {
 		pod := i.mustKubectl("get", "pods", "-l", "app=hello", "--field-selector", "spec.nodeName="+node, "-o", "jsonpath={.items[0].metadata.name}")
 		i.mustKubectl("logs", pod)
 		if got := i.mustKubectl("exec", pod, "--", "/workload", "env"); !strings.Contains(got, "KUBERNETES_SERVICE_HOST") {

@@ -131,7 +131,7 @@ func (p *Provider) start(id string, log *os.File) (*first, error) {
 		return nil, errors.Join(fmt.Errorf("making pipe: %w", err), orderRead.Close(), orderWrite.Close())
 	}
 	program := filepath.Join(p.config.BinDir, "muster")
-	cmd := exec.Command(program, "node", "boot") //nolint:noctx // the machine must outlive every context
+	cmd := exec.Command(program, "node", "boot") //nolint:noctx,gosec // the machine must outlive every context; G702: the program is muster itself
 	cmd.Dir = "/"
 	cmd.Env = append(supervise.Marks(p.config.State, processPrefix+id, ""), "PATH="+searchPath, "HOME=/root")
 	cmd.Stdout, cmd.Stderr = log, log

@@ -186,8 +186,9 @@ func linkOrCopy(from, to string) error {
 func TestProvider(t *testing.T) {
 	// User data that is none makes a machine that boots and then waits for better.
 	machinetest.Run(t, []byte("none"), func(t *testing.T) machinetest.Factory {
+		t.Helper()
 		s := newSite(t)
-		return func(t *testing.T) machine.Provider { return s.provider(t) }
+		return func(t *testing.T) machine.Provider { t.Helper(); return s.provider(t) }
 	})
 }
 
@@ -342,8 +343,8 @@ func TestReboot(t *testing.T) {
 
 // Whenever a service is killed during a launch, the next one can launch the machine or remove every trace of it.
 func TestLaunchCutShort(t *testing.T) {
-	for _, after := range []time.Duration{5, 15, 25, 40, 60, 80, 120} {
-		after *= time.Millisecond
+	for _, milliseconds := range []int{5, 15, 25, 40, 60, 80, 120} {
+		after := time.Duration(milliseconds) * time.Millisecond
 		t.Run(after.String(), func(t *testing.T) {
 			s := newSite(t)
 			service := exec.Command(filepath.Join(s.binDir, "muster"), "launch", string(s.dir), s.binDir)

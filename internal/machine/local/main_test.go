@@ -20,15 +20,16 @@ import (
 // launches one. These tests need root, and the programs that make build builds.
 func TestMain(m *testing.M) {
 	var err error
+	ctx := context.Background() //nolint:forbidigo // there is no test yet
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == "node" && os.Args[2] == "boot":
 		err = Boot()
 	case len(os.Args) == 2 && os.Args[1] == "node":
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 		err = node.Run(ctx, node.DefaultConfig())
 		stop()
 	case len(os.Args) == 4 && os.Args[1] == "launch":
-		err = launch(context.Background(), state.Dir(os.Args[2]), os.Args[3])
+		err = launch(ctx, state.Dir(os.Args[2]), os.Args[3])
 	default:
 		os.Exit(m.Run())
 	}

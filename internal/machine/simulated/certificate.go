@@ -140,7 +140,7 @@ func (c *credential) store(chain []byte, key *ecdsa.PrivateKey) (*tls.Certificat
 	if err != nil {
 		return nil, fmt.Errorf("reading issued certificate: %w", err)
 	}
-	return &certificate, durable.Write(c.path, content, 0o600)
+	return &certificate, durable.Replace(c.path, content, 0o600)
 }
 
 // certificatePatience is how long a node waits for one request before it makes another, as the kubelet does

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net/http"
@@ -113,9 +114,6 @@ func (k *kubelet) join(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := os.MkdirAll(k.dir, 0o700); err != nil {
-		return fmt.Errorf("making directory: %w", err)
-	}
 	// Read again at each attempt: an expired token is replaced there.
 	userData, err := os.ReadFile(filepath.Join(k.simulator.config.State.Machine(k.record.ID), machine.SeedDir, machine.UserDataFile))
 	if err != nil {
@@ -123,6 +121,10 @@ func (k *kubelet) join(ctx context.Context) error {
 	}
 	if k.config, err = render.ParseNodeConfig(userData); err != nil {
 		return err
+	}
+	// Not with its parents: those of a machine that is just being removed must not come back.
+	if err := os.Mkdir(k.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("making directory: %w", err)
 	}
 	if !k.client.load(time.Now()) {
 		if err := k.bootstrap(ctx); err != nil {
@@ -321,7 +323,7 @@ func (k *kubelet) rotated(r rotation) error {
 	if r.err != nil {
 		k.log.Warn("cannot renew certificate", "signer", r.credential.signer, "error", r.err)
 		r.credential.rotateAt = time.Now().Add(jitter(rotationRetry))
-		return nil
+		return nil //nolint:nilerr // it tries again
 	}
 	r.credential.use(r.certificate, time.Now())
 	k.log.Info("certificate renewed", "signer", r.credential.signer)

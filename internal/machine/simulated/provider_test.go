@@ -13,8 +13,10 @@ import (
 
 func TestProvider(t *testing.T) {
 	machinetest.Run(t, []byte("told"), func(t *testing.T) machinetest.Factory {
+		t.Helper()
 		dir := t.TempDir()
 		return func(t *testing.T) machine.Provider {
+			t.Helper()
 			store, err := machine.NewStore(machine.StoreConfig{Dir: dir, VPC: netip.MustParsePrefix(machinetest.VPC), Domain: machinetest.Domain})
 			if err != nil {
 				t.Fatal(err)

@@ -44,7 +44,7 @@ type Simulator struct {
 const (
 	// lookInterval is how often the records are looked at. A watch would need an inotify instance, which are few.
 	lookInterval = 200 * time.Millisecond
-	maxJoining   = 32
+	maxJoining   = 128
 )
 
 // NewSimulator checks the configuration.
