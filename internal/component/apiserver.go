@@ -25,6 +25,8 @@ func apiServer(c Config) (Spec, error) {
 		"bind-address":             Loopback,
 		"client-ca-file":           c.Authority("cluster"),
 		"enable-admission-plugins": "NodeRestriction",
+		// Webhooks and aggregated APIs are reached at their pods: the VPC routes pods, not cluster addresses.
+		"enable-aggregator-routing": "true",
 		// Bootstrap tokens are Secrets of a type of their own; kubeadm and EKS make nodes join with them.
 		"enable-bootstrap-token-auth":        "true",
 		"encryption-provider-config":         c.file(APIServer, "encryption.yaml"),
