@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"muster.dev/muster/internal/authority"
+	"muster.dev/muster/internal/table"
 )
 
 func newCertsCommand(o *options) *cobra.Command {
@@ -36,16 +37,16 @@ Certificates of nodes are asked for by their kubelets: see "muster get csr".`,
 			if format != formatTable {
 				return printData(o.out, format, entries)
 			}
-			t := newTable(o.out, "NAME", "AUTHORITY", "SUBJECT", "LEFT", "RENEWED IN", "NAMES")
+			t := table.New(o.out, "NAME", "AUTHORITY", "SUBJECT", "LEFT", "RENEWED IN", "NAMES")
 			now := time.Now()
 			for _, e := range entries {
 				renewed := "-"
 				if !e.Renewal.IsZero() {
 					renewed = left(e.Renewal, now)
 				}
-				t.row(e.Name, orDash(e.Authority), e.Subject, left(e.NotAfter, now), renewed, orDash(strings.Join(e.Names, ",")))
+				t.Row(e.Name, orDash(e.Authority), e.Subject, left(e.NotAfter, now), renewed, orDash(strings.Join(e.Names, ",")))
 			}
-			return t.flush()
+			return t.Flush()
 		},
 	}
 	addOutputFlag(cmd, &format)

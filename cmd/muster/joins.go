@@ -11,6 +11,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster"
+	"muster.dev/muster/internal/table"
 )
 
 // A table of more nodes than this says nothing to anybody; their times are summed up instead.
@@ -19,13 +20,13 @@ const joinRowsMax = 25
 // printJoins prints each node's way in: the milliseconds from its launch to each step.
 func printJoins(w io.Writer, joins []cluster.Join) error {
 	header := []string{"NODE", "MACHINE", "API", "CLIENT CSR", "APPROVED", "ISSUED", "REGISTERED", "SERVING CSR", "APPROVED", "ISSUED", "READY"}
-	t := newTable(w, header...)
+	t := table.New(w, header...)
 	if len(joins) > joinRowsMax {
 		for _, quantile := range []struct {
 			name string
 			at   float64
 		}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"max", 1}} {
-			t.row(append([]string{quantile.name + " of " + strconv.Itoa(len(joins)), ""}, quantiles(joins, quantile.at)...)...)
+			t.Row(append([]string{quantile.name + " of " + strconv.Itoa(len(joins)), "-"}, quantiles(joins, quantile.at)...)...)
 		}
 	} else {
 		for _, join := range joins {
@@ -33,10 +34,10 @@ func printJoins(w io.Writer, joins []cluster.Join) error {
 			for _, step := range v1alpha1.JoinSteps()[1:] {
 				cells = append(cells, milliseconds(join.Steps[step]))
 			}
-			t.row(cells...)
+			t.Row(cells...)
 		}
 	}
-	if err := t.flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	if len(joins) == 0 {

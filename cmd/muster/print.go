@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -59,19 +57,6 @@ func printData(w io.Writer, format string, value any) error {
 	_, err = w.Write(raw)
 	return err
 }
-
-// table aligns columns as kubectl does.
-type table struct{ w *tabwriter.Writer }
-
-func newTable(w io.Writer, header ...string) table {
-	t := table{tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)}
-	t.row(header...)
-	return t
-}
-
-func (t table) row(cells ...string) { _, _ = fmt.Fprintln(t.w, strings.Join(cells, "\t")) }
-
-func (t table) flush() error { return t.w.Flush() }
 
 func orDash(s string) string {
 	if s == "" {

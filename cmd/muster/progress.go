@@ -101,7 +101,7 @@ func progressRows(status cluster.Status) []progressRow {
 	for _, group := range status.NodeGroups {
 		row := progressRow{name: group.Name, ready: group.Ready == group.Desired && group.Machines == group.Desired}
 		row.text = fmt.Sprintf("%d of %d nodes Ready%s", group.Ready, group.Desired, steps(status.Machines, group.Name))
-		if group.Message != "" && !row.ready {
+		if group.Machines == 0 && group.Message != "" && !row.ready {
 			row.text += ": " + group.Message
 		}
 		rows = append(rows, row)
@@ -116,7 +116,7 @@ func steps(machines []cluster.MachineStatus, group string) string {
 	for _, m := range machines {
 		if m.NodeGroup == group && m.Phase != v1alpha1.MachineReady {
 			counts[m.Step]++
-			if m.Message != "" {
+			if m.Message != "" && m.Phase != v1alpha1.MachineJoining { // one that joins says nothing that its step does not
 				message = "; " + m.Name + ": " + m.Message
 			}
 		}

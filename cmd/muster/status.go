@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"muster.dev/muster/internal/cluster"
+	"muster.dev/muster/internal/table"
 )
 
 func newStatusCommand(o *options) *cobra.Command {
@@ -69,18 +70,21 @@ func printStatus(o *options, status cluster.Status) error {
 	now := time.Now()
 	fmt.Fprintf(o.out, "Cluster   %s  %s  %s\nService   process %d, up %s, state in %s\n\n", status.Cluster.Name, orDash(status.Cluster.Version), status.Cluster.Endpoint,
 		status.PID, duration.HumanDuration(now.Sub(status.Started)), status.StateDir)
-	t := newTable(o.out, "COMPONENT", "STATE", "PROCESS", "RESTARTS", "SINCE", "MESSAGE")
+	t := table.New(o.out, "COMPONENT", "STATE", "PROCESS", "RESTARTS", "SINCE", "MESSAGE")
 	for _, c := range status.Components {
 		process := "-"
 		if c.PID != 0 {
 			process = strconv.Itoa(c.PID)
 		}
-		t.row(c.Name, string(c.State), process, strconv.Itoa(c.Restarts), duration.HumanDuration(now.Sub(c.Since)), c.Message)
+		t.Row(c.Name, string(c.State), process, strconv.Itoa(c.Restarts), duration.HumanDuration(now.Sub(c.Since)), orDash(c.Message))
 	}
-	t.row()
-	t.row("NODE GROUP", "PROVIDER", "DESIRED", "MACHINES", "READY", "MESSAGE")
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(o.out)
+	t = table.New(o.out, "NODE GROUP", "PROVIDER", "DESIRED", "MACHINES", "READY", "MESSAGE")
 	for _, g := range status.NodeGroups {
-		t.row(g.Name, string(g.Provider), strconv.Itoa(int(g.Desired)), strconv.Itoa(int(g.Machines)), strconv.Itoa(int(g.Ready)), g.Message)
+		t.Row(g.Name, string(g.Provider), strconv.Itoa(int(g.Desired)), strconv.Itoa(int(g.Machines)), strconv.Itoa(int(g.Ready)), orDash(g.Message))
 	}
-	return t.flush()
+	return t.Flush()
 }

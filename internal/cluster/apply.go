@@ -33,7 +33,7 @@ func Scheme() (*runtime.Scheme, error) {
 }
 
 func managementClient(dir state.Dir) (client.Client, error) {
-	rest, err := ManagementConfig(dir)
+	rest, err := managementConfig(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -63,16 +63,9 @@ func serviceClient(c component.Config, server, authority, credential string) *re
 	}
 }
 
-// ClientConfig is a client configuration for the cluster, as its administrator.
-func ClientConfig(dir state.Dir) (*rest.Config, error) { return restConfig(dir.ClusterKubeconfig()) }
-
-// ManagementConfig is a client configuration for the management plane, as its administrator.
-func ManagementConfig(dir state.Dir) (*rest.Config, error) {
-	return restConfig(dir.ManagementKubeconfig())
-}
-
-func restConfig(path string) (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", path)
+// managementConfig is a client configuration for the management plane, as its administrator.
+func managementConfig(dir state.Dir) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", dir.ManagementKubeconfig())
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig: %w", err)
 	}
