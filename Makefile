@@ -8,7 +8,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 export GOWORK := off
 
-# What the build compiled serves vet, lint and stories too, as long as they ask for it in the same way.
+# What the build compiled serves lint and stories too, as long as they ask for it in the same way.
 AS_BUILT := env CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false'
 
 ARGS ?=
@@ -33,17 +33,15 @@ down: ## stop it; ARGS=--delete removes all of it
 
 # Stories run one package after the other, and are never taken from the cache: they are about real processes on this machine.
 .PHONY: test
-test: build ## vet, unit tests with the race detector, stories on real components
+test: build ## unit tests with the race detector, stories on real components
 	@$(AS_BUILT) go build -o .build/testcount ./tools/testcount
 	@.build/testcount -log .build/logs/test.log \
-		-- $(AS_BUILT) go vet ./... \
-		-- $(AS_BUILT) go -C images vet ./... \
 		-- go test -json -race $$(go list ./... | grep -v '^muster.dev/muster/test\(/\|$$\)') \
 		-- go -C images test -json -race ./archive ./workload \
 		-- $(AS_BUILT) go test -json -count=1 -p=1 -timeout=30m ./test/...
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## golangci-lint (fetched into .tools/ once)
+lint: $(GOLANGCI_LINT) ## vet and golangci-lint (fetched into .tools/ once)
 	@$(AS_BUILT) $(GOLANGCI_LINT) run ./...
 	@cd images && $(AS_BUILT) $(GOLANGCI_LINT) run --config ../.golangci.yml ./...
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/config"
 	"muster.dev/muster/internal/state"
@@ -46,8 +48,8 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	client := NewClient(s.State)
-	_, askErr := client.Status(ctx)
+	service := NewClient(s.State)
+	_, askErr := service.Status(ctx)
 	if askErr != nil && !errors.Is(askErr, ErrNotRunning) {
 		return Outcome{}, askErr
 	}
@@ -70,11 +72,11 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 		if err := StartInBackground(s.State, binDir); err != nil {
 			return Outcome{}, err
 		}
-		if err := s.waitForAnswer(ctx, client); err != nil {
+		if err := s.waitForAnswer(ctx, service); err != nil {
 			return Outcome{}, err
 		}
 	case changed:
-		if err := client.Reload(ctx); err != nil {
+		if err := service.Reload(ctx); err != nil {
 			return Outcome{}, err
 		}
 	default:
@@ -127,10 +129,10 @@ func (s Session) save() (changed bool, err error) {
 	return saveConfig(s.State.Config(), wanted)
 }
 
-func (s Session) waitForAnswer(ctx context.Context, client *Client) error {
+func (s Session) waitForAnswer(ctx context.Context, service *Client) error {
 	deadline := time.Now().Add(answerTimeout)
 	for {
-		_, err := client.Status(ctx)
+		_, err := service.Status(ctx)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -147,10 +149,10 @@ func (s Session) waitForAnswer(ctx context.Context, client *Client) error {
 func (s Session) Wait(ctx context.Context, timeout time.Duration, show func(Status)) (Status, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
-	client := NewClient(s.State)
+	service := NewClient(s.State)
 	var last Status
 	for {
-		status, err := client.Status(ctx)
+		status, err := service.Status(ctx)
 		if err == nil {
 			last = status
 			show(status)
@@ -192,12 +194,32 @@ type Join struct {
 	Steps   map[v1alpha1.JoinStep]time.Duration `json:"steps"`
 }
 
-// Joins reads the way in of every machine, by node name.
+// servingPatience is how long Joins waits for the last serving certificate: kubelets ask for it about when they turn Ready,
+// and until it is there `kubectl logs` fails. After a lost audit log the step may never be known.
+const servingPatience = 5 * time.Second
+
+// Joins reads the way in of every machine, by node name, and waits a moment for ways that are not complete yet.
 func (s Session) Joins(ctx context.Context) ([]Join, error) {
 	c, err := managementClient(s.State)
 	if err != nil {
 		return nil, err
 	}
+	deadline := time.Now().Add(servingPatience)
+	for {
+		joins, err := readJoins(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if time.Now().After(deadline) || !slices.ContainsFunc(joins, func(j Join) bool { return j.Steps[v1alpha1.StepServingCSRIssued] == 0 }) {
+			return joins, nil
+		}
+		if err := pause(ctx, pollInterval); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func readJoins(ctx context.Context, c client.Reader) ([]Join, error) {
 	var machines v1alpha1.MachineList
 	if err := c.List(ctx, &machines); err != nil {
 		return nil, fmt.Errorf("listing machines: %w", err)

@@ -34,8 +34,12 @@ func TestClusterFromUpToNothingLeft(t *testing.T) {
 		{"kubelet certificates are on the machines as upstream leaves them", certificatesOnMachine},
 		{"secrets are sealed in etcd", secretsSealed},
 		{"strangers see health and cluster-info only", strangers},
+		{"nothing listens outside loopback and the VPC", loopbackOnly},
+		{"a second service is refused", secondService},
+		{"kubectl manages node groups", nodeGroupsByKubectl},
 		{"scale to three and back to one", scale},
 		{"a deleted machine is replaced", replaceMachine},
+		{"certificates are renewed without a restart", renewal},
 		{"every process may be killed", killEach},
 		{"the service is taken over after kill -9", takeOver},
 		{"a machine that loses its power boots again", powerLoss},
@@ -249,6 +253,7 @@ func takeOver(t *testing.T, i *installation) {
 		}
 		return err
 	})
+	i.mustKubectl("delete", "clusterrolebinding", "eks:node-bootstrapper")
 	containers := i.mustKubectl("get", "pods", "-A", "-o", `jsonpath={range .items[*]}{.status.containerStatuses[0].containerID}{"\n"}{end}`)
 	i.kill("serve")
 	i.eventually("the guard starts the service again", 30*time.Second, func() error {
@@ -259,6 +264,10 @@ func takeOver(t *testing.T, i *installation) {
 		return err
 	})
 	i.ready(30 * time.Second)
+	i.eventually("RBAC is put right at every start", 30*time.Second, func() error {
+		_, err := i.kubectl("get", "clusterrolebinding", "eks:node-bootstrapper")
+		return err
+	})
 	i.kill("guard")
 	i.eventually("the service starts its guard again", 30*time.Second, func() error {
 		if p, ok := i.processes()["guard"]; !ok || p.PID == before["guard"].PID {

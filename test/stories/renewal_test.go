@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"muster.dev/muster/internal/authority"
+	"muster.dev/muster/internal/component"
+	"muster.dev/muster/internal/config"
+)
+
+// renewal issues every component's certificate anew, as the service does a month before the end, and sees all of them served
+// by the processes that ran before.
+func renewal(t *testing.T, i *installation) {
+	before := i.processes()
+	wanted, err := config.Read(i.dir.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := component.Config{State: i.dir, BinDir: i.bin, Cluster: *wanted.Cluster, VPC: true}
+	raw, err := os.ReadFile(i.dir.Ports())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &c.Ports); err != nil {
+		t.Fatal(err)
+	}
+	old := map[string]string{}
+	servers := map[string]int{
+		"etcd": c.Ports.Etcd, "kube-apiserver": c.Ports.APIServer, "management-apiserver": c.Ports.Management,
+		"kube-controller-manager": c.Ports.ControllerManager, "kube-scheduler": c.Ports.Scheduler,
+	}
+	for name, port := range servers {
+		old[name] = i.serial(port)
+	}
+	paths, err := filepath.Glob(filepath.Join(i.dir.PKI(), "issued", "*.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	credentials, err := component.Credentials(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if written, err := authority.NewStore(i.dir.PKI()).Ensure(credentials, time.Now()); err != nil || len(written) != len(credentials) {
+		t.Fatalf("issued %v (%v), not all %d", written, err, len(credentials))
+	}
+	for name, port := range servers {
+		took := i.eventually(name+" serves its new certificate", 90*time.Second, func() error {
+			if now := i.serial(port); now == old[name] {
+				return fmt.Errorf("it serves the old one, %s", now)
+			}
+			return nil
+		})
+		t.Logf("%s served its new certificate after %s", name, took.Round(time.Millisecond))
+	}
+	i.ready(30 * time.Second)
+	i.mustKubectl("logs", "daemonset/hello") // the API server's new client certificate is good for kubelets
+	for name, p := range i.processes() {
+		if before[name].PID != p.PID {
+			t.Errorf("%s was restarted (process %d, was %d)", name, p.PID, before[name].PID)
+		}
+	}
+}
+
+// serial is the number of the certificate that a port serves now.
+func (i *installation) serial(port int) string {
+	i.t.Helper()
+	dialer := &tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}} //nolint:gosec // G402: only its number is looked at
+	connection, err := dialer.DialContext(i.t.Context(), "tcp", net.JoinHostPort(component.Loopback, strconv.Itoa(port)))
+	if err != nil {
+		i.t.Fatalf("asking port %d for its certificate: %v", port, err)
+	}
+	defer func() { _ = connection.Close() }()
+	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()
+}
