@@ -143,6 +143,16 @@ func TestJoin(t *testing.T) {
 		s.launch(t, i, good())
 	}
 	s.eventually(t, s.ready(5))
+	// A node stores its serving certificate a moment after the API server has issued it.
+	var files []string
+	s.eventually(t, func() string {
+		var err error
+		files, err = filepath.Glob(filepath.Join(s.dir.Machine("i-00000000000000000"), "kubelet", "*.pem"))
+		if err != nil || len(files) != 2 {
+			return fmt.Sprintf("certificates: %v, %v", files, err)
+		}
+		return ""
+	})
 
 	s.server.mutex.Lock()
 	defer s.server.mutex.Unlock()
@@ -173,10 +183,6 @@ func TestJoin(t *testing.T) {
 		if want := map[bool]int{true: 1, false: 0}[serving]; len(parsed.DNSNames) != want || len(parsed.IPAddresses) != want || len(parsed.EmailAddresses)+len(parsed.URIs) != 0 {
 			t.Errorf("%s asks for %v and %v", request.Spec.SignerName, parsed.DNSNames, parsed.IPAddresses)
 		}
-	}
-	files, err := filepath.Glob(filepath.Join(s.dir.Machine("i-00000000000000000"), "kubelet", "*.pem"))
-	if err != nil || len(files) != 2 {
-		t.Fatalf("certificates: %v, %v", files, err)
 	}
 	for _, file := range files {
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
