@@ -29,7 +29,7 @@ func nodeGroupsByKubectl(t *testing.T, i *installation) {
 	if err := os.WriteFile(path, fmt.Appendf(nil, extraGroup, "4", "2"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := i.kubectl("apply", context, "-f", path); err == nil || !strings.Contains(err.Error(), "minSize <= desiredSize <= maxSize") {
+	if _, err := i.kubectl("apply", context, "-f", path); err == nil || !strings.Contains(err.Error(), "desiredSize must be from minSize to maxSize") {
 		t.Errorf("a desired size below the minimum: %v", err)
 	}
 	i.apply(fmt.Sprintf(extraGroup, "0", "2"), context)
