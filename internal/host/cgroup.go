@@ -43,9 +43,11 @@ func required(version int) []string {
 	return []string{"cpu", "cpuacct", "cpuset", "memory", "pids"}
 }
 
-// delegated lists the version 2 controllers that are handed down to machines where the host has them.
+// delegated lists the version 2 controllers that are handed down to machines where the host has them. Memory is first: a
+// group with processes refuses it at once, but takes cpu, cpuset and pids, and is a threaded domain from then on
+// (cgroup-v2.rst, "Threads").
 func delegated() []string {
-	return []string{"cpu", "cpuset", "hugetlb", "io", "memory", "pids", "rdma"}
+	return []string{"memory", "cpu", "cpuset", "hugetlb", "io", "pids", "rdma"}
 }
 
 // ReadCgroups finds the hierarchies that are mounted in the caller's mount namespace.
@@ -203,7 +205,7 @@ func (h Hierarchy) enable(dir string) error {
 			continue
 		}
 		err := write(filepath.Join(dir, "cgroup.subtree_control"), "+"+controller)
-		if errors.Is(err, unix.EBUSY) {
+		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EOPNOTSUPP) { // it has processes, or is a threaded domain by them
 			return fmt.Errorf("%w: processes run in %s itself, so its controllers cannot be handed down; "+
 				"give muster's caller a control group of its own (in a container: start it with an init that does)", err, dir)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // The three kinds of host, as their mountinfo shows them.
@@ -140,11 +141,20 @@ func TestCreateCpuset(t *testing.T) {
 	}
 }
 
+// The processes move into the leaf, and memory is handed down before what would make a group with processes a threaded domain.
 func TestDelegate(t *testing.T) {
 	top := t.TempDir()
 	put(t, filepath.Join(top, "cgroup.controllers"), "cpu memory\n")
 	put(t, filepath.Join(top, "cgroup.procs"), "1\n")
-	put(t, filepath.Join(top, "cgroup.subtree_control"), "")
+	control := filepath.Join(top, "cgroup.subtree_control") // a pipe keeps every write, as no plain file does
+	if err := unix.Mkfifo(control, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.OpenFile(control, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = written.Close() }()
 	put(t, filepath.Join(top, "init.scope/cgroup.procs"), "")
 	if err := Delegate(top); err != nil {
 		t.Fatal(err)
@@ -152,8 +162,10 @@ func TestDelegate(t *testing.T) {
 	if got := get(t, filepath.Join(top, "init.scope/cgroup.procs")); got != "1" {
 		t.Errorf("the leaf has %q, want process 1", got)
 	}
-	if got := get(t, filepath.Join(top, "cgroup.subtree_control")); !strings.HasPrefix(got, "+memory") {
-		t.Errorf("controllers handed down: %q", got)
+	got := make([]byte, 100)
+	n, err := written.Read(got)
+	if want := "+memory+cpu"; err != nil || string(got[:n]) != want {
+		t.Errorf("controllers handed down: %q, %v, want %q", got[:n], err, want)
 	}
 }
 

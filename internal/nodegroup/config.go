@@ -136,6 +136,7 @@ func staticMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for kind, scope := range map[schema.GroupVersionKind]meta.RESTScope{
 		corev1.SchemeGroupVersion.WithKind("Secret"):                            meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("Pod"):                               meta.RESTScopeNamespace,
 		corev1.SchemeGroupVersion.WithKind("Node"):                              meta.RESTScopeRoot,
 		certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"): meta.RESTScopeRoot,
 	} {

@@ -60,6 +60,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.routes = &routes{faults: w.faults, set: map[netip.Prefix]netip.Addr{}}
 	build := func(plane string, mine func(client.Object) bool) client.Client {
 		builder := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(w.faults.intercept(plane)).
+			WithIndex(&corev1.Pod{}, fieldNodeName, func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
 			WithStatusSubresource(&v1alpha1.Cluster{}, &v1alpha1.NodeGroup{}, &v1alpha1.Machine{}, &corev1.Node{})
 		for _, object := range objects {
 			if mine(object) {

@@ -34,6 +34,10 @@ func (r *machines) remove(ctx context.Context, m *v1alpha1.Machine) error {
 		return r.writeStatus(ctx, before, m)
 	}
 	err := r.cutOff(ctx, m, provider)
+	var pods []corev1.Pod
+	if err == nil {
+		pods, err = r.podsOf(ctx, m)
+	}
 	if err != nil {
 		r.judge(m, v1alpha1.MachineTerminating, "TerminationFailed", err.Error())
 	}
@@ -42,6 +46,9 @@ func (r *machines) remove(ctx context.Context, m *v1alpha1.Machine) error {
 	}
 	if err := provider.Terminate(ctx, m.Name); err != nil {
 		return r.stuck(ctx, m, fmt.Errorf("terminating the instance: %w", err))
+	}
+	if err := r.deletePods(ctx, pods); err != nil {
+		return r.stuck(ctx, m, err)
 	}
 	// Up to the end the instance may have gone on joining.
 	if err := r.forgetNode(ctx, m); err != nil {

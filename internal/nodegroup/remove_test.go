@@ -36,6 +36,24 @@ func (w *world) csrs(t *testing.T) []string {
 	return names
 }
 
+func pod(name, node string) client.Object {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "pod-uid"}, Spec: corev1.PodSpec{NodeName: node}}
+}
+
+func (w *world) pods(t *testing.T) []string {
+	t.Helper()
+	list := &corev1.PodList{}
+	if err := w.faults.off(func() error { return w.cluster.List(t.Context(), list) }); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, item := range list.Items {
+		names = append(names, item.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
 func (w *world) markDeleted(t *testing.T) {
 	t.Helper()
 	if err := w.faults.off(func() error { return w.management.Delete(t.Context(), newTestMachine()) }); err != nil {
@@ -59,6 +77,7 @@ func full(t *testing.T) (*world, *machines) {
 		csr("other-group", "eve", pending, v1alpha1.BootstrapGroupPrefix+id),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef", Labels: map[string]string{v1alpha1.LabelMachine: id}}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-others", Labels: map[string]string{v1alpha1.LabelMachine: "i-fffffffffffffffff"}}},
+		pod("mine", nodeName), pod("others", "ip-192-168-64-12.muster.internal"), pod("unbound", ""),
 	} {
 		if err := w.cluster.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
@@ -79,6 +98,9 @@ func nothingLeft(t *testing.T, w *world, when string) {
 	}
 	if got := w.csrs(t); !slices.Equal(got, []string{"mine-denied", "mine-issued", "other-group", "other-node"}) {
 		t.Errorf("%s: CSRs %q", when, got)
+	}
+	if got := w.pods(t); !slices.Equal(got, []string{"others", "unbound"}) {
+		t.Errorf("%s: pods %q", when, got)
 	}
 	if secrets := w.tokens(t); len(secrets) != 1 || secrets[0].Name != "bootstrap-token-others" {
 		t.Errorf("%s: %d Secrets", when, len(secrets))
