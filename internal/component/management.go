@@ -12,6 +12,8 @@ func management(c Config) (Spec, error) {
 		Name: Management,
 		Path: c.program("generic-apiserver"),
 		Args: flags(map[string]string{
+			// Nobody looks it up; without it the server wants the host to have a default route, which a laptop offline has not.
+			"advertise-address":                Loopback,
 			"authentication-config":            c.file(Management, "authentication.yaml"),
 			"authorization-mode":               "RBAC",
 			"bind-address":                     Loopback,

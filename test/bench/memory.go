@@ -22,33 +22,68 @@ type memory struct {
 }
 
 // measureMemory reads VmRSS of every process of a state directory, those inside machines by the name of their program.
-func measureMemory(dir state.Dir) (memory, error) {
-	m := memory{kib: map[string][]int{}}
+func measureMemory(dir state.Dir) (*memory, error) {
+	m := &memory{kib: map[string][]int{}}
 	found, err := supervise.Find(dir)
 	if err != nil {
 		return m, err
 	}
 	for _, p := range found {
-		name := p.Name
-		if strings.HasPrefix(name, "machine/") {
-			raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "cmdline"))
-			if err != nil {
-				continue
-			}
-			called, _, _ := bytes.Cut(raw, []byte{0})
-			name = "machine: " + filepath.Base(string(called))
+		if !strings.HasPrefix(p.Name, "machine/") {
+			m.add(p.Name, p.PID)
+			continue
 		}
-		kib, err := resident(p.PID)
+		inside, err := machineProcesses(p.PID)
 		if err != nil {
-			continue // it has ended meanwhile
+			return m, err
 		}
-		if m.kib[name] == nil {
-			m.names = append(m.names, name)
+		for pid, program := range inside {
+			m.add("machine: "+program, pid)
 		}
-		m.kib[name] = append(m.kib[name], kib)
 	}
 	slices.Sort(m.names)
 	return m, nil
+}
+
+func (m *memory) add(name string, pid int) {
+	kib, err := resident(pid)
+	if err != nil {
+		return // it has ended meanwhile
+	}
+	if m.kib[name] == nil {
+		m.names = append(m.names, name)
+	}
+	m.kib[name] = append(m.kib[name], kib)
+}
+
+// machineProcesses are the programs that run in the PID namespace of a machine's first process, containers not counted: they
+// have namespaces of their own.
+func machineProcesses(first int) (map[int]string, error) {
+	namespace, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(first), "ns/pid"))
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	found := map[int]string{}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if other, err := os.Readlink(filepath.Join("/proc", entry.Name(), "ns/pid")); err != nil || other != namespace {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
+		if err != nil {
+			continue
+		}
+		called, _, _ := bytes.Cut(raw, []byte{0})
+		found[pid] = filepath.Base(string(called))
+	}
+	return found, nil
 }
 
 func resident(pid int) (int, error) {
@@ -64,7 +99,7 @@ func resident(pid int) (int, error) {
 	return 0, fmt.Errorf("process %d has no memory of its own", pid)
 }
 
-func (m memory) print() error {
+func (m *memory) print() error {
 	w := newTable()
 	_, _ = fmt.Fprintln(w, "memory (RSS)\tprocesses\tMiB each\tMiB\t")
 	total := 0

@@ -61,7 +61,7 @@ func (t trial) machines(ctx context.Context) ([]v1alpha1.Machine, error) {
 // benchUp measures `muster up` with three local machines.
 func benchUp(ctx context.Context, bin string, rounds int) error {
 	walls := map[string][]time.Duration{}
-	var last memory
+	var last *memory
 	for range rounds {
 		if err := func() error {
 			t, remove, err := newTrial(ctx, bin)
