@@ -54,7 +54,7 @@ func readInit(pid int) (Init, bool) {
 	if err != nil || !isInit(string(status)) {
 		return Init{}, false
 	}
-	raw, err := os.ReadFile(filepath.Join(dir, "environ"))
+	raw, err := readEnvironment(dir)
 	if err != nil {
 		return Init{}, false
 	}
@@ -65,6 +65,21 @@ func readInit(pid int) (Init, bool) {
 		}
 	}
 	return process, true
+}
+
+// execPatience is how long an empty environment is read again: between a machine's two programs it is empty for a moment,
+// while the kernel replaces the memory that holds it (execve(2)). A machine taken for stopped then would be booted twice.
+const execPatience = 50 * time.Millisecond
+
+func readEnvironment(dir string) ([]byte, error) {
+	deadline := time.Now().Add(execPatience)
+	for {
+		raw, err := os.ReadFile(filepath.Join(dir, "environ"))
+		if err != nil || len(raw) > 0 || time.Now().After(deadline) {
+			return raw, err
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // isInit reads a status file: the process lives, and its numbers (NSpid, one per namespace, from the reader's inwards)
