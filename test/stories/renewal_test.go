@@ -68,7 +68,12 @@ func renewal(t *testing.T, i *installation) {
 		t.Logf("%s served its new certificate after %s", name, took.Round(time.Millisecond))
 	}
 	i.ready(30 * time.Second)
-	i.mustKubectl("logs", "daemonset/hello") // the API server's new client certificate is good for kubelets
+	// The API server's new client certificate is good for kubelets. It drops the connections that it made with the old one, and
+	// with them whatever is asked at that very moment (client-go transport/cert_rotation.go).
+	i.eventually("kubelets take the new certificate", 10*time.Second, func() error {
+		_, err := i.kubectl("logs", "daemonset/hello")
+		return err
+	})
 	for name, p := range i.processes() {
 		if before[name].PID != p.PID {
 			t.Errorf("%s was restarted (process %d, was %d)", name, p.PID, before[name].PID)
