@@ -8,17 +8,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/internal/cluster"
-	"muster.dev/muster/internal/kubeconfig"
 )
 
 func newDownCommand(o *options) *cobra.Command {
 	var remove bool
-	var file string
 	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "Stop the cluster; with --delete, remove everything it ever made",
 		Long: `Stop every process of the cluster: machines first, then the control plane. Everything is kept, and "muster up" starts it
-again. With --delete, machines, keys, state and the contexts in your kubeconfig are removed too.
+again. With --delete, machines, keys, state and the contexts in your kubeconfigs are removed too.
 
 It needs no running service, and it works after any crash.`,
 		Example: `  muster down
@@ -41,21 +39,20 @@ It needs no running service, and it works after any crash.`,
 				}
 				return nil
 			}
-			if err := cluster.Delete(cmd.Context(), dir); err != nil {
-				return err
-			}
-			path, changed, err := kubeconfig.Remove(kubeconfig.Options(file), string(dir))
+			written, err := writtenKubeconfigs(dir)
 			if err != nil {
 				return err
 			}
-			if changed {
-				fmt.Fprintf(o.err, "Removed contexts from %s\n", path)
+			if err := cleanKubeconfigs(o, dir, written); err != nil {
+				return err
+			}
+			if err := cluster.Delete(cmd.Context(), dir); err != nil {
+				return err
 			}
 			fmt.Fprintf(o.err, "Removed everything in %s\n", dir)
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&remove, "delete", false, "remove everything that the cluster ever made")
-	cmd.Flags().StringVar(&file, "kubeconfig", "", "file to remove contexts from, instead of $KUBECONFIG or ~/.kube/config")
 	return cmd
 }

@@ -3,11 +3,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"muster.dev/muster/internal/durable"
 	"muster.dev/muster/internal/kubeconfig"
 	"muster.dev/muster/internal/state"
 )
@@ -49,7 +55,7 @@ or bring them up to date. Other contexts stay as they are. The file holds keys a
 	return cmd
 }
 
-// mergeKubeconfig adds the contexts and says what it did.
+// mergeKubeconfig adds the contexts, says what it did, and remembers where, so that `down --delete` can take them out again.
 func mergeKubeconfig(o *options, dir state.Dir, file string, switchTo bool) error {
 	path, changed, err := kubeconfig.Merge(kubeconfig.Options(file), string(dir), []string{dir.ClusterKubeconfig(), dir.ManagementKubeconfig()}, switchTo)
 	if err != nil {
@@ -57,6 +63,38 @@ func mergeKubeconfig(o *options, dir state.Dir, file string, switchTo bool) erro
 	}
 	if changed {
 		fmt.Fprintf(o.err, "Wrote contexts to %s\n", path)
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return fmt.Errorf("finding your kubeconfig: %w", err)
+	}
+	written, err := writtenKubeconfigs(dir)
+	if err != nil || slices.Contains(written, path) {
+		return err
+	}
+	return durable.Write(dir.WrittenKubeconfigs(), []byte(strings.Join(append(written, path), "\n")+"\n"), 0o600)
+}
+
+func writtenKubeconfigs(dir state.Dir) ([]string, error) {
+	raw, err := os.ReadFile(dir.WrittenKubeconfigs())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading which kubeconfigs have contexts: %w", err)
+	}
+	return strings.FieldsFunc(string(raw), func(r rune) bool { return r == '\n' }), nil
+}
+
+// cleanKubeconfigs takes the contexts out of every kubeconfig that they were added to and that is still there.
+func cleanKubeconfigs(o *options, dir state.Dir, files []string) error {
+	for _, file := range files {
+		if !exists(file) {
+			continue
+		}
+		path, changed, err := kubeconfig.Remove(kubeconfig.Options(file), string(dir))
+		if err != nil {
+			return err
+		}
+		if changed {
+			fmt.Fprintf(o.err, "Removed contexts from %s\n", path)
+		}
 	}
 	return nil
 }

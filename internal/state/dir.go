@@ -152,5 +152,8 @@ func (d Dir) ClusterKubeconfig() string { return d.join("kubeconfig", "cluster.y
 // ManagementKubeconfig is the administrator's way into the management plane.
 func (d Dir) ManagementKubeconfig() string { return d.join("kubeconfig", "management.yaml") }
 
+// WrittenKubeconfigs lists the kubeconfigs outside of this directory that contexts were added to, a path a line.
+func (d Dir) WrittenKubeconfigs() string { return d.join("kubeconfig", "written") }
+
 // AuditDir holds the audit log and its older parts.
 func (d Dir) AuditDir() string { return d.join("audit") }
