@@ -3,8 +3,9 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
+	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/local"
 	"muster.dev/muster/internal/state"
 	"muster.dev/muster/internal/supervise"
 )
@@ -37,8 +39,8 @@ func ours(name string) bool {
 func (s Session) check(running bool) error {
 	wantsLocal := slices.ContainsFunc(s.Wanted.NodeGroups, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider == v1alpha1.ProviderLocal })
 	if wantsLocal && (s.Explicit || !s.State.Exists()) {
-		if !localMachinesPossible() {
-			return errors.New("local machines are made of namespaces, which takes root: run it as root (sudo), or take simulated machines with --provider simulated")
+		if err := s.checkLocal(binDir); err != nil {
+			return err
 		}
 	}
 	if running {
@@ -60,6 +62,17 @@ func (s Session) check(running bool) error {
 		}
 	}
 	return nil
+}
+
+// checkLocal asks the local provider whether this host can run machines: root, programs, control group controllers.
+func (s Session) checkLocal(binDir string) error {
+	network := s.Wanted.Cluster.Spec.Network
+	cidr, err := netip.ParsePrefix(network.VPCCIDR)
+	if err != nil {
+		return fmt.Errorf("spec.network.vpcCIDR: %w", err)
+	}
+	_, err = local.New(local.Config{State: s.State, BinDir: binDir, VPC: cidr, Domain: network.Domain, Log: slog.New(slog.DiscardHandler)})
+	return err
 }
 
 // checkDirectory refuses a directory that is somebody else's, and one that cannot be written.

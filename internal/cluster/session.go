@@ -53,7 +53,7 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 	if askErr != nil && !errors.Is(askErr, ErrNotRunning) {
 		return Outcome{}, askErr
 	}
-	if err := s.check(askErr == nil); err != nil {
+	if err := s.check(binDir, askErr == nil); err != nil {
 		return Outcome{}, err
 	}
 	outcome := Outcome{Created: !s.State.Exists()}
