@@ -36,7 +36,7 @@ func ours(name string) bool {
 }
 
 // check finds what would keep a cluster from starting, before anything is changed. running tells that a service answers.
-func (s Session) check(running bool) error {
+func (s Session) check(binDir string, running bool) error {
 	wantsLocal := slices.ContainsFunc(s.Wanted.NodeGroups, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider == v1alpha1.ProviderLocal })
 	if wantsLocal && (s.Explicit || !s.State.Exists()) {
 		if err := s.checkLocal(binDir); err != nil {
