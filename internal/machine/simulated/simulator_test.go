@@ -127,6 +127,11 @@ func (s *scene) ready(want int) func() string {
 		if ready != want || len(s.server.leases) < want || s.server.signed[certificatesv1.KubeletServingSignerName] < want {
 			return fmt.Sprintf("%d nodes are ready, with %d leases, and %v certificates; want %d", ready, len(s.server.leases), s.server.signed, want)
 		}
+		// A node stores a certificate a moment after the API server has issued it.
+		stored, err := filepath.Glob(filepath.Join(s.dir.Machines(), "*", "kubelet", "*.pem"))
+		if err != nil || len(stored) < 2*want {
+			return fmt.Sprintf("certificates stored: %v, %v", stored, err)
+		}
 		return ""
 	}
 }
@@ -143,16 +148,6 @@ func TestJoin(t *testing.T) {
 		s.launch(t, i, good())
 	}
 	s.eventually(t, s.ready(5))
-	// A node stores its serving certificate a moment after the API server has issued it.
-	var files []string
-	s.eventually(t, func() string {
-		var err error
-		files, err = filepath.Glob(filepath.Join(s.dir.Machine("i-00000000000000000"), "kubelet", "*.pem"))
-		if err != nil || len(files) != 2 {
-			return fmt.Sprintf("certificates: %v, %v", files, err)
-		}
-		return ""
-	})
 
 	s.server.mutex.Lock()
 	defer s.server.mutex.Unlock()
@@ -183,6 +178,10 @@ func TestJoin(t *testing.T) {
 		if want := map[bool]int{true: 1, false: 0}[serving]; len(parsed.DNSNames) != want || len(parsed.IPAddresses) != want || len(parsed.EmailAddresses)+len(parsed.URIs) != 0 {
 			t.Errorf("%s asks for %v and %v", request.Spec.SignerName, parsed.DNSNames, parsed.IPAddresses)
 		}
+	}
+	files, err := filepath.Glob(filepath.Join(s.dir.Machine("i-00000000000000000"), "kubelet", "*.pem"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("certificates: %v, %v", files, err)
 	}
 	for _, file := range files {
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
