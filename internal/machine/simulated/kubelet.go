@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -256,6 +257,11 @@ type rotation struct {
 
 // live does what is due, again and again, until the context ends or the client certificate has expired.
 func (k *kubelet) live(ctx context.Context) error {
+	// A renewal under way ends with the node: it must not write to a disk that is being removed.
+	var renewals sync.WaitGroup
+	defer renewals.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	nextLease, nextStatus := time.Now().Add(jitter(leaseInterval)), time.Now().Add(jitter(statusInterval))
 	rotations := make(chan rotation, 2) // one of each certificate, so that nobody waits for a node that has gone
 	for {
@@ -285,10 +291,10 @@ func (k *kubelet) live(ctx context.Context) error {
 		for _, c := range []*credential{k.client, k.serving} {
 			if !c.rotating && !now.Before(c.rotateAt) {
 				c.rotating = true
-				go func() {
+				renewals.Go(func() {
 					certificate, err := c.request(ctx, k.certificates, k.record)
 					rotations <- rotation{c, certificate, err}
-				}()
+				})
 			}
 		}
 		if !now.Before(nextLease) {
