@@ -3,6 +3,7 @@
 package pki
 
 import (
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/asn1"
 	"errors"
@@ -22,7 +23,11 @@ type Request struct {
 	addresses    []netip.Addr
 	publicKey    any
 	key          Key
+	fingerprint  Fingerprint
 }
+
+// Fingerprint of a public key: SHA-256 of its SubjectPublicKeyInfo.
+type Fingerprint [sha256.Size]byte
 
 // CommonName is the one common name.
 func (r Request) CommonName() string { return r.commonName }
@@ -39,6 +44,9 @@ func (r Request) Addresses() []netip.Addr { return slices.Clone(r.addresses) }
 // Key describes the public key.
 func (r Request) Key() Key { return r.key }
 
+// Fingerprint of the public key.
+func (r Request) Fingerprint() Fingerprint { return r.fingerprint }
+
 // Parse reads a PEM encoded request and refuses everything that it does not know.
 func Parse(data []byte) (Request, error) {
 	der, err := decodePEM(data)
@@ -52,7 +60,7 @@ func Parse(data []byte) (Request, error) {
 	if csr.Version != 0 {
 		return Request{}, fmt.Errorf("the request has version %d; only version 0 (v1) exists", csr.Version)
 	}
-	r := Request{publicKey: csr.PublicKey}
+	r := Request{publicKey: csr.PublicKey, fingerprint: sha256.Sum256(csr.RawSubjectPublicKeyInfo)}
 	if r.key, err = describeKey(csr.PublicKey); err != nil {
 		return Request{}, err
 	}

@@ -25,6 +25,8 @@ type Fact[T any] struct {
 	Why    string    // for Unknown: what stood in the way
 	Source string    // who says so
 	At     time.Time // when it was so
+	// Soon means that an Unknown fact is being looked up right now and a change will tell: nobody need be told that it waits.
+	Soon bool
 }
 
 // Know makes a Known fact.
@@ -57,6 +59,8 @@ type Machine struct {
 	Names     []string
 	Addresses []netip.Addr
 	Deleting  bool
+	// Group that it belongs to, such as its node group, "" if the source knows none.
+	Group string
 }
 
 // Facts are all that Decide looks at beside the request. Ask says which of them a request needs.
@@ -67,6 +71,12 @@ type Facts struct {
 	NodeMachine Fact[Machine]
 	// Owners holds, for every name and address asked for (in text, as Ask gives it), the IDs of all machines that have it.
 	Owners map[string]Fact[[]string]
+	// Node tells whether a Node object of the name exists.
+	Node Fact[bool]
+	// LastMachine is the ID of the machine that the last client certificate of the node was issued to. Absent if none is on record.
+	LastMachine Fact[string]
+	// KeyOwner is the node that the public key was certified for before. Absent if it never was.
+	KeyOwner Fact[string]
 	// Access is the answer to the SubjectAccessReview.
 	Access Fact[bool]
 }
@@ -80,6 +90,9 @@ func (f Facts) fresh(now time.Time, limit time.Duration) Facts {
 	}
 	f.TokenMachine = fresh(f.TokenMachine, now, limit)
 	f.NodeMachine = fresh(f.NodeMachine, now, limit)
+	f.Node = fresh(f.Node, now, limit)
+	f.LastMachine = fresh(f.LastMachine, now, limit)
+	f.KeyOwner = fresh(f.KeyOwner, now, limit)
 	f.Access = fresh(f.Access, now, limit)
 	owners := make(map[string]Fact[[]string], len(f.Owners))
 	for k, o := range f.Owners {

@@ -67,6 +67,8 @@ type Question struct {
 	Node string
 	// Names and addresses that are asked for, in text.
 	Names []string
+	// Key is the public key of the request, zero if it could not be read.
+	Key pki.Fingerprint
 	// Access to be reviewed, nil if none.
 	Access *Access
 }
@@ -86,7 +88,7 @@ func Ask(r Request) Question {
 		return Question{}
 	}
 	who := identify(r)
-	q := Question{Machine: who.machine, Node: r.nodeName(), Names: r.CSR.DNSNames()}
+	q := Question{Machine: who.machine, Node: r.nodeName(), Names: r.CSR.DNSNames(), Key: r.CSR.Fingerprint()}
 	for _, a := range r.CSR.Addresses() {
 		q.Names = append(q.Names, a.String())
 	}
