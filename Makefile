@@ -35,16 +35,21 @@ down: ## stop it; ARGS=--delete removes all of it
 # Stories run one package after the other, and are never taken from the cache: they are about real processes on this machine.
 .PHONY: test
 test: build ## unit tests with the race detector, stories on real components
+	@tools/testneeds.sh
 	@$(AS_BUILT) go build -o .build/testcount ./tools/testcount
 	@.build/testcount -log .build/logs/test.log \
 		-- go test -json -vet=off -race $$(go list ./... | grep -v '^muster.dev/muster/test\(/\|$$\)') \
 		-- go -C images test -json -vet=off -race ./archive ./workload \
+		-- go -C pkcs11 test -json -vet=off -race ./... \
+		-- go -C deploy/render test -json -vet=off -race ./... \
 		-- $(AS_BUILT) go test -json -vet=off -count=1 -p=1 -timeout=30m ./test/...
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## vet and golangci-lint (fetched into .tools/ once)
 	@$(AS_BUILT) $(GOLANGCI_LINT) run ./...
 	@cd images && $(AS_BUILT) $(GOLANGCI_LINT) run --config ../.golangci.yml ./...
+	@cd pkcs11 && $(AS_BUILT) CGO_ENABLED=1 $(GOLANGCI_LINT) run --config ../.golangci.yml ./...
+	@cd deploy/render && $(AS_BUILT) $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 
 $(GOLANGCI_LINT):
 	@echo 'building golangci-lint $(GOLANGCI_LINT_VERSION)' >&2
@@ -56,10 +61,18 @@ $(GOLANGCI_LINT):
 bench: build ## measure: time to Ready nodes, memory, joins per second
 	@go run ./test/bench $(ARGS)
 
+.PHONY: image
+image: build ## pack muster as a container image, dist/muster-VERSION.tar (an OCI archive)
+	@tools/image.sh
+
+.PHONY: manifests
+manifests: ## rewrite deploy/manifests and the chart's files from their sources
+	@go -C deploy/render run -trimpath -buildvcs=false . -deploy ..
+
 .PHONY: generate
 generate: ## rewrite generated code and CRDs
 	@go generate ./api/...
 
 .PHONY: clean
 clean: ## remove what was built (not the state of a cluster, nor Go's own cache)
-	@rm -rf bin .build
+	@rm -rf bin .build dist

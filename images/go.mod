@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/coredns/coredns v1.15.0
 	github.com/google/go-containerregistry v0.22.1
+	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
 )
 
 require (

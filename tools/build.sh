@@ -6,9 +6,10 @@
 # Everything is made elsewhere and renamed into place, so it may be interrupted at any time, and programs that run keep running.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-readonly root=$PWD build=$PWD/.build steps=8
+readonly root=$PWD build=$PWD/.build steps=9
 export LC_ALL=C GOWORK=off PATH="$PATH:/usr/sbin:/sbin" # ordinary users' PATH on Debian lacks sbin, where nft is
 step_number=0 job='' ticker=''
+source tools/packages.sh
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -29,12 +30,8 @@ check_system() {
 	command -v nsenter >/dev/null && command -v flock >/dev/null || later+=(util-linux)
 	((${#missing[@]} + ${#later[@]})) || return 0
 
-	if ((EUID == 0)) && command -v apt-get >/dev/null; then
-		say "installing what this system lacks: ${missing[*]} ${later[*]}"
-		local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300)
-		{ "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "${missing[@]}" "${later[@]}"; } \
-			>"$build/logs/apt.log" 2>&1 </dev/null ||
-			die "installing them failed, see .build/logs/apt.log; install them by hand: apt-get install ${missing[*]} ${later[*]}"
+	if may_install; then
+		install_packages "${missing[@]}" "${later[@]}"
 	elif ((${#missing[@]})); then
 		die "this system lacks what the build needs; install as root (Debian's names): apt-get install ${missing[*]} ${later[*]}"
 	else # simulated machines do without
@@ -117,6 +114,9 @@ image() {
 build_pause() { image pause v1; }
 build_workload() { image workload v1 -args serve; }
 build_coredns() { image coredns "$(version github.com/coredns/coredns images)"; }
+
+# It loads a vendor's library, so it is linked dynamically, and is a process of its own.
+build_pkcs11() { CGO_ENABLED=1 gobuild pkcs11 "$out/muster-pkcs11" -ldflags '-s -w' .; }
 
 # Go itself knows best whether muster is up to date; it then does not even link, as long as it finds what it wrote last.
 build_muster() {
@@ -258,4 +258,5 @@ step cni "CNI plugins $(version github.com/containernetworking/plugins runtime/c
 step pause "image pause" images/go.mod images/go.sum images/archive images/pause
 step workload "image workload" images/go.mod images/go.sum images/archive images/workload
 step coredns "image coredns $(version github.com/coredns/coredns images)" images/go.mod images/go.sum images/archive images/coredns
+step pkcs11 "muster-pkcs11" pkcs11
 step muster "muster"

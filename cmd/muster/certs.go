@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"muster.dev/muster/internal/authority"
+	"muster.dev/muster/internal/cluster"
 	"muster.dev/muster/internal/table"
 )
 
@@ -22,10 +23,12 @@ func newCertsCommand(o *options) *cobra.Command {
 		Short:   "Show the certificates of authorities, components and administrators, and what is left of each",
 		Long: `Show the certificates that the service keeps: its authorities, and what they issued to components and administrators.
 The service renews a certificate when a third of its life is left; every component reads it again without a restart.
-Certificates of nodes are asked for by their kubelets: see "muster get csr".`,
+Certificates of nodes are asked for by their kubelets: see "muster get csr". The authority that signs them can be replaced:
+see "muster certs rotate". Each authority signs, or is only trusted, as one of two is during a rotation.`,
 		Example: `  muster certs
-  muster certs -o json | jq '.[] | {name, notAfter}'`,
-		RunE: func(*cobra.Command, []string) error {
+  muster certs -o json | jq '.[] | {name, notAfter}'
+  muster certs rotate kubelet-ca`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := o.openExisting()
 			if err != nil {
 				return err
@@ -37,19 +40,27 @@ Certificates of nodes are asked for by their kubelets: see "muster get csr".`,
 			if format != formatTable {
 				return printData(o.out, format, entries)
 			}
-			t := table.New(o.out, "NAME", "AUTHORITY", "SUBJECT", "LEFT", "RENEWED IN", "NAMES")
+			t := table.New(o.out, "NAME", "AUTHORITY", "ROLE", "SUBJECT", "LEFT", "RENEWED IN", "NAMES")
 			now := time.Now()
 			for _, e := range entries {
 				renewed := "-"
 				if !e.Renewal.IsZero() {
 					renewed = left(e.Renewal, now)
 				}
-				t.Row(e.Name, orDash(e.Authority), e.Subject, left(e.NotAfter, now), renewed, orDash(strings.Join(e.Names, ",")))
+				t.Row(e.Name, orDash(e.Authority), orDash(e.Role), e.Subject, left(e.NotAfter, now), renewed, orDash(strings.Join(e.Names, ",")))
 			}
-			return t.Flush()
+			if err := t.Flush(); err != nil {
+				return err
+			}
+			// Without a service there is nobody who says how far the nodes are.
+			if status, err := cluster.NewClient(dir).Status(cmd.Context()); err == nil && status.Rotation != nil {
+				fmt.Fprintf(o.out, "\n%s\n", describeRotation(*status.Rotation))
+			}
+			return nil
 		},
 	}
 	addOutputFlag(cmd, &format)
+	cmd.AddCommand(newCertsRotateCommand(o))
 	return cmd
 }
 

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/pflag"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,6 +64,34 @@ func connect(o *options, name string, kubeconfig func(state.Dir) string) (*plane
 	if err != nil {
 		return nil, fmt.Errorf("reading the way into %s: %w", name, err)
 	}
+	return dial(o, name, config)
+}
+
+// access is how a command that works with any cluster finds it.
+type access struct{ kubeconfig, context string }
+
+func (a *access) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&a.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default: the cluster of the state directory if there is one, else as kubectl")
+	flags.StringVar(&a.context, "context", "", "context of the kubeconfig")
+}
+
+// connect reaches the cluster that the flags name.
+func (a *access) connect(o *options) (*plane, error) {
+	if a.kubeconfig == "" && a.context == "" {
+		if dir, err := o.open(); err == nil && dir.Exists() {
+			return connect(o, "the cluster", state.Dir.ClusterKubeconfig)
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = a.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: a.context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster (name it with --kubeconfig or --context): %w", err)
+	}
+	return dial(o, "the cluster", config)
+}
+
+func dial(o *options, name string, config *rest.Config) (*plane, error) {
 	config.QPS = -1 // one person's few requests need no rate limit
 	config.WarningHandler = rest.NewWarningWriter(o.err, rest.WarningWriterOptions{Deduplicate: true})
 	scheme, err := newScheme()
@@ -93,6 +122,8 @@ func newMapper() meta.RESTMapper {
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	mapper.Add(certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), meta.RESTScopeRoot)
 	return mapper
 }

@@ -20,13 +20,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Config says what to pack. All but Args is required.
+// Config says what to pack. Args, Labels and Roots may be left out.
 type Config struct {
-	Binary       string   // path of a static executable; in the image it is /<its base name>
-	Name         string   // the image's name with a tag
-	User         string   // numeric, so that a kubelet can see that runAsNonRoot holds
-	Architecture string   // as Go names it
-	Args         []string // default arguments
+	Binary       string            // path of a static executable; in the image it is /<its base name>
+	Name         string            // the image's name with a tag
+	User         string            // numeric, so that a kubelet can see that runAsNonRoot holds
+	Architecture string            // as Go names it
+	Args         []string          // default arguments
+	Labels       map[string]string // by the keys of https://github.com/opencontainers/image-spec/blob/main/annotations.md
+	Roots        bool              // the public certificate authorities, for a program that talks to the Internet
 }
 
 // Write packs c.Binary into an OCI image archive at path, which appears only when it is whole.
@@ -76,7 +78,13 @@ func image(c Config) (v1.Image, error) {
 		return nil, fmt.Errorf("reading the binary: %w", err)
 	}
 	name := filepath.Base(c.Binary)
-	content, err := rootfs(name, binary)
+	var authorities []byte
+	if c.Roots {
+		if authorities, err = roots(); err != nil {
+			return nil, fmt.Errorf("listing the public certificate authorities: %w", err)
+		}
+	}
+	content, err := rootfs(name, binary, authorities)
 	if err != nil {
 		return nil, fmt.Errorf("packing the root file system: %w", err)
 	}
@@ -98,6 +106,7 @@ func image(c Config) (v1.Image, error) {
 			Entrypoint: []string{"/" + name},
 			Cmd:        c.Args,
 			WorkingDir: "/",
+			Labels:     c.Labels,
 		},
 	})
 	if err != nil {

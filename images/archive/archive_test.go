@@ -116,7 +116,7 @@ func checkLayer(t *testing.T, img v1.Image, diffIDs []v1.Hash) {
 }
 
 func TestRootFileSystem(t *testing.T) {
-	content, err := rootfs("tool", []byte("program"))
+	content, err := rootfs("tool", []byte("program"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,12 +180,12 @@ func TestWriteFailsAndLeavesNothing(t *testing.T) {
 	}
 }
 
-type entry struct {
+type packed struct {
 	*tar.Header
 	content []byte
 }
 
-func entries(t *testing.T, path string) []entry {
+func entries(t *testing.T, path string) []packed {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
@@ -195,9 +195,9 @@ func entries(t *testing.T, path string) []entry {
 	return read(t, file)
 }
 
-func read(t *testing.T, r io.Reader) []entry {
+func read(t *testing.T, r io.Reader) []packed {
 	t.Helper()
-	var all []entry
+	var all []packed
 	for reader := tar.NewReader(r); ; {
 		header, err := reader.Next()
 		if errors.Is(err, io.EOF) {
@@ -210,7 +210,7 @@ func read(t *testing.T, r io.Reader) []entry {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, entry{Header: header, content: content})
+		all = append(all, packed{Header: header, content: content})
 	}
 }
 

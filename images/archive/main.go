@@ -27,6 +27,18 @@ func run(args []string) error {
 	flags.StringVar(&c.User, "user", "65532", "numeric user the image runs as")
 	flags.StringVar(&c.Architecture, "arch", runtime.GOARCH, "architecture the binary was built for")
 	flags.StringVar(&arguments, "args", "", "default arguments, separated by spaces; a pod's args replace them")
+	flags.BoolVar(&c.Roots, "roots", false, "put the public certificate authorities into the image")
+	flags.Func("label", "a label KEY=VALUE of the image; repeatable", func(text string) error {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" {
+			return fmt.Errorf("%q is not KEY=VALUE", text)
+		}
+		if c.Labels == nil {
+			c.Labels = map[string]string{}
+		}
+		c.Labels[key] = value
+		return nil
+	})
 	output := flags.String("output", "", "the archive to write")
 	if err := flags.Parse(args); err != nil {
 		return err

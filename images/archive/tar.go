@@ -11,23 +11,30 @@ import (
 	"path/filepath"
 )
 
-// rootfs is the tar of an image's file system: the binary, a place for temporary files, and names for the users.
-func rootfs(name string, binary []byte) ([]byte, error) {
+// entry is a file, or a directory if its name ends in a slash.
+type entry struct {
+	name    string
+	mode    int64
+	content []byte
+}
+
+// rootfs is the tar of an image's file system: the binary, a place for temporary files, names for the users, and if there are
+// any the certificate authorities, where Go programs look for them first.
+func rootfs(name string, binary, authorities []byte) ([]byte, error) {
 	const users = "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"
 	const groups = "root:x:0:\nnonroot:x:65532:\n"
 	var buffer bytes.Buffer
 	writer := tar.NewWriter(&buffer)
-	for _, entry := range []struct {
-		name    string
-		mode    int64
-		content []byte // a name that ends in a slash is a directory
-	}{
+	entries := []entry{
 		{name: "etc/", mode: 0o755},
 		{name: "etc/group", mode: 0o644, content: []byte(groups)},
 		{name: "etc/passwd", mode: 0o644, content: []byte(users)},
-		{name: "tmp/", mode: 0o1777},
-		{name: name, mode: 0o755, content: binary},
-	} {
+	}
+	if authorities != nil {
+		entries = append(entries, entry{name: "etc/ssl/", mode: 0o755}, entry{name: "etc/ssl/certs/", mode: 0o755},
+			entry{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: authorities})
+	}
+	for _, entry := range append(entries, entry{name: "tmp/", mode: 0o1777}, entry{name: name, mode: 0o755, content: binary}) {
 		header := &tar.Header{Typeflag: tar.TypeReg, Name: entry.name, Mode: entry.mode, Size: int64(len(entry.content)), ModTime: epoch()}
 		if entry.name[len(entry.name)-1] == '/' {
 			header.Typeflag = tar.TypeDir

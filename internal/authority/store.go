@@ -33,6 +33,10 @@ func NewStore(dir string) Store { return Store{dir} }
 // Ensure makes what is missing and renews what is due, and says what it wrote. Run again, it writes nothing.
 // A file that is there but cannot be read is an error: replacing an authority by surprise would lock every node out.
 func (s Store) Ensure(credentials []Credential, now time.Time) (written []string, err error) {
+	// Kubelets' authorities come before the cluster's: where that is there and they are not, it has signed for kubelets.
+	if written, err = s.ensureKubelets(now); err != nil {
+		return written, err
+	}
 	authorities := map[string]pair{}
 	for _, name := range Names() {
 		ca, made, err := s.ensureAuthority(name, now)
@@ -43,6 +47,13 @@ func (s Store) Ensure(credentials []Credential, now time.Time) (written []string
 		if made {
 			written = append(written, name+" authority")
 		}
+	}
+	kubelets, err := s.Kubelets()
+	if err != nil {
+		return written, err
+	}
+	if err := s.render(kubelets); err != nil { // a crash may have come between the record and what follows from it
+		return written, err
 	}
 	for _, plane := range []string{Cluster, Management} {
 		made, err := s.ensureSigningKey(plane)
@@ -82,24 +93,30 @@ func (s Store) ensureAuthority(name string, now time.Time) (pair, bool, error) {
 	dir := filepath.Join(s.dir, name)
 	certPath, keyPath := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca-key.pem")
 	if _, err := os.Stat(certPath); err == nil {
-		loaded, err := tls.LoadX509KeyPair(certPath, keyPath)
-		if err != nil {
-			return pair{}, false, fmt.Errorf("reading the %s authority (restore %s from a backup, or remove everything with `muster down --delete`): %w", name, dir, err)
-		}
-		key, ok := loaded.PrivateKey.(*ecdsa.PrivateKey)
-		if !ok {
-			return pair{}, false, fmt.Errorf("the key of the %s authority is no ECDSA key: %s", name, keyPath)
-		}
-		return pair{loaded.Leaf, key}, false, nil
+		ca, err := loadPair(name, certPath, keyPath)
+		return ca, false, err
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return pair{}, false, fmt.Errorf("looking at the %s authority: %w", name, err)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return pair{}, false, fmt.Errorf("making directory of authority: %w", err)
 	}
+	ca, err := newAuthority(name, now)
+	if err != nil {
+		return pair{}, false, err
+	}
+	// The certificate comes last: while it is missing, the authority is not there, and a key alone is made anew.
+	if err := writeKey(keyPath, ca.key); err != nil {
+		return pair{}, false, err
+	}
+	return ca, true, durable.Write(certPath, encodeCert(ca.cert), 0o600)
+}
+
+// newAuthority makes an authority in memory.
+func newAuthority(name string, now time.Time) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return pair{}, false, fmt.Errorf("making key of the %s authority: %w", name, err)
+		return pair{}, fmt.Errorf("making key of the %s authority: %w", name, err)
 	}
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: "muster " + name},
@@ -112,16 +129,9 @@ func (s Store) ensureAuthority(name string, now time.Time) (pair, bool, error) {
 	}
 	cert, err := issue(template, pair{template, key}, key)
 	if err != nil {
-		return pair{}, false, fmt.Errorf("making the %s authority: %w", name, err)
+		return pair{}, fmt.Errorf("making the %s authority: %w", name, err)
 	}
-	// The certificate comes last: while it is missing, the authority is not there, and a key alone is made anew.
-	if err := writeKey(keyPath, key); err != nil {
-		return pair{}, false, err
-	}
-	if err := durable.Write(certPath, encodeCert(cert), 0o600); err != nil {
-		return pair{}, false, err
-	}
-	return pair{cert, key}, true, nil
+	return pair{cert, key}, nil
 }
 
 func (s Store) ensureSigningKey(plane string) (bool, error) {
@@ -194,6 +204,8 @@ type Entry struct {
 	Names     []string  `json:"names,omitempty"`
 	NotBefore time.Time `json:"notBefore"`
 	NotAfter  time.Time `json:"notAfter"`
+	// Role of an authority: signs, trusted (it does not sign any more, or not yet), or withdrawn.
+	Role string `json:"role,omitempty"`
 	// Renewal is when the service renews it; zero for an authority.
 	Renewal time.Time `json:"renewal,omitzero"`
 }
@@ -208,8 +220,15 @@ func (s Store) List() ([]Entry, error) {
 			return nil, err
 		}
 		issuers[cert.Subject.CommonName] = name
-		entries = append(entries, entry(name, "", cert))
+		e := entry(name, "", cert)
+		e.Role = roleSigns
+		entries = append(entries, e)
 	}
+	kubelets, err := s.listKubelets()
+	if err != nil {
+		return nil, err
+	}
+	entries = append(entries, kubelets...)
 	paths, err := filepath.Glob(filepath.Join(s.dir, "issued", "*.pem"))
 	if err != nil {
 		return nil, err

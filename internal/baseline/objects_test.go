@@ -197,6 +197,7 @@ func TestBindings(t *testing.T) {
 			"Group system:nodes: eks:node-bootstrapper",
 			"Group system:nodes: system:node-proxier",
 			"User eks:certificate-controller: eks:certificate-controller",
+		"User eks:certificate-controller: eks:certificate-controller in muster-system",
 			"User system:anonymous: kubeadm:bootstrap-signer-clusterinfo in kube-public",
 		},
 		"management": {
@@ -251,14 +252,30 @@ func TestNoWildcards(t *testing.T) {
 	}
 }
 
-// The certificate controller may sign for two signers and change nothing about machines.
+// The certificate controller may do to exactly its signers what its policy file says, write ConfigMaps in its own namespace only,
+// and change nothing about machines.
 func TestCertificateController(t *testing.T) {
+	kubelets := []string{"kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"}
+	want := map[string][]string{
+		"approve": kubelets,
+		"sign":    append(slices.Clone(kubelets), "kubernetes.io/kube-apiserver-client", "kubernetes.io/legacy-unknown", component.SignerAppServing),
+	}
+	got := map[string][]string{}
 	for _, rule := range get[*rbacv1.ClusterRole](t, "cluster-vpc", "eks:certificate-controller").Rules {
-		if slices.Contains(rule.Resources, "signers") {
-			if diff := cmp.Diff([]string{"kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"}, rule.ResourceNames); diff != "" {
-				t.Errorf("signers (-want +got):\n%s", diff)
+		if slices.Contains(rule.Resources, "configmaps") {
+			t.Errorf("it may touch every ConfigMap: %+v", rule)
+		}
+		for _, verb := range rule.Verbs {
+			if slices.Contains(rule.Resources, "signers") {
+				got[verb] = rule.ResourceNames
 			}
 		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("signers (-want +got):\n%s", diff)
+	}
+	if role := get[*rbacv1.Role](t, "cluster-vpc", "eks:certificate-controller"); role.Namespace != "muster-system" {
+		t.Errorf("its Role is in %s", role.Namespace)
 	}
 	for _, rule := range get[*rbacv1.ClusterRole](t, "management", "muster:inventory").Rules {
 		if diff := cmp.Diff([]string{"get", "list", "watch"}, rule.Verbs); diff != "" {

@@ -6,24 +6,53 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
+	"muster.dev/muster/internal/facts"
+	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/register"
 	"muster.dev/muster/internal/signer"
 )
 
-// Inventory knows which machines there are.
+// Mode is how much the controller does.
+type Mode string
+
+// The modes.
+const (
+	ApproveAndSign Mode = "approve-and-sign"
+	ApproveOnly    Mode = "approve-only" // somebody else signs, such as kube-controller-manager
+	SignOnly       Mode = "sign-only"    // somebody else approves; what is signed is checked all the same
+	Observe        Mode = "observe"      // decides, logs, counts and records Events, and changes nothing
+)
+
+// Issuance is how the certificates of one signer are made.
+type Issuance struct {
+	Profile pki.Profile
+	// Signer that signs. It may be nil in a mode that signs nothing.
+	Signer signer.Signer
+	// Key is the name of the signer's key in metrics.
+	Key string
+	// Duration of its certificates; a week if 0.
+	Duration time.Duration
+}
+
+// Inventory knows which machines there are; facts.Combined is one.
 type Inventory interface {
 	HasSynced() bool
 	Machine(id string) policy.Fact[policy.Machine]
 	MachineOfNode(node string) policy.Fact[policy.Machine]
 	Owners(name string) policy.Fact[[]string]
+	// Status tells how each of its sources is.
+	Status() []facts.SourceStatus
 }
 
 // Access knows what requesters may do.
@@ -31,9 +60,27 @@ type Access interface {
 	Review(ctx context.Context, q policy.Access) policy.Fact[bool]
 }
 
+// Nodes knows which Node objects there are.
+type Nodes interface {
+	HasSynced() bool
+	Exists(node string) policy.Fact[bool]
+}
+
+// Register remembers what was issued. The controller runs it while it leads, except when it observes: then it is not used.
+type Register interface {
+	Run(ctx context.Context)
+	HasSynced() bool
+	Add(e register.Entry)
+	Observe(csr *certificatesv1.CertificateSigningRequest)
+	KeyOwner(key pki.Fingerprint) policy.Fact[string]
+	LastMachine(node string) policy.Fact[string]
+	Flushed(uid string) bool
+	List() []register.Entry
+}
+
 // Recorder records Events; record.EventRecorder is one.
 type Recorder interface {
-	Event(object runtime.Object, eventType, reason, message string)
+	AnnotatedEventf(object runtime.Object, annotations map[string]string, eventType, reason, messageFormat string, args ...any)
 }
 
 // Backoff grows from First, doubling, to Most.
@@ -41,23 +88,32 @@ type Backoff struct{ First, Most time.Duration }
 
 // Config is what a Controller needs.
 type Config struct {
-	Client    kubernetes.Interface
+	Client kubernetes.Interface
+	// Signers that are served, by name. Nothing else is ever touched.
+	Signers map[string]Issuance
+	Mode    Mode // ApproveAndSign if ""
+	// Policy decides. Its Signers are filled in from those above.
+	Policy policy.Policy
+
 	Inventory Inventory
 	Access    Access
-	Signer    signer.Signer
+	Nodes     Nodes
+	Register  Register
 	Events    Recorder
 	Metrics   prometheus.Registerer
 	Logger    *slog.Logger
 
-	Policy          policy.Policy
-	ClientDuration  time.Duration // of client certificates; a week if 0
-	ServingDuration time.Duration // of serving certificates; a week if 0
+	// Keep is how many requests of one node and signer live; older ones are deleted. 2 if 0, all if negative.
+	Keep int
+	// Workers is how many requests are handled at once. 0 follows latency: 16, and up to 64 while the API server or a signer, and
+	// not the processor, is what requests wait for.
+	Workers int
 
-	Workers int           // 16 if 0
 	Timeout time.Duration // of one pass over one request; 30 s if 0
 	Grace   time.Duration // that passes get to end when the controller stops; 10 s if 0
 	Retry   Backoff       // after an error; 50 ms to 30 s if zero
 	Wait    Backoff       // after the verdict Wait, unless a fact changes before; 1 s to 2 min if zero
+	Recheck time.Duration // whether the register holds what is to be pruned; 2 s if 0
 
 	Now    func() time.Time // time.Now if nil
 	Random io.Reader        // crypto/rand if nil; for serial numbers
@@ -66,27 +122,57 @@ type Config struct {
 const week = 7 * 24 * time.Hour
 
 func (c *Config) complete() error {
+	setDefault(&c.Mode, ApproveAndSign)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Mode == Observe {
+		c.Register = unrecorded{c.Now} // a register would write
+	}
 	switch {
-	case c.Client == nil, c.Inventory == nil, c.Access == nil, c.Signer == nil:
-		return errors.New("the certificate controller needs a client, an inventory, access reviews and a signer")
+	case c.Client == nil, c.Inventory == nil, c.Access == nil, c.Nodes == nil, c.Register == nil:
+		return errors.New("the certificate controller needs a client, an inventory, access reviews, nodes and a register")
 	case c.Events == nil, c.Metrics == nil, c.Logger == nil:
 		return errors.New("the certificate controller needs a recorder of events, a registry of metrics and a logger")
-	case c.Workers < 0, c.ClientDuration < 0, c.ServingDuration < 0:
-		return errors.New("the certificate controller needs a positive number of workers and positive durations")
+	case c.Workers < 0:
+		return fmt.Errorf("the certificate controller cannot have %d workers", c.Workers)
+	case c.Mode != ApproveAndSign && c.Mode != ApproveOnly && c.Mode != SignOnly && c.Mode != Observe:
+		return fmt.Errorf("the mode %q is not known; use %s, %s, %s or %s", c.Mode, ApproveOnly, SignOnly, ApproveAndSign, Observe)
 	}
-	setDefault(&c.ClientDuration, week)
-	setDefault(&c.ServingDuration, week)
-	setDefault(&c.Workers, 16)
+	if err := c.completeSigners(); err != nil {
+		return err
+	}
+	setDefault(&c.Keep, 2)
 	setDefault(&c.Timeout, 30*time.Second)
 	setDefault(&c.Grace, 10*time.Second)
 	setDefault(&c.Retry, Backoff{50 * time.Millisecond, 30 * time.Second})
 	setDefault(&c.Wait, Backoff{time.Second, 2 * time.Minute})
-	if c.Now == nil {
-		c.Now = time.Now
-	}
+	setDefault(&c.Recheck, 2*time.Second)
 	if c.Random == nil {
 		c.Random = rand.Reader
 	}
+	return nil
+}
+
+func (c *Config) completeSigners() error {
+	if len(c.Signers) == 0 {
+		return errors.New("the certificate controller needs a signer to serve")
+	}
+	signers := make(map[string]Issuance, len(c.Signers))
+	c.Policy.Signers = make(map[string]pki.Profile, len(c.Signers))
+	for name, i := range c.Signers {
+		switch {
+		case i.Profile.SignerName != name:
+			return fmt.Errorf("the signer %q has the profile of %q", name, i.Profile.SignerName)
+		case i.Duration < 0:
+			return fmt.Errorf("certificates of the signer %q cannot be good for %s", name, i.Duration)
+		case i.Signer == nil && (c.Mode == ApproveAndSign || c.Mode == SignOnly):
+			return fmt.Errorf("the signer %q has no key", name)
+		}
+		setDefault(&i.Duration, week)
+		signers[name], c.Policy.Signers[name] = i, i.Profile
+	}
+	c.Signers = signers
 	return nil
 }
 
@@ -95,4 +181,21 @@ func setDefault[T comparable](field *T, value T) {
 	if *field == zero {
 		*field = value
 	}
+}
+
+// unrecorded is the register of who issues nothing.
+type unrecorded struct{ now func() time.Time }
+
+var _ Register = unrecorded{}
+
+func (unrecorded) Run(ctx context.Context)                           { <-ctx.Done() }
+func (unrecorded) HasSynced() bool                                   { return true }
+func (unrecorded) Add(register.Entry)                                {}
+func (unrecorded) Observe(*certificatesv1.CertificateSigningRequest) {}
+func (unrecorded) Flushed(string) bool                               { return false }
+func (unrecorded) List() []register.Entry                            { return nil }
+func (u unrecorded) KeyOwner(pki.Fingerprint) policy.Fact[string]    { return u.none() }
+func (u unrecorded) LastMachine(string) policy.Fact[string]          { return u.none() }
+func (u unrecorded) none() policy.Fact[string] {
+	return policy.None[string]("nobody, while observing", u.now())
 }

@@ -6,195 +6,205 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	certificatesinformers "k8s.io/client-go/informers/certificates/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
 	"muster.dev/muster/internal/facts"
-	"muster.dev/muster/internal/pki"
-	"muster.dev/muster/internal/policy"
-	"muster.dev/muster/internal/trace"
 )
 
 // Controller approves and signs.
 type Controller struct {
 	config   Config
+	started  time.Time
 	informer cache.SharedIndexInformer
-	queue    workqueue.TypedDelayingInterface[item]
+	queue    *queue
 	retries  workqueue.TypedRateLimiter[item]
 	waits    workqueue.TypedRateLimiter[item]
 	ledger   *ledger
+	lineages *lineages
+	claims   *claims
+	crew     *crew
 	metrics  *metrics
+	leading  atomic.Bool
 }
 
-// New makes a Controller. Nothing happens before Run.
+// New makes a Controller. Nothing happens before Watch.
 func New(config Config) (*Controller, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
 	c := &Controller{
 		config:   config,
+		started:  config.Now().Truncate(time.Second), // creation times are whole seconds
 		informer: certificatesinformers.NewCertificateSigningRequestInformer(config.Client, 0, cache.Indexers{}),
-		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{
-			Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Queue: newFairQueue()}),
-		}),
-		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[item](config.Retry.First, config.Retry.Most),
-		waits:   workqueue.NewTypedItemExponentialFailureRateLimiter[item](config.Wait.First, config.Wait.Most),
-		ledger:  newLedger(),
+		retries:  workqueue.NewTypedItemExponentialFailureRateLimiter[item](config.Retry.First, config.Retry.Most),
+		waits:    workqueue.NewTypedItemExponentialFailureRateLimiter[item](config.Wait.First, config.Wait.Most),
+		ledger:   newLedger(),
+		lineages: newLineages(config.Keep),
+		claims:   newClaims(),
+		crew:     newCrew(config.Workers),
 	}
+	c.queue = newQueue(c.crew.share)
 	var err error
-	if c.metrics, err = newMetrics(config.Metrics, c.queue.Len, c.ledger.waiting); err != nil {
+	if c.metrics, err = newMetrics(c); err != nil {
 		return nil, err
 	}
-	if err := c.informer.SetTransform(trim); err != nil {
+	if err := c.informer.SetTransform(c.hold); err != nil {
 		return nil, fmt.Errorf("preparing the watch of certificate signing requests: %w", err)
 	}
 	if _, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: c.enqueue, UpdateFunc: func(_, o any) { c.enqueue(o) }, DeleteFunc: c.remove,
+		AddFunc: c.see, UpdateFunc: func(_, o any) { c.see(o) }, DeleteFunc: c.remove,
 	}); err != nil {
 		return nil, fmt.Errorf("preparing the watch of certificate signing requests: %w", err)
 	}
 	return c, nil
 }
 
-// trim drops what nobody here reads. The API server keeps the managed fields of an object that comes back without.
-func trim(o any) (any, error) {
-	if csr, ok := o.(*certificatesv1.CertificateSigningRequest); ok {
-		csr.ManagedFields = nil
-	}
-	return o, nil
-}
-
-// Ready returns nil once requests and machines have been read.
+// Ready returns nil once everything has been read that this replica needs: the register only when it leads.
 func (c *Controller) Ready() error {
 	switch {
 	case !c.informer.HasSynced():
 		return errors.New("certificate signing requests have not been read yet")
 	case !c.config.Inventory.HasSynced():
 		return errors.New("machines have not been read yet")
+	case !c.config.Nodes.HasSynced():
+		return errors.New("nodes have not been read yet")
+	case c.leading.Load() && !c.config.Register.HasSynced():
+		return errors.New("the register of issued certificates has not been read yet")
 	}
 	return nil
 }
 
-// Changed wakes up the requests that a change in the inventory may matter to. It is the inventory's to call.
+// Changed wakes up the requests that a change may matter to. It is for all sources of facts to call: inventory, nodes, register.
 func (c *Controller) Changed(change facts.Change) {
 	for i := range c.ledger.concerned(change) {
 		c.waits.Forget(i)
-		c.queue.Add(i)
+		c.wake(i)
 	}
 }
 
-// Run works until ctx is done, then lets passes that are under way end.
+// Run watches and leads until ctx is done: for a replica that has no other.
 func (c *Controller) Run(ctx context.Context) {
-	work, abandon := context.WithCancel(context.WithoutCancel(ctx))
-	defer abandon()
 	var group sync.WaitGroup
-	group.Go(func() { c.informer.RunWithContext(ctx) })
-	if cache.WaitForCacheSync(ctx.Done(), c.informer.HasSynced) {
-		for range c.config.Workers {
-			group.Go(func() {
-				for c.next(work) {
-				}
-			})
-		}
-	}
-	<-ctx.Done()
-	c.queue.ShutDown()
-	defer time.AfterFunc(c.config.Grace, abandon).Stop()
+	group.Go(func() { c.Watch(ctx) })
+	c.Lead(ctx)
 	group.Wait()
 }
 
-func (c *Controller) enqueue(o any) {
-	csr, ok := o.(*certificatesv1.CertificateSigningRequest)
+// Watch keeps the cache of requests up to date until ctx is done, so that a replica which stands by can lead at once. It decides
+// nothing.
+func (c *Controller) Watch(ctx context.Context) { c.informer.RunWithContext(ctx) }
+
+// ErrLost is the cause of the end of a leader's context when its lease was lost: another replica leads already.
+var ErrLost = errors.New("the lease was lost")
+
+// Lead decides until ctx is done, and once in the life of a Controller. Passes that are in hand end before it returns, and what was
+// issued is on record, so that the lease can be given up after that; only if it was lost are they abandoned at once.
+func (c *Controller) Lead(ctx context.Context) {
+	work, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	recording, recorded := context.WithCancel(context.WithoutCancel(ctx))
+	var register, workers sync.WaitGroup
+	c.leading.Store(true) // before the register reads what was issued, so that nothing is issued unseen in between
+	defer c.leading.Store(false)
+	register.Go(func() { c.config.Register.Run(recording) })
+	if cache.WaitForCacheSync(ctx.Done(), c.informer.HasSynced) {
+		c.awaitFacts(ctx)
+		c.takeOver()
+		c.crew.start(func() { workers.Go(func() { c.work(work) }) })
+		workers.Go(func() { wait.UntilWithContext(ctx, func(context.Context) { c.recruit() }, tick) })
+	}
+	<-ctx.Done()
+	c.queue.close()
+	if errors.Is(context.Cause(ctx), ErrLost) {
+		abandon()
+	}
+	stop := time.AfterFunc(c.config.Grace, abandon)
+	defer stop.Stop()
+	workers.Wait()
+	recorded()
+	register.Wait()
+}
+
+// factsWait is how long the facts get to arrive before the first requests are told that they wait for them.
+const factsWait = 5 * time.Second
+
+func (c *Controller) awaitFacts(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, factsWait)
+	defer cancel()
+	cache.WaitForCacheSync(ctx.Done(), c.config.Register.HasSynced, c.config.Nodes.HasSynced, c.config.Inventory.HasSynced)
+}
+
+// takeOver queues what was seen while another replica led, or nobody.
+func (c *Controller) takeOver() {
+	for _, o := range c.informer.GetStore().List() {
+		if h, ok := o.(*held); ok && c.concerns(h) {
+			c.queue.add(h.item)
+		}
+	}
+}
+
+// concerns tells whether there may be something to do about a request.
+func (c *Controller) concerns(h *held) bool {
+	return h.csr.Load() != nil || c.lineages.superseded(h)
+}
+
+// see is told of each version of each request.
+func (c *Controller) see(o any) {
+	h, ok := o.(*held)
 	if !ok {
 		return
 	}
-	if _, ours := pki.ProfileFor(csr.Spec.SignerName); !ours {
+	if _, ours := c.config.Signers[h.item.signer]; !ours {
 		return
 	}
-	i := itemOf(csr)
-	c.ledger.see(i, c.config.Now())
-	c.queue.Add(i)
+	c.ledger.see(h.item, h.UID, c.config.Now())
+	if old, ok := c.lineages.see(h); ok {
+		c.wake(old) // first: of two requests of a node the one that came last is taken first
+	}
+	if h.finished {
+		c.ledger.shown(h.item, h.UID)
+	}
+	if c.concerns(h) {
+		c.wake(h.item)
+	}
+}
+
+// wake queues an item if there is anybody to take it.
+func (c *Controller) wake(i item) {
+	if c.leading.Load() {
+		c.queue.add(i)
+	}
 }
 
 func (c *Controller) remove(o any) {
 	if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = d.Obj
 	}
-	if csr, ok := o.(*certificatesv1.CertificateSigningRequest); ok {
-		i := itemOf(csr)
-		c.ledger.remove(i, csr.UID)
-		c.retries.Forget(i)
-		c.waits.Forget(i)
+	if h, ok := o.(*held); ok {
+		c.ledger.remove(h.item, h.UID)
+		c.lineages.forget(h.UID)
+		c.queue.forget(h.item)
+		c.retries.Forget(h.item)
+		c.waits.Forget(h.item)
 	}
 }
 
 func itemOf(csr *certificatesv1.CertificateSigningRequest) item {
-	return item{csr.Name, csr.Spec.Username}
+	return item{csr.Name, csr.Spec.Username, csr.Spec.SignerName}
 }
 
-// next takes one item and decides when it comes again.
-func (c *Controller) next(ctx context.Context) bool {
-	i, shutdown := c.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer c.queue.Done(i)
-	again, err := c.guarded(ctx, i)
-	switch {
-	case err != nil:
-		c.config.Logger.Error("certificate request not handled, trying again", "csr", i.name, "requester", i.requester, "error", err)
-		c.queue.AddAfter(i, c.retries.When(i))
-	case again:
-		c.retries.Forget(i)
-		c.queue.AddAfter(i, c.waits.When(i))
-	default:
-		c.retries.Forget(i)
-		c.waits.Forget(i)
-	}
-	return true
+func (c *Controller) observes() bool { return c.config.Mode == Observe }
+func (c *Controller) signs() bool {
+	return c.config.Mode == ApproveAndSign || c.config.Mode == SignOnly
 }
-
-// guarded keeps one bad request from ending the program or holding a worker.
-func (c *Controller) guarded(ctx context.Context, i item) (again bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
-	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("handling the request panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return c.handle(ctx, i)
-}
-
-// judge gathers the facts that the policy asks for and decides.
-func (c *Controller) judge(ctx context.Context, i item, r policy.Request) decision {
-	q := policy.Ask(r)
-	c.ledger.expect(i, q)
-	var f policy.Facts
-	if q.Machine != "" {
-		f.TokenMachine = c.config.Inventory.Machine(q.Machine)
-	}
-	if q.Node != "" {
-		f.NodeMachine = c.config.Inventory.MachineOfNode(q.Node)
-	}
-	f.Owners = make(map[string]policy.Fact[[]string], len(q.Names))
-	for _, n := range q.Names {
-		f.Owners[n] = c.config.Inventory.Owners(n)
-	}
-	// A review costs a request: it is asked for only if everything else is in order.
-	if q.Access != nil {
-		f.Access = policy.Know(true, "nobody yet", c.config.Now())
-		if policy.Decide(c.config.Policy, r, f, c.config.Now()).Verdict == trace.Approve {
-			f.Access = c.config.Access.Review(ctx, *q.Access)
-		} else {
-			f.Access = policy.DontKnow[bool]("SubjectAccessReview", "not asked, because of the other rules")
-		}
-	}
-	return decision{policy.Decide(c.config.Policy, r, f, c.config.Now()), r}
+func (c *Controller) approves() bool {
+	return c.config.Mode == ApproveAndSign || c.config.Mode == ApproveOnly
 }

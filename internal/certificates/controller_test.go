@@ -25,7 +25,9 @@ import (
 )
 
 func TestIssuesWhatAMachineMayHave(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.config.ServingDuration = 24 * time.Hour })
+	w := newWorld(t, func(w *world) {
+		w.issuance(pki.SignerKubeletServing, func(i *Issuance) { i.Duration = 24 * time.Hour })
+	})
 	w.create(bootstrap(t, "client", 11), serving(t, "serving", 11, nodeName(11), address(11)))
 	w.becomes("client", issued)
 	w.becomes("serving", issued)
@@ -185,7 +187,9 @@ func TestErrorsAreTriedAgain(t *testing.T) {
 		{"the signature", func(w *world) { w.signer.Fail(errors.New("no key"), errors.New("no key")) }},
 		{"the approval conflicts", func(w *world) { w.fail("approval", conflict(), conflict()) }},
 		{"the certificate conflicts", func(w *world) { w.fail("status", conflict(), conflict()) }},
-		{"the signer panics", func(w *world) { w.config.Signer = &panics{Fake: w.config.Signer} }},
+		{"the signer panics", func(w *world) {
+			w.issuance(pki.SignerKubeletServing, func(i *Issuance) { i.Signer = &panics{Fake: i.Signer} })
+		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t, func(w *world) {
@@ -236,7 +240,7 @@ func TestAConflictIsJudgedAgain(t *testing.T) {
 		}
 		theirs := update.GetObject().DeepCopyObject().(*certificatesv1.CertificateSigningRequest) //nolint:forcetypeassert // of this resource
 		theirs.Status.Conditions[0].Type, theirs.Status.Conditions[0].Reason = certificatesv1.CertificateDenied, "ByHand"
-		if err := w.client.Tracker().Update(a.GetResource(), theirs, ""); err != nil {
+		if _, err := w.store.update(theirs); err != nil {
 			t.Error(err)
 		}
 		return true, nil, conflict()
@@ -262,19 +266,6 @@ func TestARequestThatIsDeletedMeanwhileIsForgotten(t *testing.T) {
 		defer w.ledger.mu.Unlock()
 		return len(w.ledger.entries)+len(w.ledger.interest)+len(w.ledger.finished) == 0
 	})
-}
-
-// A controller that was killed between the two writes signs what it had approved.
-func TestARestartFinishesWhatWasApproved(t *testing.T) {
-	csr := serving(t, "a", 11, address(11))
-	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
-		{Type: certificatesv1.CertificateApproved, Status: "True", Reason: "AutoApproved"},
-	}
-	w := newWorld(t, func(w *world) { w.create(csr) })
-	w.becomes("a", issued)
-	if n := w.updates("approval"); n != 0 {
-		t.Errorf("approved again, %d times", n)
-	}
 }
 
 func TestAChangedAuthorityIsPreparedForAgain(t *testing.T) {
@@ -308,85 +299,38 @@ func TestNothingIsApprovedThatCannotBePrepared(t *testing.T) {
 func TestAFloodDelaysNobodyElse(t *testing.T) {
 	const flood = 400
 	release := make(chan struct{})
+	var left atomic.Int32 // of the flood, when the honest one is approved
 	w := newWorld(t, func(w *world) {
 		w.config.Workers = 1
-		w.config.Inventory = gate{w.facts, release}
-	})
-	for n := range flood {
-		w.create(serving(t, fmt.Sprintf("flood-%d", n), 11, address(99))) // denied, one write each
-	}
-	w.until("they are queued", func() bool { return w.queue.Len() >= flood-1 })
-	w.machine(12)
-	w.create(serving(t, "honest", 12, address(12)))
-	w.until("it is queued", func() bool { return w.queue.Len() >= flood })
-	close(release)
-	w.becomes("honest", issued)
-	if n := w.queue.Len(); n < flood/2 {
-		t.Errorf("only %d of the flood are left: the honest one waited for the others", n)
-	}
-}
-
-// gate is an inventory that answers when it is opened.
-type gate struct {
-	Inventory
-	open chan struct{}
-}
-
-func (g gate) MachineOfNode(node string) policy.Fact[policy.Machine] {
-	<-g.open
-	return g.Inventory.MachineOfNode(node)
-}
-
-func TestMetrics(t *testing.T) {
-	w := newWorld(t, nil)
-	w.create(serving(t, "good", 11, address(11)), serving(t, "bad", 11, address(99)))
-	w.becomes("good", issued)
-	w.becomes("bad", "Denied/address-assigned")
-	w.until("both are counted", func() bool {
-		families, err := w.registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]float64{}
-		for _, f := range families {
-			for _, m := range f.GetMetric() {
-				var labels []string
-				for _, l := range m.GetLabel() {
-					labels = append(labels, l.GetValue())
-				}
-				value := m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
-				got[f.GetName()+" "+strings.Join(labels, " ")] = value
-			}
-		}
-		return got["muster_certificates_decisions_total  "+pki.SignerKubeletServing+" Approve"] == 1 &&
-			got["muster_certificates_decisions_total address-assigned "+pki.SignerKubeletServing+" Deny"] == 1 &&
-			got["muster_certificates_issue_duration_seconds "+pki.SignerKubeletServing] == 1 &&
-			got["muster_certificates_queue_depth "] == 0 && got["muster_certificates_waiting "] == 0
-	})
-}
-
-func TestStoppingLetsPassesEnd(t *testing.T) {
-	inHand, release := make(chan struct{}), make(chan struct{})
-	w := newWorld(t, func(w *world) {
+		w.config.Inventory = shut{w.config.Inventory, release}
 		w.client.PrependReactor("update", "certificatesigningrequests", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			if a.GetSubresource() == "approval" {
-				close(inHand)
-				<-release
+			if update, _ := a.(clienttesting.UpdateAction); strings.Contains(fmt.Sprint(update.GetObject()), "Name:honest,") && a.GetSubresource() == "approval" {
+				left.Store(int32(w.queue.depth()))
 			}
 			return false, nil, nil
 		})
 	})
-	w.create(serving(t, "a", 11, address(11)))
-	<-inHand
-	time.AfterFunc(20*time.Millisecond, func() { close(release) })
-	w.stop()
-	if got := w.state("a"); got != issued {
-		t.Errorf("it is %q", got)
+	for n := range flood {
+		w.create(serving(t, fmt.Sprintf("flood-%d", n), 11, address(99))) // denied, one write each
+	}
+	w.until("they are queued", func() bool { return w.queue.depth() >= flood-1 })
+	w.machine(12)
+	w.create(serving(t, "honest", 12, address(12)))
+	w.until("it is queued", func() bool { return w.queue.depth() >= flood })
+	close(release)
+	w.becomes("honest", issued)
+	if n := left.Load(); n < flood-5 {
+		t.Errorf("only %d of the flood are left: the honest one waited for the others", n)
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
-	if _, err := New(Config{}); err == nil {
-		t.Error("accepted nothing")
-	}
+// shut is an inventory that answers when it is opened.
+type shut struct {
+	Inventory
+	open chan struct{}
+}
+
+func (g shut) MachineOfNode(node string) policy.Fact[policy.Machine] {
+	<-g.open
+	return g.Inventory.MachineOfNode(node)
 }

@@ -12,8 +12,8 @@ import (
 	"muster.dev/muster/internal/policy"
 )
 
-// ledger remembers what the API server does not: since when a request is known, which facts it waits for, what was said about
-// it last, and which ones are finished although the informer does not show it yet.
+// ledger remembers what the API server does not: since when a request is known, which facts it is judged by, whether they changed
+// since, what was said about it last, and which ones are finished although the informer does not show it yet.
 type ledger struct {
 	mu       sync.Mutex
 	entries  map[item]*entry
@@ -22,28 +22,37 @@ type ledger struct {
 }
 
 type entry struct {
-	seen time.Time
-	keys []string
-	said string
+	uid      types.UID
+	seen     time.Time
+	approved time.Time // when we approved it
+	keys     []string
+	changed  bool // one of the facts it was judged by has changed since
+	said     string
+	shown    bool // as finished, by the informer
 }
 
 func newLedger() *ledger {
 	return &ledger{entries: map[item]*entry{}, interest: map[string]map[item]bool{}, finished: map[types.UID]bool{}}
 }
 
-// see notes when a request was first seen.
-func (l *ledger) see(i item, now time.Time) {
+// see notes when a request was first seen. A request that has the name of another that is gone begins anew.
+func (l *ledger) see(i item, uid types.UID, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.entries[i] == nil {
-		l.entries[i] = &entry{seen: now}
+	e := l.entries[i]
+	if e == nil || e.uid != uid {
+		if e != nil {
+			l.forgetKeys(i, e)
+			delete(l.finished, e.uid)
+		}
+		l.entries[i] = &entry{uid: uid, seen: now}
 	}
 }
 
 // expect notes which facts the request is judged by. It must be called before they are gathered: a change after that wakes the
-// request up, so none is missed between gathering and waiting.
+// request up, so none is missed between gathering and waiting, or between gathering and writing.
 func (l *ledger) expect(i item, q policy.Question) {
-	var keys []string
+	keys := make([]string, 0, 2+len(q.Names))
 	if q.Machine != "" {
 		keys = append(keys, "machine "+q.Machine)
 	}
@@ -60,7 +69,7 @@ func (l *ledger) expect(i item, q policy.Question) {
 		return // it was deleted meanwhile
 	}
 	l.forgetKeys(i, e)
-	e.keys = keys
+	e.keys, e.changed = keys, false
 	for _, k := range keys {
 		if l.interest[k] == nil {
 			l.interest[k] = map[item]bool{}
@@ -69,29 +78,38 @@ func (l *ledger) expect(i item, q policy.Question) {
 	}
 }
 
+// changed tells whether a fact that the request was judged by may be another one by now.
+func (l *ledger) changed(i item) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entries[i]
+	return e != nil && e.changed
+}
+
 // concerned returns the requests that a change may matter to.
 func (l *ledger) concerned(c facts.Change) map[item]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found := map[item]bool{}
-	add := func(kind string, names []string) {
-		for _, n := range names {
-			for i := range l.interest[kind+n] {
-				found[i] = true
+	add := func(items map[item]bool) {
+		for i := range items {
+			found[i] = true
+			if e := l.entries[i]; e != nil {
+				e.changed = true
 			}
 		}
 	}
 	if c.All {
 		for _, items := range l.interest {
-			for i := range items {
-				found[i] = true
-			}
+			add(items)
 		}
 		return found
 	}
-	add("machine ", c.Machines)
-	add("node ", c.Nodes)
-	add("name ", c.Names)
+	for kind, names := range map[string][]string{"machine ": c.Machines, "node ": c.Nodes, "name ": c.Names} {
+		for _, n := range names {
+			add(l.interest[kind+n])
+		}
+	}
 	return found
 }
 
@@ -116,27 +134,49 @@ func (l *ledger) settle(i item) {
 	}
 }
 
-// finish notes that nothing more is to be done about an object, and returns since when it was known.
-func (l *ledger) finish(i item, uid types.UID) (seen time.Time) {
+// approve notes that we approved a request, and returns since when it was known.
+func (l *ledger) approve(i item, now time.Time) (seen time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.finished[uid] = true
-	if e := l.entries[i]; e != nil {
-		l.forgetKeys(i, e)
-		return e.seen
+	e := l.entries[i]
+	if e == nil {
+		return now
 	}
-	return time.Time{}
+	e.approved = now
+	return e.seen
 }
 
-// isFinished is asked with whether the informer shows it, too: then there is nothing to remember any more.
-func (l *ledger) isFinished(uid types.UID, shown bool) bool {
+// finish notes that nothing more is to be done about an object, and returns since when it was known and when we approved it.
+func (l *ledger) finish(i item, uid types.UID) (seen, approved time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if shown {
-		delete(l.finished, uid)
-		return true
+	e := l.entries[i]
+	if e == nil || e.uid != uid {
+		return seen, approved // it is gone: nobody will ask again
 	}
+	if !e.shown { // the informer may be quicker than the answer to what we wrote
+		l.finished[uid] = true
+	}
+	l.forgetKeys(i, e)
+	return e.seen, e.approved
+}
+
+// isFinished tells whether nothing more is to be done about an object, whatever the informer shows.
+func (l *ledger) isFinished(uid types.UID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.finished[uid]
+}
+
+// shown notes that the informer shows it, too: then there is nothing to remember any more.
+func (l *ledger) shown(i item, uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.finished, uid)
+	if e := l.entries[i]; e != nil && e.uid == uid {
+		l.forgetKeys(i, e)
+		e.said, e.shown = "", true
+	}
 }
 
 // remove forgets a request that is gone.
@@ -144,12 +184,13 @@ func (l *ledger) remove(i item, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.finished, uid)
-	if e := l.entries[i]; e != nil {
+	if e := l.entries[i]; e != nil && e.uid == uid {
 		l.forgetKeys(i, e)
 		delete(l.entries, i)
 	}
 }
 
+// waiting counts the requests that are being judged or wait for a fact.
 func (l *ledger) waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -2,45 +2,247 @@
 
 package certificates
 
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
 // item is a request in the queue.
-type item struct{ name, requester string }
+type item struct{ name, requester, signer string }
 
-// fairQueue hands out items of one requester after another in turns, so that who asks once waits for one item of each who
-// floods, not for all of them. It is the storage of a workqueue, which locks it.
-type fairQueue struct {
-	items map[string][]item
-	turns []string // requesters with items, whose turn is next first
-	count int
+// queue hands out requests fairly: signers take turns, and of one signer the requesters do, so that who asks once waits for one
+// request of each who floods, not for all of them. No requester and no signer holds more than its share of the workers, so what
+// is slow or hangs holds up its own kind only. An item is never in two hands, and one that is added while it is in hand comes
+// again.
+type queue struct {
+	share   func() int // of the workers, that one requester or one signer may hold
+	mu      sync.Mutex
+	wake    *sync.Cond
+	signers []*signerQueue // whose turn is next first
+	queued  map[item]bool
+	inHand  map[item]bool
+	busy    map[string]int // items in hand by requester
+	later   map[item]*time.Timer
+	count   int
+	idle    int
+	closed  bool
 }
 
-func newFairQueue() *fairQueue { return &fairQueue{items: map[string][]item{}} }
+type signerQueue struct {
+	name  string
+	lanes map[string]*lane
+	turns []*lane // with items, whose turn is next first
+	busy  int
+}
 
-// Touch does nothing: asking twice does not move an item forward.
-func (q *fairQueue) Touch(item) {}
+// lane holds what one requester asks of one signer.
+type lane struct {
+	requester string
+	items     []item
+}
 
-// Push adds an item behind those of its requester.
-func (q *fairQueue) Push(i item) {
-	if len(q.items[i.requester]) == 0 {
-		q.turns = append(q.turns, i.requester)
+func newQueue(share func() int) *queue {
+	q := &queue{
+		share: share, queued: map[item]bool{}, inHand: map[item]bool{}, busy: map[string]int{}, later: map[item]*time.Timer{},
 	}
-	q.items[i.requester] = append(q.items[i.requester], i)
-	q.count++
+	q.wake = sync.NewCond(&q.mu)
+	return q
 }
 
-// Len counts the items.
-func (q *fairQueue) Len() int { return q.count }
+// add queues an item, unless it is queued already.
+func (q *queue) add(i item) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || q.queued[i] {
+		return
+	}
+	q.queued[i] = true
+	if !q.inHand[i] {
+		q.push(i)
+	}
+}
 
-// Pop takes the first item of the requester whose turn it is. The workqueue calls it only if there is one.
-func (q *fairQueue) Pop() item {
-	who := q.turns[0]
-	q.turns = q.turns[1:]
-	next := q.items[who][0]
-	if rest := q.items[who][1:]; len(rest) > 0 {
-		q.items[who] = rest
-		q.turns = append(q.turns, who)
+// addAfter queues an item after a while. Of several times the last one given counts.
+func (q *queue) addAfter(i item, d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	if t := q.later[i]; t != nil {
+		t.Stop()
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(d, func() {
+		q.mu.Lock()
+		current := q.later[i] == timer
+		if current {
+			delete(q.later, i)
+		}
+		q.mu.Unlock()
+		if current {
+			q.add(i)
+		}
+	})
+	q.later[i] = timer
+}
+
+// forget takes back what addAfter was told.
+func (q *queue) forget(i item) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t := q.later[i]; t != nil {
+		t.Stop()
+		delete(q.later, i)
+	}
+}
+
+// get waits for an item. It returns false when the queue is closed.
+func (q *queue) get() (i item, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for {
+		if q.closed {
+			return item{}, false
+		}
+		if i, ok = q.pop(); ok {
+			delete(q.queued, i)
+			q.inHand[i] = true
+			return i, true
+		}
+		q.idle++
+		q.wake.Wait()
+		q.idle--
+	}
+}
+
+// starving tells whether items wait that no worker will take: all are busy, or those who are not may not have them.
+func (q *queue) starving() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.count == 0 {
+		return false
+	}
+	_, _, ok := q.next()
+	return q.idle == 0 || !ok
+}
+
+// done gives an item back.
+func (q *queue) done(i item) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.inHand, i)
+	if q.busy[i.requester]--; q.busy[i.requester] <= 0 {
+		delete(q.busy, i.requester)
+	}
+	q.signer(i.signer).busy--
+	if q.queued[i] {
+		q.push(i)
+	}
+	q.wake.Signal() // a share may have become free
+}
+
+// rouse lets those who wait look again: a share may have become larger.
+func (q *queue) rouse() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.wake.Broadcast()
+}
+
+// depth counts the items that wait for a worker.
+func (q *queue) depth() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.count
+}
+
+// close ends the handing out.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	for _, t := range q.later {
+		t.Stop()
+	}
+	clear(q.later)
+	q.wake.Broadcast()
+}
+
+func (q *queue) push(i item) {
+	s := q.signer(i.signer)
+	l := s.lanes[i.requester]
+	if l == nil {
+		l = &lane{requester: i.requester}
+		s.lanes[i.requester] = l
+		s.turns = append(s.turns, l)
+	}
+	l.items = append(l.items, i)
+	q.count++
+	q.wake.Signal()
+}
+
+func (q *queue) signer(name string) *signerQueue {
+	for _, s := range q.signers {
+		if s.name == name {
+			return s
+		}
+	}
+	s := &signerQueue{name: name, lanes: map[string]*lane{}}
+	q.signers = append(q.signers, s)
+	return s
+}
+
+// next finds whose turn it is: the place of the signer, and of the lane in it.
+func (q *queue) next() (signer, turn int, ok bool) {
+	share := max(1, q.share())
+	for n, s := range q.signers {
+		if s.busy >= share && len(q.signers) > 1 {
+			continue
+		}
+		for t, l := range s.turns {
+			if q.busy[l.requester] < share {
+				return n, t, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+func (q *queue) pop() (item, bool) {
+	n, t, ok := q.next()
+	if !ok {
+		return item{}, false
+	}
+	s := q.signers[n]
+	q.signers = append(slices.Delete(q.signers, n, n+1), s)
+	l := s.turns[t]
+	if t == 0 {
+		s.turns = s.turns[1:]
 	} else {
-		delete(q.items, who)
+		s.turns = slices.Delete(s.turns, t, t+1)
+	}
+	i := l.take()
+	if len(l.items) > 0 {
+		s.turns = append(s.turns, l)
+	} else {
+		delete(s.lanes, l.requester)
 	}
 	q.count--
-	return next
+	q.busy[l.requester]++
+	s.busy++
+	return i, true
+}
+
+// take returns the newest request of a node, which is the one that its kubelet waits for. Others may be many machines behind
+// one name, and are served in the order they came.
+func (l *lane) take() (i item) {
+	if strings.HasPrefix(l.requester, nodeUserPrefix) {
+		last := len(l.items) - 1
+		i, l.items = l.items[last], l.items[:last]
+		return i
+	}
+	i, l.items = l.items[0], l.items[1:]
+	return i
 }

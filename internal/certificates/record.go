@@ -6,40 +6,86 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"muster.dev/muster/internal/policy"
 	"muster.dev/muster/internal/trace"
 )
 
-// record tells what was decided: one metric, one log line with every check, and an Event unless the request was approved, which
-// it says itself. What was said before about a request that still waits is not said again.
+// record tells what was decided: metrics, one log line with every check, and Events unless the request was approved, which it says
+// itself. What was said before about a request that still waits is not said again, and what will be known in a moment is not said
+// at all.
 func (c *Controller) record(ctx context.Context, i item, csr *certificatesv1.CertificateSigningRequest, d decision) {
-	c.metrics.decided(d)
+	if d.Soon() {
+		return
+	}
 	summary := d.Summary()
 	if !c.ledger.news(i, summary) {
 		return
 	}
+	c.metrics.decided(d)
 	c.config.Logger.LogAttrs(ctx, level(d.Verdict), "certificate request decided",
-		slog.String("csr", i.name), slog.String("signer", d.request.SignerName), slog.String("requester", i.requester),
+		slog.String("csr", i.name), slog.String("signer", i.signer), slog.String("requester", i.requester),
 		slog.String("common_name", d.request.CSR.CommonName()), slog.String("phase", string(d.request.Phase)),
-		slog.String("verdict", string(d.Verdict)), slog.String("rule", string(d.Rule)), slog.String("summary", clip(summary)),
-		slog.String("checks", checks(d.Decision)))
-	if d.Verdict == trace.Approve || d.Verdict == trace.Ignore && policy.Stops(d.Rule) {
+		slog.String("verdict", string(d.Verdict)), slog.String("rule", string(d.Rule)), slog.String("machine", d.machine),
+		slog.String("summary", clip(summary, longestMessage)), slog.String("checks", checks(d.Decision)))
+	kind, reason := c.event(d)
+	if reason == "" {
 		return
 	}
-	kind, reason := corev1.EventTypeNormal, "CertificateWaiting"
-	switch {
-	case d.Verdict == trace.Deny && d.request.Phase == policy.Approved:
-		kind, reason = corev1.EventTypeWarning, "CertificateFailed"
-	case d.Verdict == trace.Deny:
-		kind, reason = corev1.EventTypeWarning, "CertificateDenied"
-	case d.Verdict == trace.Ignore:
-		reason = "CertificateLeftPending"
+	message := clip(summary, longestMessage)
+	c.config.Events.AnnotatedEventf(csr, map[string]string{DecisionAnnotation: compact(d.Decision)}, kind, reason, "%s", message)
+	if node := c.concernedNode(i, d); node != nil && d.Verdict == trace.Deny {
+		c.config.Events.AnnotatedEventf(node, nil, kind, reason, "%s", clip("certificate request "+csr.Name+": "+message, longestMessage))
 	}
-	c.config.Events.Event(csr, kind, reason, clip(summary))
+}
+
+// event returns the type and the reason of the Event that tells of a decision; no reason if none does.
+func (c *Controller) event(d decision) (kind, reason string) {
+	kind = corev1.EventTypeNormal
+	if d.Verdict == trace.Deny {
+		kind = corev1.EventTypeWarning
+	}
+	approved := d.request.Phase == policy.Approved
+	switch {
+	case d.Verdict == trace.Ignore && policy.Stops(d.Rule):
+		return kind, ""
+	case c.observes() && d.Verdict == trace.Approve && approved:
+		return kind, "WouldSign"
+	case c.observes() && d.Verdict == trace.Deny && approved:
+		return kind, "WouldFail"
+	case c.observes() && d.Verdict == trace.Ignore:
+		return kind, "WouldLeavePending"
+	case c.observes():
+		return kind, "Would" + string(d.Verdict)
+	case d.Verdict == trace.Approve:
+		return kind, ""
+	case d.Verdict == trace.Deny && approved:
+		return kind, "CertificateFailed"
+	case d.Verdict == trace.Deny:
+		return kind, "CertificateDenied"
+	case d.Verdict == trace.Ignore:
+		return kind, "CertificateLeftPending"
+	default:
+		return kind, "CertificateWaiting"
+	}
+}
+
+// concernedNode refers to the Node on which people look for the reason of a denial: the one that asks, or whose first certificate
+// was asked for. Its UID is its name, as in the kubelet's own Events, which is what kubectl describe node looks for.
+func (c *Controller) concernedNode(i item, d decision) *corev1.ObjectReference {
+	node, ok := strings.CutPrefix(i.requester, nodeUserPrefix)
+	if !ok {
+		node = d.node
+	}
+	if node == "" || c.config.Nodes.Exists(node).State == policy.Absent {
+		return nil
+	}
+	return &corev1.ObjectReference{Kind: "Node", Name: node, UID: types.UID(node)}
 }
 
 func level(v trace.Verdict) slog.Level {
@@ -52,20 +98,33 @@ func level(v trace.Verdict) slog.Level {
 // checks is every check in one string: rule=Outcome.
 func checks(d trace.Decision) string {
 	var b strings.Builder
+	b.Grow(24 * len(d.Checks))
 	for n, c := range d.Checks {
 		if n > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(string(c.Rule) + "=" + string(c.Outcome))
+		b.WriteString(string(c.Rule))
+		b.WriteByte('=')
+		b.WriteString(string(c.Outcome))
 	}
 	return b.String()
 }
 
-// clip keeps messages below what Events hold (1024 bytes): a request may ask for a thousand names.
-func clip(s string) string {
-	const most = 900
+// longestMessage stays below what Events hold (1024 bytes): a request may ask for a thousand names.
+const longestMessage = 900
+
+func clip(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// began returns when a request was created, as well as can be told: the API server tells whole seconds, so what we saw within the
+// first ones began when we saw it.
+func began(csr *certificatesv1.CertificateSigningRequest, seen time.Time) time.Time {
+	if created := csr.CreationTimestamp.Time; !created.IsZero() && seen.Sub(created) > 2*time.Second {
+		return created
+	}
+	return seen
 }

@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,10 +19,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -31,54 +33,85 @@ import (
 	"muster.dev/muster/internal/signer"
 )
 
-const never = time.Hour // a backoff that no test waits for
+const ages = time.Hour // a backoff that no test waits for
 
 // world is a controller with everything around it faked.
 type world struct {
 	t        *testing.T
 	client   *fake.Clientset
+	store    *store
 	facts    *facts.Fake
+	nodes    *fakeNodes
+	register *fakeRegister
 	signer   *signer.Fake
 	ca       *x509.Certificate
 	events   *events
 	log      *lockedBuffer
 	registry *prometheus.Registry
 	config   Config
+	probes   int
 	*Controller
-	stop func()
+	stop func() // gently
+	kill func() // as if the lease was lost
 }
 
 // newWorld makes one with machine 11 in it. Waits and retries take an hour unless change says otherwise, so what happens,
 // happens because of an event.
 func newWorld(t *testing.T, change func(*world)) *world {
 	t.Helper()
-	ca, key := pkitest.Authority(t, "kubernetes", time.Now(), 10*365*24*time.Hour)
-	w := &world{
-		t: t, client: fake.NewClientset(), facts: &facts.Fake{}, signer: signer.NewFake(ca, key), ca: ca,
-		events: &events{}, log: &lockedBuffer{}, registry: prometheus.NewRegistry(),
-	}
-	w.config = Config{
-		Client: w.client, Inventory: w.facts, Access: w.facts, Signer: w.signer, Events: w.events, Metrics: w.registry,
-		Logger: slog.New(slog.NewJSONHandler(w.log, nil)),
-		Retry:  Backoff{never, never}, Wait: Backoff{never, never},
-		Policy: policy.Policy{ReservedAddresses: []netip.Prefix{netip.MustParsePrefix("10.100.0.0/16")}},
-	}
-	w.machine(11)
+	w := prepareWorld(t)
 	if change != nil {
 		change(w)
 	}
+	w.run()
+	return w
+}
+
+func prepareWorld(t *testing.T) *world {
+	t.Helper()
+	ca, key := pkitest.Authority(t, "kubernetes", time.Now(), 10*365*24*time.Hour)
+	client, store := newStore()
+	w := &world{
+		t: t, client: client, store: store, facts: &facts.Fake{}, nodes: &fakeNodes{}, register: newFakeRegister(),
+		signer: signer.NewFake(ca, key), ca: ca, events: &events{}, log: &lockedBuffer{},
+	}
+	w.config = Config{
+		Client: w.client, Inventory: inventory{w.facts}, Access: w.facts, Nodes: w.nodes, Register: w.register, Events: w.events,
+		Signers: map[string]Issuance{
+			pki.SignerKubeletClient:  {Profile: pki.ClientProfile(), Signer: w.signer, Key: "kubelets"},
+			pki.SignerKubeletServing: {Profile: pki.ServingProfile(), Signer: w.signer, Key: "kubelets"},
+		},
+		Logger: slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Retry:  Backoff{ages, ages}, Wait: Backoff{ages, ages}, Recheck: 5 * time.Millisecond,
+		Policy: policy.Policy{ReservedAddresses: []netip.Prefix{netip.MustParsePrefix("10.100.0.0/16")}},
+	}
+	w.machine(11)
+	return w
+}
+
+// run starts a controller, anew if there was one: on the same API server and with the same facts.
+func (w *world) run() {
+	w.t.Helper()
+	w.registry = prometheus.NewRegistry()
+	w.config.Metrics = w.registry
 	var err error
 	if w.Controller, err = New(w.config); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	w.facts.OnChange = w.Changed
-	ctx, cancel := context.WithCancel(t.Context())
+	w.facts.OnChange, w.nodes.onChange = w.Changed, w.Changed
+	ctx, cancel := context.WithCancelCause(w.t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); w.Run(ctx) }()
-	w.stop = sync.OnceFunc(func() { cancel(); <-done })
-	t.Cleanup(w.stop)
-	w.until("it is ready", func() bool { return w.Ready() == nil })
-	return w
+	w.kill = sync.OnceFunc(func() { cancel(ErrLost); <-done })
+	w.stop = sync.OnceFunc(func() { cancel(nil); <-done })
+	w.t.Cleanup(w.stop)
+	w.until("it is ready", func() bool { return w.Ready() == nil && w.leading.Load() })
+}
+
+func (w *world) issuance(signer string, change func(*Issuance)) {
+	i := w.config.Signers[signer]
+	change(&i)
+	w.config.Signers[signer] = i
 }
 
 func nodeName(n int) string { return fmt.Sprintf("ip-192-168-64-%d.muster.internal", n) }
@@ -98,7 +131,7 @@ func object(name, signer string, pem []byte, user string, groups ...string) *cer
 		usage = certificatesv1.UsageServerAuth
 	}
 	return &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid of " + name)},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			SignerName: signer, Request: pem, Username: user, Groups: groups,
 			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, usage},
@@ -116,7 +149,7 @@ func serving(t *testing.T, name string, n int, names ...string) *certificatesv1.
 func bootstrap(t *testing.T, name string, n int) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	return object(name, pki.SignerKubeletClient, pkitest.Kubelet(t, nodeName(n)),
-		"system:bootstrap:abcdef", "system:bootstrappers", "system:bootstrappers:muster:"+machineID(n))
+		fmt.Sprintf("system:bootstrap:%06d", n), "system:bootstrappers", "system:bootstrappers:muster:"+machineID(n))
 }
 
 func (w *world) create(csrs ...*certificatesv1.CertificateSigningRequest) {
@@ -167,8 +200,14 @@ func (w *world) becomes(name, want string) {
 // stays checks that nothing more is done: all that is queued has been handled, and the state is still the same.
 func (w *world) stays(name, want string) {
 	w.t.Helper()
-	w.create(bootstrap(w.t, "probe of "+name, 11))
-	w.becomes("probe of "+name, issued)
+	w.probes++
+	probe, n := fmt.Sprintf("probe-%d", w.probes), 200+w.probes
+	w.machine(n)
+	w.create(serving(w.t, probe, n, address(n)))
+	w.becomes(probe, issued)
+	if err := w.client.CertificatesV1().CertificateSigningRequests().Delete(w.t.Context(), probe, metav1.DeleteOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
 	if got := w.state(name); got != want {
 		w.t.Errorf("%s is %q, want %q\n%s", name, got, want, w.log)
 	}
@@ -235,18 +274,39 @@ func (w *world) updates(subresource string) int {
 }
 
 type events struct {
-	mu   sync.Mutex
-	list []string
+	mu     sync.Mutex
+	list   []string
+	nodes  []string // those about Nodes, apart
+	latest map[string]map[string]string
 }
 
-func (e *events) Event(o runtime.Object, kind, reason, message string) {
+func (e *events) AnnotatedEventf(o runtime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	name := ""
-	if csr, ok := o.(*certificatesv1.CertificateSigningRequest); ok {
-		name = csr.Name
+	text := strings.Join([]string{kind, reason, fmt.Sprintf(format, args...)}, " ")
+	switch o := o.(type) {
+	case *certificatesv1.CertificateSigningRequest:
+		e.list = append(e.list, o.Name+" "+text)
+		if e.latest == nil {
+			e.latest = map[string]map[string]string{}
+		}
+		e.latest[o.Name] = annotations
+	case *corev1.ObjectReference:
+		e.nodes = append(e.nodes, fmt.Sprintf("%s %s uid=%s %s", o.Kind, o.Name, o.UID, text))
 	}
-	e.list = append(e.list, strings.Join([]string{name, kind, reason, message}, " "))
+}
+
+func (e *events) aboutNodes() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.nodes)
+}
+
+// annotations of the latest Event about a request.
+func (e *events) annotations(name string) map[string]string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.latest[name]
 }
 
 func (e *events) all() []string {
@@ -271,3 +331,9 @@ func (b *lockedBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.b.String()
 }
+
+func person(name string) *x509.CertificateRequest {
+	return &x509.CertificateRequest{Subject: pkix.Name{CommonName: name, Organization: []string{"people"}}}
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

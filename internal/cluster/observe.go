@@ -27,6 +27,7 @@ func (s *Service) Status(ctx context.Context) Status {
 		Components: s.components(),
 		Cluster:    ClusterStatus{Name: specs.Cluster.Name},
 		NodeGroups: []NodeGroupStatus{}, Machines: []MachineStatus{},
+		Rotation: s.rotationStatus(),
 	}
 	if specs.Ports.APIServer != 0 {
 		status.Cluster.Endpoint = specs.ServerURL()

@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/internal/authority"
 	"muster.dev/muster/internal/component"
 	"muster.dev/muster/internal/config"
+	"muster.dev/muster/internal/rotation"
 	"muster.dev/muster/internal/state"
 	"muster.dev/muster/internal/supervise"
 )
@@ -44,12 +45,17 @@ type Service struct {
 	cfg     Config
 	started time.Time
 	reload  chan struct{}
+	rotate  chan struct{}
+	keys    *keys
 
 	mu         sync.Mutex
 	message    string
 	supervisor *supervise.Supervisor
 	specs      component.Config
 	reader     client.Reader // the management plane, once the controllers run
+
+	rotationWaits    string
+	rotationProgress *rotation.Progress
 }
 
 // NewService makes a service that does nothing yet.
@@ -57,7 +63,10 @@ func NewService(cfg Config) (*Service, error) {
 	if cfg.State == "" || cfg.BinDir == "" || cfg.Log == nil {
 		return nil, errors.New("service needs a state directory, a directory of programs and a logger")
 	}
-	return &Service{cfg: cfg, started: time.Now(), reload: make(chan struct{}, 1)}, nil
+	return &Service{
+		cfg: cfg, started: time.Now(), reload: make(chan struct{}, 1), rotate: make(chan struct{}, 1),
+		keys: &keys{Store: authority.NewStore(cfg.State.PKI())},
+	}, nil
 }
 
 // Run serves until the context ends, and leaves components and machines running. It returns an error at once if the state
@@ -128,6 +137,7 @@ func (s *Service) generation(ctx context.Context) error {
 		}
 	})
 	group.Go(func() { s.renew(ctx, specs) })
+	group.Go(func() { s.rotateKubelets(ctx, specs) })
 	group.Go(func() { s.control(ctx, wanted, specs) })
 	defer cancel()
 	select {
@@ -157,11 +167,7 @@ func (s *Service) prepare(wanted config.Config) (component.Config, error) {
 	if specs.EncryptionKey, err = encryptionKey(s.cfg.State); err != nil {
 		return component.Config{}, err
 	}
-	credentials, err := component.Credentials(specs)
-	if err != nil {
-		return component.Config{}, err
-	}
-	written, err := authority.NewStore(s.cfg.State.PKI()).Ensure(credentials, time.Now())
+	written, err := s.keys.ensure(specs, time.Now())
 	if err != nil {
 		return component.Config{}, err
 	}
@@ -182,12 +188,9 @@ func (s *Service) renew(ctx context.Context, specs component.Config) {
 			return
 		case <-time.After(renewalInterval):
 		}
-		credentials, err := component.Credentials(specs)
-		if err == nil {
-			var written []string
-			if written, err = authority.NewStore(s.cfg.State.PKI()).Ensure(credentials, time.Now()); len(written) > 0 {
-				s.cfg.Log.Info("renewed certificates", "names", written)
-			}
+		written, err := s.keys.ensure(specs, time.Now())
+		if len(written) > 0 {
+			s.cfg.Log.Info("renewed certificates", "names", written)
 		}
 		if err == nil {
 			err = writeKubeconfigs(specs)

@@ -23,7 +23,7 @@ import (
 var ErrNotRunning = errors.New("no service runs on this state directory")
 
 // serveSocket answers the command line on a unix socket that only the owner of the state directory can reach:
-// /status, /reload, /healthz, /readyz and /metrics.
+// /status, /reload, /rotate, /healthz, /readyz and /metrics.
 func (s *Service) serveSocket(ctx context.Context, metrics prometheus.Gatherer) error {
 	path := s.cfg.State.Socket()
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) { // a service that was killed left it
@@ -45,6 +45,16 @@ func (s *Service) serveSocket(ctx context.Context, metrics prometheus.Gatherer) 
 	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, _ *http.Request) {
 		s.requestReload()
 		w.WriteHeader(http.StatusAccepted)
+	})
+	mux.HandleFunc("POST /rotate", func(w http.ResponseWriter, _ *http.Request) {
+		status, err := s.startRotation()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusAccepted)
+		_ = json.NewEncoder(w).Encode(status)
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
@@ -96,6 +106,19 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 func (c *Client) Reload(ctx context.Context) error {
 	_, err := c.ask(ctx, http.MethodPost, "/reload")
 	return err
+}
+
+// Rotate begins to replace the authority of kubelets' certificates, unless that is under way already.
+func (c *Client) Rotate(ctx context.Context) (RotationStatus, error) {
+	var status RotationStatus
+	body, err := c.ask(ctx, http.MethodPost, "/rotate")
+	if err != nil {
+		return status, err
+	}
+	if err := json.Unmarshal(body, &status); err != nil {
+		return status, fmt.Errorf("reading the service's answer: %w", err)
+	}
+	return status, nil
 }
 
 func (c *Client) ask(ctx context.Context, method, path string) ([]byte, error) {

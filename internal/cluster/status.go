@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/authority"
+	"muster.dev/muster/internal/rotation"
 	"muster.dev/muster/internal/supervise"
 )
 
@@ -23,6 +25,23 @@ type Status struct {
 	Machines   []MachineStatus    `json:"machines"`
 	// Settled is true when the controllers have seen everything that was asked for, so that the counts can be believed.
 	Settled bool `json:"settled"`
+	// Rotation tells who signs kubelets' certificates.
+	Rotation *RotationStatus `json:"kubeletAuthority,omitempty"`
+}
+
+// RotationStatus tells of the authority that signs kubelets' certificates, and of the rotation that replaces it.
+type RotationStatus struct {
+	// Signs is who signs now, Trusts are all who are trusted.
+	Signs  string   `json:"signs"`
+	Trusts []string `json:"trusts"`
+	// Rotation is the one under way.
+	Rotation *rotation.Rotation `json:"rotation,omitempty"`
+	// Message says what it waits for.
+	Message string `json:"message,omitempty"`
+	// Progress is how far the nodes are.
+	Progress *rotation.Progress `json:"progress,omitempty"`
+	// Last is the rotation before.
+	Last *authority.Rotated `json:"last,omitempty"`
 }
 
 // ClusterStatus sums up the cluster.

@@ -23,7 +23,7 @@ func apiServer(c Config) (Spec, error) {
 		"authentication-config":    c.file(APIServer, "authentication.yaml"),
 		"authorization-mode":       "Node,RBAC",
 		"bind-address":             Loopback,
-		"client-ca-file":           c.Authority("cluster"),
+		"client-ca-file":           c.KubeletClientCA(),
 		"enable-admission-plugins": "NodeRestriction",
 		// Webhooks and aggregated APIs are reached at their pods: the VPC routes pods, not cluster addresses.
 		"enable-aggregator-routing": "true",
@@ -35,7 +35,7 @@ func apiServer(c Config) (Spec, error) {
 		"etcd-keyfile":                       etcdClient,
 		"etcd-prefix":                        "/registry",
 		"etcd-servers":                       c.EtcdURL(),
-		"kubelet-certificate-authority":      c.Authority("cluster"),
+		"kubelet-certificate-authority":      c.KubeletServingCA(),
 		"kubelet-client-certificate":         kubeletClient,
 		"kubelet-client-key":                 kubeletClient,
 		"kubelet-preferred-address-types":    "InternalIP",

@@ -6,17 +6,23 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/policyfile"
 )
 
 // defaultCertificateDuration is how long a kubelet's certificate is good for: short, so that a lost key is soon worthless.
 const defaultCertificateDuration = 7 * 24 * time.Hour
 
-// certificateController approves and signs what kubelets ask for. It is the only process with a key of the cluster's
-// authority, beside the service itself.
+// SignerAppServing is EKS's signer of serving certificates for workloads.
+const SignerAppServing = "beta.eks.amazonaws.com/app-serving"
+
+// certificateController approves and signs what kubelets ask for, and signs what people approved for users and workloads. It is
+// the only process with the key of kubelets' authority, beside the service itself.
 func certificateController(c Config) (Spec, error) {
 	clusterPath, inventoryPath := c.file(CertificateController, "kubeconfig"), c.file(CertificateController, "inventory-kubeconfig")
 	cluster, err := kubeconfig(clusterPath, c.ServerURL(), c.Authority("cluster"), c.Credential("certificate-controller"))
@@ -27,42 +33,69 @@ func certificateController(c Config) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
-	names, addresses, err := c.ServerNames()
-	if err != nil {
-		return Spec{}, err
-	}
-	network := c.Cluster.Spec.Network
-	reserved := []string{network.ServiceCIDR, network.PodCIDR}
-	for _, own := range addresses {
-		reserved = append(reserved, netip.PrefixFrom(own, own.BitLen()).String())
-	}
-	router, err := c.Router()
-	if err != nil {
-		return Spec{}, err
-	}
-	reserved = append(reserved, netip.PrefixFrom(router, router.BitLen()).String())
 	address := net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.CertificateController))
+	configuration, err := c.certificatePolicy(inventoryPath, address)
+	if err != nil {
+		return Spec{}, err
+	}
+	raw, err := yaml.Marshal(configuration)
+	if err != nil {
+		return Spec{}, fmt.Errorf("rendering the policy file: %w", err)
+	}
+	policy := File{Path: c.file(CertificateController, "policy.yaml"), Mode: modePrivate, Content: string(raw)}
 	return Spec{
 		Name: CertificateController,
 		Path: c.program("muster"),
 		Args: append([]string{"certificate-controller"}, flags(map[string]string{
-			"cluster-domain":       network.ClusterDomain,
-			"cluster-name":         c.Cluster.Name,
-			"reserved-cidr":        strings.Join(reserved, ","),
-			"reserved-name":        strings.Join(names, ","),
-			"client-duration":      durationOr(c.Cluster.Spec.Certificates.ClientDuration).String(),
-			"inventory-kubeconfig": inventoryPath,
-			"kubeconfig":           clusterPath,
-			"metrics-bind-address": address,
-			"serving-duration":     durationOr(c.Cluster.Spec.Certificates.ServingDuration).String(),
-			"signing-cert":         c.Authority("cluster"),
-			"signing-key":          c.AuthorityKey("cluster"),
+			"config":     policy.Path,
+			"kubeconfig": clusterPath,
 		})...),
-		Files: []File{cluster, inventory},
+		Files: []File{cluster, inventory, policy},
 		Probe: &Probe{URL: "http://" + address + "/readyz"},
 		After: []string{APIServer, Management},
 	}, nil
 }
+
+// certificatePolicy is the policy file of muster's own clusters. It serves the signers that EKS serves.
+func (c Config) certificatePolicy(inventory, address string) (policyfile.Configuration, error) {
+	names, addresses, err := c.ServerNames()
+	if err != nil {
+		return policyfile.Configuration{}, err
+	}
+	router, err := c.Router()
+	if err != nil {
+		return policyfile.Configuration{}, err
+	}
+	network := c.Cluster.Spec.Network
+	reserved := []string{network.ServiceCIDR, network.PodCIDR}
+	for _, own := range append(addresses, router) {
+		reserved = append(reserved, netip.PrefixFrom(own, own.BitLen()).String())
+	}
+	durations := c.Cluster.Spec.Certificates
+	return policyfile.Configuration{
+		TypeMeta: metav1.TypeMeta{APIVersion: policyfile.APIVersion, Kind: policyfile.Kind},
+		Mode:     policyfile.ModeApproveAndSign,
+		Signers: []policyfile.Signer{
+			{Name: pki.SignerKubeletClient, Duration: life(durations.ClientDuration)},
+			{Name: pki.SignerKubeletServing, Duration: life(durations.ServingDuration)},
+			{Name: pki.SignerClient, Duration: life(nil)},
+			{Name: pki.SignerLegacyUnknown, Duration: life(nil)},
+			{Name: SignerAppServing, Duration: life(nil), Profile: pki.KindServing},
+		},
+		// Certificate and key are one file, which a rotation replaces.
+		Keys: []policyfile.Key{{Name: "kubelet", File: &policyfile.File{Certificate: c.KubeletSigner(), Key: c.KubeletSigner()}}},
+		Rules: policyfile.Rules{Reserved: policyfile.Reserved{
+			ClusterDomain: network.ClusterDomain, Names: names, Addresses: reserved,
+		}},
+		Inventory: policyfile.Inventory{Sources: []policyfile.Source{
+			{Machines: &policyfile.Machines{Kubeconfig: inventory, ClusterName: c.Cluster.Name}},
+		}},
+		Health:  policyfile.Endpoint{BindAddress: address},
+		Metrics: policyfile.Endpoint{BindAddress: address},
+	}, nil
+}
+
+func life(d *metav1.Duration) policyfile.Duration { return policyfile.Duration(durationOr(d).String()) }
 
 func durationOr(d *metav1.Duration) time.Duration {
 	if d == nil {

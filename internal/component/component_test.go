@@ -24,6 +24,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/authority"
+	"muster.dev/muster/internal/policyfile"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -238,8 +239,11 @@ func TestListensOnLoopbackOnly(t *testing.T) {
 					t.Errorf("%s: --%s=%s", spec.Name, name, value)
 				}
 				address = u.Host
-			case strings.HasSuffix(name, "-bind-address"):
-				address = value
+			case name == "config" && spec.Name == CertificateController:
+				file := policyFile(t, spec)
+				if address = file.Health.BindAddress; file.Metrics.BindAddress != address {
+					t.Errorf("metrics are at %q, health at %q", file.Metrics.BindAddress, address)
+				}
 			default:
 				continue
 			}
@@ -399,5 +403,35 @@ func TestServerNames(t *testing.T) {
 func TestCertificateDurations(t *testing.T) {
 	if got := durationOr(nil); got != v1alpha1.DefaultCertificateDuration {
 		t.Errorf("without a duration it is %s, want the default of the API, %s", got, v1alpha1.DefaultCertificateDuration)
+	}
+}
+
+// policyFile reads the policy file of the certificate controller as the program does.
+func policyFile(t *testing.T, spec Spec) policyfile.Configuration {
+	t.Helper()
+	i := slices.IndexFunc(spec.Files, func(f File) bool { return strings.HasSuffix(f.Path, "/policy.yaml") })
+	if i < 0 || !slices.Contains(spec.Args, "--config="+spec.Files[i].Path) {
+		t.Fatalf("arguments %v without the policy file", spec.Args)
+	}
+	file, err := policyfile.Read([]byte(spec.Files[i].Content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestPolicyFile(t *testing.T) {
+	spec, err := certificateController(fixed(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := policyFile(t, spec).Policy()
+	for _, own := range []string{"127.0.0.1", "192.168.64.1", "192.168.64.2", "10.100.0.1", "10.244.0.7"} {
+		if !slices.ContainsFunc(policy.ReservedAddresses, func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddr(own)) }) {
+			t.Errorf("a node may have %s", own)
+		}
+	}
+	if !slices.Contains(policy.ReservedNames, "api.blue.muster.internal") || policy.Bootstrap.UnboundTokens {
+		t.Errorf("policy %+v", policy)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/authority"
 	"muster.dev/muster/internal/state"
 )
 
@@ -80,6 +81,22 @@ func (c Config) Authority(name string) string { return filepath.Join(c.State.PKI
 // AuthorityKey is the file with the key of one of the cluster's authorities.
 func (c Config) AuthorityKey(name string) string {
 	return filepath.Join(c.State.PKI(), name, "ca-key.pem")
+}
+
+// The files of the authority of kubelets' certificates, which is one after another (package rotation). Each is replaced in one
+// rename and read again by those who use it.
+
+// KubeletSigner is the file with the certificate and the key that sign for kubelets now. Both are in it.
+func (c Config) KubeletSigner() string { return c.kubelet("signing.pem") }
+
+// KubeletClientCA is the bundle of who is trusted to sign client certificates: for kubelets, and for everybody else.
+func (c Config) KubeletClientCA() string { return c.kubelet("client-ca.pem") }
+
+// KubeletServingCA is the bundle of who is trusted to sign kubelets' serving certificates.
+func (c Config) KubeletServingCA() string { return c.kubelet("serving-ca.pem") }
+
+func (c Config) kubelet(name string) string {
+	return filepath.Join(c.State.PKI(), authority.Kubelet, name)
 }
 
 // Credential is the file with a component's certificate and key. Both are in one file so that a renewal replaces the

@@ -3,10 +3,7 @@
 package config
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -18,11 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/strictyaml"
 )
 
 // maxSize is far above what five thousand node groups take, and far below what hurts.
@@ -49,7 +44,7 @@ func Parse(name string, data []byte) (Config, error) {
 		problems.say(document{}, fmt.Sprintf("is larger than %d bytes; a configuration is not", maxSize))
 		return Config{}, problems
 	}
-	parts, err := split(data)
+	parts, err := strictyaml.Documents(data)
 	if err != nil {
 		problems.say(document{}, err.Error())
 		return Config{}, problems
@@ -87,35 +82,13 @@ func Parse(name string, data []byte) (Config, error) {
 	return config, nil
 }
 
-// split returns the documents of a file that hold more than comments.
-func split(data []byte) ([][]byte, error) {
-	var parts [][]byte
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	for {
-		part, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return parts, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		for line := range bytes.Lines(part) {
-			line = bytes.TrimSpace(line)
-			if len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("---")) {
-				parts = append(parts, part)
-				break
-			}
-		}
-	}
-}
-
 // read decodes one document over its kind's defaults, so that defaults hold for what is left out and for nothing else.
 // It reports false if there is nothing that could be checked further.
 func (p *Problems) read(number int, part []byte) (document, bool) {
 	d := document{number: number}
-	data, err := yaml.YAMLToJSONStrict(part)
-	if err != nil {
-		for _, line := range yamlErrors(err) {
+	data, wrong := strictyaml.ToJSON(part)
+	if wrong != nil {
+		for _, line := range wrong {
 			p.say(d, line)
 		}
 		return d, false
@@ -144,17 +117,17 @@ func (p *Problems) read(number int, part []byte) (document, bool) {
 	p.add(d, refuse(generic))
 	if errs := takeBadDurations(generic); len(errs) > 0 {
 		p.add(d, errs)
+		var err error
 		if data, err = json.Marshal(generic); err != nil {
 			p.say(d, err.Error())
 			return d, false
 		}
 	}
-	unknown, err := kjson.UnmarshalStrict(data, object)
-	for _, problem := range unknown {
-		p.say(d, problem.Error())
+	problems, ok := strictyaml.FromJSON(data, object)
+	for _, problem := range problems {
+		p.say(d, problem)
 	}
-	if err != nil {
-		p.say(d, typeError(err))
+	if !ok {
 		return d, false
 	}
 	if cluster, ok := object.(*v1alpha1.Cluster); ok {
@@ -227,41 +200,4 @@ func unsupported(name string, value any, supported ...string) *field.Error {
 		return field.Required(field.NewPath(name), "one of "+strings.Join(supported, ", "))
 	}
 	return field.NotSupported(field.NewPath(name), fmt.Sprint(value), supported)
-}
-
-// typeError says in YAML's words what encoding/json says in Go's.
-func typeError(err error) string {
-	var wrong *json.UnmarshalTypeError
-	if !errors.As(err, &wrong) {
-		return err.Error()
-	}
-	want := wrong.Type.Kind().String()
-	switch {
-	case strings.HasPrefix(want, "int"), strings.HasPrefix(want, "uint"):
-		want = "a whole number"
-	case want == "string":
-		want = "text, in quotes if it looks like something else"
-	case want == "slice":
-		want = "a list"
-	case want == "map", want == "struct":
-		want = "an object with fields"
-	}
-	path := wrong.Field
-	if path == "" {
-		path = "<document>"
-	}
-	return fmt.Sprintf("%s: Invalid value: %s: must be %s", path, wrong.Value, want)
-}
-
-// yamlErrors takes the lines out of the errors of the YAML library, which reports several in one.
-func yamlErrors(err error) []string {
-	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
-	text = strings.TrimPrefix(strings.TrimPrefix(text, "yaml: "), "unmarshal errors:")
-	var lines []string
-	for line := range strings.SplitSeq(text, "\n") {
-		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, line)
-		}
-	}
-	return lines
 }

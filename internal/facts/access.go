@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -32,12 +33,18 @@ type AccessConfig struct {
 	Refused  time.Duration    // how long a no is kept; 2 s if 0
 	Timeout  time.Duration    // of one review; 10 s if 0
 	Now      func() time.Time // time.Now if nil
+	// PerIdentity asks about each identity, even if RBAC has just allowed the same to a group that it is in. It is needed only
+	// where another authorizer, which is asked before RBAC, denies something to single members of such a group.
+	PerIdentity bool
 }
 
 // Access asks the API server what requesters may do. The answer for an identity is kept briefly, and those who ask the same
-// at the same time share one review, so a burst of one requester costs one. Not getting an answer is never kept.
+// at the same time share one review, so a burst of one requester costs one. What RBAC allows to a group is kept for the whole
+// group, so a burst of many nodes costs few: RBAC only ever adds rights, and what a group may do, each of its members may. A no
+// is never shared, and not getting an answer is never kept.
 type Access struct {
 	config AccessConfig
+	reason *regexp.Regexp
 	flight singleflight.Group
 
 	mu    sync.Mutex
@@ -62,7 +69,7 @@ func NewAccess(c AccessConfig) (*Access, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Access{config: c, known: map[string]policy.Fact[bool]{}, limit: minKept}, nil
+	return &Access{config: c, reason: newReason(), known: map[string]policy.Fact[bool]{}, limit: minKept}, nil
 }
 
 const minKept = 1024
@@ -70,7 +77,10 @@ const minKept = 1024
 // Review answers whether the requester may do what is asked.
 func (a *Access) Review(ctx context.Context, q policy.Access) policy.Fact[bool] {
 	key := identity(q)
-	if f, ok := a.recall(key); ok {
+	if f, ok := a.recall(key); ok { // also its own no, before what others may
+		return f
+	}
+	if f, ok := a.recallGroup(q); ok {
 		return f
 	}
 	// The review belongs to all who wait for it, so it does not end when the first of them gives up.
@@ -117,6 +127,9 @@ func (a *Access) ask(ctx context.Context, q policy.Access) policy.Fact[bool] {
 		return policy.DontKnow[bool](accessSource, err.Error())
 	case got.Status.EvaluationError != "" && !got.Status.Allowed: // an authorizer could not tell
 		return policy.DontKnow[bool](accessSource, got.Status.EvaluationError)
+	}
+	if group := a.groupOf(got.Status); slices.Contains(q.Groups, group) {
+		a.share(q.Subresource, group, at)
 	}
 	return policy.Know(got.Status.Allowed && !got.Status.Denied, accessSource, at)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -24,6 +25,7 @@ type health struct {
 
 	mu     sync.Mutex
 	broken time.Time // when it broke; zero while it works
+	last   error     // what it broke by
 }
 
 // since returns the time at which answers were last known to be true, and whether that is too long ago.
@@ -37,9 +39,20 @@ func (h *health) since() (at time.Time, stale bool) {
 	return h.broken, now.Sub(h.broken) > h.staleAfter
 }
 
+// status returns how long the watch has been broken, and by what.
+func (h *health) status() (age time.Duration, problem string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.broken.IsZero() {
+		return 0, ""
+	}
+	return h.now().Sub(h.broken), h.last.Error()
+}
+
 func (h *health) report(err error) {
 	h.mu.Lock()
 	was, now := h.broken, h.now()
+	h.last = err
 	switch {
 	case err == nil:
 		h.broken = time.Time{}
@@ -49,9 +62,9 @@ func (h *health) report(err error) {
 	h.mu.Unlock()
 	switch {
 	case err != nil && was.IsZero():
-		h.logger.Warn("inventory watch broken", "error", err)
+		h.logger.Warn("inventory source broken", "error", err)
 	case err == nil && !was.IsZero():
-		h.logger.Info("inventory watch restored", "broken_for", now.Sub(was).String())
+		h.logger.Info("inventory source restored", "broken_for", now.Sub(was).String())
 		h.recovered()
 	}
 }
@@ -83,7 +96,9 @@ func (w watched) ListWithContext(ctx context.Context, options metav1.ListOptions
 
 func (w watched) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	stream, err := cache.ToListerWatcherWithContext(w.inner).WatchWithContext(ctx, options)
-	if ctx.Err() == nil {
+	// A server that cannot stream its list says so this way, and is asked for the list instead.
+	unable := options.SendInitialEvents != nil && apierrors.IsInvalid(err)
+	if ctx.Err() == nil && !unable {
 		w.health.report(err)
 	}
 	return stream, err

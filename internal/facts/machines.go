@@ -4,12 +4,7 @@ package facts
 
 import (
 	"fmt"
-	"net/netip"
-	"reflect"
-	"slices"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +15,25 @@ import (
 	v1alpha1 "muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/policy"
 )
+
+// NewMachines makes the source "machines": the Machines of Muster's management plane, where nodes cannot write. c.Objects is what
+// Machines returns.
+func NewMachines(c WatchConfig) (*Watch, error) {
+	if c.Name == "" {
+		c.Name = "machines"
+	}
+	return newWatch(c, objects{
+		example: &v1alpha1.Machine{},
+		read: func(o any) (policy.Machine, bool) {
+			m, ok := o.(*v1alpha1.Machine)
+			if !ok || c.ClusterName != "" && m.Spec.ClusterName != c.ClusterName {
+				return policy.Machine{}, false
+			}
+			return machineOf(m), true
+		},
+		trim: trimMachine,
+	})
+}
 
 // Machines lists and watches the Machines of a management plane.
 func Machines(config *rest.Config) (cache.ListerWatcher, error) {
@@ -42,96 +56,17 @@ func Machines(config *rest.Config) (cache.ListerWatcher, error) {
 
 // machineOf keeps what policies look at.
 func machineOf(m *v1alpha1.Machine) policy.Machine {
-	out := policy.Machine{ID: m.Name, NodeName: m.Status.NodeName, Deleting: m.DeletionTimestamp != nil}
+	out := policy.Machine{ID: m.Name, NodeName: m.Status.NodeName, Deleting: m.DeletionTimestamp != nil, Group: m.Spec.NodeGroup}
 	for _, a := range m.Status.Addresses {
-		switch a.Type {
-		case corev1.NodeInternalIP, corev1.NodeExternalIP:
-			if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Zone() == "" {
-				out.Addresses = append(out.Addresses, ip.Unmap())
-			}
-		case corev1.NodeInternalDNS, corev1.NodeExternalDNS, corev1.NodeHostName:
-			out.Names = append(out.Names, strings.ToLower(strings.TrimSuffix(a.Address, ".")))
-		}
+		assigned(&out, a.Type, a.Address)
 	}
 	return out
 }
 
-// namesOf returns every name and address of a machine, in the text in which requests ask for them.
-func namesOf(m policy.Machine) []string {
-	names := slices.Clone(m.Names)
-	if m.NodeName != "" {
-		names = append(names, m.NodeName)
-	}
-	for _, a := range m.Addresses {
-		names = append(names, a.String())
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// trim drops what nobody here reads, so that thousands of machines stay small.
-func trim(o any) (any, error) {
+func trimMachine(o any) {
 	if m, ok := o.(*v1alpha1.Machine); ok {
 		m.ManagedFields, m.Labels, m.Annotations, m.OwnerReferences, m.Finalizers = nil, nil, nil, nil, nil
-		m.Spec = v1alpha1.MachineSpec{ClusterName: m.Spec.ClusterName}
+		m.Spec = v1alpha1.MachineSpec{ClusterName: m.Spec.ClusterName, NodeGroup: m.Spec.NodeGroup}
 		m.Status = v1alpha1.MachineStatus{NodeName: m.Status.NodeName, Addresses: m.Status.Addresses}
 	}
-	return o, nil
-}
-
-// index computes the keys of a machine, none for those of other clusters.
-func (i *Inventory) index(keys func(policy.Machine) []string) cache.IndexFunc {
-	return func(o any) ([]string, error) {
-		m, ok := o.(*v1alpha1.Machine)
-		if !ok || !i.mine(m) {
-			return nil, nil
-		}
-		return slices.DeleteFunc(keys(machineOf(m)), func(k string) bool { return k == "" }), nil
-	}
-}
-
-// handler turns events into changes. Most updates of a Machine, such as a step of its joining, change nothing here.
-func (i *Inventory) handler(onChange func(Change)) cache.ResourceEventHandler {
-	machine := func(o any) (policy.Machine, bool) {
-		if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
-			o = d.Obj
-		}
-		m, ok := o.(*v1alpha1.Machine)
-		if !ok || !i.mine(m) {
-			return policy.Machine{}, false
-		}
-		return machineOf(m), true
-	}
-	tell := func(o any) {
-		if m, ok := machine(o); ok {
-			onChange(changeOf(m))
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    tell,
-		DeleteFunc: tell,
-		UpdateFunc: func(before, after any) {
-			a, okA := machine(before)
-			b, okB := machine(after)
-			if okA && okB && !reflect.DeepEqual(a, b) {
-				onChange(changeOf(a, b))
-			}
-		},
-	}
-}
-
-func changeOf(machines ...policy.Machine) Change {
-	var c Change
-	for _, m := range machines {
-		c.Machines = append(c.Machines, m.ID)
-		if m.NodeName != "" {
-			c.Nodes = append(c.Nodes, m.NodeName)
-		}
-		c.Names = append(c.Names, namesOf(m)...)
-	}
-	for _, list := range []*[]string{&c.Machines, &c.Nodes, &c.Names} {
-		slices.Sort(*list)
-		*list = slices.Compact(*list)
-	}
-	return c
 }

@@ -22,12 +22,16 @@ var (
 	oidAuthorityKeyID   = asn1.ObjectIdentifier{2, 5, 29, 35}
 )
 
-// lint reads a certificate back and compares it with what was asked to be made. It looks at the bytes, not at the template:
-// whatever stands between the two is under test.
-func (p Prepared) lint(der []byte) error {
-	c, err := x509.ParseCertificate(der)
+// lint reads the bytes to be signed back and compares them with what was asked to be made. It looks at the bytes, not at the
+// template: whatever stands between the two is under test.
+func (p Prepared) lint() error {
+	c, err := unsigned(p.tbs)
 	if err != nil {
 		return fmt.Errorf("reading it back: %w", err)
+	}
+	s, err := readSubject(c.RawSubject)
+	if err != nil {
+		return err
 	}
 	t := p.template
 	switch {
@@ -39,8 +43,7 @@ func (p Prepared) lint(der []byte) error {
 		return errors.New("its serial number differs")
 	case !bytes.Equal(c.RawIssuer, p.issuer.RawSubject):
 		return errors.New("its issuer differs")
-	case c.Subject.CommonName != t.Subject.CommonName, !slices.Equal(c.Subject.Organization, t.Subject.Organization),
-		len(c.Subject.Names) != 1+len(t.Subject.Organization):
+	case !s.equal(p.subject):
 		return fmt.Errorf("its subject is %s", c.Subject)
 	case !slices.Equal(c.DNSNames, t.DNSNames), !slices.EqualFunc(c.IPAddresses, t.IPAddresses, net.IP.Equal),
 		len(c.EmailAddresses)+len(c.URIs) > 0:
@@ -76,7 +79,7 @@ func (p Prepared) lintExtensions(c *x509.Certificate) error {
 	for _, e := range c.Extensions {
 		switch {
 		case e.Id.Equal(oidKeyUsage), e.Id.Equal(oidExtKeyUsage), e.Id.Equal(oidBasicConstraints), e.Id.Equal(oidAuthorityKeyID):
-		case e.Id.Equal(oidSubjectAltName) && p.profile.Names:
+		case e.Id.Equal(oidSubjectAltName) && p.profile.Names != NamesNone:
 		default:
 			return fmt.Errorf("it has extension %s", e.Id)
 		}

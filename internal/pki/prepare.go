@@ -4,14 +4,13 @@ package pki
 
 import (
 	"bytes"
-	"crypto/ed25519"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"io"
 	"math/big"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -37,9 +36,11 @@ type Prepared struct{ *prepared }
 
 type prepared struct {
 	template  *x509.Certificate
+	subject   subject
 	publicKey any
 	issuer    *x509.Certificate
 	profile   Profile
+	tbs       []byte // what was linted, and all that the key may sign
 	used      atomic.Bool
 }
 
@@ -53,8 +54,8 @@ func NewSerial(random io.Reader) (*big.Int, error) {
 	return new(big.Int).SetBytes(b[:]), nil
 }
 
-// Prepare builds a certificate from the checked fields of a request and lints it, signed with a throwaway key: a mistake must
-// show before the real key is touched.
+// Prepare builds a certificate from the checked fields of a request and lints the very bytes that are to be signed: a mistake
+// must show before the key is touched.
 func Prepare(r Request, o Order) (Prepared, error) {
 	if r.publicKey == nil {
 		return Prepared{}, errors.New("the request is empty: only what Parse returned can be prepared")
@@ -66,30 +67,38 @@ func Prepare(r Request, o Order) (Prepared, error) {
 	if err != nil {
 		return Prepared{}, err
 	}
+	rawSubject, err := r.subject.encode()
+	if err != nil {
+		return Prepared{}, err
+	}
+	usage, extended := encode(o.Usages, r.key)
 	t := &x509.Certificate{
 		SerialNumber:          new(big.Int).Set(o.Serial),
-		Subject:               pkix.Name{CommonName: r.commonName, Organization: r.Organization()},
+		RawSubject:            rawSubject,
 		NotBefore:             notBefore,
 		NotAfter:              notAfter,
-		KeyUsage:              o.Profile.keyUsage(o.Usages, r.key),
-		ExtKeyUsage:           []x509.ExtKeyUsage{o.Profile.extKeyUsage},
+		KeyUsage:              usage,
+		ExtKeyUsage:           extended,
 		BasicConstraintsValid: true,
 		DNSNames:              r.DNSNames(),
 	}
 	for _, a := range r.addresses {
 		t.IPAddresses = append(t.IPAddresses, net.IP(a.AsSlice()))
 	}
-	p := Prepared{&prepared{template: t, publicKey: r.publicKey, issuer: o.Issuer, profile: o.Profile}}
-	if err := p.rehearse(); err != nil {
-		return Prepared{}, err
+	p := Prepared{&prepared{template: t, subject: r.subject, publicKey: r.publicKey, issuer: o.Issuer, profile: o.Profile}}
+	if p.tbs, err = p.rehearse(); err != nil {
+		return Prepared{}, fmt.Errorf("encoding the certificate: %w", err)
+	}
+	if err := p.lint(); err != nil {
+		return Prepared{}, fmt.Errorf("linting the certificate before signing: %w", err)
 	}
 	return p, nil
 }
 
 func (o Order) check(r Request) error {
-	known, ok := ProfileFor(o.Profile.SignerName)
+	names := len(r.dnsNames) + len(r.addresses)
 	switch {
-	case !ok || known.extKeyUsage != o.Profile.extKeyUsage || known.Names != o.Profile.Names:
+	case !o.Profile.Valid():
 		return fmt.Errorf("the profile %q is not one of this package", o.Profile.Name)
 	case o.Issuer == nil || !o.Issuer.IsCA:
 		return errors.New("the issuer is not a certificate authority")
@@ -97,30 +106,16 @@ func (o Order) check(r Request) error {
 		return errors.New("the serial number must be positive and have at most 128 bits")
 	case !o.Profile.AllowsUsages(o.Usages):
 		return fmt.Errorf("the usages %q are not those of a %s certificate", o.Usages, o.Profile.Name)
-	case o.Profile.Names != (len(r.dnsNames)+len(r.addresses) > 0):
-		return fmt.Errorf("a %s certificate with %d names cannot be made", o.Profile.Name, len(r.dnsNames)+len(r.addresses))
+	case !o.Profile.AllowsNames(names):
+		return fmt.Errorf("a %s certificate with %d names cannot be made", o.Profile.Name, names)
+	case o.Profile.Node && (!slices.Equal(r.subject.organization, []string{nodesOrganization}) || len(r.subject.other) > 0):
+		return fmt.Errorf("a %s certificate has organization %s and nothing else beside the name of its node", o.Profile.Name, nodesOrganization)
 	}
 	return nil
 }
 
-// rehearse signs with a key that everybody knows, for an issuer of the same name, and lints the result.
-func (p Prepared) rehearse() error {
-	throwaway := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	parent := *p.issuer
-	parent.PublicKey = throwaway.Public()
-	der, err := x509.CreateCertificate(zeros{}, p.template, &parent, p.publicKey, throwaway)
-	if err != nil {
-		return fmt.Errorf("rehearsing the signature: %w", err)
-	}
-	if err := p.lint(der); err != nil {
-		return fmt.Errorf("linting the certificate before signing: %w", err)
-	}
-	return nil
-}
-
-type zeros struct{}
-
-func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+// nodesOrganization is the one group of nodes.
+const nodesOrganization = "system:nodes"
 
 // IssuedBy tells whether it was prepared for this issuer.
 func (p Prepared) IssuedBy(issuer *x509.Certificate) bool {

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"math/big"
@@ -152,6 +153,21 @@ func TestPrepareRefuses(t *testing.T) {
 	if _, err := pki.Prepare(request(t), order(ca)); err == nil {
 		t.Error("prepared a serving certificate without names")
 	}
+	for name, subject := range map[string]pkix.RDNSequence{
+		"another organization": rdns(cn("system:node:a"), o("system:masters")),
+		"one more":             rdns(cn("system:node:a"), o("system:nodes"), o("system:masters")),
+		"a unit":               rdns(cn("system:node:a"), o("system:nodes"), attr("ops", 2, 5, 4, 11)),
+	} {
+		r, err := pki.Parse(pkitest.Raw(t, subject))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ord := order(ca)
+		ord.Profile, ord.Usages = pki.ClientProfile(), []string{pki.UsageClientAuth, pki.UsageDigitalSignature}
+		if _, err := pki.Prepare(r, ord); err == nil || !strings.Contains(err.Error(), "system:nodes") {
+			t.Errorf("%s in a node's certificate: %v", name, err)
+		}
+	}
 }
 
 func TestKeyEnciphermentIsForRSAOnly(t *testing.T) {
@@ -243,36 +259,6 @@ func TestValidity(t *testing.T) {
 			}
 			if got := now.Sub(from); got != 5*time.Minute {
 				t.Errorf("starts %s ago", got)
-			}
-		})
-	}
-}
-
-func TestUsages(t *testing.T) {
-	const sig, enc, client, server = pki.UsageDigitalSignature, pki.UsageKeyEncipherment, pki.UsageClientAuth, pki.UsageServerAuth
-	for _, tc := range []struct {
-		name            string
-		usages          []string
-		client, serving bool
-	}{
-		{"client", []string{sig, client}, true, false},
-		{"client, other order, RSA", []string{client, enc, sig}, true, false},
-		{"serving", []string{server, sig}, false, true},
-		{"serving, RSA", []string{enc, server, sig}, false, true},
-		{"both", []string{sig, client, server}, false, false},
-		{"none", nil, false, false},
-		{"one", []string{client}, false, false},
-		{"any third usage", []string{sig, server, "cert sign"}, false, false},
-		{"a fourth", []string{sig, enc, server, "cert sign"}, false, false},
-		{"the same twice", []string{sig, server, server}, false, false},
-		{"the same twice instead of one", []string{server, server}, false, false},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if got := pki.ClientProfile().AllowsUsages(tc.usages); got != tc.client {
-				t.Errorf("client: %v", got)
-			}
-			if got := pki.ServingProfile().AllowsUsages(tc.usages); got != tc.serving {
-				t.Errorf("serving: %v", got)
 			}
 		})
 	}

@@ -17,23 +17,32 @@ const MaxRequestSize = 16 << 10
 
 // Request is a certificate signing request that was read completely. It cannot be changed.
 type Request struct {
-	commonName   string
-	organization []string
-	dnsNames     []string
-	addresses    []netip.Addr
-	publicKey    any
-	key          Key
-	fingerprint  Fingerprint
+	subject     subject
+	dnsNames    []string
+	addresses   []netip.Addr
+	publicKey   any
+	key         Key
+	fingerprint Fingerprint
 }
 
 // Fingerprint of a public key: SHA-256 of its SubjectPublicKeyInfo.
 type Fingerprint [sha256.Size]byte
 
 // CommonName is the one common name.
-func (r Request) CommonName() string { return r.commonName }
+func (r Request) CommonName() string { return r.subject.commonName }
 
 // Organization returns the organizations in the order of the request.
-func (r Request) Organization() []string { return slices.Clone(r.organization) }
+func (r Request) Organization() []string { return slices.Clone(r.subject.organization) }
+
+// OtherAttributes names what the subject has beside these, in the order of the request: C, ST, L or OU. They mean nothing to
+// Kubernetes, and stand in the certificate as well.
+func (r Request) OtherAttributes() []string {
+	var names []string
+	for _, a := range r.subject.other {
+		names = append(names, a.name)
+	}
+	return names
+}
 
 // DNSNames returns the DNS names exactly as they stand in the request: nothing has checked their syntax yet.
 func (r Request) DNSNames() []string { return slices.Clone(r.dnsNames) }
@@ -67,7 +76,7 @@ func Parse(data []byte) (Request, error) {
 	if err := checkSelfSignature(csr); err != nil {
 		return Request{}, err
 	}
-	if r.commonName, r.organization, err = readSubject(csr.RawSubject); err != nil {
+	if r.subject, err = readSubject(csr.RawSubject); err != nil {
 		return Request{}, err
 	}
 	san, err := readAttributes(csr.RawTBSCertificateRequest)
@@ -93,7 +102,8 @@ func agree(r Request, csr *x509.CertificateRequest) error {
 		ips = append(ips, a.Unmap())
 	}
 	switch {
-	case csr.Subject.CommonName != r.commonName, !slices.Equal(csr.Subject.Organization, r.organization):
+	case csr.Subject.CommonName != r.subject.commonName, !slices.Equal(csr.Subject.Organization, r.subject.organization),
+		len(csr.Subject.Names) != 1+len(r.subject.organization)+len(r.subject.other):
 		return errors.New("the subject can be read in two ways")
 	case !slices.Equal(csr.DNSNames, r.dnsNames), !slices.Equal(ips, r.addresses),
 		len(csr.EmailAddresses) > 0, len(csr.URIs) > 0:

@@ -3,6 +3,7 @@
 package pki
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/x509"
 	"encoding/pem"
@@ -18,7 +19,8 @@ var (
 	ErrIssuerChanged = errors.New("the signing certificate changed since the certificate was prepared")
 )
 
-// Sign makes the certificate, in PEM. A Prepared signs once, whether that works or not.
+// Sign makes the certificate, in PEM. A Prepared signs once, whether that works or not. crypto/x509 verifies the signature
+// before it returns it, so a key that does not fit, or a broken device, is found out.
 func (p Prepared) Sign(random io.Reader, issuer *x509.Certificate, key crypto.Signer) ([]byte, error) {
 	switch {
 	case p.prepared == nil:
@@ -28,12 +30,16 @@ func (p Prepared) Sign(random io.Reader, issuer *x509.Certificate, key crypto.Si
 	case !p.used.CompareAndSwap(false, true):
 		return nil, ErrUsed
 	}
-	der, err := x509.CreateCertificate(random, p.template, issuer, p.publicKey, key)
+	der, err := x509.CreateCertificate(random, p.template, issuer, p.publicKey, guard{key, p.tbs})
 	if err != nil {
 		return nil, fmt.Errorf("signing: %w", err)
 	}
-	if err := p.lint(der); err != nil {
-		return nil, fmt.Errorf("linting the signed certificate: %w", err)
+	c, err := x509.ParseCertificate(der)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the signed certificate back: %w", err)
+	case !bytes.Equal(c.RawTBSCertificate, p.tbs):
+		return nil, errors.New("the signed certificate is not the one that was checked")
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }

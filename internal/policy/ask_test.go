@@ -62,8 +62,11 @@ func TestAsk(t *testing.T) {
 			if tc.change != nil {
 				tc.change(tc.world)
 			}
-			r := policy.Read(&tc.world.object)
-			if diff := cmp.Diff(tc.want, policy.Ask(r)); diff != "" {
+			r := policy.Read(&tc.world.object, tc.world.policy)
+			if r.Phase == policy.Pending || r.Phase == policy.Approved {
+				tc.want.Key = r.CSR.Fingerprint()
+			}
+			if diff := cmp.Diff(tc.want, policy.Ask(tc.world.policy, r)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if got := policy.ApprovalMessage(r); tc.message != "" && got != tc.message {
@@ -77,11 +80,11 @@ func TestReadDoesNotParseWhatIsNotServed(t *testing.T) {
 	w := renewal(t)
 	w.object.Spec.SignerName = "example.com/large"
 	w.object.Spec.Request = []byte("not ours")
-	if r := policy.Read(&w.object); r.ParseError != nil {
+	if r := policy.Read(&w.object, w.policy); r.ParseError != nil {
 		t.Errorf("read it: %v", r.ParseError)
 	}
 	w.object.Spec.SignerName = pki.SignerKubeletClient
-	if r := policy.Read(&w.object); r.ParseError == nil {
+	if r := policy.Read(&w.object, w.policy); r.ParseError == nil {
 		t.Error("did not read it")
 	}
 }

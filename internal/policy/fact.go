@@ -73,9 +73,11 @@ type Facts struct {
 	Owners map[string]Fact[[]string]
 	// Node tells whether a Node object of the name exists.
 	Node Fact[bool]
-	// LastMachine is the ID of the machine that the last client certificate of the node was issued to. Absent if none is on record.
+	// LastMachine is the machine that the last client certificate of the node was issued to, as MachineRef writes it or its ID
+	// alone. Absent if none is on record.
 	LastMachine Fact[string]
-	// KeyOwner is the node that the public key was certified for before. Absent if it never was.
+	// KeyOwner is the node that the public key was certified for before. Absent if it never was. An owner that is no node has a
+	// colon in its name.
 	KeyOwner Fact[string]
 	// Access is the answer to the SubjectAccessReview.
 	Access Fact[bool]

@@ -4,9 +4,9 @@ package policy
 
 import (
 	"net/netip"
-	"slices"
 	"time"
 
+	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/trace"
 )
 
@@ -15,8 +15,14 @@ import (
 type Policy struct {
 	// AllowEd25519 accepts Ed25519 keys, which kubelets do not make.
 	AllowEd25519 bool
+	// Signers that are served, with the profile of each. Nil means the two kubelet signers.
+	Signers map[string]pki.Profile
+	// MinExpiration refuses requests that ask for less. 0 means ten minutes, which is the API server's own limit.
+	MinExpiration time.Duration
 	// MaxExpiration refuses requests that ask for more. Below it the signer's own duration is the limit. 0 means a year.
 	MaxExpiration time.Duration
+	// Bootstrap says which machines bootstrap tokens are good for.
+	Bootstrap Bootstrap
 	// ClusterDomain ends the names of Services, which no node may have.
 	ClusterDomain string
 	// ReservedNames, in lower case, no node may have: those of the API server's endpoints.
@@ -27,9 +33,25 @@ type Policy struct {
 	MaxFactAge time.Duration
 }
 
+// Profile of a signer name, false if requests for it are not served.
+func (p Policy) Profile(signerName string) (pki.Profile, bool) {
+	if p.Signers != nil {
+		profile, ok := p.Signers[signerName]
+		if !ok || profile.SignerName != signerName || !profile.Valid() {
+			return pki.Profile{}, false
+		}
+		return profile, true
+	}
+	if signerName != pki.SignerKubeletClient && signerName != pki.SignerKubeletServing {
+		return pki.Profile{}, false
+	}
+	return pki.ProfileFor(signerName)
+}
+
 // evaluation is one run of the rules.
 type evaluation struct {
 	policy  Policy
+	profile pki.Profile
 	request Request
 	facts   Facts
 	who     requester
@@ -38,19 +60,28 @@ type evaluation struct {
 // Decide runs the rules and returns what came of it. After a rule that makes the rest unreadable it stops; otherwise all of
 // them run, so that all reasons are told.
 func Decide(p Policy, r Request, f Facts, now time.Time) trace.Decision {
-	e := evaluation{policy: p, request: r, facts: f.fresh(now, p.MaxFactAge), who: identify(r)}
+	e := evaluation{policy: p, request: r, facts: f.fresh(now, p.MaxFactAge)}
+	if e.profile, _ = p.Profile(r.SignerName); e.profile.Node {
+		e.who = identify(p, r) // for other certificates it does not matter who asks
+	}
 	var d trace.Decision
 	verdicts := map[trace.Verdict]trace.RuleID{}
 	for _, rule := range rules() {
 		o := rule.check(e)
-		d.Checks = append(d.Checks, trace.Check{Rule: rule.id, Outcome: o.outcome, Detail: o.detail, Hint: o.hint})
+		d.Checks = append(d.Checks, trace.Check{Rule: rule.id, Outcome: o.outcome, Detail: o.detail, Hint: o.hint, Soon: o.soon})
 		v := rule.verdict(o.outcome)
+		if v != trace.Approve && rule.final && d.Rule == "" {
+			d.Verdict, d.Rule = v, rule.id
+		}
 		if _, ok := verdicts[v]; !ok {
 			verdicts[v] = rule.id
 		}
 		if v != trace.Approve && rule.stops {
 			break
 		}
+	}
+	if d.Rule != "" {
+		return d
 	}
 	// The hardest verdict wins. A rule that denies speaks before one that leaves the request to others: what is wrong whoever
 	// asks is said, even to a requester that nobody vouches for.
@@ -62,18 +93,4 @@ func Decide(p Policy, r Request, f Facts, now time.Time) trace.Decision {
 	}
 	d.Verdict = trace.Approve
 	return d
-}
-
-// RuleIDs lists all rules in the order they run.
-func RuleIDs() []trace.RuleID {
-	var ids []trace.RuleID
-	for _, r := range rules() {
-		ids = append(ids, r.id)
-	}
-	return ids
-}
-
-// Stops tells whether nothing more can be said after a rule spoke: the request is not ours, is done, or cannot be read.
-func Stops(id trace.RuleID) bool {
-	return slices.ContainsFunc(rules(), func(r rule) bool { return r.id == id && r.stops })
 }

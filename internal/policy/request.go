@@ -32,19 +32,22 @@ type Request struct {
 	Usages            []string
 	ExpirationSeconds *int32
 	Phase             Phase
+	// AutoApproved means that the approval was given by a program: by upstream's approver or by this one.
+	AutoApproved bool
 
 	// CSR is what stands in the request's bytes; ParseError says why it could not be read.
 	CSR        pki.Request
 	ParseError error
 }
 
-// Read makes a Request of an API object.
-func Read(o *certificatesv1.CertificateSigningRequest) Request {
+// Read makes a Request of an API object. The bytes are parsed only if the policy serves the signer and something is left to do.
+func Read(o *certificatesv1.CertificateSigningRequest, p Policy) Request {
 	r := Request{
 		SignerName: o.Spec.SignerName,
 		Username:   o.Spec.Username, UID: o.Spec.UID, Groups: slices.Clone(o.Spec.Groups),
 		ExpirationSeconds: o.Spec.ExpirationSeconds,
 		Phase:             phaseOf(o),
+		AutoApproved:      autoApproved(o),
 	}
 	for _, u := range o.Spec.Usages {
 		r.Usages = append(r.Usages, string(u))
@@ -55,7 +58,7 @@ func Read(o *certificatesv1.CertificateSigningRequest) Request {
 			r.Extra[k] = slices.Clone(v)
 		}
 	}
-	if _, ok := pki.ProfileFor(r.SignerName); ok && (r.Phase == Pending || r.Phase == Approved) {
+	if _, ok := p.Profile(r.SignerName); ok && (r.Phase == Pending || r.Phase == Approved) {
 		r.CSR, r.ParseError = pki.Parse(o.Spec.Request)
 	}
 	return r
@@ -79,4 +82,13 @@ func phaseOf(o *certificatesv1.CertificateSigningRequest) Phase {
 		return Issued
 	}
 	return p
+}
+
+// ReasonAutoApproved is what upstream's approver gives as the reason of an approval, and this one does, too.
+const ReasonAutoApproved = "AutoApproved"
+
+func autoApproved(o *certificatesv1.CertificateSigningRequest) bool {
+	return slices.ContainsFunc(o.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved && c.Reason == ReasonAutoApproved
+	})
 }

@@ -3,11 +3,12 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
-	v1alpha1 "muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/token"
 )
 
 const (
@@ -21,81 +22,64 @@ type kind int
 const (
 	stranger  kind = iota // a person, a service account: nobody that the rules vouch for
 	node                  // a node, by its client certificate
-	bootstrap             // a bootstrap token that was made for one machine
-	unbound               // a bootstrap token that was made for no machine, or for several
+	bootstrap             // a bootstrap token, good for what binds it
+	unbound               // a bootstrap token that is good for nothing here; why says why
 )
 
 // requester is what the API server says about who asks.
 type requester struct {
-	kind    kind
-	machine string // the ID of the machine that a bootstrap token was made for
-	groups  int    // how many machines it names
+	kind kind
+	// scopes of a bootstrap token, by its own groups: at most one of each kind, and all of them must agree.
+	scopes map[token.ScopeKind]string
+	// bindings of the policy that are about one of its groups.
+	bindings []Binding
+	why      string
 }
 
+// machine is the ID of the machine that a bootstrap token was made for, "" if it names none.
+func (q requester) machine() string { return q.scopes[token.ScopeMachine] }
+
 // identify sorts the requester by user name and groups, both of which only the API server writes.
-func identify(r Request) requester {
+func identify(p Policy, r Request) requester {
 	switch {
 	case strings.HasPrefix(r.Username, nodeUserPrefix) && slices.Contains(r.Groups, nodesGroup):
 		return requester{kind: node}
 	case isBootstrapUser(r.Username) && slices.Contains(r.Groups, bootstrappersGroup):
-		var machines []string
-		for _, g := range r.Groups {
-			if id, ok := strings.CutPrefix(g, v1alpha1.BootstrapGroupPrefix); ok {
-				machines = append(machines, id)
-			}
-		}
-		if len(machines) != 1 || machines[0] == "" {
-			return requester{kind: unbound, groups: len(machines)}
-		}
-		return requester{kind: bootstrap, machine: machines[0], groups: 1}
+		return p.identifyToken(r.Groups)
 	default:
 		return requester{kind: stranger}
 	}
+}
+
+func (p Policy) identifyToken(groups []string) requester {
+	q := requester{kind: bootstrap, scopes: map[token.ScopeKind]string{}}
+	for _, g := range groups {
+		s, ok, err := token.ParseGroup(g)
+		switch {
+		case err != nil: // it was meant to bind the token: then nothing else may decide what the token is good for
+			return requester{kind: unbound, why: err.Error()}
+		case !ok:
+			continue
+		case q.scopes[s.Kind] != "":
+			return requester{kind: unbound, why: fmt.Sprintf("it names two of the kind %s: %s and %s", s.Kind, q.scopes[s.Kind], s.Value)}
+		}
+		q.scopes[s.Kind] = s.Value
+	}
+	for _, b := range p.Bootstrap.Bindings {
+		if slices.Contains(groups, b.Group) {
+			q.bindings = append(q.bindings, b)
+		}
+	}
+	if len(q.scopes)+len(q.bindings) == 0 && !p.Bootstrap.UnboundTokens {
+		return requester{kind: unbound, why: "it was made for no machine"}
+	}
+	return q
 }
 
 // The user name that the API server gives to a bootstrap token: its public half.
 func isBootstrapUser(name string) bool {
 	id, ok := strings.CutPrefix(name, bootstrapUserPrefix)
 	return ok && len(id) == 6 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
-}
-
-// Question is what must be found out before Decide.
-type Question struct {
-	// Machine is the ID of the machine that the bootstrap token names, "" if none.
-	Machine string
-	// Node is the name of the node that the request is about, "" if none.
-	Node string
-	// Names and addresses that are asked for, in text.
-	Names []string
-	// Key is the public key of the request, zero if it could not be read.
-	Key pki.Fingerprint
-	// Access to be reviewed, nil if none.
-	Access *Access
-}
-
-// Access is a SubjectAccessReview: may this requester create certificatesigningrequests/<Subresource>?
-type Access struct {
-	Username, UID string
-	Groups        []string
-	Extra         map[string][]string
-	// Subresource is nodeclient, selfnodeclient or selfnodeserver.
-	Subresource string
-}
-
-// Ask tells which facts Decide will look at, so that nothing else need be gathered.
-func Ask(r Request) Question {
-	if _, ok := pki.ProfileFor(r.SignerName); !ok || r.ParseError != nil || r.Phase != Pending && r.Phase != Approved {
-		return Question{}
-	}
-	who := identify(r)
-	q := Question{Machine: who.machine, Node: r.nodeName(), Names: r.CSR.DNSNames(), Key: r.CSR.Fingerprint()}
-	for _, a := range r.CSR.Addresses() {
-		q.Names = append(q.Names, a.String())
-	}
-	if sub := subresource(r, who); sub != "" && r.Phase == Pending {
-		q.Access = &Access{Username: r.Username, UID: r.UID, Groups: r.Groups, Extra: r.Extra, Subresource: sub}
-	}
-	return q
 }
 
 // subresource whose creation the requester must be allowed: "" if no rule vouches for it.
@@ -109,18 +93,5 @@ func subresource(r Request, who requester) string {
 		return "nodeclient"
 	default:
 		return ""
-	}
-}
-
-// ApprovalMessage is what an approval says: upstream's words for client certificates
-// (pkg/controller/certificates/approver/sarapprove.go), EKS's for serving certificates.
-func ApprovalMessage(r Request) string {
-	switch subresource(r, identify(r)) {
-	case "selfnodeserver":
-		return "Auto approving self kubelet server certificate after SubjectAccessReview."
-	case "selfnodeclient":
-		return "Auto approving self kubelet client certificate after SubjectAccessReview."
-	default:
-		return "Auto approving kubelet client certificate after SubjectAccessReview."
 	}
 }

@@ -14,7 +14,7 @@ func checkAddressesReserved(e evaluation) outcome {
 	}
 	for _, a := range addresses {
 		if why := e.policy.reservedAddress(a); why != "" {
-			return refuse("no node may have it", "the address %s is %s", a, why)
+			return refuse("nobody but its owner may have it", "the address %s is %s", a, why)
 		}
 	}
 	return pass("none is reserved")

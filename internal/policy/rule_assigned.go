@@ -11,7 +11,10 @@ import (
 // checkNamesAssigned wants every DNS name to be one that the inventory assigned to this very machine, and to no other.
 func checkNamesAssigned(e evaluation) outcome {
 	names := e.request.CSR.DNSNames()
-	if len(names) == 0 {
+	switch {
+	case !e.profile.Node:
+		return notApplicable(notANode)
+	case len(names) == 0:
 		return notApplicable("no DNS names")
 	}
 	return e.assigned("DNS name", names, func(m Machine) []string {
@@ -25,7 +28,10 @@ func checkNamesAssigned(e evaluation) outcome {
 // checkAddressesAssigned wants the same of every address.
 func checkAddressesAssigned(e evaluation) outcome {
 	addresses := e.request.CSR.Addresses()
-	if len(addresses) == 0 {
+	switch {
+	case !e.profile.Node:
+		return notApplicable(notANode)
+	case len(addresses) == 0:
 		return notApplicable("no addresses")
 	}
 	var texts []string
@@ -46,7 +52,9 @@ func checkAddressesAssigned(e evaluation) outcome {
 func (e evaluation) assigned(what string, asked []string, have func(Machine) []string) outcome {
 	m := e.facts.NodeMachine
 	if m.State != Known || m.Value.NodeName == "" || m.Value.NodeName != e.request.nodeName() {
-		return wait("", "the machine is not known, so what it was assigned is not either")
+		o := wait("", "the machine is not known, so what it was assigned is not either")
+		o.soon = m.State == Unknown && m.Soon
+		return o
 	}
 	own := have(m.Value)
 	var undecided *outcome
@@ -82,7 +90,7 @@ func (e evaluation) owned(what, asked, id string, own []string) *outcome {
 		o = refuse(fmt.Sprintf("it may ask for %s", strings.Join(own, ", ")),
 			"the %s %s is not assigned to machine %s but to %s", what, asked, id, theirs)
 	case owners.State != Known:
-		o = wait("", "whether another machine has the %s %s is not known: %s", what, asked, owners.why())
+		o = waitFor(owners, "whether another machine has the %s %s is not known", what, asked)
 	case len(others) > 0:
 		o = wait("one of them must go", "the %s %s is assigned to machine %s, too", what, asked, strings.Join(others, ", "))
 	case !slices.Contains(owners.Value, id):

@@ -5,17 +5,21 @@ package policy
 // checkBootstrapMachine refuses a bootstrap token that is used for another machine than the one it was made for. Everywhere
 // else a stolen token can become any node.
 func checkBootstrapMachine(e evaluation) outcome {
-	if e.who.kind != bootstrap {
-		return notApplicable("the requester is not a machine's bootstrap token")
+	id := e.who.machine()
+	switch {
+	case e.who.kind != bootstrap:
+		return notApplicable(notBootstrap)
+	case id == "":
+		return notApplicable("the token names no machine")
 	}
 	m := e.facts.TokenMachine
 	switch {
 	case m.State == Unknown:
-		return wait("", "whether machine %s exists is not known: %s", e.who.machine, m.why())
+		return waitFor(m, "whether machine %s exists is not known", id)
 	case m.State == Absent:
-		return wait("it may yet appear in the inventory", "the token was made for machine %s, which does not exist", e.who.machine)
-	case m.Value.ID != e.who.machine:
-		return wait("", "the inventory answered about machine %s when asked about %s", m.Value.ID, e.who.machine)
+		return wait("it may yet appear in the inventory", "the token was made for machine %s, which does not exist", id)
+	case m.Value.ID != id:
+		return wait("", "the inventory answered about machine %s when asked about %s", m.Value.ID, id)
 	case m.Value.Deleting:
 		return refuse("its group makes another", "machine %s is being deleted", m.Value.ID)
 	case m.Value.NodeName == "":

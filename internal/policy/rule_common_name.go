@@ -21,6 +21,9 @@ func (r Request) nodeName() string {
 
 // checkCommonName refuses what is not the user name of a node. Upstream also accepts an empty node name.
 func checkCommonName(e evaluation) outcome {
+	if !e.profile.Node {
+		return notApplicable(notANode)
+	}
 	name := e.request.nodeName()
 	if name == "" {
 		return refuse("it must be "+nodeUserPrefix+"<name of a node>", "the common name is %q", e.request.CSR.CommonName())

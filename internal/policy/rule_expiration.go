@@ -14,13 +14,13 @@ func checkExpiration(e evaluation) outcome {
 	if e.request.ExpirationSeconds == nil {
 		return notApplicable("no duration is asked for")
 	}
-	limit := e.policy.MaxExpiration
-	if limit <= 0 {
-		limit = maxExpiration
+	least, most := max(e.policy.MinExpiration, minExpiration), e.policy.MaxExpiration
+	if most <= 0 {
+		most = maxExpiration
 	}
 	asked := time.Duration(*e.request.ExpirationSeconds) * time.Second
-	if asked < minExpiration || asked > limit {
-		return refuse("ask for "+minExpiration.String()+" to "+limit.String(), "the duration asked for is %s", asked)
+	if asked < least || asked > most {
+		return refuse("ask for "+least.String()+" to "+most.String(), "the duration asked for is %s", asked)
 	}
 	return pass("%s", asked)
 }

@@ -2,25 +2,30 @@
 
 package policy
 
-// checkMachine wants a machine behind every node. One that is gone, or not there yet, makes the request wait: it costs the least,
-// and requests of machines that are gone are deleted with them.
+// checkMachine wants a machine behind every node. One that is not there (yet) makes the request wait: it costs the least, and
+// requests of machines that are gone are deleted with them. One that is being deleted is a hard no: its ID does not come back,
+// and a certificate would outlive it.
 func checkMachine(e evaluation) outcome {
+	if !e.profile.Node {
+		return notApplicable(notANode)
+	}
 	name := e.request.nodeName()
 	if name == "" {
 		return refuse("", "the request names no node")
 	}
 	m := e.facts.NodeMachine
+	bound := e.who.machine()
 	switch {
 	case m.State == Unknown:
-		return wait("", "which machine is node %s is not known: %s", name, m.why())
+		return waitFor(m, "which machine is node %s is not known", name)
 	case m.State == Absent:
 		return wait("it may yet appear in the inventory", "no machine is node %s", name)
 	case m.Value.NodeName != name:
 		return wait("", "the inventory answered about node %q when asked about %q", m.Value.NodeName, name)
 	case m.Value.Deleting:
 		return refuse("its group makes another", "machine %s is being deleted", m.Value.ID)
-	case e.who.kind == bootstrap && m.Value.ID != e.who.machine:
-		return wait("", "node %s is machine %s, not %s, which the token was made for", name, m.Value.ID, e.who.machine)
+	case bound != "" && m.Value.ID != bound:
+		return wait("", "node %s is machine %s, not %s, which the token was made for", name, m.Value.ID, bound)
 	}
 	return pass("node %s is machine %s (%s)", name, m.Value.ID, m.Source)
 }

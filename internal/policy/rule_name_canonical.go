@@ -46,9 +46,16 @@ func notCanonical(n string) string {
 			return "has an internationalized label, which people read as something else"
 		}
 	}
-	// What ends in a number is an IPv4 address to URL parsers (WHATWG URL, 3.5), 0x7f.1 included.
-	if last := labels[len(labels)-1]; strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
+	if endsInNumber(labels[len(labels)-1]) {
 		return "ends with a number, like an address"
 	}
 	return ""
+}
+
+// endsInNumber: what ends in a number is an IPv4 address to URL parsers (WHATWG URL, 3.5), 0x7f included.
+func endsInNumber(label string) bool {
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return strings.Trim(label, "0123456789") == ""
 }

@@ -5,15 +5,15 @@ package policy
 import "muster.dev/muster/internal/pki"
 
 // checkNameCount refuses names on client certificates, which would make them serving certificates of sorts, and serving
-// certificates for nothing.
+// certificates of nodes for nothing.
 func checkNameCount(e evaluation) outcome {
-	p, _ := pki.ProfileFor(e.request.SignerName)
 	n := len(e.request.CSR.DNSNames()) + len(e.request.CSR.Addresses())
 	switch {
-	case !p.Names && n > 0:
+	case e.profile.AllowsNames(n):
+		return pass("%d names and addresses", n)
+	case e.profile.Names == pki.NamesNone:
 		return refuse("a client certificate must have none", "%d names and addresses are asked for", n)
-	case p.Names && n == 0:
+	default:
 		return refuse("a serving certificate must have one or more", "no name or address is asked for")
 	}
-	return pass("%d names and addresses", n)
 }

@@ -10,5 +10,8 @@ func checkShape(e evaluation) outcome {
 	if e.request.CSR.CommonName() == "" {
 		return refuse("", "the request was not read")
 	}
+	if other := e.request.CSR.OtherAttributes(); e.profile.Node && len(other) > 0 {
+		return refuse("a node's has a common name and an organization", "the subject has %q", other)
+	}
 	return pass("one request with a valid signature of its own")
 }

@@ -2,13 +2,9 @@
 
 package policy
 
-import (
-	"muster.dev/muster/internal/pki"
-)
-
 // checkSigner leaves requests for other signers alone.
 func checkSigner(e evaluation) outcome {
-	if _, ok := pki.ProfileFor(e.request.SignerName); !ok {
+	if _, ok := e.policy.Profile(e.request.SignerName); !ok {
 		return refuse("", "the signer %q is not served here", e.request.SignerName)
 	}
 	return pass("%s", e.request.SignerName)

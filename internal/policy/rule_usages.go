@@ -2,14 +2,17 @@
 
 package policy
 
-import "muster.dev/muster/internal/pki"
+import "strings"
 
 // checkUsages refuses any usage too many: a serving certificate that is a client's as well would be a second identity.
 func checkUsages(e evaluation) outcome {
-	p, _ := pki.ProfileFor(e.request.SignerName)
-	if !p.AllowsUsages(e.request.Usages) {
-		return refuse("they must be exactly digital signature and "+p.Usages[1]+", and key encipherment if the key is RSA",
-			"the usages are %q", e.request.Usages)
+	p := e.profile
+	if p.AllowsUsages(e.request.Usages) {
+		return pass("%q", e.request.Usages)
 	}
-	return pass("%q", e.request.Usages)
+	hint := "there may be " + strings.Join(p.MayUse, ", ")
+	if len(p.Usages) > 0 {
+		hint = "there must be " + strings.Join(p.Usages, " and ") + ", and " + hint
+	}
+	return refuse(hint+", each once and nothing else", "the usages are %q", e.request.Usages)
 }

@@ -58,16 +58,27 @@ func (f *Fake) Issuer(context.Context) (*x509.Certificate, error) {
 
 // Sign signs or fails.
 func (f *Fake) Sign(_ context.Context, p pki.Prepared) ([]byte, error) {
+	certificate, key, err := f.next()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.Sign(rand.Reader, certificate, key)
+	if err == nil {
+		f.mu.Lock()
+		f.signed++
+		f.mu.Unlock()
+	}
+	return out, err
+}
+
+// next returns the authority or the next failure, so that no lock is held during a signature.
+func (f *Fake) next() (*x509.Certificate, crypto.Signer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.failures) > 0 {
 		err := f.failures[0]
 		f.failures = f.failures[1:]
-		return nil, err
+		return nil, nil, err
 	}
-	out, err := p.Sign(rand.Reader, f.certificate, f.key)
-	if err == nil {
-		f.signed++
-	}
-	return out, err
+	return f.certificate, f.key, nil
 }

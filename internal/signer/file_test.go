@@ -69,11 +69,11 @@ func (d *disk) write(c *x509.Certificate, k *ecdsa.PrivateKey) {
 	d.replace(d.key, keyPEM(d.t, k))
 }
 
-func (d *disk) open() (*signer.File, error) {
+func (d *disk) open() (*signer.CA, error) {
 	return signer.NewFile(signer.FileConfig{CertFile: d.cert, KeyFile: d.key, Logger: slog.New(slog.NewTextHandler(&d.log, nil))})
 }
 
-func (d *disk) mustOpen() *signer.File {
+func (d *disk) mustOpen() *signer.CA {
 	d.t.Helper()
 	s, err := d.open()
 	if err != nil {
@@ -131,7 +131,7 @@ func TestFileReloadsAndKeepsTheOldPairMeanwhile(t *testing.T) {
 	d.replace(d.cert, certPEM(newCA))
 	signsAs(t, s, oldCA)
 	signsAs(t, s, oldCA)
-	if n := strings.Count(d.log.String(), "old one goes on"); n != 1 {
+	if n := strings.Count(d.log.String(), "old pair goes on"); n != 1 {
 		t.Errorf("the mismatch was logged %d times", n)
 	}
 	d.replace(d.key, keyPEM(t, newKey))

@@ -2,6 +2,8 @@
 
 package trace
 
+import "slices"
+
 // Verdict is what came of a decision.
 type Verdict string
 
@@ -39,6 +41,8 @@ type Check struct {
 	Detail string `json:"detail,omitempty"`
 	// Hint is what to do about it, if there is anything to do.
 	Hint string `json:"hint,omitempty"`
+	// Soon means that the rule waits for something that is being looked up right now.
+	Soon bool `json:"-"`
 }
 
 // Decision is a verdict with the outcome of every rule that ran, in the order they ran.
@@ -57,4 +61,10 @@ func (d Decision) Deciding() (Check, bool) {
 		}
 	}
 	return Check{}, false
+}
+
+// Soon tells whether it waits and part of what it waits for is being looked up right now: there will be another decision in a
+// moment, so nobody need be told of this one.
+func (d Decision) Soon() bool {
+	return d.Verdict == Wait && slices.ContainsFunc(d.Checks, func(c Check) bool { return c.Outcome == Waiting && c.Soon })
 }

@@ -31,7 +31,7 @@ const (
 
 func machine(id, node, ip string) *v1alpha1.Machine {
 	m := &v1alpha1.Machine{}
-	m.Name, m.Spec.ClusterName, m.Status.NodeName = id, "main", node
+	m.Name, m.Spec.ClusterName, m.Spec.NodeGroup, m.Status.NodeName = id, "main", "workers", node
 	if node != "" {
 		m.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}, {Type: corev1.NodeInternalDNS, Address: node}}
 	}
@@ -77,15 +77,15 @@ func (p *plane) set(err error) {
 }
 
 // start runs an inventory in the bubble of the test and ends it with the test.
-func start(t *testing.T, p *plane, cluster string) (*Inventory, func() []Change) {
+func start(t *testing.T, p *plane, cluster string) (*Watch, func() []Change) {
 	t.Helper()
 	var mu sync.Mutex
 	var changes []Change
-	i, err := NewInventory(InventoryConfig{Source: p, ClusterName: cluster, Logger: slog.New(slog.DiscardHandler)}, func(c Change) {
+	i, err := NewMachines(WatchConfig{Objects: p, ClusterName: cluster, Logger: slog.New(slog.DiscardHandler), OnChange: func(c Change) {
 		mu.Lock()
 		defer mu.Unlock()
 		changes = append(changes, c)
-	})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func start(t *testing.T, p *plane, cluster string) (*Inventory, func() []Change)
 	}
 }
 
-func settle(t *testing.T, i *Inventory) {
+func settle(t *testing.T, i *Watch) {
 	t.Helper()
 	if !cache.WaitForCacheSync(t.Context().Done(), i.HasSynced) {
 		t.Fatal("never synced")
@@ -116,20 +116,20 @@ func elapse(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // in a synctest bubble it takes no time
 }
 
-func TestInventoryFinds(t *testing.T) {
+func TestWatchFinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := machine("i-a", nodeA, "192.168.64.11"), machine("i-b", nodeB, "192.168.64.12")
 		b.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		p := &plane{machines: []v1alpha1.Machine{*a, *b, *machine("i-new", "", "")}}
 		i, _ := start(t, p, "main")
-		if f := i.Machine("i-a"); f.State != policy.Unknown || f.Why == "" {
+		if f := i.Machine("i-a"); f.State != policy.Unknown || f.Why == "" || i.HasSynced() || i.Status().Synced {
 			t.Errorf("before it has read anything: %+v", f)
 		}
 		settle(t, i)
 		now := time.Now()
-		known := func(m policy.Machine) policy.Fact[policy.Machine] { return policy.Know(m, machinesSource, now) }
-		wantA := policy.Machine{ID: "i-a", NodeName: nodeA, Names: []string{nodeA}, Addresses: []netip.Addr{netip.MustParseAddr("192.168.64.11")}}
-		wantB := policy.Machine{ID: "i-b", NodeName: nodeB, Names: []string{nodeB}, Addresses: []netip.Addr{netip.MustParseAddr("192.168.64.12")}, Deleting: true}
+		known := func(m policy.Machine) policy.Fact[policy.Machine] { return policy.Know(m, "machines", now) }
+		wantA := policy.Machine{ID: "i-a", NodeName: nodeA, Names: []string{nodeA}, Addresses: []netip.Addr{netip.MustParseAddr("192.168.64.11")}, Group: "workers"}
+		wantB := policy.Machine{ID: "i-b", NodeName: nodeB, Names: []string{nodeB}, Addresses: []netip.Addr{netip.MustParseAddr("192.168.64.12")}, Deleting: true, Group: "workers"}
 		for _, tc := range []struct {
 			name      string
 			got, want policy.Fact[policy.Machine]
@@ -137,24 +137,24 @@ func TestInventoryFinds(t *testing.T) {
 			{"by ID", i.Machine("i-a"), known(wantA)},
 			{"by node", i.MachineOfNode(nodeA), known(wantA)},
 			{"being deleted", i.MachineOfNode(nodeB), known(wantB)},
-			{"without a name", i.Machine("i-new"), known(policy.Machine{ID: "i-new"})},
-			{"none by ID", i.Machine("i-x"), policy.None[policy.Machine](machinesSource, now)},
-			{"none by node", i.MachineOfNode("x"), policy.None[policy.Machine](machinesSource, now)},
-			{"none by an empty node name", i.MachineOfNode(""), policy.None[policy.Machine](machinesSource, now)},
+			{"without a name", i.Machine("i-new"), known(policy.Machine{ID: "i-new", Group: "workers"})},
+			{"none by ID", i.Machine("i-x"), policy.None[policy.Machine]("machines", now)},
+			{"none by node", i.MachineOfNode("x"), policy.None[policy.Machine]("machines", now)},
+			{"none by an empty node name", i.MachineOfNode(""), policy.None[policy.Machine]("machines", now)},
 		} {
 			if diff := cmp.Diff(tc.want, tc.got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 			}
 		}
 		for name, want := range map[string][]string{nodeA: {"i-a"}, "192.168.64.12": {"i-b"}, "192.168.64.99": nil, "": nil} {
-			if f := i.Owners(name); f.State != policy.Known || !cmp.Equal(f.Value, want) {
+			if f := i.Owners(name); f.State != policy.Known || !cmp.Equal(ids(f.Value), want) {
 				t.Errorf("owners of %q: %+v, want %v", name, f, want)
 			}
 		}
 	})
 }
 
-func TestInventoryOfOneCluster(t *testing.T) {
+func TestWatchOfOneCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := machine("i-other", nodeA, "192.168.64.11")
 		other.Spec.ClusterName = "other"
@@ -170,13 +170,13 @@ func TestInventoryOfOneCluster(t *testing.T) {
 		if f := i.Owners("192.168.64.11"); len(f.Value) > 0 {
 			t.Errorf("owners: %+v", f)
 		}
-		if c := changes(); len(c) > 0 {
+		if c := changes(); !cmp.Equal(c, []Change{{All: true}}) {
 			t.Errorf("changes: %+v", c)
 		}
 	})
 }
 
-func TestInventoryDoesNotChooseBetweenTwo(t *testing.T) {
+func TestWatchDoesNotChooseBetweenTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &plane{machines: []v1alpha1.Machine{*machine("i-b", nodeA, "192.168.64.11"), *machine("i-a", nodeA, "192.168.64.11")}}
 		i, _ := start(t, p, "")
@@ -184,17 +184,20 @@ func TestInventoryDoesNotChooseBetweenTwo(t *testing.T) {
 		if f := i.MachineOfNode(nodeA); f.State != policy.Unknown || f.Why != "machines i-a and i-b both have this node name" {
 			t.Errorf("got %+v", f)
 		}
-		if f := i.Owners("192.168.64.11"); !cmp.Equal(f.Value, []string{"i-a", "i-b"}) {
+		if f := i.Owners("192.168.64.11"); !cmp.Equal(ids(f.Value), []string{"i-a", "i-b"}) {
 			t.Errorf("owners %+v", f)
 		}
 	})
 }
 
-func TestInventoryTellsWhatChanged(t *testing.T) {
+func TestWatchTellsWhatChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &plane{}
 		i, changes := start(t, p, "main")
 		settle(t, i)
+		if c := changes(); !cmp.Equal(c, []Change{{All: true}}) {
+			t.Errorf("when it has been read: %+v", c)
+		}
 		m := machine("i-a", "", "")
 		p.stream.Add(m)
 		want := []Change{{Machines: []string{"i-a"}}}
@@ -221,7 +224,7 @@ func TestInventoryTellsWhatChanged(t *testing.T) {
 	})
 }
 
-func TestInventoryThatHasLostItsPlaneKnowsNothing(t *testing.T) {
+func TestWatchThatHasLostItsPlaneKnowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &plane{machines: []v1alpha1.Machine{*machine("i-a", nodeA, "192.168.64.11")}}
 		i, changes := start(t, p, "main")
@@ -232,6 +235,9 @@ func TestInventoryThatHasLostItsPlaneKnowsNothing(t *testing.T) {
 		broke := i.Machine("i-a")
 		if broke.State != policy.Known || time.Since(broke.At) < 15*time.Second {
 			t.Errorf("broken for a moment: %+v", broke)
+		}
+		if s, want := i.Status(), (SourceStatus{"machines", true, time.Since(broke.At), "connection refused"}); s != want {
+			t.Errorf("status %+v, want %+v", s, want)
 		}
 		elapse(20 * time.Second)
 		if f := i.Machine("i-a"); f.State != policy.Unknown {
@@ -248,6 +254,9 @@ func TestInventoryThatHasLostItsPlaneKnowsNothing(t *testing.T) {
 		if f := i.Machine("i-a"); f.State != policy.Known || !f.At.Equal(time.Now()) {
 			t.Errorf("restored: %+v", f)
 		}
+		if s, want := i.Status(), (SourceStatus{Name: "machines", Synced: true}); s != want {
+			t.Errorf("status when restored: %+v", s)
+		}
 		all := 0
 		for _, c := range changes() {
 			if c.All {
@@ -260,11 +269,23 @@ func TestInventoryThatHasLostItsPlaneKnowsNothing(t *testing.T) {
 	})
 }
 
-func TestNewInventoryRefuses(t *testing.T) {
-	if _, err := NewInventory(InventoryConfig{}, nil); err == nil {
-		t.Error("without a source: accepted")
+func TestNewMachinesRefuses(t *testing.T) {
+	tell, logger := func(Change) {}, slog.New(slog.DiscardHandler)
+	for missing, c := range map[string]WatchConfig{
+		"objects":          {OnChange: tell, Logger: logger},
+		"a logger":         {Objects: &plane{}, OnChange: tell},
+		"somebody to tell": {Objects: &plane{}, Logger: logger},
+	} {
+		if _, err := NewMachines(c); err == nil {
+			t.Errorf("without %s: accepted", missing)
+		}
 	}
-	if _, err := NewInventory(InventoryConfig{Source: &plane{}}, nil); err == nil {
-		t.Error("without a logger: accepted")
+}
+
+func ids(machines []policy.Machine) []string {
+	var out []string
+	for _, m := range machines {
+		out = append(out, m.ID)
 	}
+	return out
 }

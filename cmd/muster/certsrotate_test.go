@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"muster.dev/muster/internal/authority"
+	"muster.dev/muster/internal/cluster"
+	"muster.dev/muster/internal/rotation"
+	"muster.dev/muster/internal/state"
+)
+
+// fakeService answers on the socket of a state directory: with one status after the other, the last one for ever.
+type fakeService struct {
+	mu       sync.Mutex
+	statuses []cluster.RotationStatus
+	rotated  int
+}
+
+func (s *fakeService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := s.statuses[0]
+	if len(s.statuses) > 1 {
+		s.statuses = s.statuses[1:]
+	}
+	if r.URL.Path == "/rotate" {
+		s.rotated++
+		_ = json.NewEncoder(w).Encode(status)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(cluster.Status{Rotation: &status})
+}
+
+// rotateCerts runs the command line against a service that tells these statuses.
+func rotateCerts(t *testing.T, statuses []cluster.RotationStatus, args ...string) (out, talk string, code, rotated int) {
+	t.Helper()
+	path, err := os.MkdirTemp("", "mr-") //nolint:usetesting // the paths of sockets must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(path) })
+	dir := state.Dir(path)
+	if err := os.WriteFile(dir.Config(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir.Socket()), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	service := &fakeService{statuses: statuses}
+	if len(statuses) > 0 {
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", dir.Socket())
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &http.Server{Handler: service, ReadHeaderTimeout: time.Minute}
+		go func() { _ = server.Serve(listener) }()
+		t.Cleanup(func() { _ = server.Close() })
+	}
+	var stdout, stderr bytes.Buffer
+	code = run(append([]string{"--state-dir", path, "certs", "rotate", "kubelet-ca"}, args...), streams{out: &stdout, err: &stderr})
+	service.mu.Lock()
+	defer service.mu.Unlock()
+	return stdout.String(), stderr.String(), code, service.rotated
+}
+
+func rotating(phase rotation.Phase, message string) cluster.RotationStatus {
+	r := rotation.Start("kubelet-1", "kubelet-2", time.Now())
+	r.Phase = phase
+	return cluster.RotationStatus{Signs: r.Signs(), Trusts: r.Trusts(), Rotation: &r, Message: message}
+}
+
+func rotated(ago time.Duration) cluster.RotationStatus {
+	finished := time.Now().Add(-ago)
+	return cluster.RotationStatus{
+		Signs: "kubelet-2", Trusts: []string{"kubelet-2"},
+		Last: &authority.Rotated{Old: "kubelet-1", New: "kubelet-2", Started: finished.Add(-17 * time.Minute), Finished: finished},
+	}
+}
+
+func TestRotateWaitsAndShowsEachChange(t *testing.T) {
+	before := cluster.RotationStatus{Signs: "kubelet-1", Trusts: []string{"kubelet-1"}}
+	out, talk, code, asked := rotateCerts(t, []cluster.RotationStatus{
+		before, rotating(rotation.Trust, ""), rotating(rotation.Trust, "somebody has not read it"), rotating(rotation.Trust, "somebody has not read it"),
+		rotating(rotation.Replace, "2 nodes"), rotating(rotation.Withdraw, "somebody has not forgotten it"), rotated(20 * time.Minute),
+	})
+	want := `Trust: kubelet-1 signs kubelets' certificates; kubelet-1 and kubelet-2 are trusted.
+Trust: kubelet-1 signs kubelets' certificates; kubelet-1 and kubelet-2 are trusted: somebody has not read it.
+Replace: kubelet-2 signs kubelets' certificates; kubelet-1 is trusted still: 2 nodes.
+Withdraw: kubelet-2 signs kubelets' certificates; kubelet-1 is to be trusted no more: somebody has not forgotten it.
+`
+	if talk != want || code != 0 || asked != 1 {
+		t.Errorf("code %d, asked %d times, it says:\n%s", code, asked, talk)
+	}
+	if want := "kubelet-2 signs kubelets' certificates, and is the only authority trusted for them. It replaced kubelet-1 20m ago, in 17m.\n"; out != want {
+		t.Errorf("in the end: %s", out)
+	}
+}
+
+func TestRotate(t *testing.T) {
+	for name, test := range map[string]struct {
+		statuses  []cluster.RotationStatus
+		args      []string
+		code      int
+		asked     int
+		out, talk string
+	}{
+		"not waiting":              {[]cluster.RotationStatus{rotating(rotation.Trust, "")}, []string{"--no-wait"}, 0, 1, "Trust: kubelet-1 signs", "The service goes on"},
+		"as data":                  {[]cluster.RotationStatus{rotating(rotation.Trust, "")}, []string{"--no-wait", "-o", "json"}, 0, 1, `"phase": "Trust"`, ""},
+		"too long":                 {[]cluster.RotationStatus{rotating(rotation.Replace, "x")}, []string{"--timeout", "400ms"}, 1, 1, "", "run the command again to wait"},
+		"once more by mistake":     {[]cluster.RotationStatus{rotated(time.Minute)}, nil, 0, 0, "kubelet-2 signs", "Nothing was begun; --again"},
+		"once more on purpose":     {[]cluster.RotationStatus{rotated(time.Minute)}, []string{"--again"}, 0, 1, "kubelet-2 signs", ""},
+		"long after the last":      {[]cluster.RotationStatus{rotated(2 * time.Hour)}, nil, 0, 1, "kubelet-2 signs", ""},
+		"the service does not run": {nil, nil, 1, 0, "", "muster up"},
+		"of what":                  {nil, []string{"etcd"}, 2, 0, "", "usage: muster certs rotate kubelet-ca"},
+		"in no format":             {nil, []string{"-o", "xml"}, 2, 0, "", "table, json or yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, talk, code, asked := rotateCerts(t, test.statuses, test.args...)
+			if code != test.code || asked != test.asked || !strings.Contains(out, test.out) || !strings.Contains(talk, test.talk) || (test.talk == "") != (talk == "") || (test.out == "") != (out == "") {
+				t.Errorf("code %d, asked %d times\nout: %s\ntalk: %s", code, asked, out, talk)
+			}
+		})
+	}
+}

@@ -1,0 +1,29 @@
+{{- define "muster.name" -}}
+{{- $whole := printf "%s-%s" .Release.Name .Chart.Name }}
+{{- contains .Chart.Name .Release.Name | ternary .Release.Name $whole | trunc 53 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "muster.serviceAccount" -}}
+{{ .Values.serviceAccount.name | default (include "muster.name" .) }}
+{{- end }}
+
+{{- define "muster.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "muster.labels" -}}
+{{ include "muster.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: muster
+{{- end }}
+
+{{- define "muster.image" -}}
+{{- with .Values.image }}
+{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- define "muster.subject" -}}
+- {kind: ServiceAccount, name: {{ include "muster.serviceAccount" . }}, namespace: {{ .Release.Namespace }}}
+{{- end }}

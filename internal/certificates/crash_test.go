@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/policy"
+)
+
+// A controller that was killed between the two writes: the next one signs what was approved, and nothing is approved twice.
+func TestKilledBetweenApprovalAndSignature(t *testing.T) {
+	var dead atomic.Bool
+	w := newWorld(t, func(w *world) {
+		w.client.PrependReactor("update", "certificatesigningrequests", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			return a.GetSubresource() == "status" && dead.Load(), nil, errors.New("killed")
+		})
+	})
+	dead.Store(true)
+	w.create(bootstrap(t, "client", 11), serving(t, "serving", 11, address(11)))
+	w.becomes("client", "Approved/AutoApproved")
+	w.becomes("serving", "Approved/AutoApproved")
+	w.kill()
+	if n := len(w.register.List()); n != 0 {
+		t.Errorf("%d certificates on record that nobody has", n)
+	}
+	dead.Store(false)
+	w.run()
+	w.becomes("client", issued)
+	w.becomes("serving", issued)
+	if n := w.updates("approval"); n != 2 {
+		t.Errorf("%d approvals of two requests", n)
+	}
+	if n := len(w.register.List()); n != 2 {
+		t.Errorf("%d certificates on record", n)
+	}
+	if d := recorded(t, w.get("serving").Annotations); d.Verdict != "Approve" {
+		t.Errorf("decision %+v", d)
+	}
+}
+
+// The answer to the last write was lost: the certificate is there, and goes on record when it is seen.
+func TestAnAnswerThatWasLost(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		var once sync.Once
+		w.client.PrependReactor("update", "certificatesigningrequests", func(a clienttesting.Action) (handled bool, o runtime.Object, err error) {
+			if a.GetSubresource() != "status" {
+				return false, nil, nil
+			}
+			once.Do(func() {
+				update, _ := a.(clienttesting.UpdateAction)
+				csr, _ := update.GetObject().DeepCopyObject().(*certificatesv1.CertificateSigningRequest)
+				if _, e := w.store.update(csr); e != nil {
+					w.t.Error(e)
+				}
+				handled, err = true, apierrors.NewTimeoutError("lost", 1)
+			})
+			return handled, nil, err
+		})
+	})
+	w.create(serving(t, "a", 11, address(11)))
+	w.becomes("a", issued)
+	w.until("it is on record", func() bool { return len(w.register.List()) == 1 })
+	if got := fmt.Sprintf("%x", w.certificate("a").SerialNumber); w.register.List()[0].Serial != got {
+		t.Errorf("serial %s on record, %s issued", w.register.List()[0].Serial, got)
+	}
+	if n := w.signer.Signed(); n != 1 {
+		t.Errorf("signed %d times", n)
+	}
+}
+
+func TestWhatGoesOnRecord(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create(serving(t, "a", 11, address(11)))
+	w.becomes("a", issued)
+	w.until("it is on record", func() bool { return len(w.register.List()) == 1 })
+	c, e := w.certificate("a"), w.register.List()[0]
+	if e.UID != string(w.get("a").UID) || e.CSR != "a" || e.Signer != pki.SignerKubeletServing || e.Node != nodeName(11) ||
+		e.Machine != "fake|"+machineID(11) || e.Serial != fmt.Sprintf("%x", c.SerialNumber) || !e.NotAfter.Equal(c.NotAfter) {
+		t.Errorf("%+v", e)
+	}
+	if r, err := pki.Parse(w.get("a").Spec.Request); err != nil || e.Key != r.Fingerprint() {
+		t.Errorf("key %x, %v", e.Key, err)
+	}
+}
+
+func TestARestartWithABacklog(t *testing.T) {
+	const n = 100
+	w := newWorld(t, func(w *world) {
+		for k := range n {
+			w.machine(k)
+			csr := serving(t, fmt.Sprint("csr-", k), k, address(k))
+			switch k % 4 {
+			case 1:
+				approved(csr)
+				csr.Status.Conditions[0].Reason = policy.ReasonAutoApproved
+			case 2:
+				csr = bootstrap(t, fmt.Sprint("csr-", k), k)
+			case 3:
+				csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Status: "True", Reason: "Before"}}
+			}
+			w.create(csr)
+		}
+	})
+	for k := range n {
+		want := issued
+		if k%4 == 3 {
+			want = "Denied/Before"
+		}
+		w.becomes(fmt.Sprint("csr-", k), want)
+	}
+	if got := w.updates("approval"); got != n/2 {
+		t.Errorf("%d approvals for %d pending requests", got, n/2)
+	}
+}
+
+// replica is a second controller on the same API server and with the same facts.
+func (w *world) replica() (stop func()) {
+	w.t.Helper()
+	config := w.config
+	config.Metrics, config.Register = prometheus.NewRegistry(), newFakeRegister()
+	config.Logger = slog.New(slog.DiscardHandler)
+	c, err := New(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	w.until("the replica is ready", func() bool { return c.Ready() == nil })
+	return func() { cancel(); <-done }
+}
+
+// Two leaders at once, as may happen for a moment when a lease is lost: what they write conflicts, and nothing is written twice.
+func TestTwoReplicasRace(t *testing.T) {
+	const n = 60
+	w := newWorld(t, nil)
+	stop := w.replica()
+	defer stop()
+	for k := range n {
+		w.machine(k + 20)
+		w.create(serving(t, fmt.Sprint("csr-", k), k+20, address(k+20)))
+	}
+	for k := range n {
+		w.becomes(fmt.Sprint("csr-", k), issued)
+	}
+	if e := w.events.all(); len(e) != 0 {
+		t.Errorf("events %q", e)
+	}
+	if strings.Contains(w.log.String(), "written once") || strings.Contains(w.log.String(), "not handled") {
+		t.Errorf("a conflict was taken for an error\n%s", w.log)
+	}
+}
+
+// While the register cannot write, issuing goes on, nothing that is not on record is deleted, and it is as soon as it is.
+func TestARegisterThatCannotWrite(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.register.stick(true); w.machine(12) })
+	for k := range 5 {
+		w.create(serving(t, fmt.Sprint("csr-", k), 11, address(11)))
+		w.becomes(fmt.Sprint("csr-", k), issued)
+	}
+	w.create(serving(t, "denied-0", 12, address(11)))
+	w.becomes("denied-0", "Denied/address-assigned")
+	for k := 1; k < 4; k++ {
+		w.create(serving(t, fmt.Sprint("denied-", k), 12, address(11)))
+		w.becomes(fmt.Sprint("denied-", k), "Denied/address-assigned")
+	}
+	w.until("denied ones are pruned", func() bool { return w.live("denied-") == "denied-2 denied-3" })
+	if got := w.live("csr-"); got != "csr-0 csr-1 csr-2 csr-3 csr-4" {
+		t.Errorf("left of the issued ones: %s", got)
+	}
+	w.register.stick(false)
+	w.until("issued ones are pruned", func() bool { return w.live("csr-") == "csr-3 csr-4" })
+}
+
+func TestStoppingLetsPassesEnd(t *testing.T) {
+	inHand, release := make(chan struct{}), make(chan struct{})
+	ended := make(chan string, 2)
+	w := newWorld(t, func(w *world) {
+		w.duringSigning(func() { close(inHand); <-release })
+		w.register.ended = func() { ended <- "the register" }
+	})
+	w.create(serving(t, "a", 11, address(11)))
+	<-inHand
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); w.stop() }()
+	w.until("nothing is handed out any more", func() bool {
+		w.queue.mu.Lock()
+		defer w.queue.mu.Unlock()
+		return w.queue.closed
+	})
+	select {
+	case <-stopped:
+		t.Fatal("it did not wait for the request in hand")
+	case <-ended:
+		t.Fatal("the register ended before the last certificate")
+	default:
+	}
+	close(release)
+	<-stopped
+	if got := w.state("a"); got != issued {
+		t.Errorf("it is %q", got)
+	}
+	if n := len(w.register.List()); n != 1 {
+		t.Errorf("%d certificates on record", n)
+	}
+}
+
+// A leader that lost its lease writes nothing any more.
+func TestALostLeaseAbandonsPasses(t *testing.T) {
+	inHand, release := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, func(w *world) {
+		w.duringSigning(func() { close(inHand); <-release })
+		w.client.PrependReactor("update", "certificatesigningrequests", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			return a.GetSubresource() == "status", nil, errors.New("too late")
+		})
+	})
+	w.create(serving(t, "a", 11, address(11)))
+	<-inHand
+	go w.kill()
+	w.until("nothing is handed out any more", func() bool {
+		w.queue.mu.Lock()
+		defer w.queue.mu.Unlock()
+		return w.queue.closed
+	})
+	close(release)
+	w.kill()
+	if got := w.state("a"); got != "Approved/AutoApproved" {
+		t.Errorf("it is %q", got)
+	}
+	if n := len(w.queue.later); n != 0 {
+		t.Errorf("%d are to be tried again", n)
+	}
+}
+
+// live lists the requests whose names begin so.
+func (w *world) live(prefix string) string {
+	w.t.Helper()
+	list, err := w.client.CertificatesV1().CertificateSigningRequests().List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var names []string
+	for _, csr := range list.Items {
+		if strings.HasPrefix(csr.Name, prefix) {
+			names = append(names, csr.Name)
+		}
+	}
+	return strings.Join(names, " ")
+}

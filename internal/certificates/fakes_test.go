@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"muster.dev/muster/internal/facts"
+	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/register"
+)
+
+// fakeNodes are the nodes that exist.
+type fakeNodes struct {
+	mu       sync.Mutex
+	there    map[string]bool
+	onChange func(facts.Change)
+}
+
+func (f *fakeNodes) HasSynced() bool { return true }
+
+func (f *fakeNodes) set(node string, there bool) {
+	f.mu.Lock()
+	if f.there == nil {
+		f.there = map[string]bool{}
+	}
+	f.there[node] = there
+	tell := f.onChange
+	f.mu.Unlock()
+	if tell != nil {
+		tell(facts.Change{Nodes: []string{node}})
+	}
+}
+
+func (f *fakeNodes) Exists(node string) policy.Fact[bool] {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.there[node] {
+		return policy.Know(true, "nodes", time.Now())
+	}
+	return policy.None[bool]("nodes", time.Now())
+}
+
+// fakeRegister records in memory, and is never flushed while it is stuck.
+type fakeRegister struct {
+	mu      sync.Mutex
+	entries map[string]register.Entry // by UID
+	adds    int
+	stuck   bool
+	running atomic.Bool
+	ended   func() // called when Run ends
+}
+
+func newFakeRegister() *fakeRegister { return &fakeRegister{entries: map[string]register.Entry{}} }
+
+func (f *fakeRegister) Run(ctx context.Context) {
+	f.running.Store(true)
+	defer f.running.Store(false)
+	<-ctx.Done()
+	if f.ended != nil {
+		f.ended()
+	}
+}
+
+func (f *fakeRegister) HasSynced() bool { return true }
+
+func (f *fakeRegister) Add(e register.Entry) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.adds++
+	f.entries[e.UID] = e
+}
+
+func (f *fakeRegister) Observe(csr *certificatesv1.CertificateSigningRequest) {
+	f.mu.Lock()
+	_, known := f.entries[string(csr.UID)]
+	f.mu.Unlock()
+	if e, err := register.EntryOf(csr, MachineOf(csr)); err == nil && !known {
+		f.Add(e)
+	}
+}
+
+func (f *fakeRegister) KeyOwner(key pki.Fingerprint) policy.Fact[string] {
+	for _, e := range f.List() {
+		if e.Key == key {
+			return policy.Know(e.Node, "register", time.Now())
+		}
+	}
+	return policy.None[string]("register", time.Now())
+}
+
+func (f *fakeRegister) LastMachine(node string) policy.Fact[string] {
+	for _, e := range f.List() {
+		if e.Node == node && e.Signer == pki.SignerKubeletClient && e.Machine != "" {
+			return policy.Know(e.Machine, "register", time.Now())
+		}
+	}
+	return policy.None[string]("register", time.Now())
+}
+
+func (f *fakeRegister) Flushed(string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.stuck
+}
+
+func (f *fakeRegister) stick(stuck bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stuck = stuck
+}
+
+func (f *fakeRegister) List() (all []register.Entry) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.entries {
+		all = append(all, e)
+	}
+	return all
+}
+
+// entry is a serving certificate on record.
+func (w *world) entry(uid, node string, notAfter time.Time) register.Entry {
+	return register.Entry{UID: uid, Signer: pki.SignerKubeletServing, Node: node, NotAfter: notAfter}
+}
+
+// inventory is the fake one, as facts.Combined is.
+type inventory struct{ *facts.Fake }
+
+func (i inventory) Status() []facts.SourceStatus { return []facts.SourceStatus{i.Fake.Status()} }

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/register"
+)
+
+// approve approves what is pending and signs it, as far as the mode goes. Killed anywhere in between, the next controller goes on
+// from what the object says: it is pending, or approved, or issued; and what is issued goes on record when it is seen.
+func (c *Controller) approve(ctx context.Context, i item, csr *certificatesv1.CertificateSigningRequest, d decision) error {
+	var prepared pki.Prepared
+	var err error
+	if c.signs() {
+		if prepared, err = c.prepare(ctx, d.request); err != nil {
+			return c.failed("prepare", d, err)
+		}
+	}
+	out := writable(csr, d)
+	if d.request.Phase == policy.Pending {
+		if out, err = c.writeApproval(ctx, i, out, d); err != nil {
+			return err
+		}
+	}
+	if c.signs() {
+		return c.issue(ctx, i, out, d, prepared)
+	}
+	c.record(ctx, i, out, d)
+	c.ledger.finish(i, csr.UID)
+	return nil
+}
+
+func (c *Controller) writeApproval(ctx context.Context, i item, out *certificatesv1.CertificateSigningRequest, d decision) (*certificatesv1.CertificateSigningRequest, error) {
+	if c.ledger.changed(i) {
+		return nil, errChanged
+	}
+	out.Status.Conditions = append(out.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: "True", Reason: policy.ReasonAutoApproved, Message: policy.ApprovalMessage(d.request),
+	})
+	out, err := c.config.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, i.name, out, metav1.UpdateOptions{})
+	if err != nil {
+		return nil, c.failed("approve", d, err)
+	}
+	now := c.config.Now()
+	c.metrics.approved(d, now.Sub(began(out, c.ledger.approve(i, now))))
+	out.ManagedFields = nil // the next write is smaller without, and they are kept
+	return out, nil
+}
+
+func (c *Controller) issue(ctx context.Context, i item, out *certificatesv1.CertificateSigningRequest, d decision, prepared pki.Prepared) error {
+	certificate, err := c.sign(ctx, d, prepared)
+	if err != nil {
+		return c.failed("sign", d, err)
+	}
+	if c.ledger.changed(i) {
+		return errChanged // the signature took its time; the certificate is thrown away
+	}
+	out.Status.Certificate = certificate
+	out, err = c.config.Client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, out, metav1.UpdateOptions{})
+	if err != nil {
+		return c.failed("issue", d, err)
+	}
+	if e, err := register.EntryOf(out, d.machine); err == nil {
+		c.config.Register.Add(e)
+	} else { // it was linted a moment ago
+		c.config.Logger.ErrorContext(ctx, "certificate not on record", "csr", i.name, "error", err)
+	}
+	c.record(ctx, i, out, d)
+	seen, approved := c.ledger.finish(i, out.UID)
+	now := c.config.Now()
+	if !approved.IsZero() {
+		c.metrics.signed(d, now.Sub(approved))
+		c.metrics.issued(d, now.Sub(began(out, seen)))
+	} else if !seen.IsZero() {
+		c.metrics.signed(d, now.Sub(seen))
+	}
+	return nil
+}
+
+// sign signs what was prepared, once more if the authority was replaced in between.
+func (c *Controller) sign(ctx context.Context, d decision, prepared pki.Prepared) ([]byte, error) {
+	signer := c.config.Signers[d.request.SignerName].Signer
+	certificate, err := signer.Sign(ctx, prepared)
+	if errors.Is(err, pki.ErrIssuerChanged) {
+		if prepared, err = c.prepare(ctx, d.request); err == nil {
+			certificate, err = signer.Sign(ctx, prepared)
+		}
+	}
+	return certificate, err
+}
+
+// prepare builds and lints the certificate. Usages and duration come from the request that was judged.
+func (c *Controller) prepare(ctx context.Context, r policy.Request) (pki.Prepared, error) {
+	issuance := c.config.Signers[r.SignerName]
+	issuer, err := issuance.Signer.Issuer(ctx)
+	if err != nil {
+		return pki.Prepared{}, fmt.Errorf("reading the signing certificate: %w", err)
+	}
+	serial, err := pki.NewSerial(c.config.Random)
+	if err != nil {
+		return pki.Prepared{}, err
+	}
+	return pki.Prepare(r.CSR, pki.Order{
+		Profile: issuance.Profile, Usages: r.Usages, Serial: serial, Issuer: issuer,
+		Duration: issuance.Duration, ExpirationSeconds: r.ExpirationSeconds, Now: c.config.Now(),
+	})
+}
+
+// refuse denies what is pending. What was approved cannot be denied any more: it fails, as at upstream's signer
+// (pkg/controller/certificates/signer/signer.go).
+func (c *Controller) refuse(ctx context.Context, i item, csr *certificatesv1.CertificateSigningRequest, d decision) error {
+	check, _ := d.Deciding()
+	client := c.config.Client.CertificatesV1().CertificateSigningRequests()
+	condition := certificatesv1.CertificateSigningRequestCondition{Status: "True", Message: clip(check.Sentence(), longestMessage)}
+	if c.ledger.changed(i) {
+		return errChanged
+	}
+	out := writable(csr, d)
+	if d.request.Phase == policy.Pending {
+		condition.Type, condition.Reason = certificatesv1.CertificateDenied, string(d.Rule)
+		out.Status.Conditions = append(out.Status.Conditions, condition)
+		if _, err := client.UpdateApproval(ctx, i.name, out, metav1.UpdateOptions{}); err != nil {
+			return c.failed("deny", d, err)
+		}
+	} else {
+		condition.Type, condition.Reason = certificatesv1.CertificateFailed, "SignerValidationFailure"
+		condition.Message = clip(string(d.Rule)+": "+check.Sentence(), longestMessage)
+		out.Status.Conditions = append(out.Status.Conditions, condition)
+		if _, err := client.UpdateStatus(ctx, out, metav1.UpdateOptions{}); err != nil {
+			return c.failed("fail", d, err)
+		}
+	}
+	c.record(ctx, i, out, d)
+	c.ledger.finish(i, csr.UID)
+	return nil
+}
+
+// writable is the request to be written, with the decision in it. The one in the cache is everybody's: what is changed is copied.
+func writable(csr *certificatesv1.CertificateSigningRequest, d decision) *certificatesv1.CertificateSigningRequest {
+	out := *csr
+	out.ManagedFields = nil
+	out.Status.Conditions = slices.Clone(csr.Status.Conditions)
+	out.Annotations = maps.Clone(csr.Annotations)
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	// What we wrote when we approved says more than what is decided about an approved request.
+	if d.request.Phase == policy.Approved && d.Rule == "" && out.Annotations[DecisionAnnotation] != "" {
+		return &out
+	}
+	out.Annotations[DecisionAnnotation] = compact(d.Decision)
+	delete(out.Annotations, MachineAnnotation)
+	if d.machine != "" {
+		out.Annotations[MachineAnnotation] = d.machine
+	}
+	return &out
+}
+
+// failed counts an error by the step it happened in. Conflicts are nobody's failure.
+func (c *Controller) failed(step string, d decision, err error) error {
+	if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		c.metrics.errors.WithLabelValues(d.request.SignerName, step).Inc()
+	}
+	return fmt.Errorf("%s: %w", stepWords()[step], err)
+}
+
+func stepWords() map[string]string {
+	return map[string]string{
+		"prepare": "preparing the certificate", "approve": "writing the approval", "sign": "signing the certificate",
+		"issue": "writing the certificate", "deny": "writing the denial", "fail": "writing the failure",
+	}
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"context"
+
+	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/trace"
+)
+
+// decision is a verdict on a request, with the request and what the facts said of whom it is about.
+type decision struct {
+	trace.Decision
+	request policy.Request
+	node    string // that the request is about, "" if none
+	machine string // that the inventory says is the node, as policy.MachineRef writes it; "" if it says none
+}
+
+// judge gathers the facts that the policy asks for and decides. The caller must call release when it has acted on it: until then
+// nobody else is given a certificate for the same key.
+func (c *Controller) judge(ctx context.Context, i item, r policy.Request) (d decision, release func()) {
+	q := policy.Ask(c.config.Policy, r)
+	c.ledger.expect(i, q)
+	f := policy.Facts{Owners: make(map[string]policy.Fact[[]string], len(q.Names))}
+	release = func() {}
+	if q.Key != (pki.Fingerprint{}) {
+		owner := q.Node
+		if owner == "" {
+			owner = "user " + r.CSR.CommonName() // which is no node's name
+		}
+		if c.claims.take(q.Key, owner, i) {
+			release = func() {
+				for _, waiting := range c.claims.release(q.Key) {
+					c.queue.add(waiting)
+				}
+			}
+			f.KeyOwner = c.config.Register.KeyOwner(q.Key)
+		} else {
+			f.KeyOwner = contended()
+		}
+	}
+	if q.Machine != "" {
+		f.TokenMachine = c.config.Inventory.Machine(q.Machine)
+	}
+	if q.Node != "" {
+		f.NodeMachine = c.config.Inventory.MachineOfNode(q.Node)
+		f.Node = c.config.Nodes.Exists(q.Node)
+		f.LastMachine = c.config.Register.LastMachine(q.Node)
+	}
+	for _, n := range q.Names {
+		f.Owners[n] = c.config.Inventory.Owners(n)
+	}
+	// A review costs a request: it is asked for only if everything else is in order.
+	if q.Access != nil {
+		f.Access = policy.Know(true, "nobody yet", c.config.Now())
+		if policy.Decide(c.config.Policy, r, f, c.config.Now()).Verdict == trace.Approve {
+			f.Access = c.config.Access.Review(ctx, *q.Access)
+		} else {
+			f.Access = policy.DontKnow[bool]("SubjectAccessReview", "not asked, because of the other rules")
+		}
+	}
+	d = decision{Decision: policy.Decide(c.config.Policy, r, f, c.config.Now()), request: r, node: q.Node}
+	if f.NodeMachine.State == policy.Known {
+		d.machine = policy.MachineRef(f.NodeMachine)
+	}
+	return d, release
+}

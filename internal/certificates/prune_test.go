@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clienttesting "k8s.io/client-go/testing"
+
+	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/pki/pkitest"
+)
+
+func TestPruning(t *testing.T) {
+	denied := func(csr *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
+		csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Status: "True"}}
+		return csr
+	}
+	shared := func(name string, n int) *certificatesv1.CertificateSigningRequest {
+		return object(name, pki.SignerKubeletClient, pkitest.Kubelet(t, nodeName(n)), "system:bootstrap:abcdef", "system:bootstrappers")
+	}
+	type requests = []*certificatesv1.CertificateSigningRequest
+	for _, tc := range []struct {
+		name   string
+		change func(*world)
+		made   func(n int) *certificatesv1.CertificateSigningRequest
+		want   []int // which of five are left, in the order of their creation
+	}{
+		{"of a node that waits", nil, func(n int) *certificatesv1.CertificateSigningRequest { return serving(t, "", 12, address(12)) }, []int{3, 4}},
+		{"of a denied node", nil, func(n int) *certificatesv1.CertificateSigningRequest { return serving(t, "", 11, address(12)) }, []int{3, 4}},
+		{"of a node with certificates", nil, func(n int) *certificatesv1.CertificateSigningRequest { return serving(t, "", 11, address(11)) }, []int{3, 4}},
+		{"of a machine's token", nil, func(n int) *certificatesv1.CertificateSigningRequest { return bootstrap(t, "", 12) }, []int{3, 4}},
+		{"of a shared token, for one node", nil, func(n int) *certificatesv1.CertificateSigningRequest { return shared("", 12) }, []int{3, 4}},
+		{"of a shared token, for many nodes", nil, func(n int) *certificatesv1.CertificateSigningRequest { return shared("", 20+n) }, []int{0, 1, 2, 3, 4}},
+		{"of a person", nil, func(n int) *certificatesv1.CertificateSigningRequest {
+			return denied(object("", pki.SignerKubeletClient, pkitest.Kubelet(t, nodeName(11)), "alice", "people"))
+		}, []int{0, 1, 2, 3, 4}},
+		{"of another signer", nil, func(n int) *certificatesv1.CertificateSigningRequest {
+			csr := denied(serving(t, "", 11, address(11)))
+			csr.Spec.SignerName = "example.com/mine"
+			return csr
+		}, []int{0, 1, 2, 3, 4}},
+		{"of two signers", nil, func(n int) *certificatesv1.CertificateSigningRequest {
+			csr := denied(serving(t, "", 11, address(11)))
+			if n%2 == 0 {
+				csr.Spec.SignerName = pki.SignerKubeletClient
+			}
+			return csr
+		}, []int{1, 2, 3, 4}},
+		{"keeping one", func(w *world) { w.config.Keep = 1 }, func(n int) *certificatesv1.CertificateSigningRequest { return serving(t, "", 12, address(12)) }, []int{4}},
+		{"keeping all", func(w *world) { w.config.Keep = -1 }, func(n int) *certificatesv1.CertificateSigningRequest { return denied(serving(t, "", 12, address(12))) }, []int{0, 1, 2, 3, 4}},
+		{"while observing", func(w *world) { w.config.Mode = Observe }, func(n int) *certificatesv1.CertificateSigningRequest {
+			return denied(serving(t, "", 12, address(12)))
+		}, []int{0, 1, 2, 3, 4}},
+	} {
+		for _, late := range []bool{false, true} { // all are there at the start, or come one after another
+			t.Run(fmt.Sprintf("%s/late=%t", tc.name, late), func(t *testing.T) {
+				var all requests
+				var want []string
+				for n := range 5 {
+					csr := tc.made(n)
+					csr.Name = fmt.Sprint("csr-", n)
+					all = append(all, csr)
+				}
+				for _, n := range tc.want {
+					want = append(want, fmt.Sprint("csr-", n))
+				}
+				w := newWorld(t, func(w *world) {
+					if tc.change != nil {
+						tc.change(w)
+					}
+					if !late {
+						w.create(all...)
+					}
+				})
+				if late {
+					w.create(all...)
+				}
+				w.until("the superseded ones are gone", func() bool { return w.live("csr-") == strings.Join(want, " ") })
+				w.until("all passes have ended", func() bool {
+					w.queue.mu.Lock()
+					defer w.queue.mu.Unlock()
+					return w.queue.count+len(w.queue.inHand) == 0
+				})
+				if got := w.live("csr-"); got != strings.Join(want, " ") {
+					t.Errorf("then %s are left", got)
+				}
+				if n := slices.DeleteFunc(w.writes(), func(s string) bool { return !strings.HasPrefix(s, "delete") }); len(n) != 5-len(want) {
+					t.Errorf("%d deletions of %d requests", len(n), 5-len(want))
+				}
+			})
+		}
+	}
+}
+
+// What a node has asked for since supersedes what its bootstrap token was issued.
+func TestARenewalSupersedesTheFirstCertificate(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create(bootstrap(t, "csr-first", 11))
+	w.becomes("csr-first", issued)
+	for n := range 2 {
+		name := fmt.Sprint("csr-renewal-", n)
+		w.create(object(name, pki.SignerKubeletClient, pkitest.Kubelet(t, nodeName(11)), "system:node:"+nodeName(11), "system:nodes"))
+		w.becomes(name, issued)
+	}
+	w.until("two are left", func() bool { return w.live("csr-") == "csr-renewal-0 csr-renewal-1" })
+}
+
+// Exactly the object that was looked at is deleted.
+func TestPruningIsPrecise(t *testing.T) {
+	w := newWorld(t, nil)
+	for n := range 3 {
+		w.create(serving(t, fmt.Sprint("csr-", n), 12, address(12)))
+	}
+	w.until("one is gone", func() bool { return w.live("csr-") == "csr-1 csr-2" })
+	for _, a := range w.client.Actions() {
+		if d, ok := a.(clienttesting.DeleteActionImpl); ok {
+			if p := d.DeleteOptions.Preconditions; p == nil || p.UID == nil || *p.UID == "" || p.ResourceVersion == nil {
+				t.Errorf("deleted with %+v", p)
+			}
+		}
+	}
+}
+
+func TestPruningIsTriedAgain(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		w.config.Retry = Backoff{1, 1}
+		w.client.PrependReactor("delete", "certificatesigningrequests", onceDeleted(apierrors.NewServiceUnavailable("not now")))
+	})
+	for n := range 3 {
+		w.create(serving(t, fmt.Sprint("csr-", n), 12, address(12)))
+	}
+	w.until("one is gone", func() bool { return w.live("csr-") == "csr-1 csr-2" })
+}
+
+func onceDeleted(err error) clienttesting.ReactionFunc { return once("", func() error { return err }) }
+
+// A flood of one requester is pruned while another is served.
+func TestAFloodIsPruned(t *testing.T) {
+	const flood = 300
+	w := newWorld(t, func(w *world) { w.machine(12) })
+	for n := range flood {
+		w.create(serving(t, fmt.Sprintf("flood-%03d", n), 11, address(99)))
+	}
+	w.create(serving(t, "honest", 12, address(12)))
+	w.becomes("honest", issued)
+	w.until("two are left", func() bool { return w.live("flood-") == fmt.Sprintf("flood-%03d flood-%03d", flood-2, flood-1) })
+	list, err := w.client.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 3 {
+		t.Errorf("%d are left, %v", len(list.Items), err)
+	}
+	w.until("nothing more is remembered than lives", func() bool {
+		w.ledger.mu.Lock()
+		defer w.ledger.mu.Unlock()
+		w.lineages.mu.Lock()
+		defer w.lineages.mu.Unlock()
+		return len(w.ledger.entries) == 3 && len(w.lineages.of) == 3 && len(w.ledger.finished) == 0
+	})
+}

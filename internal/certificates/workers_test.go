@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/policy"
+)
+
+func TestCrewFollowsLatency(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		fixed  int
+		calls  int
+		passed time.Duration // since the last look
+		used   time.Duration // of processor time in it
+		want   int
+	}{
+		{"nothing is short", 0, 0, time.Second, 0, fewest},
+		{"short, and others are waited for", 0, 1, time.Second, 0, fewest + step},
+		{"short, and the processor is busy", 0, 1, time.Second, 100 * time.Second, fewest},
+		{"too soon to tell", 0, 1, 0, 0, fewest},
+		{"never more than the most", 0, 99, time.Second, 0, most},
+		{"a number that was asked for", 3, 9, time.Second, 0, 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			hired := 0
+			c := newCrew(tc.fixed)
+			c.start(func() { hired++ })
+			for range tc.calls {
+				c.at, c.used = time.Now().Add(-tc.passed), used()-tc.used
+				c.short()
+			}
+			if hired != tc.want || c.count() != tc.want {
+				t.Errorf("%d hired, %d counted, want %d", hired, c.count(), tc.want)
+			}
+			if share := c.share(); share >= tc.want || share < tc.want/2 {
+				t.Errorf("a share of %d is %d", tc.want, share)
+			}
+		})
+	}
+}
+
+// A signer that hangs holds up its own requests and no others, and the crew grows.
+func TestASlowSignerDelaysNobodyElse(t *testing.T) {
+	release := make(chan struct{})
+	w := newWorld(t, func(w *world) {
+		w.issuance(pki.SignerKubeletServing, func(i *Issuance) {
+			i.Signer = &interrupted{Fake: w.signer, before: func() { <-release }}
+		})
+	})
+	const n = 200
+	for k := range n {
+		w.machine(k)
+		w.create(serving(t, fmt.Sprint("slow-", k), k, address(k)))
+	}
+	w.until("the crew has grown", func() bool { return w.crew.count() > fewest })
+	w.create(bootstrap(t, "quick", 11))
+	w.becomes("quick", issued)
+	if left := w.queue.depth(); left < n-most {
+		t.Errorf("only %d of the slow ones are left", left)
+	}
+	close(release)
+	for k := range n {
+		w.becomes(fmt.Sprint("slow-", k), issued)
+	}
+}
+
+// One requester whose passes hang leaves workers to others.
+func TestARequesterThatHangsDelaysNobodyElse(t *testing.T) {
+	release := make(chan struct{})
+	w := newWorld(t, func(w *world) {
+		w.config.Workers, w.config.Keep = 4, -1
+		w.config.Inventory = hanging{w.config.Inventory, nodeName(11), release}
+	})
+	for k := range 20 {
+		w.create(serving(t, fmt.Sprint("hangs-", k), 11, address(11)))
+	}
+	w.until("it holds its share", func() bool { return w.queue.depth() <= 17 })
+	w.machine(12)
+	w.create(serving(t, "quick", 12, address(12)))
+	w.becomes("quick", issued)
+	close(release)
+	w.becomes("hangs-0", issued)
+}
+
+// hanging is an inventory that does not answer about one node until it is released.
+type hanging struct {
+	Inventory
+	node string
+	open chan struct{}
+}
+
+func (h hanging) MachineOfNode(node string) policy.Fact[policy.Machine] {
+	if node == h.node {
+		<-h.open
+	}
+	return h.Inventory.MachineOfNode(node)
+}

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"muster.dev/muster/internal/facts"
+	"muster.dev/muster/internal/policy"
+)
+
+// cloud speaks EC2's query protocol.
+type cloud struct {
+	*httptest.Server
+	mu        sync.Mutex
+	instances []instance
+	page      int // instances on one
+	calls     []url.Values
+	// before may answer in its place.
+	before func(call int, w http.ResponseWriter, r *http.Request) bool
+}
+
+type instance struct {
+	id, private, state string
+	rest               string // more XML
+}
+
+func newCloud(t *testing.T, instances ...instance) *cloud {
+	t.Helper()
+	c := &cloud{instances: instances, page: 1000}
+	c.Server = httptest.NewServer(c)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, r.PostForm)
+	if c.before != nil && c.before(len(c.calls), w, r) {
+		return
+	}
+	if r.PostForm.Get("Action") != "DescribeInstances" || !strings.Contains(r.Header.Get("Authorization"), "/us-west-2/ec2/aws4_request") {
+		refuse(w, http.StatusForbidden, "UnauthorizedOperation")
+		return
+	}
+	var found []instance
+	for _, i := range c.instances {
+		if c.matches(i, r.PostForm) {
+			found = append(found, i)
+		}
+	}
+	first := 0
+	_, _ = fmt.Sscanf(r.PostForm.Get("NextToken"), "from-%d", &first)
+	last := min(first+c.page, len(found))
+	w.Header().Set("Content-Type", "text/xml")
+	_, _ = fmt.Fprint(w, `<?xml version="1.0" encoding="UTF-8"?><DescribeInstancesResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>r</requestId><reservationSet>`)
+	for _, i := range found[first:last] {
+		_, _ = fmt.Fprintf(w, `<item><reservationId>r-1</reservationId><instancesSet><item><instanceId>%s</instanceId><instanceState><code>0</code><name>%s</name></instanceState>`+
+			`<privateDnsName>%s</privateDnsName>%s</item></instancesSet></item>`, i.id, i.state, i.private, i.rest)
+	}
+	_, _ = fmt.Fprint(w, `</reservationSet>`)
+	if last < len(found) {
+		_, _ = fmt.Fprintf(w, `<nextToken>from-%d</nextToken>`, last)
+	}
+	_, _ = fmt.Fprint(w, `</DescribeInstancesResponse>`)
+}
+
+// matches applies filters as EC2 does: one of the values of each; * stands for any text.
+func (c *cloud) matches(i instance, form url.Values) bool {
+	for n := 1; form.Get(fmt.Sprintf("Filter.%d.Name", n)) != ""; n++ {
+		have := map[string]string{"private-dns-name": i.private, "instance-id": i.id, "vpc-id": "vpc-1"}[form.Get(fmt.Sprintf("Filter.%d.Name", n))]
+		if !slices.ContainsFunc(values(form, n), func(v string) bool { return v == "*" || v == have }) {
+			return false
+		}
+	}
+	return true
+}
+
+func values(form url.Values, filter int) (all []string) {
+	for n := 1; form.Has(fmt.Sprintf("Filter.%d.Value.%d", filter, n)); n++ {
+		all = append(all, form.Get(fmt.Sprintf("Filter.%d.Value.%d", filter, n)))
+	}
+	return all
+}
+
+func refuse(w http.ResponseWriter, status int, code string) {
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, `<?xml version="1.0" encoding="UTF-8"?><Response><Errors><Error><Code>%s</Code><Message>of the cloud</Message></Error></Errors><RequestID>r</RequestID></Response>`, code)
+}
+
+func (c *cloud) called() []url.Values {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.calls)
+}
+
+func (c *cloud) set(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+// describing runs the source against the cloud.
+func describing(t *testing.T, c *cloud, change func(*Config)) *facts.Batch {
+	t.Helper()
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKID")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("AWS_CONFIG_FILE", t.TempDir()+"/none")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", t.TempDir()+"/none")
+	config := Config{Region: "us-west-2", Endpoint: c.URL, PerSecond: 1000, OnChange: func(facts.Change) {}, Logger: slog.New(slog.DiscardHandler)}
+	if change != nil {
+		change(&config)
+	}
+	s, err := New(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); s.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return s
+}
+
+// settled polls until a lookup is answered.
+func settled(t *testing.T, get func() policy.Fact[policy.Machine]) policy.Fact[policy.Machine] {
+	t.Helper()
+	var f policy.Fact[policy.Machine]
+	until(t, "it is looked up", func() bool { f = get(); return !f.Soon })
+	return f
+}
+
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline, tick := time.After(20*time.Second), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-deadline:
+			t.Fatalf("waited in vain until %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+const (
+	idA   = "i-0123456789abcdef0"
+	idB   = "i-0123456789abcdef1"
+	idOld = "i-01234567"
+	nameA = "ip-10-0-0-1.us-west-2.compute.internal"
+	nics  = `<privateIpAddress>10.0.0.1</privateIpAddress><ipAddress>192.0.2.1</ipAddress><dnsName>EC2-192-0-2-1.compute.example</dnsName>
+<tagSet><item><key>Name</key><value>x</value></item><item><key>eks:nodegroup-name</key><value>workers</value></item></tagSet>
+<networkInterfaceSet><item><privateIpAddress>10.0.0.1</privateIpAddress><privateDnsName>ip-10-0-0-1.us-west-2.compute.internal</privateDnsName>
+<association><publicIp>192.0.2.1</publicIp><publicDnsName>ec2-192-0-2-1.compute.example</publicDnsName></association>
+<privateIpAddressesSet><item><privateIpAddress>10.0.0.1</privateIpAddress></item><item><privateIpAddress>10.0.0.2</privateIpAddress><privateDnsName>ip-10-0-0-2.us-west-2.compute.internal</privateDnsName>
+<association><publicIp>192.0.2.2</publicIp></association></item></privateIpAddressesSet></item>
+<item><privateIpAddress>10.0.1.1</privateIpAddress><ipv6AddressesSet><item><ipv6Address>2001:DB8::1</ipv6Address></item></ipv6AddressesSet></item></networkInterfaceSet>`
+)
+
+func TestInstancesAreMachines(t *testing.T) {
+	want := policy.Machine{
+		ID: idA, NodeName: nameA, Group: "workers",
+		Names: []string{"ec2-192-0-2-1.compute.example", nameA, "ip-10-0-0-2.us-west-2.compute.internal"},
+	}
+	for _, a := range []string{"10.0.0.1", "10.0.0.2", "10.0.1.1", "192.0.2.1", "192.0.2.2", "2001:db8::1"} {
+		want.Addresses = append(want.Addresses, netip.MustParseAddr(a))
+	}
+	c := newCloud(t, instance{idA, nameA, "running", nics}, instance{idB, "other", "running", ""})
+	s := describing(t, c, func(c *Config) { c.Filters = map[string][]string{"vpc-id": {"vpc-0", "vpc-1"}} })
+	for name, f := range map[string]policy.Fact[policy.Machine]{
+		"by node": settled(t, func() policy.Fact[policy.Machine] { return s.MachineOfNode(nameA) }),
+		"by ID":   settled(t, func() policy.Fact[policy.Machine] { return s.Machine(idA) }),
+	} {
+		if f.State != policy.Known || f.Source != "ec2" {
+			t.Errorf("%s: %+v", name, f)
+		}
+		if diff := cmp.Diff(want, f.Value, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if f := s.Owners("10.0.1.1"); len(f.Value) != 1 || f.Value[0].ID != idA {
+		t.Errorf("owners %+v", f)
+	}
+	for _, call := range c.called() {
+		if call.Get("Filter.2.Name") != "vpc-id" || !cmp.Equal(values(call, 2), []string{"vpc-0", "vpc-1"}) || call.Get("MaxResults") != "1000" {
+			t.Errorf("called with %v", call)
+		}
+	}
+}
+
+func TestStatesOfInstances(t *testing.T) {
+	for _, tc := range []struct {
+		state           string
+		byNode, byID    policy.State
+		deleting, named bool
+	}{
+		{"pending", policy.Known, policy.Known, false, true},
+		{"running", policy.Known, policy.Known, false, true},
+		{"shutting-down", policy.Known, policy.Known, true, true},
+		{"terminated", policy.Absent, policy.Known, true, false},
+		{"stopping", policy.Absent, policy.Absent, false, true},
+		{"stopped", policy.Absent, policy.Absent, false, true},
+		{"of another kind", policy.Absent, policy.Absent, false, true},
+	} {
+		t.Run(tc.state, func(t *testing.T) {
+			i := instance{idA, "", tc.state, ""}
+			if tc.named {
+				i.private = nameA
+			}
+			s := describing(t, newCloud(t, i), nil)
+			node := settled(t, func() policy.Fact[policy.Machine] { return s.MachineOfNode(nameA) })
+			id := settled(t, func() policy.Fact[policy.Machine] { return s.Machine(idA) })
+			if node.State != tc.byNode || id.State != tc.byID || node.Value.Deleting && !tc.deleting || id.Value.Deleting != tc.deleting {
+				t.Errorf("by node %+v, by ID %+v", node, id)
+			}
+		})
+	}
+}
+
+func TestANameOfSeveralInstances(t *testing.T) {
+	for name, tc := range map[string]struct {
+		states []string
+		want   policy.State
+		id     string
+	}{
+		"two live ones":         {[]string{"running", "pending"}, policy.Unknown, ""},
+		"a live one and others": {[]string{"terminated", "running"}, policy.Known, idB},
+		"one that goes":         {[]string{"shutting-down", "stopped"}, policy.Known, idA},
+		"two that go":           {[]string{"shutting-down", "shutting-down"}, policy.Known, idA},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := describing(t, newCloud(t, instance{idA, nameA, tc.states[0], ""}, instance{idB, nameA, tc.states[1], ""}), nil)
+			if f := settled(t, func() policy.Fact[policy.Machine] { return s.MachineOfNode(nameA) }); f.State != tc.want || f.Value.ID != tc.id {
+				t.Errorf("got %+v", f)
+			}
+		})
+	}
+}
+
+func TestNamesOfNodes(t *testing.T) {
+	for _, tc := range []struct {
+		names         NodeNames
+		private, node string
+		filter, value string
+	}{
+		{PrivateDNSName, "IP-10-0-0-1.corp.example", "ip-10-0-0-1.corp.example", "private-dns-name", "ip-10-0-0-1.corp.example"},
+		{ResourceName, nameA, idA + ".us-west-2.compute.internal", "instance-id", idA},
+		{ResourceName, idA + ".corp.example", idA + ".corp.example", "instance-id", idA},
+		{InstanceID, nameA, idA, "instance-id", idA},
+	} {
+		c := newCloud(t, instance{idA, strings.ToLower(tc.private), "running", ""})
+		s := describing(t, c, func(c *Config) { c.NodeNames = tc.names })
+		f := settled(t, func() policy.Fact[policy.Machine] { return s.MachineOfNode(tc.node) })
+		if f.State != policy.Known || f.Value.ID != idA || f.Value.NodeName != tc.node {
+			t.Errorf("%s: %+v", tc.node, f)
+		}
+		if call := c.called()[0]; call.Get("Filter.1.Name") != tc.filter || !cmp.Equal(values(call, 1), []string{tc.value}) {
+			t.Errorf("%s: called with %v", tc.node, call)
+		}
+	}
+	// What an instance is not called is not its node.
+	s := describing(t, newCloud(t, instance{idA, nameA, "running", ""}), func(c *Config) { c.NodeNames = ResourceName })
+	if f := settled(t, func() policy.Fact[policy.Machine] { return s.MachineOfNode(idA + ".evil.example") }); f.State != policy.Absent {
+		t.Errorf("another domain: %+v", f)
+	}
+}
+
+// EC2 takes * and ? in a filter for any text.
+func TestWhatNoInstanceIsCalledIsNotAskedFor(t *testing.T) {
+	c := newCloud(t, instance{idA, nameA, "running", ""})
+	for names, nodes := range map[NodeNames][]string{
+		PrivateDNSName: {"*", "ip-10-0-0-?.example", "IP", "a b", "", "a."},
+		ResourceName:   {"*", nameA, "i-012345678", idA + ".*", strings.ToUpper(idA) + ".example"},
+		InstanceID:     {"i-*", "i-0123456789abcdefg", "i-", nameA, idA + ".example"},
+	} {
+		s := describing(t, c, func(c *Config) { c.NodeNames = names })
+		for _, node := range nodes {
+			if f := s.MachineOfNode(node); f.State != policy.Absent {
+				t.Errorf("%s: node %q: %+v", names, node, f)
+			}
+		}
+		for _, id := range []string{"", "*", "i-?", "i-0123", "x" + idA, idA + "\n"} {
+			if f := s.Machine(id); f.State != policy.Absent {
+				t.Errorf("machine %q: %+v", id, f)
+			}
+		}
+	}
+	if calls := c.called(); len(calls) > 0 {
+		t.Errorf("called with %v", calls)
+	}
+}
+
+func TestManyLookupsAreFewCalls(t *testing.T) {
+	var instances []instance
+	var nodes []string
+	for n := range 450 {
+		nodes = append(nodes, fmt.Sprintf("ip-10-0-%d-%d.example", n/250, n%250))
+		instances = append(instances, instance{fmt.Sprintf("i-%017x", n), nodes[n], "running", ""})
+	}
+	c := newCloud(t, instances...)
+	c.page = 70
+	s := describing(t, c, nil)
+	until(t, "all are known", func() bool {
+		known := 0
+		for _, n := range nodes {
+			if s.MachineOfNode(n).State == policy.Known {
+				known++
+			}
+		}
+		return known == len(nodes)
+	})
+	calls, asked := 0, 0
+	for _, call := range c.called() {
+		if !call.Has("NextToken") {
+			calls++
+			asked += len(values(call, 1))
+		}
+	}
+	if asked != 450 || calls > 4 {
+		t.Errorf("asked for %d names in %d calls, without pages", asked, calls)
+	}
+}
+
+func TestWhenEC2Fails(t *testing.T) {
+	large := bytes.Repeat([]byte(" "), 1<<20)
+	for name, tc := range map[string]struct {
+		fail func(w http.ResponseWriter, r *http.Request)
+		why  string
+	}{
+		"throttling": {func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, http.StatusServiceUnavailable, "RequestLimitExceeded")
+		}, "RequestLimitExceeded"},
+		"an error": {func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, http.StatusInternalServerError, "InternalError")
+		}, "InternalError"},
+		"no rights": {func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusForbidden, "UnauthorizedOperation") }, "UnauthorizedOperation"},
+		"a proxy": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "<html>bad gateway", http.StatusBadGateway)
+		}, "502"},
+		"no XML": {func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "{}") }, "describing instances"},
+		"half the XML": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprint(w, "<DescribeInstancesResponse><reservationSet><item>")
+		}, "EOF"},
+		"a hang-up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+		"too much": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprint(w, "<DescribeInstancesResponse>")
+			for range 70 {
+				_, _ = w.Write(large)
+			}
+		}, "too large"},
+		"pages without end": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprint(w, "<DescribeInstancesResponse><nextToken>x</nextToken></DescribeInstancesResponse>")
+		}, "more than 20 pages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCloud(t, instance{idA, nameA, "running", ""})
+			c.before = func(_ int, w http.ResponseWriter, r *http.Request) bool { tc.fail(w, r); return true }
+			s := describing(t, c, nil)
+			f := settled(t, func() policy.Fact[policy.Machine] { return s.MachineOfNode(nameA) })
+			if f.State != policy.Unknown || !strings.Contains(f.Why, tc.why) {
+				t.Errorf("got %+v", f)
+			}
+			if status := s.Status(); !strings.Contains(status.Problem, tc.why) {
+				t.Errorf("status %+v", status)
+			}
+			c.set(func() { c.before = nil })
+			until(t, "it is known", func() bool { return s.MachineOfNode(nameA).State == policy.Known })
+			if status := s.Status(); status.Problem != "" {
+				t.Errorf("status %+v", status)
+			}
+		})
+	}
+}
+
+func TestThrottlingOnceIsNotTold(t *testing.T) {
+	c := newCloud(t, instance{idA, nameA, "running", ""})
+	c.before = func(call int, w http.ResponseWriter, _ *http.Request) bool {
+		if call < 3 {
+			refuse(w, http.StatusServiceUnavailable, "RequestLimitExceeded")
+		}
+		return call < 3
+	}
+	s := describing(t, c, nil)
+	started := time.Now()
+	if f := settled(t, func() policy.Fact[policy.Machine] { return s.MachineOfNode(nameA) }); f.State != policy.Known {
+		t.Errorf("got %+v", f)
+	}
+	if n, took := len(c.called()), time.Since(started); n != 3 || took < 600*time.Millisecond {
+		t.Errorf("%d calls in %s", n, took)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Setenv("AWS_REGION", "")
+	t.Setenv("AWS_CONFIG_FILE", t.TempDir()+"/none")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	for name, c := range map[string]Config{
+		"no region":                {},
+		"another way to name":      {Region: "r", NodeNames: "x"},
+		"an endpoint that is none": {Region: "r", Endpoint: "ec2.example"},
+		"a filter by name":         {Region: "r", Filters: map[string][]string{"private-dns-name": {"*"}}},
+		"a filter by ID":           {Region: "r", Filters: map[string][]string{"instance-id": {"*"}}},
+		"a filter without values":  {Region: "r", Filters: map[string][]string{"vpc-id": nil}},
+		"resource names nowhere":   {NodeNames: ResourceName, Client: describer{}},
+	} {
+		c.OnChange, c.Logger = func(facts.Change) {}, slog.New(slog.DiscardHandler)
+		if _, err := New(t.Context(), c); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if _, err := New(t.Context(), Config{Client: describer{}}); err == nil {
+		t.Error("without a logger: accepted")
+	}
+}
+
+type describer struct{ Describer }

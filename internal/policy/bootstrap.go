@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// Bootstrap is about tokens that are not bound to a machine by a group of their own.
+type Bootstrap struct {
+	// UnboundTokens accepts a token that nothing binds, for any machine of the inventory that is not a node yet. Else such
+	// requests are left to a person.
+	UnboundTokens bool
+	// Bindings narrow what tokens are good for.
+	Bindings []Binding
+}
+
+// Binding makes tokens whose requester is in Group good for these machines only. Of several bindings of one group any is
+// enough; of several groups all must agree.
+type Binding struct {
+	Group string
+	// NodeNames are patterns such as worker-*: see token.MatchName. Empty means any name.
+	NodeNames []string
+	// MachineGroups are names as in Machine.Group. Empty means any group.
+	MachineGroups []string
+}

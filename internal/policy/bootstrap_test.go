@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"testing"
+
+	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/token"
+	"muster.dev/muster/internal/trace"
+)
+
+const kubeadm = "system:bootstrappers:kubeadm:default-node-token"
+
+// groups is the requester's: what every token has, and these.
+func groups(extra ...string) func(*world) {
+	return func(w *world) { w.object.Spec.Groups = append([]string{"system:bootstrappers"}, extra...) }
+}
+
+func scoped(t *testing.T, scopes ...token.Scope) func(*world) {
+	t.Helper()
+	var all []string
+	for _, s := range scopes {
+		g, err := s.Group()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, g)
+	}
+	return groups(all...)
+}
+
+// machineIn changes the machine behind the node.
+func machineIn(group string) func(*world) {
+	return func(w *world) { w.facts.NodeMachine.Value.Group = group }
+}
+
+func all(changes ...func(*world)) func(*world) {
+	return func(w *world) {
+		for _, c := range changes {
+			c(w)
+		}
+	}
+}
+
+func TestScopesOfTokens(t *testing.T) {
+	name := func(v string) token.Scope { return token.Scope{Kind: token.ScopeName, Value: v} }
+	pattern := func(v string) token.Scope { return token.Scope{Kind: token.ScopePattern, Value: v} }
+	group := func(v string) token.Scope { return token.Scope{Kind: token.ScopeGroup, Value: v} }
+	id := func(v string) token.Scope { return token.Scope{Kind: token.ScopeMachine, Value: v} }
+	noMachine := func(w *world) { w.facts.NodeMachine = policy.None[policy.Machine]("test", now) }
+	notKnown := func(w *world) { w.facts.NodeMachine = policy.DontKnow[policy.Machine]("test", "broken") }
+	run(t, []namedCase{
+		{"by its name", bootstrap(t), scoped(t, name(nodeA)), trace.Approve, ""},
+		{"by another's name", bootstrap(t), scoped(t, name(nodeB)), trace.Deny, "bootstrap-name"},
+		{"by another's name, approved by a person", bootstrap(t), all(scoped(t, name(nodeB)), (*world).approvedAlready), trace.Deny, "bootstrap-name"},
+		{"by a pattern", bootstrap(t), scoped(t, pattern("ip-192-168-64-*.muster.internal")), trace.Approve, ""},
+		{"by a pattern of others", bootstrap(t), scoped(t, pattern("ip-10-*.muster.internal")), trace.Deny, "bootstrap-name"},
+		{"by a pattern that ends before the domain", bootstrap(t), scoped(t, pattern("ip-*")), trace.Deny, "bootstrap-name"},
+		{"by its group", bootstrap(t), all(scoped(t, group("workers")), machineIn("workers")), trace.Approve, ""},
+		{"by another group", bootstrap(t), all(scoped(t, group("workers")), machineIn("control-plane")), trace.Deny, "bootstrap-group"},
+		{"by a group that the inventory does not know", bootstrap(t), scoped(t, group("workers")), trace.Wait, "bootstrap-group"},
+		{"by a group, of no machine", bootstrap(t), all(scoped(t, group("workers")), noMachine), trace.Wait, "bootstrap-group"},
+		{"by a group, of a machine that is not known", bootstrap(t), all(scoped(t, group("workers")), notKnown), trace.Wait, "bootstrap-group"},
+		{"by a group, of a machine that is another node", bootstrap(t), all(scoped(t, group("workers")), machineIn("other"), func(w *world) {
+			w.facts.NodeMachine.Value.NodeName = nodeB
+		}), trace.Wait, "bootstrap-group"},
+		{"by a name, of no machine", bootstrap(t), all(scoped(t, name(nodeA)), noMachine), trace.Wait, "machine"},
+		{"by name, pattern, group and machine", bootstrap(t), all(scoped(t, id(machineA), name(nodeA), pattern("ip-*.muster.*"), group("workers")), machineIn("workers")), trace.Approve, ""},
+		{"by its name and another machine", bootstrap(t), all(scoped(t, id(machineB), name(nodeA)), func(w *world) {
+			w.facts.TokenMachine = know(machine(machineB, nodeB, addrB))
+		}), trace.Deny, "bootstrap-machine"},
+		{"by its name and another group", bootstrap(t), all(scoped(t, name(nodeA), group("workers")), machineIn("other")), trace.Deny, "bootstrap-group"},
+		{"by two names", bootstrap(t), scoped(t, name(nodeA), name(nodeB)), trace.Ignore, "requester"},
+		{"by one name twice", bootstrap(t), scoped(t, name(nodeA), name(nodeA)), trace.Ignore, "requester"},
+		{"by two patterns", bootstrap(t), scoped(t, pattern("*.*.*"), pattern("ip-*.*.*")), trace.Ignore, "requester"},
+		{"by two groups", bootstrap(t), all(scoped(t, group("workers"), group("other")), machineIn("workers")), trace.Ignore, "requester"},
+		{"by a kind that does not exist", bootstrap(t), groups("system:bootstrappers:muster:zone:a"), trace.Ignore, "requester"},
+		{"by a pattern that is none", bootstrap(t), groups("system:bootstrappers:muster:pattern:zz"), trace.Ignore, "requester"},
+		{"by what cannot be read beside its machine", bootstrap(t), groups("system:bootstrappers:muster:"+machineA, "system:bootstrappers:muster:name:"), trace.Ignore, "requester"},
+		{"for a serving certificate", serving(t, addrA), func(w *world) {
+			w.object.Spec.Username = "system:bootstrap:abcdef"
+			scoped(t, name(nodeA))(w)
+		}, trace.Ignore, "requester"},
+	})
+}
+
+func TestUnboundTokens(t *testing.T) {
+	allowed := func(w *world) { w.policy.Bootstrap.UnboundTokens = true }
+	run(t, []namedCase{
+		{"refused", bootstrap(t), groups(kubeadm), trace.Ignore, "requester"},
+		{"refused, approved by a person", bootstrap(t), all(groups(kubeadm), (*world).approvedAlready), trace.Approve, ""},
+		{"allowed", bootstrap(t), all(groups(kubeadm), allowed), trace.Approve, ""},
+		{"allowed, without any group", bootstrap(t), all(groups(), allowed), trace.Approve, ""},
+		{"allowed, for no machine of the inventory", bootstrap(t), all(groups(kubeadm), allowed, func(w *world) {
+			w.facts.NodeMachine = policy.None[policy.Machine]("test", now)
+		}), trace.Wait, "machine"},
+		{"allowed, for a node that exists", bootstrap(t), all(groups(kubeadm), allowed, func(w *world) { w.facts.Node = know(true) }), trace.Wait, "existing-node"},
+		{"allowed, but not by RBAC", bootstrap(t), all(groups(kubeadm), allowed, func(w *world) { w.facts.Access = know(false) }), trace.Wait, "access-review"},
+		{"allowed, but bound to another machine", bootstrap(t), all(groups("system:bootstrappers:muster:"+machineB), allowed, func(w *world) {
+			w.facts.TokenMachine = know(machine(machineB, nodeB, addrB))
+		}), trace.Deny, "bootstrap-machine"},
+		{"allowed, but bound by what cannot be read", bootstrap(t), all(groups("system:bootstrappers:muster:zone:a"), allowed), trace.Ignore, "requester"},
+		{"allowed, without the group of all tokens", bootstrap(t), all(allowed, func(w *world) { w.object.Spec.Groups = []string{kubeadm} }), trace.Ignore, "requester"},
+		{"allowed, by a person", renewal(t), all(allowed, func(w *world) { w.object.Spec.Username = "alice" }), trace.Ignore, "requester"},
+	})
+}
+
+func TestBindings(t *testing.T) {
+	bind := func(b ...policy.Binding) func(*world) {
+		return func(w *world) { groups(kubeadm, "system:bootstrappers:b")(w); w.policy.Bootstrap.Bindings = b }
+	}
+	names := func(group string, n ...string) policy.Binding { return policy.Binding{Group: group, NodeNames: n} }
+	inGroups := func(group string, g ...string) policy.Binding {
+		return policy.Binding{Group: group, MachineGroups: g}
+	}
+	const here, elsewhere = "ip-*.muster.internal", "worker-*"
+	both := policy.Binding{Group: kubeadm, NodeNames: []string{here}, MachineGroups: []string{"workers"}}
+	run(t, []namedCase{
+		{"a pattern that fits", bootstrap(t), bind(names(kubeadm, here)), trace.Approve, ""},
+		{"one of two patterns", bootstrap(t), bind(names(kubeadm, elsewhere, here)), trace.Approve, ""},
+		{"a pattern that does not", bootstrap(t), bind(names(kubeadm, elsewhere)), trace.Deny, "bootstrap-binding"},
+		{"the same, approved by a person", bootstrap(t), all(bind(names(kubeadm, elsewhere)), (*world).approvedAlready), trace.Deny, "bootstrap-binding"},
+		{"a group that fits", bootstrap(t), all(bind(inGroups(kubeadm, "a", "workers")), machineIn("workers")), trace.Approve, ""},
+		{"a group that does not", bootstrap(t), all(bind(inGroups(kubeadm, "a")), machineIn("workers")), trace.Deny, "bootstrap-binding"},
+		{"a group that is not known", bootstrap(t), bind(inGroups(kubeadm, "workers")), trace.Wait, "bootstrap-binding"},
+		{"name and group", bootstrap(t), all(bind(both), machineIn("workers")), trace.Approve, ""},
+		{"the name and another group", bootstrap(t), all(bind(both), machineIn("other")), trace.Deny, "bootstrap-binding"},
+		{"one of two bindings of a group", bootstrap(t), bind(names(kubeadm, elsewhere), names(kubeadm, here)), trace.Approve, ""},
+		{"none, but one that may yet fit", bootstrap(t), bind(names(kubeadm, elsewhere), inGroups(kubeadm, "workers")), trace.Wait, "bootstrap-binding"},
+		{"none, but one that may yet fit, named first", bootstrap(t), bind(inGroups(kubeadm, "workers"), names(kubeadm, elsewhere)), trace.Wait, "bootstrap-binding"},
+		{"two groups that agree", bootstrap(t), bind(names(kubeadm, here), names("system:bootstrappers:b", here)), trace.Approve, ""},
+		{"two groups that do not", bootstrap(t), bind(names(kubeadm, here), names("system:bootstrappers:b", elsewhere)), trace.Deny, "bootstrap-binding"},
+		{"two groups, one may yet agree", bootstrap(t), bind(inGroups(kubeadm, "workers"), names("system:bootstrappers:b", here)), trace.Wait, "bootstrap-binding"},
+		{"another group's binding binds nothing", bootstrap(t), bind(names("system:bootstrappers:c", here)), trace.Ignore, "requester"},
+		{"a binding beside the token's own machine", bootstrap(t), all(bind(names("system:bootstrappers", elsewhere)), func(w *world) {
+			w.object.Spec.Groups = append(w.object.Spec.Groups, "system:bootstrappers:muster:"+machineA)
+		}), trace.Deny, "bootstrap-binding"},
+		{"a binding to nothing in particular", bootstrap(t), bind(policy.Binding{Group: kubeadm}), trace.Approve, ""},
+		{"a binding beside unbound tokens", bootstrap(t), all(bind(names(kubeadm, elsewhere)), func(w *world) { w.policy.Bootstrap.UnboundTokens = true }), trace.Deny, "bootstrap-binding"},
+		{"a node is not bound", renewal(t), func(w *world) {
+			w.policy.Bootstrap.Bindings = []policy.Binding{names("system:nodes", elsewhere)}
+		}, trace.Approve, ""},
+		{"a custom signer's request is not about bindings", person(t, pki.SignerClient, vip()), func(w *world) {
+			w.object.Spec.Username = "system:bootstrap:abcdef"
+			w.object.Spec.Groups = []string{"system:bootstrappers", kubeadm}
+			w.policy.Bootstrap.Bindings = []policy.Binding{names(kubeadm, elsewhere)}
+		}, trace.Approve, ""},
+	})
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/trace"
+)
+
+// exists makes the node one that is there, whose last certificate went to a machine ("" if none is on record).
+func exists(last string) func(*world) {
+	return func(w *world) {
+		w.facts.Node = know(true)
+		if w.facts.LastMachine = policy.None[string]("test", now); last != "" {
+			w.facts.LastMachine = know(last)
+		}
+	}
+}
+
+func approvedBecause(reason string) func(*world) {
+	return func(w *world) {
+		w.object.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: "True", Reason: reason}}
+	}
+}
+
+func TestANodeThatExistsKeepsItsName(t *testing.T) {
+	run(t, []namedCase{
+		{"no such node", bootstrap(t), nil, trace.Approve, ""},
+		{"no such node, said otherwise", bootstrap(t), func(w *world) { w.facts.Node = policy.None[bool]("test", now) }, trace.Approve, ""},
+		{"no such node, a certificate on record", bootstrap(t), func(w *world) { w.facts.LastMachine = know(machineA) }, trace.Approve, ""},
+		{"not known whether", bootstrap(t), func(w *world) { w.facts.Node = policy.DontKnow[bool]("test", "broken") }, trace.Wait, "existing-node"},
+		{"not asked whether", bootstrap(t), func(w *world) { w.facts.Node = policy.Fact[bool]{} }, trace.Wait, "existing-node"},
+		{"the same machine", bootstrap(t), exists(machineA), trace.Wait, "existing-node"},
+		{"the same machine, on record with its source", bootstrap(t), exists("test|" + machineA), trace.Wait, "existing-node"},
+		{"replaced by another machine", bootstrap(t), exists(machineB), trace.Approve, ""},
+		{"replaced by another machine of the same source", bootstrap(t), exists("test|" + machineB), trace.Approve, ""},
+		{"another ID, but from another source", bootstrap(t), exists("ec2|" + machineB), trace.Wait, "existing-node"},
+		{"no record", bootstrap(t), exists(""), trace.Wait, "existing-node"},
+		{"an empty record", bootstrap(t), all(exists(""), func(w *world) { w.facts.LastMachine = know("") }), trace.Wait, "existing-node"},
+		{"a record that is not known", bootstrap(t), all(exists(""), func(w *world) {
+			w.facts.LastMachine = policy.DontKnow[string]("test", "broken")
+		}), trace.Wait, "existing-node"},
+		{"a record that was known once", bootstrap(t), all(exists(machineB), func(w *world) { w.facts.LastMachine.State = policy.Unknown }), trace.Wait, "existing-node"},
+		{"approved by a person", bootstrap(t), all(exists(machineA), approvedBecause("KubectlApprove")), trace.Approve, ""},
+		{"approved by upstream's approver", bootstrap(t), all(exists(machineA), approvedBecause("AutoApproved")), trace.Wait, "existing-node"},
+		{"replaced, approved by this program before it was killed", bootstrap(t), all(exists(machineB), approvedBecause("AutoApproved")), trace.Approve, ""},
+		{"a renewal", renewal(t), exists(machineA), trace.Approve, ""},
+		{"a serving certificate", serving(t, nodeA, addrA), exists(machineA), trace.Approve, ""},
+		{"a user's certificate", person(t, pki.SignerClient, vip()), exists(machineA), trace.Approve, ""},
+		{"a token for this very machine", bootstrap(t), all(exists(machineA), groups("system:bootstrappers:muster:"+machineA)), trace.Wait, "existing-node"},
+		{"the node is deleted while the request waits", bootstrap(t), all(exists(machineA), func(w *world) { w.facts.Node = know(false) }), trace.Approve, ""},
+	})
+}
+
+func TestMachineRef(t *testing.T) {
+	w := bootstrap(t)
+	exists(policy.MachineRef(w.facts.NodeMachine))(w)
+	w.must(t, trace.Wait, "existing-node")
+	w.facts.NodeMachine.Value.ID, w.facts.TokenMachine.Value.ID = machineB, machineB
+	groups("system:bootstrappers:muster:" + machineB)(w)
+	w.must(t, trace.Approve, "")
+}
+
+func TestAKeyBelongsToOneNode(t *testing.T) {
+	owner := func(f policy.Fact[string]) func(*world) { return func(w *world) { w.facts.KeyOwner = f } }
+	for name, w := range map[string]func() *world{
+		"serving":   func() *world { return serving(t, nodeA, addrA) },
+		"renewal":   func() *world { return renewal(t) },
+		"bootstrap": func() *world { return bootstrap(t) },
+		"approved":  func() *world { w := bootstrap(t); w.approvedAlready(); return w },
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, []namedCase{
+				{"a new key", w(), nil, trace.Approve, ""},
+				{"its own key", w(), owner(know(nodeA)), trace.Approve, ""},
+				{"another node's key", w(), owner(know(nodeB)), trace.Deny, "key-owner"},
+				{"a user's key", w(), owner(know("user:alice")), trace.Deny, "key-owner"},
+				{"nobody's key on record", w(), owner(know("")), trace.Deny, "key-owner"},
+				{"not known", w(), owner(policy.DontKnow[string]("test", "broken")), trace.Wait, "key-owner"},
+				{"not asked", w(), owner(policy.Fact[string]{}), trace.Wait, "key-owner"},
+			})
+		})
+	}
+	run(t, []namedCase{
+		{"a user's own key", person(t, pki.SignerClient, vip()), owner(know("user:vip")), trace.Approve, ""},
+		{"a node's key for a user", person(t, pki.SignerClient, vip()), owner(know(nodeA)), trace.Deny, "key-owner"},
+		{"not known whose key a user has", person(t, pki.SignerClient, vip()), owner(policy.Fact[string]{}), trace.Wait, "key-owner"},
+	})
+}
+
+// A fact that is being looked up is worth no event; one that is not to be had is.
+func TestSoon(t *testing.T) {
+	soon := policy.Fact[policy.Machine]{Source: "dns", Why: "being asked", Soon: true}
+	for _, tc := range []struct {
+		name   string
+		change func(*world)
+		want   bool
+	}{
+		{"approved", nil, false},
+		{"machine", func(w *world) { w.facts.NodeMachine = soon }, true},
+		{"machine, broken", func(w *world) { w.facts.NodeMachine = policy.DontKnow[policy.Machine]("dns", "broken") }, false},
+		{"one of two", func(w *world) { w.facts.NodeMachine = soon; w.facts.Access = know(false) }, true},
+		{"owners", func(w *world) { w.facts.Owners[addrA] = policy.Fact[[]string]{Soon: true} }, true},
+		{"key", func(w *world) { w.facts.KeyOwner = policy.Fact[string]{Soon: true} }, true},
+		{"access that is absent", func(w *world) { w.facts.Access = policy.Fact[bool]{State: policy.Absent, At: now, Soon: true} }, false},
+		{"refused anyhow", func(w *world) { w.facts.NodeMachine = soon; w.object.Spec.Usages = nil }, false},
+		{"known, whatever it says of soon", func(w *world) { w.facts.KeyOwner.Soon = true }, false},
+		{"absent, whatever it says of soon", func(w *world) {
+			w.facts.NodeMachine = policy.None[policy.Machine]("dns", now)
+			w.facts.NodeMachine.Soon = true
+		}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := serving(t, nodeA, addrA)
+			if tc.change != nil {
+				tc.change(w)
+			}
+			if d := w.decide(); d.Soon() != tc.want {
+				t.Errorf("%v\n%s", d.Soon(), d)
+			}
+		})
+	}
+}

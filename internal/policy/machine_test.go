@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"muster.dev/muster/internal/pki/pkitest"
+	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/trace"
+)
+
+func TestMachineBehindTheNode(t *testing.T) {
+	a := machine(machineA, nodeA, addrA)
+	leaving := a
+	leaving.Deleting = true
+	fact := func(f policy.Fact[policy.Machine]) func(*world) { return func(w *world) { w.facts.NodeMachine = f } }
+	old := know(a)
+	old.At = now.Add(-3 * time.Minute)
+	for _, w := range []func() *world{
+		func() *world { return serving(t, nodeA, addrA) },
+		func() *world { return renewal(t) },
+		func() *world { return bootstrap(t) },
+		func() *world { w := renewal(t); w.approvedAlready(); return w },
+	} {
+		run(t, []namedCase{
+			{"not known", w(), fact(policy.DontKnow[policy.Machine]("test", "broken")), trace.Wait, "machine"},
+			{"not gathered", w(), fact(policy.Fact[policy.Machine]{}), trace.Wait, "machine"},
+			{"known long ago", w(), fact(old), trace.Wait, "machine"},
+			{"not there", w(), fact(policy.None[policy.Machine]("test", now)), trace.Wait, "machine"},
+			{"being deleted", w(), fact(know(leaving)), trace.Deny, "machine"},
+			{"another node's", w(), fact(know(machine(machineB, nodeB, addrB))), trace.Wait, "machine"},
+		})
+	}
+}
+
+func TestNamesAreThisMachinesOwn(t *testing.T) {
+	owners := func(name string, f policy.Fact[[]string]) func(*world) {
+		return func(w *world) { w.facts.Owners[name] = f }
+	}
+	bare := func(w *world) { w.facts.NodeMachine = know(policy.Machine{ID: machineA, NodeName: nodeA}) }
+	run(t, []namedCase{
+		{"another machine's address", serving(t, nodeA, addrB), nil, trace.Deny, "address-assigned"},
+		{"another machine's address beside its own", serving(t, addrA, addrB), nil, trace.Deny, "address-assigned"},
+		{"another machine's name", serving(t, nodeB, addrA), nil, trace.Deny, "name-assigned"},
+		{"another machine's name beside its own", serving(t, nodeA, nodeB), nil, trace.Deny, "name-assigned"},
+		{"nobody's address", serving(t, "192.168.64.99"), nil, trace.Deny, "address-assigned"},
+		{"nobody's name", serving(t, "example.com"), nil, trace.Deny, "name-assigned"},
+		{"a name that only begins like its own", serving(t, nodeA+".example.com"), nil, trace.Deny, "name-assigned"},
+		{"a name that its own only ends with", serving(t, "muster.internal"), nil, trace.Deny, "name-assigned"},
+		{"its own address, mapped into IPv6", serving(t, addrA), func(w *world) {
+			w.object.Spec.Request = rawNames(t, pkitest.GeneralName{Tag: 7, Value: netip.MustParseAddr("::ffff:" + addrA).AsSlice()})
+		}, trace.Approve, ""},
+		{"another's address, mapped into IPv6", serving(t, addrA), func(w *world) {
+			w.object.Spec.Request = rawNames(t, pkitest.GeneralName{Tag: 7, Value: netip.MustParseAddr("::ffff:" + addrB).AsSlice()})
+		}, trace.Deny, "address-assigned"},
+		{"its address, IPv4-compatible, which is another address", serving(t, addrA), func(w *world) {
+			w.object.Spec.Request = rawNames(t, pkitest.GeneralName{Tag: 7, Value: netip.MustParseAddr("::" + addrA).AsSlice()})
+		}, trace.Deny, "address-assigned"},
+		{"two machines have the address", serving(t, addrA), owners(addrA, know([]string{machineA, machineB})), trace.Wait, "address-assigned"},
+		{"two machines have the name", serving(t, nodeA), owners(nodeA, know([]string{machineB, machineA})), trace.Wait, "name-assigned"},
+		{"who else has it is not known", serving(t, addrA), owners(addrA, policy.DontKnow[[]string]("test", "broken")), trace.Wait, "address-assigned"},
+		{"who else has it was not asked", serving(t, addrA), func(w *world) { w.facts.Owners = nil }, trace.Wait, "address-assigned"},
+		{"it was the machine's a moment ago", serving(t, addrA), owners(addrA, know([]string(nil))), trace.Wait, "address-assigned"},
+		{"no addresses are assigned yet", serving(t, addrA), bare, trace.Wait, "address-assigned"},
+		{"the node's name counts without a list of names", serving(t, nodeA), bare, trace.Approve, ""},
+	})
+}
+
+func TestDenySpeaksBeforeWait(t *testing.T) {
+	w := serving(t, addrB)
+	w.facts.Access = policy.Fact[bool]{}
+	w.must(t, trace.Deny, "address-assigned")
+}

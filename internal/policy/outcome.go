@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+
+	"muster.dev/muster/internal/trace"
+)
+
+// outcome is what one rule says.
+type outcome struct {
+	outcome      trace.Outcome
+	detail, hint string
+	soon         bool
+}
+
+func pass(format string, args ...any) outcome {
+	return outcome{outcome: trace.Pass, detail: fmt.Sprintf(format, args...)}
+}
+
+func refuse(hint, format string, args ...any) outcome {
+	return outcome{outcome: trace.Refuse, detail: fmt.Sprintf(format, args...), hint: hint}
+}
+
+func wait(hint, format string, args ...any) outcome {
+	return outcome{outcome: trace.Waiting, detail: fmt.Sprintf(format, args...), hint: hint}
+}
+
+// waitFor is for what a fact that is not known stands in the way of.
+func waitFor[T any](f Fact[T], format string, args ...any) outcome {
+	o := wait("", format+": %s", append(args, f.why())...)
+	o.soon = f.State == Unknown && f.Soon
+	return o
+}
+
+func notApplicable(why string) outcome {
+	return outcome{outcome: trace.NotApplicable, detail: why}
+}
+
+func (o outcome) refuses() bool { return o.outcome == trace.Refuse }
+
+func (o outcome) passes() bool {
+	return o.outcome == trace.Pass || o.outcome == trace.NotApplicable
+}
+
+// Why a rule does not apply, in the same words wherever it is the same reason.
+const (
+	notANode     = "it is not about a node"
+	notBootstrap = "no bootstrap token asks for a node's certificate"
+)

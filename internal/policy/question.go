@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "muster.dev/muster/internal/pki"
+
+// Question is what must be found out before Decide.
+type Question struct {
+	// Machine is the ID of the machine that the bootstrap token names, "" if none.
+	Machine string
+	// Node is the name of the node that the request is about, "" if none.
+	Node string
+	// Names and addresses that are asked for, in text.
+	Names []string
+	// Key is the public key of the request, zero if nobody need know whose it is.
+	Key pki.Fingerprint
+	// Access to be reviewed, nil if none.
+	Access *Access
+}
+
+// Access is a SubjectAccessReview: may this requester create certificatesigningrequests/<Subresource>?
+type Access struct {
+	Username, UID string
+	Groups        []string
+	Extra         map[string][]string
+	// Subresource is nodeclient, selfnodeclient or selfnodeserver.
+	Subresource string
+}
+
+// Ask tells which facts Decide will look at, so that nothing else need be gathered.
+func Ask(p Policy, r Request) Question {
+	profile, ok := p.Profile(r.SignerName)
+	switch {
+	case !ok, r.ParseError != nil, r.Phase != Pending && r.Phase != Approved:
+		return Question{}
+	case profile.Manual && r.Phase == Pending:
+		return Question{} // it is left to a person, whatever the facts
+	}
+	q := Question{Names: r.CSR.DNSNames(), Key: r.CSR.Fingerprint()}
+	for _, a := range r.CSR.Addresses() {
+		q.Names = append(q.Names, a.String())
+	}
+	if !profile.Node {
+		return q
+	}
+	who := identify(p, r)
+	q.Node, q.Machine = r.nodeName(), who.machine()
+	if sub := subresource(r, who); sub != "" && r.Phase == Pending {
+		q.Access = &Access{Username: r.Username, UID: r.UID, Groups: r.Groups, Extra: r.Extra, Subresource: sub}
+	}
+	return q
+}
+
+// ApprovalMessage is what an approval says: upstream's words for client certificates
+// (pkg/controller/certificates/approver/sarapprove.go), EKS's for serving certificates.
+func ApprovalMessage(r Request) string {
+	switch subresource(r, identify(Policy{}, r)) {
+	case "selfnodeserver":
+		return "Auto approving self kubelet server certificate after SubjectAccessReview."
+	case "selfnodeclient":
+		return "Auto approving self kubelet client certificate after SubjectAccessReview."
+	default:
+		return "Auto approving kubelet client certificate after SubjectAccessReview."
+	}
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "strings"
+
+// checkNamesOfMachines keeps names and addresses of machines out of certificates that are not for their kubelets: the API
+// server would take the holder for the node. It is for signers that know nothing of machines; the kubelet's have name-assigned
+// and address-assigned.
+func checkNamesOfMachines(e evaluation) outcome {
+	names := e.request.CSR.DNSNames()
+	for _, a := range e.request.CSR.Addresses() {
+		names = append(names, a.String())
+	}
+	switch {
+	case e.profile.Node:
+		return notApplicable("a node's names are judged by the rules about nodes")
+	case len(names) == 0:
+		return notApplicable("no names and no addresses")
+	case e.undecidedByPeople():
+		return notApplicable(onceApproved)
+	}
+	var undecided *outcome
+	for _, n := range names {
+		owners := e.facts.Owners[n]
+		switch {
+		case owners.State == Known && len(owners.Value) > 0:
+			return refuse("ask for names of its own", "%s is machine %s's", n, strings.Join(owners.Value, ", "))
+		case owners.State == Unknown && undecided == nil:
+			o := waitFor(owners, "whether a machine has %s is not known", n)
+			undecided = &o
+		}
+	}
+	if undecided != nil {
+		return *undecided
+	}
+	return pass("no machine has any of them")
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package register
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The methods of this file are called with the lock held.
+
+// own returns the entry with names that are kept once, and notes what it says about its node.
+func (r *Register) own(e Entry) Entry {
+	for _, s := range []*string{&e.Signer, &e.Node, &e.Machine, &e.Issuer} {
+		*s = r.name(*s)
+	}
+	if isClient(e.Signer) {
+		r.note(e.Node, e.Machine, e.NotBefore)
+	}
+	return e
+}
+
+func (r *Register) name(s string) string {
+	if kept, ok := r.names[s]; ok {
+		return kept
+	}
+	r.names[s] = s
+	return s
+}
+
+// note remembers the machine of the newest client certificate of a node, also when nobody knew which one it is.
+func (r *Register) note(node, machine string, at time.Time) {
+	if l, ok := r.last[node]; node != "" && !at.IsZero() && (!ok || !at.Before(l.at)) {
+		r.last[node] = last{machine, at}
+	}
+}
+
+// put takes a segment in, in place of the one of the same name.
+func (r *Register) put(s *segment) {
+	r.drop(s.name)
+	r.segments[s.name] = s
+	n, _ := slices.BinarySearchFunc(r.order, s, byAge)
+	r.order = slices.Insert(r.order, n, s)
+}
+
+func (r *Register) drop(name string) {
+	delete(r.segments, name)
+	r.order = slices.DeleteFunc(r.order, func(s *segment) bool { return s.name == name })
+}
+
+// byAge is the order in which segments were begun, so that the first owner of a key stays the same.
+func byAge(a, b *segment) int {
+	return cmp.Or(cmp.Compare(a.number, b.number), strings.Compare(a.name, b.name))
+}
+
+// fill puts the content of a ConfigMap into a segment.
+func (r *Register) fill(s *segment, c content) {
+	for _, e := range c.entries {
+		s.add(r.own(e))
+	}
+	for _, g := range c.groups {
+		r.note(g.owner, g.machine, g.last)
+		s.retire(&r.groups, r.name(g.owner), r.name(g.machine), g.last, g.keys...)
+	}
+	s.sort()
+}
+
+// hasUID tells whether a request is on record, in another segment than the given one.
+func (r *Register) hasUID(uid string, except *segment) bool {
+	if r.pending != except && r.pending.uids[uid] {
+		return true
+	}
+	for _, s := range r.segments {
+		if s != except && s.uids[uid] {
+			return true
+		}
+	}
+	return false
+}
+
+// isRetired tells whether a key is kept for ever for this owner, in another segment than the given one.
+func (r *Register) isRetired(k short, owner string, except *segment) bool {
+	has := func(s *segment) bool {
+		n, _ := slices.BinarySearchFunc(s.retired, retired{key: k}, byKey)
+		for ; n < len(s.retired) && s.retired[n].key == k; n++ {
+			if r.groups.list[s.retired[n].group].owner == owner {
+				return true
+			}
+		}
+		return false
+	}
+	if r.pending != except && has(r.pending) {
+		return true
+	}
+	for _, s := range r.segments {
+		if s != except && has(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// carry makes pending what a segment held that is nowhere else, and returns how much that was.
+func (r *Register) carry(from *segment) int {
+	var entries []Entry
+	for _, e := range from.entries {
+		if !r.hasUID(e.UID, from) && !r.isRetired(shorten(e.Key), e.owner(), from) {
+			entries = append(entries, e)
+		}
+	}
+	var keys []retired
+	for _, k := range from.retired {
+		if !r.isRetired(k.key, r.groups.list[k.group].owner, from) {
+			keys = append(keys, k)
+		}
+	}
+	if n := len(entries) + len(keys); n > 0 {
+		r.pend(func() {
+			for _, e := range entries {
+				r.pending.add(e)
+			}
+			r.pending.retired = append(r.pending.retired, keys...)
+			r.pending.sort()
+		})
+		return n
+	}
+	return 0
+}
+
+// settle drops from pending what is in a segment.
+func (r *Register) settle(in *segment) {
+	if r.pending.len() == 0 {
+		return
+	}
+	r.pending.keep(func(e Entry) bool { return !in.uids[e.UID] })
+	r.pending.retired = slices.DeleteFunc(r.pending.retired, func(k retired) bool {
+		_, found := slices.BinarySearchFunc(in.retired, k, func(a, b retired) int {
+			if n := byKey(a, b); n != 0 {
+				return n
+			}
+			return int(a.group) - int(b.group)
+		})
+		return found
+	})
+}
+
+// sorted returns entries by age, each once.
+func sorted(all []Entry) []Entry {
+	slices.SortFunc(all, func(a, b Entry) int {
+		if n := a.NotBefore.Compare(b.NotBefore); n != 0 {
+			return n
+		}
+		return strings.Compare(a.UID, b.UID)
+	})
+	return slices.CompactFunc(all, func(a, b Entry) bool { return a.UID == b.UID })
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package review_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/internal/pki/pkitest"
+	"muster.dev/muster/internal/review"
+	"muster.dev/muster/internal/trace"
+)
+
+var (
+	approval = trace.Decision{Verdict: trace.Approve, Checks: []trace.Check{{Rule: "signer", Outcome: trace.Pass, Detail: "ours"}}}
+	denial   = trace.Decision{Verdict: trace.Deny, Rule: "name-assigned", Checks: []trace.Check{
+		{Rule: "name-assigned", Outcome: trace.Refuse, Detail: "the name a is b's", Hint: "ask for c"},
+	}}
+	waiting = trace.Decision{Verdict: trace.Wait, Rule: "machine", Checks: []trace.Check{{Rule: "machine", Outcome: trace.Waiting, Detail: "no machine is node a"}}}
+)
+
+func text(t *testing.T, d trace.Decision) string {
+	t.Helper()
+	raw, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// wrote is what the API server notes when somebody writes the annotation through a subresource.
+func wrote(subresource string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: "muster", Subresource: subresource, FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{".":{},"f:certificates.muster.dev/decision":{}}}}`),
+	}
+}
+
+func condition(kind certificatesv1.RequestConditionType, reason, message string) certificatesv1.CertificateSigningRequestCondition {
+	return certificatesv1.CertificateSigningRequestCondition{Type: kind, Status: "True", Reason: reason, Message: message}
+}
+
+func TestWhoIsBelieved(t *testing.T) {
+	approved := condition(certificatesv1.CertificateApproved, "AutoApproved", "after review")
+	denied := condition(certificatesv1.CertificateDenied, "name-assigned", "it is b's")
+	told := func(uid, message string, at int64, d *trace.Decision) corev1.Event {
+		e := corev1.Event{Message: message, LastTimestamp: metav1.Unix(at, 0)}
+		e.InvolvedObject = corev1.ObjectReference{Kind: "CertificateSigningRequest", Name: "csr-1", UID: "u"}
+		if uid != "" {
+			e.InvolvedObject.UID = "other"
+		}
+		if d != nil {
+			e.Annotations = map[string]string{review.Annotation: text(t, *d)}
+		}
+		return e
+	}
+	type want struct {
+		Verdict trace.Verdict
+		Why     string
+		Source  string
+		State   review.State
+	}
+	for _, tc := range []struct {
+		name       string
+		annotation string
+		managed    []metav1.ManagedFieldsEntry
+		conditions []certificatesv1.CertificateSigningRequestCondition
+		events     []corev1.Event
+		want       want
+	}{
+		{
+			"the record of an approval", text(t, approval), []metav1.ManagedFieldsEntry{wrote("approval")},
+			[]certificatesv1.CertificateSigningRequestCondition{approved}, nil,
+			want{trace.Approve, approval.Summary(), review.FromRecord, review.Approved},
+		},
+		{
+			"the record of a denial", text(t, denial), []metav1.ManagedFieldsEntry{wrote("approval")},
+			[]certificatesv1.CertificateSigningRequestCondition{denied}, nil,
+			want{trace.Deny, "the name a is b's; ask for c", review.FromRecord, review.Denied},
+		},
+		{
+			"a record that the requester wrote is none", text(t, approval), []metav1.ManagedFieldsEntry{wrote("")},
+			nil, nil, want{"", "", "", review.Pending},
+		},
+		{
+			"nor one that both wrote", text(t, approval), []metav1.ManagedFieldsEntry{wrote("approval"), wrote("")},
+			[]certificatesv1.CertificateSigningRequestCondition{approved}, nil,
+			want{"", "AutoApproved: after review", review.FromCondition, review.Approved},
+		},
+		{
+			"nor one that nobody is known to have written", text(t, approval), nil, nil, nil,
+			want{"", "", "", review.Pending},
+		},
+		{
+			"a person denied what the controller would approve", text(t, approval), []metav1.ManagedFieldsEntry{wrote("approval")},
+			[]certificatesv1.CertificateSigningRequestCondition{condition(certificatesv1.CertificateDenied, "", "sold")}, nil,
+			want{"", "sold", review.FromCondition, review.Denied},
+		},
+		{
+			"approved by a person, failed by the controller", text(t, denial), []metav1.ManagedFieldsEntry{wrote("status")},
+			[]certificatesv1.CertificateSigningRequestCondition{approved, condition(certificatesv1.CertificateFailed, "SignerValidationFailure", "x")}, nil,
+			want{trace.Deny, "the name a is b's; ask for c", review.FromRecord, review.Failed},
+		},
+		{
+			"the newest event of one that waits", "", nil, nil,
+			[]corev1.Event{told("", "new", 20, &waiting), told("", "old", 10, &denial), told("another", "of another object of the name", 30, &approval)},
+			want{trace.Wait, "no machine is node a", review.FromEvent, review.Pending},
+		},
+		{
+			"an event without a decision", "", nil, nil, []corev1.Event{told("", "in words", 1, nil)},
+			want{"", "in words", review.FromEvent, review.Pending},
+		},
+		{
+			"a record that is no decision", "{}", []metav1.ManagedFieldsEntry{wrote("approval")}, nil, nil,
+			want{"", "", "", review.Pending},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "csr-1", UID: "u", ManagedFields: tc.managed}}
+			if tc.annotation != "" {
+				csr.Annotations = map[string]string{review.Annotation: tc.annotation}
+			}
+			csr.Status.Conditions = tc.conditions
+			r := review.Of(csr, tc.events)
+			if diff := cmp.Diff(tc.want, want{r.Verdict, r.Why, r.Source, r.State}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if (r.Decision != nil) != (r.Verdict != "") {
+				t.Errorf("verdict %q with decision %v", r.Verdict, r.Decision)
+			}
+		})
+	}
+}
+
+func TestWhatIsAsked(t *testing.T) {
+	csr := &certificatesv1.CertificateSigningRequest{}
+	csr.Spec.Request = pkitest.Kubelet(t, "node-1", "node-1", "10.0.0.1")
+	csr.Spec.Usages = []certificatesv1.KeyUsage{"server auth"}
+	got := review.Of(csr, nil).Asked
+	want := review.Asked{
+		CommonName: "system:node:node-1", Organization: []string{"system:nodes"}, DNSNames: []string{"node-1"},
+		Addresses: []string{"10.0.0.1"}, Key: "ECDSA 256", Usages: []string{"server auth"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	csr.Spec.Request = []byte("nonsense")
+	if r := review.Of(csr, nil); r.Asked.Unreadable == "" {
+		t.Error("nonsense could be read")
+	}
+	csr.Status.Certificate = []byte("nonsense")
+	if r := review.Of(csr, nil); r.State != review.Issued || r.Certificate != nil {
+		t.Errorf("state %s, certificate %v", r.State, r.Certificate)
+	}
+	csr.CreationTimestamp = metav1.NewTime(time.Unix(1, 0))
+	if r := review.Of(csr, nil); r.Created.Location() != time.UTC {
+		t.Error("times are not in UTC")
+	}
+}

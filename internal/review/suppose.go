@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package review
+
+import (
+	"slices"
+	"time"
+
+	"muster.dev/muster/internal/policy"
+)
+
+// Assumptions stand in for the facts that the certificate controller would gather.
+type Assumptions struct {
+	// Machines that there are. Nil means that nothing is known about machines.
+	Machines []policy.Machine
+	// NodeExists assumes a Node object of the name.
+	NodeExists bool
+	// AccessRefused assumes that RBAC does not allow the requester to ask.
+	AccessRefused bool
+}
+
+const assumed = "assumption"
+
+// Suppose makes the facts that a question asks for out of assumptions. Keys are assumed to be new, and nodes to have had no
+// certificate before.
+func Suppose(q policy.Question, a Assumptions, now time.Time) policy.Facts {
+	f := policy.Facts{
+		Node:        policy.Know(a.NodeExists, assumed, now),
+		LastMachine: policy.None[string](assumed, now),
+		KeyOwner:    policy.None[string](assumed, now),
+		Access:      policy.Know(!a.AccessRefused, assumed, now),
+		Owners:      map[string]policy.Fact[[]string]{},
+	}
+	find := func(is func(policy.Machine) bool) policy.Fact[policy.Machine] {
+		if a.Machines == nil {
+			return policy.DontKnow[policy.Machine](assumed, "no inventory was given")
+		}
+		if i := slices.IndexFunc(a.Machines, is); i >= 0 {
+			return policy.Know(a.Machines[i], assumed, now)
+		}
+		return policy.None[policy.Machine](assumed, now)
+	}
+	if q.Machine != "" {
+		f.TokenMachine = find(func(m policy.Machine) bool { return m.ID == q.Machine })
+	}
+	if q.Node != "" {
+		f.NodeMachine = find(func(m policy.Machine) bool { return m.NodeName == q.Node })
+	}
+	for _, name := range q.Names {
+		if a.Machines == nil {
+			f.Owners[name] = policy.DontKnow[[]string](assumed, "no inventory was given")
+			continue
+		}
+		var owners []string
+		for _, m := range a.Machines {
+			if has(m, name) {
+				owners = append(owners, m.ID)
+			}
+		}
+		f.Owners[name] = policy.Know(owners, assumed, now)
+	}
+	return f
+}
+
+func has(m policy.Machine, name string) bool {
+	if m.NodeName == name || slices.Contains(m.Names, name) {
+		return true
+	}
+	for _, a := range m.Addresses {
+		if a.String() == name {
+			return true
+		}
+	}
+	return false
+}

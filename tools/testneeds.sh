@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Sees to what the tests need on top of what the build does.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source tools/packages.sh
+
+missing=()
+command -v softhsm2-util >/dev/null || missing+=(softhsm2) # a PKCS #11 token in software, for internal/signer
+((${#missing[@]})) || exit 0
+if may_install; then
+	install_packages "${missing[@]}"
+else
+	printf "this system lacks what the tests need; install as root (Debian's names): apt-get install %s\n" "${missing[*]}" >&2
+	exit 1
+fi
