@@ -23,7 +23,7 @@ func newCertsCommand(o *options) *cobra.Command {
 		Short:   "Show the certificates of authorities, components and administrators, and what is left of each",
 		Long: `Show the certificates that the service keeps: its authorities, and what they issued to components and administrators.
 The service renews a certificate when a third of its life is left; every component reads it again without a restart.
-Certificates of nodes are asked for by their kubelets: see "muster get csr". The authority that signs them can be replaced:
+Certificates of nodes are asked for by their kubelets: see "muster certs issued". The authority that signs them can be replaced:
 see "muster certs rotate". Each authority signs, or is only trusted, as one of two is during a rotation.`,
 		Example: `  muster certs
   muster certs -o json | jq '.[] | {name, notAfter}'
@@ -60,7 +60,7 @@ see "muster certs rotate". Each authority signs, or is only trusted, as one of t
 		},
 	}
 	addOutputFlag(cmd, &format)
-	cmd.AddCommand(newCertsRotateCommand(o))
+	cmd.AddCommand(newCertsIssuedCommand(o), newCertsRotateCommand(o))
 	return cmd
 }
 

@@ -55,7 +55,9 @@ The exit code is 0 if it would be approved, otherwise 1.`,
   muster csr simulate -f request.pem --config policy.yaml --requester system:bootstrap:abcdef \
     --group system:bootstrappers --group system:bootstrappers:kubeadm:default-node-token`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.runSimulation(s, cmd.Flags().Changed("expiration-seconds")) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.runSimulation(s, cmd.Flags().Changed("expiration-seconds"))
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&s.file, "filename", "f", "", "file with the request; - for standard input (required)")

@@ -52,6 +52,14 @@ func realPlanes() planes {
 }
 
 func connect(o *options, name string, kubeconfig func(state.Dir) string) (*plane, error) {
+	config, err := stateConfig(o, name, kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return dial(o, name, config)
+}
+
+func stateConfig(o *options, name string, kubeconfig func(state.Dir) string) (*rest.Config, error) {
 	dir, err := o.openExisting()
 	if err != nil {
 		return nil, err
@@ -64,7 +72,7 @@ func connect(o *options, name string, kubeconfig func(state.Dir) string) (*plane
 	if err != nil {
 		return nil, fmt.Errorf("reading the way into %s: %w", name, err)
 	}
-	return dial(o, name, config)
+	return config, nil
 }
 
 // access is how a command that works with any cluster finds it.
@@ -77,18 +85,29 @@ func (a *access) addFlags(flags *pflag.FlagSet) {
 
 // connect reaches the cluster that the flags name.
 func (a *access) connect(o *options) (*plane, error) {
+	config, name, err := a.config(o)
+	if err != nil {
+		return nil, err
+	}
+	return dial(o, name, config)
+}
+
+// config is the way into the cluster that the flags name, and what people call it.
+func (a *access) config(o *options) (*rest.Config, string, error) {
+	const name = "the cluster"
 	if a.kubeconfig == "" && a.context == "" {
 		if dir, err := o.open(); err == nil && dir.Exists() {
-			return connect(o, "the cluster", state.Dir.ClusterKubeconfig)
+			config, err := stateConfig(o, name, state.Dir.ClusterKubeconfig)
+			return config, name, err
 		}
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: a.context}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster (name it with --kubeconfig or --context): %w", err)
+		return nil, name, fmt.Errorf("finding the cluster (name it with --kubeconfig or --context): %w", err)
 	}
-	return dial(o, "the cluster", config)
+	return config, name, nil
 }
 
 func dial(o *options, name string, config *rest.Config) (*plane, error) {

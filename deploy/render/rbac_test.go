@@ -70,8 +70,11 @@ func TestPermissions(t *testing.T) {
 		"approve none, sign the lot":  {values: policy("approve-and-sign", key, people, unknown, custom), want: []string{prune, issue, may("sign", people, unknown, custom)}},
 		"nothing is pruned":           {values: policy("approve-only", "\n  pruning: {keep: -1}", serving), want: []string{approve, may("approve", serving)}},
 		"no metrics":                  {values: policy("observe", "", serving) + "metrics: {enabled: false}\n", less: []string{"cluster: create authentication.k8s.io/tokenreviews"}},
-		"sign, no metrics": {values: policy("sign-only", key, serving) + "metrics: {enabled: false}\n", want: []string{prune, issue, may("sign", serving)},
-			less: []string{"cluster: create authentication.k8s.io/tokenreviews", "cluster: create authorization.k8s.io/subjectaccessreviews"}},
+		"sign, no metrics": {
+			values: policy("sign-only", key, serving) + "metrics: {enabled: false}\n",
+			want:   []string{prune, issue, may("sign", serving)},
+			less:   []string{"cluster: create authentication.k8s.io/tokenreviews", "cluster: create authorization.k8s.io/subjectaccessreviews"},
+		},
 		"trust is published":           {values: policy("observe", "\n  trust: {publish: {namespace: kube-system}}", serving), want: []string{"kube-system: create configmaps", "kube-system: get,update configmaps muster-kubelet-client-ca,muster-kubelet-serving-ca"}},
 		"a register of its own":        {values: policy("approve-only", "", people) + "register: {namespace: ledger}\n", want: []string{prune, "ledger: create,delete,get,list,update,watch configmaps"}, less: single("muster-system: create,delete,get,list,update,watch configmaps")},
 		"static file":                  {values: sources("{static: {file: /a}}")},

@@ -304,8 +304,9 @@ func TestAFloodDelaysNobodyElse(t *testing.T) {
 		w.config.Workers = 1
 		w.config.Inventory = shut{w.config.Inventory, release}
 		w.client.PrependReactor("update", "certificatesigningrequests", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			if update, _ := a.(clienttesting.UpdateAction); strings.Contains(fmt.Sprint(update.GetObject()), "Name:honest,") && a.GetSubresource() == "approval" {
-				left.Store(int32(w.queue.depth()))
+			update, _ := a.(clienttesting.UpdateAction)
+			if csr, _ := update.GetObject().(*certificatesv1.CertificateSigningRequest); csr.Name == "honest" && a.GetSubresource() == "approval" {
+				left.Store(int32(w.queue.depth())) //nolint:gosec // a few hundred
 			}
 			return false, nil, nil
 		})

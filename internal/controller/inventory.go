@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"muster.dev/muster/internal/facts"
+	"muster.dev/muster/internal/facts/ec2"
 	"muster.dev/muster/internal/policyfile"
 )
 
@@ -25,7 +26,7 @@ func (a *assembled) inventory(ctx context.Context, cluster *rest.Config, changed
 	return facts.Combine(facts.Mode(a.config.Policy.Inventory.Combine), sources...)
 }
 
-func (a *assembled) source(_ context.Context, s policyfile.Source, _ *rest.Config, changed func(facts.Change)) (facts.Source, error) {
+func (a *assembled) source(ctx context.Context, s policyfile.Source, cluster *rest.Config, changed func(facts.Change)) (facts.Source, error) {
 	logger := a.config.Logger
 	switch {
 	case s.Machines != nil:
@@ -44,6 +45,28 @@ func (a *assembled) source(_ context.Context, s policyfile.Source, _ *rest.Confi
 		})
 	case s.Static != nil:
 		return facts.NewStaticFile(facts.StaticFileConfig{File: s.Static.File, OnChange: changed, Logger: logger})
+	case s.DNS != nil:
+		return facts.NewDNS(facts.DNSConfig{
+			Resolvers: s.DNS.Resolvers, Domain: s.DNS.Domain, Timeout: s.DNS.Wait(), OnChange: changed, Logger: logger,
+		})
+	case s.ClusterAPI != nil:
+		config := cluster
+		if s.ClusterAPI.Kubeconfig != "" {
+			var err error
+			if config, err = connection(s.ClusterAPI.Kubeconfig); err != nil {
+				return nil, err
+			}
+		}
+		objects, err := facts.ClusterAPIMachines(config, s.ClusterAPI.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		return facts.NewClusterAPI(facts.WatchConfig{Objects: objects, ClusterName: s.ClusterAPI.ClusterName, OnChange: changed, Logger: logger})
+	case s.EC2 != nil:
+		return ec2.New(ctx, ec2.Config{
+			Region: s.EC2.Region, Endpoint: s.EC2.Endpoint, Filters: s.EC2.Filters, NodeNames: ec2.NodeNames(s.EC2.NodeNames),
+			GroupTag: s.EC2.GroupTag, OnChange: changed, Logger: logger,
+		})
 	case s.NodeStatus != nil:
 		return facts.NewNodeStatus(facts.WatchConfig{Objects: facts.NodeStatuses(a.client), OnChange: changed, Logger: logger})
 	default:

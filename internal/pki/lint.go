@@ -80,6 +80,10 @@ func (p Prepared) lintExtensions(c *x509.Certificate) error {
 		switch {
 		case e.Id.Equal(oidKeyUsage), e.Id.Equal(oidExtKeyUsage), e.Id.Equal(oidBasicConstraints), e.Id.Equal(oidAuthorityKeyID):
 		case e.Id.Equal(oidSubjectAltName) && p.profile.Names != NamesNone:
+			// crypto/x509 skips names of kinds that it does not know; readSAN refuses them.
+			if _, _, err := readSAN(e.Value); err != nil {
+				return err
+			}
 		default:
 			return fmt.Errorf("it has extension %s", e.Id)
 		}

@@ -67,10 +67,14 @@ func TestLintSeesEveryDifference(t *testing.T) {
 		"a policy": func(_ *prepared, c *x509.Certificate) {
 			c.ExtraExtensions = append(c.ExtraExtensions, pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 32}, Value: []byte{0x30, 0}})
 		},
-		"an OCSP server":     func(_ *prepared, c *x509.Certificate) { c.OCSPServer = []string{"http://a"} },
-		"a name constraint":  func(_ *prepared, c *x509.Certificate) { c.PermittedDNSDomains = []string{"a"} },
-		"a key identifier":   func(_ *prepared, c *x509.Certificate) { c.SubjectKeyId = []byte{1} },
-		"another issuer":     func(p *prepared, _ *x509.Certificate) { i := *p.issuer; i.RawSubject = []byte{0x30, 0}; p.issuer = &i },
+		"an OCSP server":    func(_ *prepared, c *x509.Certificate) { c.OCSPServer = []string{"http://a"} },
+		"a name constraint": func(_ *prepared, c *x509.Certificate) { c.PermittedDNSDomains = []string{"a"} },
+		"a key identifier":  func(_ *prepared, c *x509.Certificate) { c.SubjectKeyId = []byte{1} },
+		"another issuer":    func(p *prepared, _ *x509.Certificate) { i := *p.issuer; i.RawSubject = []byte{0x30, 0}; p.issuer = &i },
+		"a registered ID": func(_ *prepared, c *x509.Certificate) {
+			value := "\x82\x01a" + "\x87\x04\xc0\xa8\x40\x0b" + "\x88\x01\x2a" // a, 192.168.64.11 and 1.2
+			c.ExtraExtensions = []pkix.Extension{{Id: oidSubjectAltName, Value: append([]byte{0x30, byte(len(value))}, value...)}}
+		},
 		"nothing, and so no": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,5 +145,13 @@ func TestLintRefusesALifeThatIsNone(t *testing.T) {
 		if p.tbs = tbs; p.lint() == nil {
 			t.Errorf("took % x for a certificate", tbs)
 		}
+	}
+}
+
+func TestLintRefusesNamesOnAClientCertificate(t *testing.T) {
+	p, _ := good(t)
+	p.profile = ClientProfile()
+	if p.lint() == nil {
+		t.Error("took a certificate with names for a client's")
 	}
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy decides about certificate signing requests of kubelets. It is pure: it sees a Request, Facts and the time,
-// asks nobody and changes nothing. rules.go is the list of rules, to be read from top to bottom; each has a file of its own.
+// Package policy decides about certificate signing requests, of kubelets above all. It is pure: it sees a Request, Facts and
+// the time, asks nobody and changes nothing. rules.go is the list of rules, to be read from top to bottom; each has a file of its
+// own, and a section in docs/rules.md that says what it is good for.
+//
+// Which rules apply depends on the profile of the signer: behind a kubelet's certificate there must be a machine; everything
+// else is approved by people and only checked here (Profile.Manual).
 //
 // # What becomes of a refusal
 //
@@ -14,7 +18,7 @@
 //     name or addresses, an access review that says no (somebody may bind the role), any fact that is Unknown. It is the
 //     cheap answer, too: the request stays, and is decided at the moment the fact changes.
 //   - Ignore is for requests that are not ours to judge: other signers, requests already decided, and requesters that no
-//     rule here vouches for, such as a person or a bootstrap token that was made for no machine. A person may approve those;
-//     they are then signed if their contents pass.
+//     rule here vouches for, such as a person or a bootstrap token that was made for no machine, and whatever only people
+//     can judge. A person may approve those; they are then signed if their contents pass.
 //   - Approve needs every rule. An Unknown fact never approves.
 package policy

@@ -144,7 +144,9 @@ func TestProblems(t *testing.T) {
 		{"half a certificate", change(", key: /etc/muster/tls.key", ""), []string{"metrics: Required value: give both"}},
 		{"an address without port", change("0.0.0.0:8081", "0.0.0.0"), []string{"health.bindAddress"}},
 		{"keep nothing", change("keep: 3", "keep: -2"), []string{"pruning.keep"}},
-		{"no sources", func(*testing.T) string { return strings.Replace(small, "inventory: {sources: [{static: {file: /etc/machines.yaml}}]}\n", "", 1) }, []string{"inventory.sources: Required"}},
+		{"no sources", func(*testing.T) string {
+			return strings.Replace(small, "inventory: {sources: [{static: {file: /etc/machines.yaml}}]}\n", "", 1)
+		}, []string{"inventory.sources: Required"}},
 		{"no signers", func(*testing.T) string {
 			return strings.Replace(small, "signers: [{name: kubernetes.io/kubelet-serving}]\n", "", 1)
 		}, []string{"signers: Required"}},

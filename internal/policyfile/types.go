@@ -179,6 +179,8 @@ type EC2 struct {
 	Endpoint  string              `json:"endpoint,omitempty"`
 	Filters   map[string][]string `json:"filters,omitempty"`
 	NodeNames string              `json:"nodeNames,omitempty"` // private-dns-name (the default), instance-id or resource-name
+	// GroupTag is the tag that names the group of a machine; eks:nodegroup-name if absent.
+	GroupTag string `json:"groupTag,omitempty"`
 }
 
 // NodeStatus is what nodes say about themselves.

@@ -31,7 +31,7 @@ func (r *Register) flush(ctx context.Context) error {
 		switch {
 		case err == nil:
 			failed = 0
-			left -= moved * 0
+			left -= moved
 		case errors.Is(err, errAgain) && failed < conflicts:
 			failed++
 		default:
