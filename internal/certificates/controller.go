@@ -51,7 +51,7 @@ func New(config Config) (*Controller, error) {
 		claims:   newClaims(),
 		crew:     newCrew(config.Workers),
 	}
-	c.queue = newQueue(c.crew.share)
+	c.queue = newQueue(c.crew.shares, len(config.Signers))
 	var err error
 	if c.metrics, err = newMetrics(c); err != nil {
 		return nil, err

@@ -194,9 +194,11 @@ func TestOneKeyForTwoNodesAtOnce(t *testing.T) {
 	if all := w.register.List(); len(all) != 1 {
 		t.Errorf("on record: %v", all)
 	}
-	if n := len(w.claims.held); n != 0 {
-		t.Errorf("%d keys are claimed still", n)
-	}
+	w.until("the key is given back", func() bool {
+		w.claims.mu.Lock()
+		defer w.claims.mu.Unlock()
+		return len(w.claims.held) == 0
+	})
 }
 
 func changeAll() facts.Change { return facts.Change{All: true} }

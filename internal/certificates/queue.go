@@ -17,7 +17,8 @@ type item struct{ name, requester, signer string }
 // is slow or hangs holds up its own kind only. An item is never in two hands, and one that is added while it is in hand comes
 // again.
 type queue struct {
-	share   func() int // of the workers, that one requester or one signer may hold
+	shares  func() shares
+	alone   bool // there is one signer only, which may hold all workers
 	mu      sync.Mutex
 	wake    *sync.Cond
 	signers []*signerQueue // whose turn is next first
@@ -29,6 +30,10 @@ type queue struct {
 	idle    int
 	closed  bool
 }
+
+// shares are how many workers one signer and one requester may hold. That of a signer must be larger, or one requester would hold up
+// all others of its signer.
+type shares struct{ signer, requester int }
 
 type signerQueue struct {
 	name  string
@@ -43,9 +48,9 @@ type lane struct {
 	items     []item
 }
 
-func newQueue(share func() int) *queue {
+func newQueue(share func() shares, signers int) *queue {
 	q := &queue{
-		share: share, queued: map[item]bool{}, inHand: map[item]bool{}, busy: map[string]int{}, later: map[item]*time.Timer{},
+		shares: share, alone: signers == 1, queued: map[item]bool{}, inHand: map[item]bool{}, busy: map[string]int{}, later: map[item]*time.Timer{},
 	}
 	q.wake = sync.NewCond(&q.mu)
 	return q
@@ -196,13 +201,13 @@ func (q *queue) signer(name string) *signerQueue {
 
 // next finds whose turn it is: the place of the signer, and of the lane in it.
 func (q *queue) next() (signer, turn int, ok bool) {
-	share := max(1, q.share())
+	share := q.shares()
 	for n, s := range q.signers {
-		if s.busy >= share && len(q.signers) > 1 {
+		if s.busy >= share.signer && !q.alone {
 			continue
 		}
 		for t, l := range s.turns {
-			if q.busy[l.requester] < share {
+			if q.busy[l.requester] < share.requester {
 				return n, t, true
 			}
 		}

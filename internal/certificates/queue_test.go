@@ -12,7 +12,7 @@ import (
 )
 
 func newTestQueue(share int, items ...item) *queue {
-	q := newQueue(func() int { return share })
+	q := newQueue(func() shares { return shares{share, share} }, 2)
 	for _, i := range items {
 		q.add(i)
 	}
@@ -74,11 +74,12 @@ func TestTheNewestOfANodeIsFirst(t *testing.T) {
 
 func TestSharesOfWorkers(t *testing.T) {
 	q := newTestQueue(2, item{"1", "a", "x"}, item{"2", "a", "x"}, item{"3", "a", "x"})
+	q.alone = true
 	got := q.takeNow() + q.takeNow() + q.takeNow()
 	if got != "a1a2" {
 		t.Errorf("one requester holds %q of two", got)
 	}
-	q.add(item{"1", "b", "x"}) // of two signers none holds more than its share either; here it is the only one
+	q.add(item{"1", "b", "x"}) // the signer is the only one, and may hold more than a share
 	if got := q.takeNow(); got != "b1" {
 		t.Errorf("another gets %q", got)
 	}

@@ -53,8 +53,9 @@ func TestMetrics(t *testing.T) {
 	w.issuance(pki.SignerKubeletServing, func(i *Issuance) { i.Duration = time.Hour })
 	w.create(serving(t, "short", 12, address(12)))
 	w.becomes("short", issued)
-	for _, name := range []string{"gone-1", "gone-2", "gone-3"} {
+	for n, name := range []string{"gone-1", "gone-2", "gone-3"} {
 		w.create(serving(t, name, 14, address(14)))
+		w.until("it waits", func() bool { return len(w.events.all()) == 3+n })
 	}
 	s := pki.SignerKubeletServing
 	ends := float64(w.certificate("good").NotAfter.Unix())

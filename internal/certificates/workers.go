@@ -49,11 +49,11 @@ func (c *crew) start(hire func()) {
 	}
 }
 
-// share is how many workers one requester or one signer may hold: a quarter is always left to others.
-func (c *crew) share() int {
+// shares leave a quarter to other signers, and half to other requesters.
+func (c *crew) shares() shares {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return max(1, c.size*3/4)
+	return shares{signer: max(1, c.size*3/4), requester: max(1, c.size/2)}
 }
 
 func (c *crew) count() int {

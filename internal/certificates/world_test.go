@@ -33,7 +33,10 @@ import (
 	"muster.dev/muster/internal/signer"
 )
 
-const ages = time.Hour // a backoff that no test waits for
+const (
+	ages     = time.Hour        // a backoff that no test waits for
+	patience = 30 * time.Second // that a test has with a busy computer
+)
 
 // world is a controller with everything around it faked.
 type world struct {
@@ -188,7 +191,7 @@ const issued = "Approved/AutoApproved Issued"
 
 func (w *world) becomes(name, want string) {
 	w.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for w.state(name) != want {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("%s is %q, want %q\n%s", name, w.state(name), want, w.log)
@@ -215,7 +218,7 @@ func (w *world) stays(name, want string) {
 
 func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("waited in vain until %s\n%s", what, w.log)

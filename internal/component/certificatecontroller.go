@@ -76,14 +76,18 @@ func (c Config) certificatePolicy(inventory, address string) (policyfile.Configu
 		TypeMeta: metav1.TypeMeta{APIVersion: policyfile.APIVersion, Kind: policyfile.Kind},
 		Mode:     policyfile.ModeApproveAndSign,
 		Signers: []policyfile.Signer{
-			{Name: pki.SignerKubeletClient, Duration: life(durations.ClientDuration)},
-			{Name: pki.SignerKubeletServing, Duration: life(durations.ServingDuration)},
-			{Name: pki.SignerClient, Duration: life(nil)},
-			{Name: pki.SignerLegacyUnknown, Duration: life(nil)},
-			{Name: SignerAppServing, Duration: life(nil), Profile: pki.KindServing},
+			{Name: pki.SignerKubeletClient, Duration: life(durations.ClientDuration), Key: "kubelet"},
+			{Name: pki.SignerKubeletServing, Duration: life(durations.ServingDuration), Key: "kubelet"},
+			{Name: pki.SignerClient, Duration: life(nil), Key: "cluster"},
+			{Name: pki.SignerLegacyUnknown, Duration: life(nil), Key: "cluster"},
+			{Name: SignerAppServing, Duration: life(nil), Key: "cluster", Profile: pki.KindServing},
 		},
-		// Certificate and key are one file, which a rotation replaces.
-		Keys: []policyfile.Key{{Name: "kubelet", File: &policyfile.File{Certificate: c.KubeletSigner(), Key: c.KubeletSigner()}}},
+		Keys: []policyfile.Key{
+			// Certificate and key are one file, which a rotation replaces. The rotation counts nodes' certificates, so nobody else's are
+			// signed with it; and pods verify each other by the cluster's authority (kube-root-ca.crt).
+			{Name: "kubelet", File: &policyfile.File{Certificate: c.KubeletSigner(), Key: c.KubeletSigner()}},
+			{Name: "cluster", File: &policyfile.File{Certificate: c.Authority("cluster"), Key: c.AuthorityKey("cluster")}},
+		},
 		Rules: policyfile.Rules{Reserved: policyfile.Reserved{
 			ClusterDomain: network.ClusterDomain, Names: names, Addresses: reserved,
 		}},

@@ -55,6 +55,8 @@ const (
 	tries      = 3
 	firstPause = 200 * time.Millisecond
 	mostPause  = 30 * time.Second
+	// afterFailure is how long one is told: the pause keeps from asking too often.
+	afterFailure = time.Second
 )
 
 // NewBatch makes one.
@@ -169,7 +171,7 @@ func (b *Batch) ask(ctx context.Context, subjects []Subject) {
 		b.health.report(err)
 	}
 	for _, s := range subjects {
-		b.answers.Put(s, policy.DontKnow[policy.Machine](b.config.Name, err.Error()), b.config.MaxAgeOfNone)
+		b.answers.Put(s, policy.DontKnow[policy.Machine](b.config.Name, err.Error()), afterFailure)
 	}
 }
 

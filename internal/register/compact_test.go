@@ -47,6 +47,23 @@ func TestExpiredCertificatesBecomeKeys(t *testing.T) {
 	})
 }
 
+// A segment is not written for each of its certificates that expires.
+func TestCompactionIsWorthItsWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		r := start(t, s)
+		for n := range 40 {
+			r.Add(entry(n, fmt.Sprint("node-", n), "i-1"))
+			elapse(2 * time.Hour)
+		}
+		writes := s.written()
+		elapse(afterExpiry)
+		if _, keys := s.stored(); len(keys) != 40 || s.written()-writes > 15 {
+			t.Errorf("%d writes for %d keys", s.written()-writes, len(keys))
+		}
+	})
+}
+
 func TestKeysOfSegmentsThatWereDeletedAreWrittenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -152,7 +169,7 @@ func TestSegmentsThatAreThereTwice(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := start(t, s)
+		r := start(t, s, func(c *Config) { c.SegmentBytes = 4 << 10 }) // two do not fit into one
 		if len(r.List()) != 10 {
 			t.Errorf("%d are listed", len(r.List()))
 		}
@@ -162,6 +179,25 @@ func TestSegmentsThatAreThereTwice(t *testing.T) {
 		}
 		elapse(time.Minute)
 		exactly(t, s, 10)
+	})
+}
+
+func TestConfigMapsWithOtherNamesAreOnlyRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		backup := newSegment()
+		backup.name = "backup"
+		backup.add(entry(0, "a", "i-1"))
+		if _, err := s.put(backup.configMap(namespace, backup.content(&groups{}).data()), true); err != nil {
+			t.Fatal(err)
+		}
+		r := start(t, s)
+		known(t, "what is in it", r.KeyOwner(key(0)), "a")
+		r.Add(entry(1, "b", "i-2"))
+		elapse(afterExpiry)
+		if cm := s.get("backup"); cm == nil || cm.ResourceVersion != "1" || s.get(nameOf(1)) == nil {
+			t.Errorf("it was written: %v", cm)
+		}
 	})
 }
 

@@ -122,9 +122,13 @@ func TestWhatWaitsTooLongIsVouchedForByNobody(t *testing.T) {
 		r := start(t, s)
 		r.Add(entry(0, "a", "i-1"))
 		elapse(3 * time.Second)
-		s.fail(func(string) error { return errors.New("no space left") })
+		attempts := 0
+		s.fail(func(string) error { attempts++; return errors.New("no space left") })
 		r.Add(entry(1, "a", "i-1"))
 		elapse(29 * time.Minute)
+		if attempts < 55 || attempts > 65 {
+			t.Errorf("%d attempts in 29 minutes", attempts)
+		}
 		absent(t, "for half an hour", r.KeyOwner(key(99)))
 		elapse(2 * time.Minute)
 		unknown(t, "after it", r.KeyOwner(key(99)), "certificates issued 31m0s ago have not been recorded: writing ConfigMap")

@@ -105,6 +105,10 @@ func TestRenewalsStayOnTheirMachine(t *testing.T) {
 		r.Observe(renewal)
 		known(t, "observed", r.KeyOwner(renewalKey), "a")
 		known(t, "its machine", r.LastMachine("a"), "i-1")
+		loose, looseKey := issued(t, "loose", pki.SignerKubeletClient, "system:node:a", "system:bootstrap:abcdef", "system:bootstrappers")
+		r.Observe(loose)
+		known(t, "by a token that names no machine", r.KeyOwner(looseKey), "a")
+		absent(t, "which machine that was", r.LastMachine("a"))
 		takeover, _ := issued(t, "takeover", pki.SignerKubeletClient, "system:node:a", "system:bootstrap:abcdef", "system:bootstrappers:muster:name:a")
 		elapse(time.Second)
 		takeover.Status.Certificate = renewal.Status.Certificate
@@ -112,6 +116,27 @@ func TestRenewalsStayOnTheirMachine(t *testing.T) {
 			c.MachineOf = func(csr *certificatesv1.CertificateSigningRequest) string { return "machine of " + csr.Name }
 		})
 		known(t, "as the configuration says", asked.LastMachine("a"), "machine of takeover")
+	})
+}
+
+// Of a certificate that expired long ago only the key is kept: it is not recorded anew at each start because its request lives.
+func TestExpiredRequestsAreNotRecordedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		boot, bootKey := issued(t, "boot", pki.SignerKubeletClient, "system:node:a", "system:bootstrap:abcdef", "system:bootstrappers:muster:i-1")
+		s := newServer(t, boot)
+		first := start(t, s)
+		elapse(keepExpired + 3*time.Hour)
+		first.stop()
+		writes := s.written()
+		if _, keys := s.stored(); len(keys) != 1 {
+			t.Fatalf("%d keys are stored", len(keys))
+		}
+		r := start(t, s)
+		elapse(2 * time.Hour)
+		known(t, "its key", r.KeyOwner(bootKey), "a")
+		if s.written() != writes || !r.Flushed("uid of boot") {
+			t.Errorf("%d more writes", s.written()-writes)
+		}
 	})
 }
 

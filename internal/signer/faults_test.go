@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto"
 	"crypto/elliptic"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -304,6 +305,40 @@ func openFiles(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(entries)
+}
+
+// Whoever closes its input may be gone: it ends by itself, with a library that hangs too.
+func TestAHangingChildEndsWithItsInput(t *testing.T) {
+	k := newToken(t)
+	k.put(ecdsaKey(t, elliptic.P256()), "ca", "01")
+	cmd := exec.Command(k.config.Program, "--module", k.config.Module, "--token", "muster", "--key-label", "ca", "--pin-file", k.config.PINFile)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill() }() // if it did not end
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	k.fault("hang")
+	if _, err := fmt.Fprintf(in, `{"id":1,"hash":"SHA-256","digest":%q}`+"\n", base64.StdEncoding.EncodeToString(make([]byte, 32))); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it hangs", func() bool { _, err := os.Stat(filepath.Join(k.dir, "next")); return err != nil })
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it ends", func() bool { return ended(cmd.Process.Pid) })
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
 }
 
 // parent is a program that keeps signing until it is killed.

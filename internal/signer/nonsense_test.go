@@ -5,8 +5,9 @@ package signer_test
 import (
 	"bufio"
 	"context"
-	"crypto/elliptic"
+	"crypto"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"muster.dev/muster/internal/pki/pkitest"
 	"muster.dev/muster/internal/signer"
 )
 
@@ -72,7 +74,7 @@ func misbehave(how string) {
 	case "wrong-signature":
 		fmt.Print(hello)
 		fmt.Printf(`{"id":%d,"signature":"AAAA"}`+"\n", request())
-	case "never-reads":
+	case "never-reads", "stays":
 		fmt.Print(hello)
 		select {}
 	case "closes-output":
@@ -86,21 +88,41 @@ func misbehave(how string) {
 		return
 	}
 	_, _ = io.Copy(io.Discard, in)
-	if how == "stays" {
-		select {}
-	}
 }
 
-func TestAChildThatDoesNotBehave(t *testing.T) {
-	key := ecdsaKey(t, elliptic.P256())
+// misbehaving has children be of that kind.
+func misbehaving(t *testing.T, how string, key crypto.Signer) *signer.PKCS11 {
+	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, err := json.Marshal(der)
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // a second otherwise
+	t.Setenv(envChild, how+" "+base64.StdEncoding.EncodeToString(der))
+	p, err := signer.NewPKCS11(signer.PKCS11Config{
+		Program: os.Args[0], Module: "/m", Token: "t", KeyLabel: "k", PINFile: "/p", Timeout: 300 * time.Millisecond, Logger: discard(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func TestAChildThatStays(t *testing.T) {
+	p := misbehaving(t, "stays", pkitest.Key(t))
+	if _, err := p.Key(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pid := p.PID()
+	p.Close()
+	if !ended(pid) {
+		t.Error("the child is there still")
+	}
+}
+
+func TestAChildThatDoesNotBehave(t *testing.T) {
+	key := pkitest.Key(t)
 	for how, want := range map[string]string{
 		"no-json":         "does not keep to the protocol",
 		"other-version":   "version 2, not 1",
@@ -121,15 +143,7 @@ func TestAChildThatDoesNotBehave(t *testing.T) {
 		"half-a-line":     "ended (exit status 0)",
 	} {
 		t.Run(how, func(t *testing.T) {
-			t.Setenv("GORACE", "atexit_sleep_ms=0") // a second otherwise
-			t.Setenv(envChild, how+" "+strings.Trim(string(public), `"`))
-			p, err := signer.NewPKCS11(signer.PKCS11Config{
-				Program: os.Args[0], Module: "/m", Token: "t", KeyLabel: "k", PINFile: "/p", Timeout: 300 * time.Millisecond, Logger: discard(),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer p.Close()
+			p := misbehaving(t, how, key)
 			ca := authority(t, "ca", key)
 			d := newDisk(t)
 			d.replace(d.cert, certPEM(ca))

@@ -85,3 +85,23 @@ func golden(t *testing.T, name, got string) {
 		t.Errorf("%s differs (-want +got), -update rewrites it:\n%s", name, diff)
 	}
 }
+
+func TestSoon(t *testing.T) {
+	soon := trace.Check{Rule: "a", Outcome: trace.Waiting, Soon: true}
+	later := trace.Check{Rule: "b", Outcome: trace.Waiting}
+	passed := trace.Check{Rule: "c", Outcome: trace.Pass, Soon: true}
+	for _, tc := range []struct {
+		name string
+		in   trace.Decision
+		want bool
+	}{
+		{"it waits for a look-up", trace.Decision{Verdict: trace.Wait, Checks: []trace.Check{soon}}, true},
+		{"for one, and for something else", trace.Decision{Verdict: trace.Wait, Checks: []trace.Check{later, soon}}, true},
+		{"for something else", trace.Decision{Verdict: trace.Wait, Checks: []trace.Check{later, passed}}, false},
+		{"it does not wait", trace.Decision{Verdict: trace.Deny, Checks: []trace.Check{soon}}, false},
+	} {
+		if got := tc.in.Soon(); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+}

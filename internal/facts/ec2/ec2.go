@@ -24,6 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/smithy-go/logging"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -93,6 +94,9 @@ func New(ctx context.Context, c Config) (*facts.Batch, error) {
 	if c.Burst <= 0 {
 		c.Burst = 10
 	}
+	if c.Logger == nil {
+		return nil, errors.New("the inventory in EC2 needs a logger")
+	}
 	if !slices.Contains([]NodeNames{PrivateDNSName, ResourceName, InstanceID}, c.NodeNames) {
 		return nil, fmt.Errorf("nodes cannot be named by %q: use %s, %s or %s", c.NodeNames, PrivateDNSName, ResourceName, InstanceID)
 	}
@@ -122,7 +126,10 @@ func New(ctx context.Context, c Config) (*facts.Batch, error) {
 
 // client makes one that tries once: how often and when is the batch's to decide.
 func client(ctx context.Context, c *Config) (Describer, error) {
-	var options []func(*config.LoadOptions) error
+	log := c.Logger
+	options := []func(*config.LoadOptions) error{config.WithLogger(logging.LoggerFunc(func(_ logging.Classification, format string, args ...any) {
+		log.Debug("message of the AWS SDK", "source", c.Name, "message", fmt.Sprintf(format, args...))
+	}))}
 	if c.Region != "" {
 		options = append(options, config.WithRegion(c.Region))
 	}
@@ -143,7 +150,7 @@ func client(ctx context.Context, c *Config) (Describer, error) {
 		if c.Endpoint != "" {
 			o.BaseEndpoint = &c.Endpoint
 		}
-		o.HTTPClient = bounded{o.HTTPClient}
+		o.HTTPClient = bounded{o.HTTPClient, maxAnswer}
 	}), nil
 }
 
@@ -213,6 +220,9 @@ func (s *source) describe(ctx context.Context, filter string, values []string) (
 		if err != nil {
 			return nil, err
 		}
+		if out.Reservations == nil { // the SDK takes what is no answer at all for an empty one
+			return nil, errors.New("the answer is not EC2's: it has no set of reservations")
+		}
 		for _, r := range out.Reservations {
 			found = append(found, r.Instances...)
 		}
@@ -232,15 +242,18 @@ func firstLabel(name string) string {
 func validName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
 // bounded limits how much of an answer is read: a page of instances is far smaller.
-type bounded struct{ inner sdk.HTTPClient }
+type bounded struct {
+	inner sdk.HTTPClient
+	most  int64
+}
 
 // Do sends a request.
 func (b bounded) Do(r *http.Request) (*http.Response, error) {
 	response, err := b.inner.Do(r)
 	if err == nil {
-		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
+		response.Body = http.MaxBytesReader(nil, response.Body, b.most)
 	}
 	return response, err
 }
 
-const maxAnswer = 64 << 20
+const maxAnswer = 16 << 20
