@@ -240,7 +240,7 @@ func TestAConflictIsJudgedAgain(t *testing.T) {
 		}
 		theirs := update.GetObject().DeepCopyObject().(*certificatesv1.CertificateSigningRequest) //nolint:forcetypeassert // of this resource
 		theirs.Status.Conditions[0].Type, theirs.Status.Conditions[0].Reason = certificatesv1.CertificateDenied, "ByHand"
-		if _, err := w.store.update(theirs); err != nil {
+		if _, err := w.store.update(theirs, "approval"); err != nil {
 			t.Error(err)
 		}
 		return true, nil, conflict()

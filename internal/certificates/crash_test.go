@@ -65,7 +65,7 @@ func TestAnAnswerThatWasLost(t *testing.T) {
 			once.Do(func() {
 				update, _ := a.(clienttesting.UpdateAction)
 				csr, _ := update.GetObject().DeepCopyObject().(*certificatesv1.CertificateSigningRequest)
-				if _, e := w.store.update(csr); e != nil {
+				if _, e := w.store.update(csr, "status"); e != nil {
 					w.t.Error(e)
 				}
 				handled, err = true, apierrors.NewTimeoutError("lost", 1)

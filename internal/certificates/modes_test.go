@@ -50,7 +50,6 @@ func TestApproveOnlyNeverSigns(t *testing.T) {
 	if csr.Annotations[MachineAnnotation] != "fake|"+machineID(11) {
 		t.Errorf("approved for machine %q", csr.Annotations[MachineAnnotation])
 	}
-	csr.ManagedFields = wrote("approval", MachineAnnotation)
 	if _, err := w.client.CertificatesV1().CertificateSigningRequests().UpdateStatus(t.Context(), csr, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,12 @@ func TestDenialsAreToldOnTheNode(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.nodes.set(nodeName(11), true); w.nodes.set(nodeName(12), true); w.machine(12) })
+	w := newWorld(t, func(w *world) {
+		w.config.Workers = 16
+		w.nodes.set(nodeName(11), true)
+		w.nodes.set(nodeName(12), true)
+		w.machine(12)
+	})
 	w.create(serving(t, "good", 11, address(11)), serving(t, "bad", 11, address(99)), serving(t, "early", 13, address(13)))
 	w.becomes("good", issued)
 	w.becomes("bad", "Denied/address-assigned")

@@ -3,6 +3,7 @@
 package certificates
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,7 +41,7 @@ func newStore() (*fake.Clientset, *store) {
 		"update": func(a clienttesting.Action) (runtime.Object, error) {
 			action, _ := a.(clienttesting.UpdateAction)
 			csr, _ := action.GetObject().(*certificatesv1.CertificateSigningRequest)
-			return s.update(csr.DeepCopy())
+			return s.update(csr.DeepCopy(), a.GetSubresource())
 		},
 		"delete": func(a clienttesting.Action) (runtime.Object, error) {
 			action, _ := a.(clienttesting.DeleteActionImpl)
@@ -102,7 +103,7 @@ func (s *store) create(csr *certificatesv1.CertificateSigningRequest) *certifica
 	return s.put(watch.Added, csr)
 }
 
-func (s *store) update(csr *certificatesv1.CertificateSigningRequest) (*certificatesv1.CertificateSigningRequest, error) {
+func (s *store) update(csr *certificatesv1.CertificateSigningRequest, subresource string) (*certificatesv1.CertificateSigningRequest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, err := s.get(csr.Name)
@@ -113,6 +114,17 @@ func (s *store) update(csr *certificatesv1.CertificateSigningRequest) (*certific
 		return nil, apierrors.NewConflict(certificatesv1.Resource("certificatesigningrequests"), csr.Name, nil)
 	case len(old.Status.Certificate) > 0 && string(old.Status.Certificate) != string(csr.Status.Certificate):
 		return nil, apierrors.NewBadRequest("the certificate is written once")
+	}
+	if csr.ManagedFields == nil {
+		csr.ManagedFields = old.ManagedFields
+	}
+	for _, a := range []string{DecisionAnnotation, MachineAnnotation} {
+		if csr.Annotations[a] != old.Annotations[a] { // it is the last writer's, and nobody else's
+			csr.ManagedFields = slices.DeleteFunc(csr.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
+				return bytes.Contains(m.FieldsV1.GetRawBytes(), []byte(a))
+			})
+			csr.ManagedFields = append(csr.ManagedFields, wrote(subresource, a)...)
+		}
 	}
 	return s.put(watch.Modified, csr), nil
 }

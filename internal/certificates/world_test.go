@@ -34,8 +34,8 @@ import (
 )
 
 const (
-	ages     = time.Hour        // a backoff that no test waits for
-	patience = 30 * time.Second // that a test has with a busy computer
+	ages     = time.Hour   // a backoff that no test waits for
+	patience = time.Minute // that a test has with a busy computer
 )
 
 // world is a controller with everything around it faked.

@@ -75,10 +75,10 @@ func batch(t *testing.T, s *service) (*Batch, *ear) {
 func TestBatchAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := made("i-1", "n", "", "10.0.0.1"), made("i-2", "n", "", "10.0.0.1")
-		s := &service{machines: map[Subject][]policy.Machine{{Node: "n"}: {one}, {ID: "i-1"}: {one}, {Node: "both"}: {one, two}}}
+		s := &service{machines: map[Subject][]policy.Machine{{Node: "n"}: {one}, {ID: "i-1"}: {one}, {Node: "twins"}: {one, two}}}
 		b, _ := batch(t, s)
 		started := time.Now()
-		for _, node := range []string{"n", "both", "none", "never", ""} {
+		for _, node := range []string{"n", "twins", "none", "never", ""} {
 			b.MachineOfNode(node)
 		}
 		b.Machine("i-1")
@@ -87,7 +87,7 @@ func TestBatchAnswers(t *testing.T) {
 		for name, tc := range map[string]struct{ got, want policy.Fact[policy.Machine] }{
 			"a node":          {b.MachineOfNode("n"), policy.Know(one, "service", at)},
 			"a machine":       {b.Machine("i-1"), policy.Know(one, "service", at)},
-			"two":             {b.MachineOfNode("both"), policy.DontKnow[policy.Machine]("service", "machines i-1 and i-2 are both both")},
+			"two":             {b.MachineOfNode("twins"), policy.DontKnow[policy.Machine]("service", "machines i-1 and i-2 are both twins")},
 			"none":            {b.MachineOfNode("none"), policy.None[policy.Machine]("service", at)},
 			"what cannot be":  {b.MachineOfNode("never"), policy.None[policy.Machine]("service", time.Now())},
 			"nothing":         {b.MachineOfNode(""), policy.None[policy.Machine]("service", time.Now())},

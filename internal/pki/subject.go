@@ -46,6 +46,7 @@ func readSubject(der []byte) (s subject, err error) {
 		return s, fmt.Errorf("reading the subject: %w", err)
 	}
 	names := 0
+	others := otherAttributes()
 	for _, rdn := range rdns {
 		var set []attributeTypeAndValue
 		if err := unmarshal(rdn.FullBytes, &set, "set"); err != nil {
@@ -57,7 +58,7 @@ func readSubject(der []byte) (s subject, err error) {
 			if err != nil {
 				return s, fmt.Errorf("reading subject attribute %s: %w", oid, err)
 			}
-			other, known := otherAttributes()[oid]
+			other, known := others[oid]
 			switch {
 			case oid == attributeCommonName:
 				s.commonName = value

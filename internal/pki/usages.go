@@ -73,13 +73,14 @@ func (p Profile) AllowsUsages(usages []string) bool {
 func encode(usages []string, k Key) (x509.KeyUsage, []x509.ExtKeyUsage) {
 	var usage x509.KeyUsage
 	var extended []x509.ExtKeyUsage
+	bits, extensions := keyUsages(), extKeyUsages()
 	for _, u := range usages {
-		bit := keyUsages()[u]
+		bit := bits[u]
 		if bit&(x509.KeyUsageKeyEncipherment|x509.KeyUsageDataEncipherment) != 0 && k.Algorithm != RSA {
 			continue
 		}
 		usage |= bit
-		if e, ok := extKeyUsages()[u]; ok && !slices.Contains(extended, e) {
+		if e, ok := extensions[u]; ok && !slices.Contains(extended, e) {
 			extended = append(extended, e)
 		}
 	}

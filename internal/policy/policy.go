@@ -53,6 +53,7 @@ type evaluation struct {
 	policy  Policy
 	profile pki.Profile
 	request Request
+	node    string // that the common name names, "" if none
 	facts   Facts
 	who     requester
 }
@@ -60,7 +61,7 @@ type evaluation struct {
 // Decide runs the rules and returns what came of it. After a rule that makes the rest unreadable it stops; otherwise all of
 // them run, so that all reasons are told.
 func Decide(p Policy, r Request, f Facts, now time.Time) trace.Decision {
-	e := evaluation{policy: p, request: r, facts: f.fresh(now, p.MaxFactAge)}
+	e := evaluation{policy: p, request: r, node: r.nodeName(), facts: f.fresh(now, p.MaxFactAge)}
 	if e.profile, _ = p.Profile(r.SignerName); e.profile.Node {
 		e.who = identify(p, r) // for other certificates it does not matter who asks
 	}

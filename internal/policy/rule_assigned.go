@@ -51,7 +51,7 @@ func checkAddressesAssigned(e evaluation) outcome {
 // something of the sort already; a machine without any is still being launched.
 func (e evaluation) assigned(what string, asked []string, have func(Machine) []string) outcome {
 	m := e.facts.NodeMachine
-	if m.State != Known || m.Value.NodeName == "" || m.Value.NodeName != e.request.nodeName() {
+	if m.State != Known || m.Value.NodeName == "" || m.Value.NodeName != e.node {
 		o := wait("", "the machine is not known, so what it was assigned is not either")
 		o.soon = m.State == Unknown && m.Soon
 		return o

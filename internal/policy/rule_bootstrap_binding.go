@@ -65,7 +65,7 @@ func (e evaluation) fitsGroup(group string) outcome {
 }
 
 func (e evaluation) fits(b Binding) outcome {
-	name := e.request.nodeName()
+	name := e.node
 	if len(b.NodeNames) > 0 && !slices.ContainsFunc(b.NodeNames, func(p string) bool { return token.MatchName(p, name) }) {
 		return refuse("", "tokens of %s are good for nodes called %s, not %s", b.Group, strings.Join(b.NodeNames, ", "), name)
 	}

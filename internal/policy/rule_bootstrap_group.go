@@ -29,7 +29,7 @@ func checkBootstrapGroup(e evaluation) outcome {
 // machineOfNode is the machine that a token's holder wants to be, or why that cannot be told.
 func (e evaluation) machineOfNode() (Machine, *outcome) {
 	m := e.facts.NodeMachine
-	name := e.request.nodeName()
+	name := e.node
 	var o outcome
 	switch {
 	case m.State == Unknown:

@@ -24,9 +24,9 @@ func checkBootstrapMachine(e evaluation) outcome {
 		return refuse("its group makes another", "machine %s is being deleted", m.Value.ID)
 	case m.Value.NodeName == "":
 		return wait("it is being launched", "machine %s has no node name yet", m.Value.ID)
-	case m.Value.NodeName != e.request.nodeName():
+	case m.Value.NodeName != e.node:
 		return refuse("a token is good for one machine", "the token was made for machine %s, which is node %s, not %s",
-			m.Value.ID, m.Value.NodeName, e.request.nodeName())
+			m.Value.ID, m.Value.NodeName, e.node)
 	}
 	return pass("the token was made for machine %s, which is node %s", m.Value.ID, m.Value.NodeName)
 }

@@ -12,7 +12,7 @@ func checkBootstrapName(e evaluation) outcome {
 	}
 	name, byName := e.who.scopes[token.ScopeName]
 	pattern, byPattern := e.who.scopes[token.ScopePattern]
-	asked := e.request.nodeName()
+	asked := e.node
 	switch {
 	case !byName && !byPattern:
 		return notApplicable("the token names no node")

@@ -24,7 +24,7 @@ func checkCommonName(e evaluation) outcome {
 	if !e.profile.Node {
 		return notApplicable(notANode)
 	}
-	name := e.request.nodeName()
+	name := e.node
 	if name == "" {
 		return refuse("it must be "+nodeUserPrefix+"<name of a node>", "the common name is %q", e.request.CSR.CommonName())
 	}

@@ -23,7 +23,7 @@ func checkExistingNode(e evaluation) outcome {
 		return notApplicable("a person approved it")
 	}
 	exists, last, m := e.facts.Node, e.facts.LastMachine, e.facts.NodeMachine
-	name := e.request.nodeName()
+	name := e.node
 	switch {
 	case exists.State == Unknown:
 		return waitFor(exists, "whether node %s exists is not known", name)

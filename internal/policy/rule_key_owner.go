@@ -24,7 +24,7 @@ func checkKeyOwner(e evaluation) outcome {
 		return pass("the key was never certified for a node")
 	case !someNode:
 		return refuse("make a new key", "the key was certified for something else than a node")
-	case owner.Value != e.request.nodeName():
+	case owner.Value != e.node:
 		return refuse("make a new key", "the key was certified for node %s", owner.Value)
 	}
 	return pass("the key was certified for this node before")

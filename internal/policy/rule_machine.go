@@ -9,7 +9,7 @@ func checkMachine(e evaluation) outcome {
 	if !e.profile.Node {
 		return notApplicable(notANode)
 	}
-	name := e.request.nodeName()
+	name := e.node
 	if name == "" {
 		return refuse("", "the request names no node")
 	}

@@ -95,11 +95,12 @@ func requestsExplained(t *testing.T, i *installation) {
 	i.request("bad", "kubernetes.io/kube-apiserver-client", bad, "client auth")
 	app, _ := requestOf(t, x509.CertificateRequest{Subject: pkix.Name{CommonName: "app"}, DNSNames: []string{"kubernetes.default.svc"}})
 	i.request("app", "beta.eks.amazonaws.com/app-serving", app, "server auth")
+	i.muster("csr", "approve", "bad", "app", "--reason", "in a hurry")
 	for name, rule := range map[string]string{"bad": "identity-reserved", "app": "name-reserved"} {
 		i.eventually(name+" is refused", 20*time.Second, func() error {
 			out, _ := i.muster("csr", "list", "-o", "wide")
 			for line := range strings.Lines(out) {
-				if strings.HasPrefix(line, name+" ") && strings.Contains(line, "Denied") && strings.Contains(line, rule) {
+				if strings.HasPrefix(line, name+" ") && strings.Contains(line, "Failed") && strings.Contains(line, rule) {
 					return nil
 				}
 			}
