@@ -66,7 +66,8 @@ type Nodes interface {
 	Exists(node string) policy.Fact[bool]
 }
 
-// Register remembers what was issued. The controller runs it while it leads, except when it observes: then it is not used.
+// Register remembers what was issued. The controller runs it while it leads. One that is used while observing must be read-only;
+// none is needed then.
 type Register interface {
 	Run(ctx context.Context)
 	HasSynced() bool
@@ -76,6 +77,7 @@ type Register interface {
 	LastMachine(node string) policy.Fact[string]
 	Flushed(uid string) bool
 	List() []register.Entry
+	Stats() register.Stats
 }
 
 // Recorder records Events; record.EventRecorder is one.
@@ -126,8 +128,8 @@ func (c *Config) complete() error {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Mode == Observe {
-		c.Register = unrecorded{c.Now} // a register would write
+	if c.Mode == Observe && c.Register == nil {
+		c.Register = unrecorded{c.Now}
 	}
 	switch {
 	case c.Client == nil, c.Inventory == nil, c.Access == nil, c.Nodes == nil, c.Register == nil:
@@ -193,6 +195,7 @@ func (unrecorded) HasSynced() bool                                   { return tr
 func (unrecorded) Add(register.Entry)                                {}
 func (unrecorded) Observe(*certificatesv1.CertificateSigningRequest) {}
 func (unrecorded) Flushed(string) bool                               { return false }
+func (unrecorded) Stats() register.Stats                             { return register.Stats{} }
 func (unrecorded) List() []register.Entry                            { return nil }
 func (u unrecorded) KeyOwner(pki.Fingerprint) policy.Fact[string]    { return u.none() }
 func (u unrecorded) LastMachine(string) policy.Fact[string]          { return u.none() }

@@ -202,9 +202,11 @@ func itemOf(csr *certificatesv1.CertificateSigningRequest) item {
 }
 
 func (c *Controller) observes() bool { return c.config.Mode == Observe }
+
 func (c *Controller) signs() bool {
 	return c.config.Mode == ApproveAndSign || c.config.Mode == SignOnly
 }
+
 func (c *Controller) approves() bool {
 	return c.config.Mode == ApproveAndSign || c.config.Mode == ApproveOnly
 }

@@ -306,7 +306,7 @@ func TestAFloodDelaysNobodyElse(t *testing.T) {
 		w.client.PrependReactor("update", "certificatesigningrequests", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			update, _ := a.(clienttesting.UpdateAction)
 			if csr, _ := update.GetObject().(*certificatesv1.CertificateSigningRequest); csr.Name == "honest" && a.GetSubresource() == "approval" {
-				left.Store(int32(w.queue.depth())) //nolint:gosec // a few hundred
+				left.Store(int32(w.queue.depth()))
 			}
 			return false, nil, nil
 		})

@@ -83,7 +83,9 @@ func TestWhoNeverLedEndsQuietly(t *testing.T) {
 		t.Error(err)
 	}
 	first.stop()
-	<-first.ended
+	if err := <-first.ended; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestALostLease(t *testing.T) {

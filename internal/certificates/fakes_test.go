@@ -116,6 +116,16 @@ func (f *fakeRegister) stick(stuck bool) {
 	f.stuck = stuck
 }
 
+// Stats says that what is stuck has been so for an hour.
+func (f *fakeRegister) Stats() register.Stats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stuck {
+		return register.Stats{Waiting: time.Hour}
+	}
+	return register.Stats{}
+}
+
 func (f *fakeRegister) List() (all []register.Entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -51,15 +51,15 @@ func (c *Controller) hold(o any) (any, error) {
 	h.issued = len(csr.Status.Certificate) > 0
 	h.finished = h.issued || decidedAgainst(csr)
 	c.place(h, csr)
+	if h.issued && c.leading.Load() {
+		c.config.Register.Observe(csr)
+	}
 	switch {
 	case c.observes():
 		if csr.CreationTimestamp.Time.Before(c.started) && h.finished {
 			return h, nil // it was decided by what was true then
 		}
 	case h.finished:
-		if h.issued && c.leading.Load() {
-			c.config.Register.Observe(csr)
-		}
 		return h, nil
 	}
 	disown(csr)

@@ -150,7 +150,7 @@ func TestAFloodIsPruned(t *testing.T) {
 	}
 	w.create(serving(t, "honest", 12, address(12)))
 	w.becomes("honest", issued)
-	w.until("two are left", func() bool { return w.live("flood-") == fmt.Sprintf("flood-%03d flood-%03d", flood-2, flood-1) })
+	w.until("two are left", func() bool { return w.live("flood-") == fmt.Sprint("flood-", flood-2, " flood-", flood-1) })
 	list, err := w.client.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 3 {
 		t.Errorf("%d are left, %v", len(list.Items), err)

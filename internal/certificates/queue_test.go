@@ -125,13 +125,13 @@ func TestQueueLater(t *testing.T) {
 		q.addAfter(b, time.Minute)
 		q.addAfter(c, time.Hour)
 		q.forget(b)
-		time.Sleep(time.Minute + 1)
+		<-time.After(time.Minute + 1)
 		synctest.Wait()
 		if got := q.takeNow() + q.takeNow(); got != "a" {
 			t.Errorf("after a minute: %q", got)
 		}
 		q.done(a)
-		time.Sleep(2 * time.Hour)
+		<-time.After(2 * time.Hour)
 		synctest.Wait()
 		if got := q.takeNow() + q.takeNow(); got != "c" {
 			t.Errorf("later: %q", got)

@@ -108,6 +108,12 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s is counted", name)
 		}
 	}
+	defer func() {
+		w.register.stick(true)
+		if age := w.gather()[namespace+"_source_age_seconds register"]; age != 3600 {
+			t.Errorf("age of a register that cannot write: %v", age)
+		}
+	}()
 	for _, source := range []string{"nodes", "register"} {
 		if age, ok := got[namespace+"_source_age_seconds "+source]; !ok || age > 60 {
 			t.Errorf("age of %s: %v %t", source, age, ok)
@@ -143,9 +149,9 @@ func TestExpiries(t *testing.T) {
 	w.nodes.set("b", true)
 	for n, e := range []struct {
 		node string
-		left time.Duration
+		left int // hours
 	}{{"a", 1}, {"a", 9}, {"b", 5}, {"b", 2}, {"gone", 3}, {"", 4}} {
-		entry := w.entry(string(rune('0'+n)), e.node, now.Add(e.left*time.Hour))
+		entry := w.entry(string(rune('0'+n)), e.node, now.Add(time.Duration(e.left)*time.Hour))
 		w.register.Add(entry)
 	}
 	w.run()

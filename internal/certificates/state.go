@@ -15,9 +15,8 @@ import (
 
 // state is what is looked up when somebody reads the metrics: when certificates end, and how old the facts are.
 type state struct {
-	controller                *Controller
-	authority, newest, expiry *prometheus.Desc
-	age, certificates         *prometheus.Desc
+	controller                           *Controller
+	authority, newest, age, certificates *prometheus.Desc
 }
 
 func newState(c *Controller) *state {
@@ -123,7 +122,8 @@ func (s *state) ages() map[string]float64 {
 	now := c.Now()
 	ages["nodes"] = ageOf(c.Nodes.Exists(""), now)
 	if s.controller.leading.Load() {
-		ages["register"] = ageOf(c.Register.KeyOwner(pki.Fingerprint{}), now)
+		// What could not be written for a while is as bad as what could not be read.
+		ages["register"] = max(ageOf(c.Register.KeyOwner(pki.Fingerprint{}), now), c.Register.Stats().Waiting.Seconds())
 	}
 	return ages
 }

@@ -25,7 +25,7 @@ const trustInterval = 10 * time.Second
 
 // publishTrust arranges for the bundles to be published by whoever leads: the authorities that sign now and those that are
 // still trusted beside them, for all who verify what kubelets show.
-func (a *assembled) publishTrust(_ context.Context, signers map[string]certificates.Issuance) error {
+func (a *assembled) publishTrust(ctx context.Context, signers map[string]certificates.Issuance) error {
 	trust := a.config.Policy.Trust
 	if trust == nil || trust.Publish == nil {
 		return nil
@@ -37,12 +37,11 @@ func (a *assembled) publishTrust(_ context.Context, signers map[string]certifica
 		bundle.Client:  {pki.SignerKubeletClient, trust.Client},
 		bundle.Serving: {pki.SignerKubeletServing, trust.Serving},
 	} {
-		issuance, ok := signers[t.signer]
-		if !ok || issuance.Signer == nil {
+		p := publication{a: a, name: name, signer: signers[t.signer].Signer, files: t.files}
+		if p.signer == nil && len(p.files) == 0 {
 			continue
 		}
-		p := publication{a: a, name: name, signer: issuance.Signer, files: t.files}
-		if _, err := p.authorities(context.Background()); err != nil { // a file that is missing is told at once
+		if _, err := p.authorities(ctx); err != nil { // a file that is missing is told at once
 			return err
 		}
 		a.leading = append(a.leading, p.run)
@@ -54,7 +53,7 @@ func (a *assembled) publishTrust(_ context.Context, signers map[string]certifica
 type publication struct {
 	a      *assembled
 	name   string
-	signer signer.Signer
+	signer signer.Signer // nil where somebody else signs
 	files  []string
 }
 
@@ -77,11 +76,14 @@ func (p publication) run(ctx context.Context) {
 }
 
 func (p publication) authorities(ctx context.Context) ([]*x509.Certificate, error) {
-	issuer, err := p.signer.Issuer(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("reading the signing certificate: %w", err)
+	var all []*x509.Certificate
+	if p.signer != nil {
+		issuer, err := p.signer.Issuer(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("reading the signing certificate: %w", err)
+		}
+		all = append(all, issuer)
 	}
-	all := []*x509.Certificate{issuer}
 	for _, file := range p.files {
 		raw, err := os.ReadFile(file)
 		if err != nil {

@@ -13,10 +13,21 @@ type Bootstrap struct {
 
 // Binding makes tokens whose requester is in Group good for these machines only. Of several bindings of one group any is
 // enough; of several groups all must agree.
+//
+// With User instead, somebody who holds no token, such as the service account of a bootstrapper or a person, may ask for the
+// certificates of these machines, as RBAC alone lets him where upstream's approver decides. Nodes and tokens are never bound by it.
 type Binding struct {
-	Group string
+	Group, User string
 	// NodeNames are patterns such as worker-*: see token.MatchName. Empty means any name.
 	NodeNames []string
 	// MachineGroups are names as in Machine.Group. Empty means any group.
 	MachineGroups []string
+}
+
+// who is bound, in words.
+func (b Binding) who() string {
+	if b.User != "" {
+		return b.User
+	}
+	return b.Group
 }

@@ -107,6 +107,14 @@ func TestUnboundTokens(t *testing.T) {
 	})
 }
 
+// asUser asks as somebody without a token, whom the policy binds to names.
+func asUser(name string, names ...string) func(*world) {
+	return func(w *world) {
+		w.object.Spec.Username, w.object.Spec.Groups = name, []string{"system:authenticated"}
+		w.policy.Bootstrap.Bindings = []policy.Binding{{User: name, NodeNames: names}}
+	}
+}
+
 func TestBindings(t *testing.T) {
 	bind := func(b ...policy.Binding) func(*world) {
 		return func(w *world) { groups(kubeadm, "system:bootstrappers:b")(w); w.policy.Bootstrap.Bindings = b }
@@ -141,6 +149,21 @@ func TestBindings(t *testing.T) {
 		{"a binding beside unbound tokens", bootstrap(t), all(bind(names(kubeadm, elsewhere)), func(w *world) { w.policy.Bootstrap.UnboundTokens = true }), trace.Deny, "bootstrap-binding"},
 		{"a node is not bound", renewal(t), func(w *world) {
 			w.policy.Bootstrap.Bindings = []policy.Binding{names("system:nodes", elsewhere)}
+		}, trace.Approve, ""},
+		{"a user who is bound", renewal(t), asUser("vip", here), trace.Approve, ""},
+		{"a service account that is bound", renewal(t), asUser("system:serviceaccount:a:node-bootstrapper", here), trace.Approve, ""},
+		{"a user bound to other names", renewal(t), asUser("vip", elsewhere), trace.Deny, "bootstrap-binding"},
+		{"a user bound, without RBAC", renewal(t), all(asUser("vip", here), func(w *world) { w.facts.Access = know(false) }), trace.Wait, "access-review"},
+		{"a user bound, for a node that exists", renewal(t), all(asUser("vip", here), func(w *world) { w.facts.Node = know(true) }), trace.Wait, "existing-node"},
+		{"a user bound, for a serving certificate", serving(t, nodeA, addrA), asUser("vip", here), trace.Ignore, "requester"},
+		{"another user", renewal(t), all(asUser("vip", here), func(w *world) { w.object.Spec.Username = "vip2" }), trace.Ignore, "requester"},
+		{"a user named like Kubernetes' own", renewal(t), asUser("system:admin", here), trace.Ignore, "requester"},
+		{"a user in a group that is bound", renewal(t), func(w *world) {
+			w.object.Spec.Username, w.object.Spec.Groups = "vip", []string{kubeadm}
+			w.policy.Bootstrap.Bindings = []policy.Binding{names(kubeadm, here)}
+		}, trace.Ignore, "requester"},
+		{"a token is not bound by a user's binding", bootstrap(t), func(w *world) {
+			w.policy.Bootstrap.Bindings = []policy.Binding{{User: "system:bootstrap:abcdef", NodeNames: []string{elsewhere}}}
 		}, trace.Approve, ""},
 		{"a custom signer's request is not about bindings", person(t, pki.SignerClient, vip()), func(w *world) {
 			w.object.Spec.Username = "system:bootstrap:abcdef"

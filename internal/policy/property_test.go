@@ -14,7 +14,7 @@ import (
 // TestNothingReachableApprovesAnotherMachinesName draws requests and facts at random from small sets, so that near misses
 // are common, and checks every approval against what may be approved at all, written down a second time and without the rules.
 func TestNothingReachableApprovesAnotherMachinesName(t *testing.T) {
-	const rounds = 25_000
+	const rounds = 15_000
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))
 	g := generator{Rand: r, requests: map[string][]byte{}, key: pkitest.Key(t), signers: allSigners(t)}

@@ -22,7 +22,7 @@ type kind int
 const (
 	stranger  kind = iota // a person, a service account: nobody that the rules vouch for
 	node                  // a node, by its client certificate
-	bootstrap             // a bootstrap token, good for what binds it
+	bootstrap             // a bootstrap token, good for what binds it, or somebody whom the policy lets ask like one
 	unbound               // a bootstrap token that is good for nothing here; why says why
 )
 
@@ -47,8 +47,23 @@ func identify(p Policy, r Request) requester {
 	case isBootstrapUser(r.Username) && slices.Contains(r.Groups, bootstrappersGroup):
 		return p.identifyToken(r.Groups)
 	default:
+		return p.identifyUser(r.Username)
+	}
+}
+
+// identifyUser finds what the policy lets somebody ask for who is neither node nor token. Names with a prefix of Kubernetes' own are
+// nobody's to choose in a policy file, except those of service accounts.
+func (p Policy) identifyUser(name string) requester {
+	q := requester{kind: bootstrap}
+	for _, b := range p.Bootstrap.Bindings {
+		if b.User != "" && b.User == name && (!strings.HasPrefix(name, "system:") || strings.HasPrefix(name, "system:serviceaccount:")) {
+			q.bindings = append(q.bindings, b)
+		}
+	}
+	if len(q.bindings) == 0 {
 		return requester{kind: stranger}
 	}
+	return q
 }
 
 func (p Policy) identifyToken(groups []string) requester {
@@ -66,7 +81,7 @@ func (p Policy) identifyToken(groups []string) requester {
 		q.scopes[s.Kind] = s.Value
 	}
 	for _, b := range p.Bootstrap.Bindings {
-		if slices.Contains(groups, b.Group) {
+		if b.User == "" && slices.Contains(groups, b.Group) {
 			q.bindings = append(q.bindings, b)
 		}
 	}

@@ -20,8 +20,8 @@ func checkBootstrapBinding(e evaluation) outcome {
 	}
 	var undecided *outcome
 	var fits []string
-	for _, group := range e.boundGroups() {
-		o := e.fitsGroup(group)
+	for _, group := range e.bound() {
+		o := e.fitsAny(group)
 		switch {
 		case o.refuses():
 			return o
@@ -36,21 +36,22 @@ func checkBootstrapBinding(e evaluation) outcome {
 	return pass("within what is bound to %s", strings.Join(fits, ", "))
 }
 
-func (e evaluation) boundGroups() []string {
-	var groups []string
+// bound is who the bindings are about: the groups of a token, or a user.
+func (e evaluation) bound() []string {
+	var all []string
 	for _, b := range e.who.bindings {
-		if !slices.Contains(groups, b.Group) {
-			groups = append(groups, b.Group)
+		if !slices.Contains(all, b.who()) {
+			all = append(all, b.who())
 		}
 	}
-	return groups
+	return all
 }
 
-// fitsGroup asks for one binding of the group that fits. What may yet fit is better than what never will.
-func (e evaluation) fitsGroup(group string) outcome {
-	worst := refuse("", "nothing is bound to %s", group)
+// fitsAny asks for one binding of the group or user that fits. What may yet fit is better than what never will.
+func (e evaluation) fitsAny(who string) outcome {
+	worst := refuse("", "nothing is bound to %s", who)
 	for _, b := range e.who.bindings {
-		if b.Group != group {
+		if b.who() != who {
 			continue
 		}
 		o := e.fits(b)
@@ -67,7 +68,7 @@ func (e evaluation) fitsGroup(group string) outcome {
 func (e evaluation) fits(b Binding) outcome {
 	name := e.node
 	if len(b.NodeNames) > 0 && !slices.ContainsFunc(b.NodeNames, func(p string) bool { return token.MatchName(p, name) }) {
-		return refuse("", "tokens of %s are good for nodes called %s, not %s", b.Group, strings.Join(b.NodeNames, ", "), name)
+		return refuse("", "%s is good for nodes called %s, not %s", b.who(), strings.Join(b.NodeNames, ", "), name)
 	}
 	if len(b.MachineGroups) == 0 {
 		return pass("")
@@ -79,7 +80,7 @@ func (e evaluation) fits(b Binding) outcome {
 	case m.Group == "":
 		return wait("use a source that knows groups, or bind to names", "the group of machine %s is not in the inventory", m.ID)
 	case !slices.Contains(b.MachineGroups, m.Group):
-		return refuse("", "tokens of %s are good for groups %s, and machine %s is in group %s", b.Group, strings.Join(b.MachineGroups, ", "), m.ID, m.Group)
+		return refuse("", "%s is good for groups %s, and machine %s is in group %s", b.who(), strings.Join(b.MachineGroups, ", "), m.ID, m.Group)
 	}
 	return pass("group %s", m.Group)
 }

@@ -113,9 +113,10 @@ type Bootstrap struct {
 	Bindings      []Binding `json:"bindings,omitempty"`
 }
 
-// Binding limits the tokens of a group.
+// Binding limits the tokens of a group, or lets a user ask without a token. One of Group and User is set.
 type Binding struct {
-	Group         string   `json:"group"`
+	Group         string   `json:"group,omitempty"`
+	User          string   `json:"user,omitempty"`
 	NodeNames     []string `json:"nodeNames,omitempty"`     // globs
 	MachineGroups []string `json:"machineGroups,omitempty"` // names
 }

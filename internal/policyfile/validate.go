@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -190,6 +191,12 @@ func (c Configuration) validateTrust(k *check) {
 		return
 	}
 	path := field.NewPath("trust")
+	switch {
+	case c.Mode == ModeObserve:
+		k.add(field.Forbidden(path, "in mode observe nothing is written, so nothing can be published"))
+	case !c.signs() && len(c.Trust.Client)+len(c.Trust.Serving) == 0:
+		k.add(field.Required(path, "in mode "+c.Mode+" no key is known here: name the files of the authorities that sign"))
+	}
 	for i, f := range c.Trust.Client {
 		k.file(path.Child("client").Index(i), f, "a PEM file with authorities that are still trusted")
 	}
@@ -227,7 +234,7 @@ func (r Rules) validate(k *check, path *field.Path) {
 	k.oneOf(bootstrap.Child("unboundTokens"), r.Bootstrap.UnboundTokens, UnboundRefuse, UnboundAllow)
 	for i, b := range r.Bootstrap.Bindings {
 		at := bootstrap.Child("bindings").Index(i)
-		k.required(at.Child("group"), b.Group, "the group of the tokens, such as system:bootstrappers:kubeadm:default-node-token")
+		b.validateWho(k, at)
 		if len(b.NodeNames)+len(b.MachineGroups) == 0 {
 			k.add(field.Required(at, "say what the tokens are good for: nodeNames, machineGroups or both"))
 		}
@@ -239,6 +246,15 @@ func (r Rules) validate(k *check, path *field.Path) {
 		for j, group := range b.MachineGroups {
 			k.required(at.Child("machineGroups").Index(j), group, "the name of a group")
 		}
+	}
+}
+
+func (b Binding) validateWho(k *check, at *field.Path) {
+	switch {
+	case (b.Group == "") == (b.User == ""):
+		k.add(field.Required(at, "name the group of the tokens, such as system:bootstrappers:kubeadm:default-node-token, or a user; one of them"))
+	case b.User != "" && strings.HasPrefix(b.User, "system:") && !strings.HasPrefix(b.User, "system:serviceaccount:"):
+		k.add(field.Invalid(at.Child("user"), b.User, "must not be a user of Kubernetes' own, except a service account"))
 	}
 }
 

@@ -90,7 +90,12 @@ func (r *Register) pend(change func()) {
 		r.since = r.config.Now()
 	}
 	change()
-	r.full = r.full || len(r.pending.entries) > r.config.MaxPending
+	switch over := len(r.pending.entries) > r.config.MaxPending; {
+	case over && r.config.ReadOnly: // nothing will ever be written: the keys are enough
+		r.retireEntries(r.pending, func(Entry) bool { return true })
+	case over:
+		r.full = true
+	}
 	r.awake()
 }
 
@@ -190,7 +195,7 @@ const maxWaiting = 30 * time.Minute
 
 // waiting is how long the oldest of what is pending has been.
 func (r *Register) waiting() time.Duration {
-	if r.pending.len() == 0 {
+	if r.pending.len() == 0 || r.config.ReadOnly {
 		return 0
 	}
 	return r.config.Now().Sub(r.since)
@@ -258,12 +263,9 @@ type Stats struct {
 func (r *Register) Stats() Stats {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	s := Stats{Segments: len(r.segments), Pending: len(r.pending.entries) + len(r.pending.retired)}
-	switch {
-	case r.config.ReadOnly:
-		s.Pending = 0 // it waits for nothing
-	case s.Pending > 0:
-		s.Waiting = r.config.Now().Sub(r.since)
+	s := Stats{Segments: len(r.segments), Waiting: r.waiting()}
+	if !r.config.ReadOnly {
+		s.Pending = r.pending.len()
 	}
 	for _, x := range append(slices.Clip(r.order), r.pending) {
 		s.Certificates += len(x.entries)

@@ -165,12 +165,21 @@ func TestTheEndWritesTheRest(t *testing.T) {
 func TestReadOnlyWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
-		r := start(t, s, func(c *Config) { c.ReadOnly = true })
+		r := start(t, s, func(c *Config) { c.ReadOnly, c.MaxPending = true, 10 })
 		r.Add(entry(1, "a", "i-1"))
 		elapse(time.Minute)
 		known(t, "the owner of a key", r.KeyOwner(key(1)), "a")
 		if stats := r.Stats(); stats.Pending != 0 || stats.Waiting != 0 {
 			t.Errorf("something waits to be written: %+v", stats)
+		}
+		for n := range 20 { // a year later it still answers, and keeps little
+			r.Add(entry(2+n, "b", "i-2"))
+			elapse(20 * 24 * time.Hour)
+		}
+		absent(t, "another key", r.KeyOwner(key(99)))
+		known(t, "the owner of a key, a year later", r.KeyOwner(key(1)), "a")
+		if stats := r.Stats(); stats.Certificates > 10 || stats.Certificates+stats.Keys != 21 {
+			t.Errorf("it keeps %+v", stats)
 		}
 		r.stop()
 		if s.written() != 0 {

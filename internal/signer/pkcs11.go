@@ -5,9 +5,11 @@ package signer
 import (
 	"context"
 	"crypto"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 )
@@ -37,8 +39,10 @@ func (c *PKCS11Config) complete() error {
 		return errors.New("a key in a token needs the vendor's module, the token's label and the file of its PIN")
 	case c.KeyLabel == "" && c.KeyID == "":
 		return errors.New("a key in a token needs its label or its ID")
-	case c.Sessions < 0 || c.Timeout < 0:
-		return errors.New("a key in a token needs a positive number of sessions and a positive timeout")
+	case !filepath.IsAbs(c.Module):
+		return errors.New("a key in a token needs the absolute path of the vendor's module")
+	case c.Sessions < 0 || c.Sessions > 1024 || c.Timeout < 0:
+		return errors.New("a key in a token needs 1 to 1024 sessions and a positive timeout")
 	case c.Logger == nil:
 		return errors.New("a key in a token needs a logger")
 	}
@@ -47,6 +51,9 @@ func (c *PKCS11Config) complete() error {
 	}
 	if c.Timeout == 0 {
 		c.Timeout = 10 * time.Second
+	}
+	if _, err := hex.DecodeString(c.KeyID); err != nil {
+		return fmt.Errorf("a key in a token needs its ID in hexadecimal: %w", err)
 	}
 	var err error
 	c.Program, err = findProgram(c.Program)

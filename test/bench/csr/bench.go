@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -136,7 +135,7 @@ func (b *bench) system(ctx context.Context, round int, s system) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.keep(p, round, s), p.Close()) }()
+	defer func() { err = errors.Join(err, p.Close()) }()
 	controller, err := s.start(ctx, b, p)
 	if err != nil {
 		return err
@@ -172,31 +171,6 @@ func (b *bench) system(ctx context.Context, round int, s system) (err error) {
 		b.report.add(result)
 		fmt.Fprintf(os.Stderr, "round %d, %s, %s: %.0f/s, p50 %.0f ms, p99 %.0f ms, controller %.2f ms/CSR\n",
 			round+1, s.name, l, result.Rate, result.P50, result.P99, result.ControllerCPU)
-	}
-	return nil
-}
-
-// keep copies the logs to where they can be read afterwards.
-func (b *bench) keep(p *plane.Plane, round int, s system) error {
-	if b.options.out == "" {
-		return nil
-	}
-	target := filepath.Join(b.options.out, fmt.Sprintf("%d-%s", round+1, s.name))
-	if err := os.MkdirAll(target, 0o700); err != nil {
-		return err
-	}
-	paths, err := filepath.Glob(filepath.Join(p.Dir(), "*.log"))
-	if err != nil {
-		return err
-	}
-	for _, path := range paths {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(target, filepath.Base(path)), raw, 0o600); err != nil {
-			return err
-		}
 	}
 	return nil
 }

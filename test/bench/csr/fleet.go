@@ -39,7 +39,7 @@ func newFleet(n int) (*fleet, error) {
 	for i := range f.machines {
 		m := machine{
 			id: fmt.Sprintf("i-%017x", i+1), node: fmt.Sprintf("node-%05d.bench.internal", i),
-			address: net.IPv4(10, 128+byte(i>>16), byte(i>>8), byte(i)).To4(), //nolint:gosec // G115: bytes of the number, on purpose
+			address: net.IPv4(10, 128+byte(i>>16), byte(i>>8), byte(i)).To4(),
 		}
 		var err error
 		if m.client, err = newRequest(m.node, nil, nil); err != nil {

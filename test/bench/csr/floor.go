@@ -67,10 +67,10 @@ func floorMain(ctx context.Context, args []string) error {
 	err = floorWatch(ctx, clients[0], requests)
 	close(requests)
 	group.Wait()
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil // told to stop
 }
 
 func floorClient(kubeconfig string) (certificatesclient.CertificateSigningRequestInterface, error) {

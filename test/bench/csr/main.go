@@ -24,16 +24,16 @@ import (
 
 // options are the flags.
 type options struct {
-	rounds, slowRounds       int
-	systems                  []string
-	bursts, slowBursts       []int
-	rate, slowRate           float64
-	steady                   time.Duration
-	mixed, single            int
-	concurrency, raised      int
-	limit                    time.Duration
-	output, bin, muster, out string
-	flow                     plane.Flow
+	rounds, slowRounds  int
+	systems             []string
+	bursts, slowBursts  []int
+	rate, slowRate      float64
+	steady              time.Duration
+	mixed, single       int
+	concurrency, raised int
+	limit               time.Duration
+	output, bin, muster string
+	flow                plane.Flow
 }
 
 func main() {
@@ -89,7 +89,6 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.output, "o", "table", "table or json")
 	flags.StringVar(&o.bin, "bin", "bin", "directory of the programs")
 	flags.StringVar(&o.muster, "muster", "", "program whose certificate-controller is measured; muster in -bin if empty")
-	flags.StringVar(&o.out, "keep", "", "directory that logs of what was measured are copied to")
 	flags.StringVar(&flow, "flow", "default", "priority and fairness: default, or bootstrap for a level of their own for bootstrap tokens")
 	if err := flags.Parse(args); err != nil {
 		return o, err

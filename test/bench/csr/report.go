@@ -126,18 +126,18 @@ func (r *report) median(rounds []result) result {
 func (r *report) ratio(rounds []result, others ...string) float64 {
 	var ratios []float64
 	for _, one := range rounds {
-		same, any := 0.0, 0.0
+		same, ever := 0.0, 0.0
 		for _, other := range r.results {
 			if other.Load != one.Load || !slices.Contains(others, other.System) {
 				continue
 			}
-			any = max(any, other.Rate)
+			ever = max(ever, other.Rate)
 			if other.Round == one.Round {
 				same = max(same, other.Rate)
 			}
 		}
 		if same == 0 {
-			same = any
+			same = ever
 		}
 		if same > 0 {
 			ratios = append(ratios, one.Rate/same)
