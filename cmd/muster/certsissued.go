@@ -29,18 +29,18 @@ type issuedCommand struct {
 func newCertsIssuedCommand(o *options) *cobra.Command {
 	var way access
 	c := &issuedCommand{options: o, now: time.Now, load: func(ctx context.Context, o *options, namespace string) ([]register.Entry, error) {
-		config, name, err := way.config(o)
+		config, err := way.config(o)
 		if err != nil {
 			return nil, err
 		}
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
-			return nil, fmt.Errorf("connecting to %s: %w", name, err)
+			return nil, fmt.Errorf("connecting to %s: %w", theCluster, err)
 		}
 		ctx, cancel := context.WithTimeout(ctx, answerTime)
 		defer cancel()
 		entries, err := register.Load(ctx, client, namespace)
-		return entries, (&plane{name: name, address: strings.TrimPrefix(config.Host, "https://")}).explain(err)
+		return entries, (&plane{name: theCluster, address: strings.TrimPrefix(config.Host, "https://")}).explain(err)
 	}}
 	cmd := c.command()
 	way.addFlags(cmd.Flags())

@@ -43,7 +43,13 @@ func (c *csrCommand) command() *cobra.Command {
 		Short:   "See who asked for which certificate, what came of it and why; approve, deny, simulate",
 		Long: `See who asked for which certificate, what the certificate controller said and which rule said it. This works
 with any cluster whose requests muster certificate-controller decides, not only with muster's own.`,
-		Args: oneOf("list", "explain", "simulate", "approve", "deny"),
+		Args: func(_ *cobra.Command, args []string) error {
+			verbs := []string{"list", "explain", "simulate", "approve", "deny"}
+			if len(args) == 0 {
+				return fmt.Errorf("say what to do with requests: %s", strings.Join(verbs, ", "))
+			}
+			return fmt.Errorf("there is no muster csr %q%s; there are: %s", args[0], didYouMean(args[0], verbs), strings.Join(verbs, ", "))
+		},
 		RunE: nothingToDo,
 	}
 	cmd.AddCommand(c.list(), c.explain(), c.simulate(), c.approve(), c.deny())

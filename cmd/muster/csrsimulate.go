@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -195,7 +196,7 @@ func (s simulation) object(data []byte) (*certificatesv1.CertificateSigningReque
 		}
 	}
 	if s.requester != "" {
-		csr.Spec.Username, csr.Spec.Groups = s.requester, append(s.groups, "system:authenticated")
+		csr.Spec.Username, csr.Spec.Groups = s.requester, append(slices.Clone(s.groups), "system:authenticated")
 	}
 	if csr.Spec.Username == "" {
 		csr.Spec.Username, csr.Spec.Groups = asked.CommonName(), []string{"system:nodes", "system:authenticated"}

@@ -47,7 +47,7 @@ func realPlanes() planes {
 		management: func(o *options) (*plane, error) {
 			return connect(o, "the management plane", state.Dir.ManagementKubeconfig)
 		},
-		cluster: func(o *options) (*plane, error) { return connect(o, "the cluster", state.Dir.ClusterKubeconfig) },
+		cluster: func(o *options) (*plane, error) { return connect(o, theCluster, state.Dir.ClusterKubeconfig) },
 	}
 }
 
@@ -85,29 +85,30 @@ func (a *access) addFlags(flags *pflag.FlagSet) {
 
 // connect reaches the cluster that the flags name.
 func (a *access) connect(o *options) (*plane, error) {
-	config, name, err := a.config(o)
+	config, err := a.config(o)
 	if err != nil {
 		return nil, err
 	}
-	return dial(o, name, config)
+	return dial(o, theCluster, config)
 }
 
-// config is the way into the cluster that the flags name, and what people call it.
-func (a *access) config(o *options) (*rest.Config, string, error) {
-	const name = "the cluster"
+// theCluster is what people call it.
+const theCluster = "the cluster"
+
+// config is the way into the cluster that the flags name.
+func (a *access) config(o *options) (*rest.Config, error) {
 	if a.kubeconfig == "" && a.context == "" {
 		if dir, err := o.open(); err == nil && dir.Exists() {
-			config, err := stateConfig(o, name, state.Dir.ClusterKubeconfig)
-			return config, name, err
+			return stateConfig(o, theCluster, state.Dir.ClusterKubeconfig)
 		}
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: a.context}).ClientConfig()
 	if err != nil {
-		return nil, name, fmt.Errorf("finding the cluster (name it with --kubeconfig or --context): %w", err)
+		return nil, fmt.Errorf("finding the cluster (name it with --kubeconfig or --context): %w", err)
 	}
-	return config, name, nil
+	return config, nil
 }
 
 func dial(o *options, name string, config *rest.Config) (*plane, error) {

@@ -197,7 +197,7 @@ func TestBindings(t *testing.T) {
 			"Group system:nodes: eks:node-bootstrapper",
 			"Group system:nodes: system:node-proxier",
 			"User eks:certificate-controller: eks:certificate-controller",
-		"User eks:certificate-controller: eks:certificate-controller in muster-system",
+			"User eks:certificate-controller: eks:certificate-controller in muster-system",
 			"User system:anonymous: kubeadm:bootstrap-signer-clusterinfo in kube-public",
 		},
 		"management": {

@@ -159,8 +159,7 @@ func TestProblems(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c, err := policyfile.Read([]byte(tc.text(t)))
-			var problems policyfile.Problems
-			if !errors.As(err, &problems) {
+			if _, ok := errors.AsType[policyfile.Problems](err); !ok {
 				t.Fatalf("error %v", err)
 			}
 			for _, want := range tc.want {

@@ -88,8 +88,8 @@ func (c Configuration) validate() field.ErrorList {
 	if c.APIVersion != APIVersion {
 		k.oneOf(field.NewPath("apiVersion"), c.APIVersion, APIVersion)
 	}
-	if c.TypeMeta.Kind != Kind {
-		k.oneOf(field.NewPath("kind"), c.TypeMeta.Kind, Kind)
+	if c.Kind != Kind {
+		k.oneOf(field.NewPath("kind"), c.Kind, Kind)
 	}
 	k.oneOf(field.NewPath("mode"), c.Mode, ModeApproveAndSign, ModeApproveOnly, ModeSignOnly, ModeObserve)
 	if c.Workers < 0 || c.Workers > 1024 {

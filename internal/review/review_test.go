@@ -75,22 +75,30 @@ func TestWhoIsBelieved(t *testing.T) {
 		want       want
 	}{
 		{
-			"the record of an approval", text(t, approval), []metav1.ManagedFieldsEntry{wrote("approval")},
-			[]certificatesv1.CertificateSigningRequestCondition{approved}, nil,
+			"the record of an approval", text(t, approval),
+			[]metav1.ManagedFieldsEntry{wrote("approval")},
+			[]certificatesv1.CertificateSigningRequestCondition{approved},
+			nil,
 			want{trace.Approve, approval.Summary(), review.FromRecord, review.Approved},
 		},
 		{
-			"the record of a denial", text(t, denial), []metav1.ManagedFieldsEntry{wrote("approval")},
-			[]certificatesv1.CertificateSigningRequestCondition{denied}, nil,
+			"the record of a denial", text(t, denial),
+			[]metav1.ManagedFieldsEntry{wrote("approval")},
+			[]certificatesv1.CertificateSigningRequestCondition{denied},
+			nil,
 			want{trace.Deny, "the name a is b's; ask for c", review.FromRecord, review.Denied},
 		},
 		{
-			"a record that the requester wrote is none", text(t, approval), []metav1.ManagedFieldsEntry{wrote("")},
-			nil, nil, want{"", "", "", review.Pending},
+			"a record that the requester wrote is none", text(t, approval),
+			[]metav1.ManagedFieldsEntry{wrote("")},
+			nil, nil,
+			want{"", "", "", review.Pending},
 		},
 		{
-			"nor one that both wrote", text(t, approval), []metav1.ManagedFieldsEntry{wrote("approval"), wrote("")},
-			[]certificatesv1.CertificateSigningRequestCondition{approved}, nil,
+			"nor one that both wrote", text(t, approval),
+			[]metav1.ManagedFieldsEntry{wrote("approval"), wrote("")},
+			[]certificatesv1.CertificateSigningRequestCondition{approved},
+			nil,
 			want{"", "AutoApproved: after review", review.FromCondition, review.Approved},
 		},
 		{
@@ -98,13 +106,17 @@ func TestWhoIsBelieved(t *testing.T) {
 			want{"", "", "", review.Pending},
 		},
 		{
-			"a person denied what the controller would approve", text(t, approval), []metav1.ManagedFieldsEntry{wrote("approval")},
-			[]certificatesv1.CertificateSigningRequestCondition{condition(certificatesv1.CertificateDenied, "", "sold")}, nil,
+			"a person denied what the controller would approve", text(t, approval),
+			[]metav1.ManagedFieldsEntry{wrote("approval")},
+			[]certificatesv1.CertificateSigningRequestCondition{condition(certificatesv1.CertificateDenied, "", "sold")},
+			nil,
 			want{"", "sold", review.FromCondition, review.Denied},
 		},
 		{
-			"approved by a person, failed by the controller", text(t, denial), []metav1.ManagedFieldsEntry{wrote("status")},
-			[]certificatesv1.CertificateSigningRequestCondition{approved, condition(certificatesv1.CertificateFailed, "SignerValidationFailure", "x")}, nil,
+			"approved by a person, failed by the controller", text(t, denial),
+			[]metav1.ManagedFieldsEntry{wrote("status")},
+			[]certificatesv1.CertificateSigningRequestCondition{approved, condition(certificatesv1.CertificateFailed, "SignerValidationFailure", "x")},
+			nil,
 			want{trace.Deny, "the name a is b's; ask for c", review.FromRecord, review.Failed},
 		},
 		{
@@ -113,11 +125,14 @@ func TestWhoIsBelieved(t *testing.T) {
 			want{trace.Wait, "no machine is node a", review.FromEvent, review.Pending},
 		},
 		{
-			"an event without a decision", "", nil, nil, []corev1.Event{told("", "in words", 1, nil)},
+			"an event without a decision", "", nil, nil,
+			[]corev1.Event{told("", "in words", 1, nil)},
 			want{"", "in words", review.FromEvent, review.Pending},
 		},
 		{
-			"a record that is no decision", "{}", []metav1.ManagedFieldsEntry{wrote("approval")}, nil, nil,
+			"a record that is no decision", "{}",
+			[]metav1.ManagedFieldsEntry{wrote("approval")},
+			nil, nil,
 			want{"", "", "", review.Pending},
 		},
 	} {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"muster.dev/muster/internal/pki/pkitest"
+	"muster.dev/muster/internal/token"
 )
 
 // Upstream's own approver and signer go on as they were, and serving certificates, which upstream approves for nobody, are
@@ -172,9 +173,10 @@ func TestApproverWorksOffABacklog(t *testing.T) {
 	a.kill(first)
 	// It did not say that it goes. Nobody else would decide before its lease has ended.
 	a.mustKubectl("-n", approverNamespace, "delete", "lease", approverName)
+	fleet := a.bearer(token.Scope{Kind: token.ScopePattern, Value: "worker-*"})
 	for n := range backlog {
 		_, node, _ := worker(n + 1)
-		a.create(a.bootstrap(n+1), request(fmt.Sprintf("backlog-%d", n+1), signerClient, pkitest.Kubelet(t, node)))
+		a.create(fleet, request(fmt.Sprintf("backlog-%d", n+1), signerClient, pkitest.Kubelet(t, node)))
 	}
 	a.run("after", a.policy)
 	took := a.until("all are issued", 60*time.Second, func() error {

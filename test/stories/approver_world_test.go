@@ -193,7 +193,13 @@ func (a *approver) client(config *rest.Config) *kubernetes.Clientset {
 func (a *approver) bootstrap(n int) *kubernetes.Clientset {
 	a.t.Helper()
 	id, _, _ := worker(n)
-	group, err := token.Scope{Kind: token.ScopeMachine, Value: id}.Group()
+	return a.bearer(token.Scope{Kind: token.ScopeMachine, Value: id})
+}
+
+// bearer is the client of whoever has a bootstrap token with this scope.
+func (a *approver) bearer(scope token.Scope) *kubernetes.Clientset {
+	a.t.Helper()
+	group, err := scope.Group()
 	if err != nil {
 		a.t.Fatal(err)
 	}
