@@ -195,3 +195,21 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// What the documentation shows is what is read.
+func TestDocumentation(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "policy-file.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(raw), "```yaml\n")[1:]
+	if len(blocks) != 2 {
+		t.Fatalf("%d examples", len(blocks))
+	}
+	for _, b := range blocks {
+		example, _, _ := strings.Cut(b, "```")
+		if _, err := policyfile.Read([]byte(example)); err != nil {
+			t.Errorf("%v in:\n%s", err, example)
+		}
+	}
+}
