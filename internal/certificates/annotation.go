@@ -8,23 +8,17 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
+	"muster.dev/muster/internal/review"
 	"muster.dev/muster/internal/token"
 	"muster.dev/muster/internal/trace"
-)
-
-const (
-	// DecisionAnnotation holds a decision in JSON, on requests and on Events.
-	DecisionAnnotation = "certificates.muster.dev/decision"
-	// MachineAnnotation holds the machine that a request was approved for, as policy.MachineRef writes it.
-	MachineAnnotation = "certificates.muster.dev/machine"
 )
 
 // MachineOf returns the machine that a request was approved for: the one that an approver or signer wrote down, or the one that the
 // requester's bootstrap token was made for. It is for a register to ask about what somebody else issued. Nodes create requests
 // with any annotations they like; the API server notes who wrote which, and nobody chooses his groups.
 func MachineOf(csr *certificatesv1.CertificateSigningRequest) string {
-	if vouched(csr, MachineAnnotation) {
-		return csr.Annotations[MachineAnnotation]
+	if review.Vouched(csr, review.MachineAnnotation) {
+		return csr.Annotations[review.MachineAnnotation]
 	}
 	machine := ""
 	for _, g := range csr.Spec.Groups {
@@ -40,27 +34,10 @@ func MachineOf(csr *certificatesv1.CertificateSigningRequest) string {
 	return machine
 }
 
-// vouched tells whether an annotation was written through a subresource that takes the right to approve or sign, and last
-// through no other.
-func vouched(csr *certificatesv1.CertificateSigningRequest, annotation string) bool {
-	found := false
-	key := []byte(`"f:` + annotation + `"`)
-	for _, m := range csr.ManagedFields {
-		if m.FieldsV1 == nil || !bytes.Contains(m.FieldsV1.GetRawBytes(), key) {
-			continue
-		}
-		if m.Subresource != "approval" && m.Subresource != "status" {
-			return false
-		}
-		found = true
-	}
-	return found
-}
-
 // disown takes annotations of ours away that nobody vouches for, before anything is written with them.
 func disown(csr *certificatesv1.CertificateSigningRequest) {
-	for _, a := range []string{DecisionAnnotation, MachineAnnotation} {
-		if _, ok := csr.Annotations[a]; ok && !vouched(csr, a) {
+	for _, a := range []string{review.Annotation, review.MachineAnnotation} {
+		if _, ok := csr.Annotations[a]; ok && !review.Vouched(csr, a) {
 			delete(csr.Annotations, a)
 		}
 	}

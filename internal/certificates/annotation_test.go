@@ -11,6 +11,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"muster.dev/muster/internal/review"
 	"muster.dev/muster/internal/trace"
 )
 
@@ -28,17 +29,17 @@ func TestMachineOf(t *testing.T) {
 		want   string
 	}{
 		{"nobody noted who wrote it", nil, nil, ""},
-		{"an approver wrote it", wrote("approval", MachineAnnotation), nil, "m"},
-		{"a signer wrote it", wrote("status", MachineAnnotation), nil, "m"},
-		{"whoever created it", wrote("", MachineAnnotation), nil, ""},
-		{"both did", append(wrote("approval", MachineAnnotation), wrote("", MachineAnnotation)...), nil, ""},
-		{"an approver wrote another one", wrote("approval", DecisionAnnotation), nil, ""},
+		{"an approver wrote it", wrote("approval", review.MachineAnnotation), nil, "m"},
+		{"a signer wrote it", wrote("status", review.MachineAnnotation), nil, "m"},
+		{"whoever created it", wrote("", review.MachineAnnotation), nil, ""},
+		{"both did", append(wrote("approval", review.MachineAnnotation), wrote("", review.MachineAnnotation)...), nil, ""},
+		{"an approver wrote another one", wrote("approval", review.Annotation), nil, ""},
 		{"the token says it", nil, []string{"system:bootstrappers", "system:bootstrappers:muster:i-1"}, "i-1"},
 		{"the token says two", nil, []string{"system:bootstrappers:muster:i-1", "system:bootstrappers:muster:i-2"}, ""},
 		{"the token names a node", nil, []string{"system:bootstrappers:muster:name:a"}, ""},
 	} {
 		csr := &certificatesv1.CertificateSigningRequest{}
-		csr.Annotations, csr.ManagedFields, csr.Spec.Groups = map[string]string{MachineAnnotation: "m"}, tc.fields, tc.groups
+		csr.Annotations, csr.ManagedFields, csr.Spec.Groups = map[string]string{review.MachineAnnotation: "m"}, tc.fields, tc.groups
 		if got := MachineOf(csr); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
@@ -49,8 +50,8 @@ func TestMachineOf(t *testing.T) {
 func recorded(t *testing.T, annotations map[string]string) trace.Decision {
 	t.Helper()
 	var d trace.Decision
-	if err := json.Unmarshal([]byte(annotations[DecisionAnnotation]), &d); err != nil {
-		t.Fatalf("%v in %q", err, annotations[DecisionAnnotation])
+	if err := json.Unmarshal([]byte(annotations[review.Annotation]), &d); err != nil {
+		t.Fatalf("%v in %q", err, annotations[review.Annotation])
 	}
 	return d
 }
@@ -58,7 +59,7 @@ func recorded(t *testing.T, annotations map[string]string) trace.Decision {
 func TestTheDecisionStandsInTheRequest(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.machine(12) })
 	// A node may plant what it likes when it creates a request.
-	planted := map[string]string{DecisionAnnotation: `{"verdict":"Approve"}`, MachineAnnotation: "another", "example.com/keep": "this"}
+	planted := map[string]string{review.Annotation: `{"verdict":"Approve"}`, review.MachineAnnotation: "another", "example.com/keep": "this"}
 	good, bad, failed, waiting := serving(t, "good", 11, address(11)), serving(t, "bad", 11, address(12)), approved(serving(t, "failed", 12, address(11))), bootstrap(t, "waiting", 13)
 	for _, csr := range []*certificatesv1.CertificateSigningRequest{good, bad, failed} {
 		csr.Annotations = planted
@@ -72,7 +73,7 @@ func TestTheDecisionStandsInTheRequest(t *testing.T) {
 		if d := recorded(t, annotations); d.Verdict != want || len(d.Checks) < 10 {
 			t.Errorf("%s: %+v", name, d)
 		}
-		if n := map[string]int{"good": 11, "bad": 11, "failed": 12}[name]; annotations[MachineAnnotation] != "fake|"+machineID(n) || annotations["example.com/keep"] != "this" {
+		if n := map[string]int{"good": 11, "bad": 11, "failed": 12}[name]; annotations[review.MachineAnnotation] != "fake|"+machineID(n) || annotations["example.com/keep"] != "this" {
 			t.Errorf("%s: annotations %q", name, annotations)
 		}
 	}
@@ -92,8 +93,8 @@ func TestTheDecisionStandsInTheRequest(t *testing.T) {
 func TestAnApprovalsRecordIsKept(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		csr := approved(serving(t, "ours", 11, address(11)))
-		csr.Annotations = map[string]string{DecisionAnnotation: `{"verdict":"Approve","checks":[]}`}
-		csr.ManagedFields = wrote("approval", DecisionAnnotation)
+		csr.Annotations = map[string]string{review.Annotation: `{"verdict":"Approve","checks":[]}`}
+		csr.ManagedFields = wrote("approval", review.Annotation)
 		planted := csr.DeepCopy()
 		planted.Name, planted.ManagedFields = "planted", nil
 		w.create(csr, planted)

@@ -51,7 +51,7 @@ func (f *fakeNodes) Exists(node string) policy.Fact[bool] {
 type fakeRegister struct {
 	mu      sync.Mutex
 	entries map[string]register.Entry // by UID
-	adds    int
+	last    register.Entry
 	stuck   bool
 	running atomic.Bool
 	ended   func() // called when Run ends
@@ -73,8 +73,8 @@ func (f *fakeRegister) HasSynced() bool { return true }
 func (f *fakeRegister) Add(e register.Entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.adds++
 	f.entries[e.UID] = e
+	f.last = e
 }
 
 func (f *fakeRegister) Observe(csr *certificatesv1.CertificateSigningRequest) {
@@ -82,8 +82,17 @@ func (f *fakeRegister) Observe(csr *certificatesv1.CertificateSigningRequest) {
 	_, known := f.entries[string(csr.UID)]
 	f.mu.Unlock()
 	if e, err := register.EntryOf(csr, MachineOf(csr)); err == nil && !known {
-		f.Add(e)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.entries[e.UID] = e
 	}
+}
+
+// added is what Add was called with last.
+func (f *fakeRegister) added() register.Entry {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last
 }
 
 func (f *fakeRegister) KeyOwner(key pki.Fingerprint) policy.Fact[string] {

@@ -4,10 +4,14 @@ package certificates
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
+	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,12 +20,13 @@ import (
 	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/policy"
 	"muster.dev/muster/internal/register"
+	"muster.dev/muster/internal/review"
 )
 
 // approve approves what is pending and signs it, as far as the mode goes. Killed anywhere in between, the next controller goes on
 // from what the object says: it is pending, or approved, or issued; and what is issued goes on record when it is seen.
 func (c *Controller) approve(ctx context.Context, i item, csr *certificatesv1.CertificateSigningRequest, d decision) error {
-	var prepared pki.Prepared
+	var prepared prepared
 	var err error
 	if c.signs() {
 		if prepared, err = c.prepare(ctx, d.request); err != nil {
@@ -59,8 +64,8 @@ func (c *Controller) writeApproval(ctx context.Context, i item, out *certificate
 	return out, nil
 }
 
-func (c *Controller) issue(ctx context.Context, i item, out *certificatesv1.CertificateSigningRequest, d decision, prepared pki.Prepared) error {
-	certificate, err := c.sign(ctx, d, prepared)
+func (c *Controller) issue(ctx context.Context, i item, out *certificatesv1.CertificateSigningRequest, d decision, p prepared) error {
+	certificate, p, err := c.sign(ctx, d, p)
 	if err != nil {
 		return c.failed("sign", d, err)
 	}
@@ -72,11 +77,7 @@ func (c *Controller) issue(ctx context.Context, i item, out *certificatesv1.Cert
 	if err != nil {
 		return c.failed("issue", d, err)
 	}
-	if e, err := register.EntryOf(out, d.machine); err == nil {
-		c.config.Register.Add(e)
-	} else { // it was linted a moment ago
-		c.config.Logger.ErrorContext(ctx, "certificate not on record", "csr", i.name, "error", err)
-	}
+	c.config.Register.Add(entryOf(out, d, p))
 	c.record(ctx, i, out, d)
 	seen, approved := c.ledger.finish(i, out.UID)
 	now := c.config.Now()
@@ -89,33 +90,56 @@ func (c *Controller) issue(ctx context.Context, i item, out *certificatesv1.Cert
 	return nil
 }
 
+// entryOf is what register.EntryOf would read in the certificate, without reading it.
+func entryOf(csr *certificatesv1.CertificateSigningRequest, d decision, p prepared) register.Entry {
+	e := register.Entry{
+		UID: string(csr.UID), CSR: csr.Name, Signer: csr.Spec.SignerName, Subject: d.request.CSR.CommonName(), Machine: d.machine,
+		Key: d.request.CSR.Fingerprint(), Serial: p.serial.Text(16), Issuer: p.issuer.Subject.CommonName,
+		NotBefore: p.notBefore, NotAfter: p.notAfter,
+	}
+	if node, ok := strings.CutPrefix(e.Subject, nodeUserPrefix); ok && node != "" {
+		e.Node, e.Subject = node, ""
+	}
+	return e
+}
+
 // sign signs what was prepared, once more if the authority was replaced in between.
-func (c *Controller) sign(ctx context.Context, d decision, prepared pki.Prepared) ([]byte, error) {
+func (c *Controller) sign(ctx context.Context, d decision, p prepared) ([]byte, prepared, error) {
 	signer := c.config.Signers[d.request.SignerName].Signer
-	certificate, err := signer.Sign(ctx, prepared)
+	certificate, err := signer.Sign(ctx, p.Prepared)
 	if errors.Is(err, pki.ErrIssuerChanged) {
-		if prepared, err = c.prepare(ctx, d.request); err == nil {
-			certificate, err = signer.Sign(ctx, prepared)
+		if p, err = c.prepare(ctx, d.request); err == nil {
+			certificate, err = signer.Sign(ctx, p.Prepared)
 		}
 	}
-	return certificate, err
+	return certificate, p, err
+}
+
+// prepared is a certificate that waits for its signature, and what the register wants to know of it.
+type prepared struct {
+	pki.Prepared
+	serial              *big.Int
+	issuer              *x509.Certificate
+	notBefore, notAfter time.Time
 }
 
 // prepare builds and lints the certificate. Usages and duration come from the request that was judged.
-func (c *Controller) prepare(ctx context.Context, r policy.Request) (pki.Prepared, error) {
-	issuance := c.config.Signers[r.SignerName]
-	issuer, err := issuance.Signer.Issuer(ctx)
-	if err != nil {
-		return pki.Prepared{}, fmt.Errorf("reading the signing certificate: %w", err)
+func (c *Controller) prepare(ctx context.Context, r policy.Request) (p prepared, err error) {
+	issuance, now := c.config.Signers[r.SignerName], c.config.Now()
+	if p.issuer, err = issuance.Signer.Issuer(ctx); err != nil {
+		return p, fmt.Errorf("reading the signing certificate: %w", err)
 	}
-	serial, err := pki.NewSerial(c.config.Random)
-	if err != nil {
-		return pki.Prepared{}, err
+	if p.serial, err = pki.NewSerial(c.config.Random); err != nil {
+		return p, err
 	}
-	return pki.Prepare(r.CSR, pki.Order{
-		Profile: issuance.Profile, Usages: r.Usages, Serial: serial, Issuer: issuer,
-		Duration: issuance.Duration, ExpirationSeconds: r.ExpirationSeconds, Now: c.config.Now(),
+	if p.notBefore, p.notAfter, err = pki.Validity(now, issuance.Duration, r.ExpirationSeconds, p.issuer.NotAfter); err != nil {
+		return p, err
+	}
+	p.Prepared, err = pki.Prepare(r.CSR, pki.Order{
+		Profile: issuance.Profile, Usages: r.Usages, Serial: p.serial, Issuer: p.issuer,
+		Duration: issuance.Duration, ExpirationSeconds: r.ExpirationSeconds, Now: now,
 	})
+	return p, err
 }
 
 // refuse denies what is pending. What was approved cannot be denied any more: it fails, as at upstream's signer
@@ -157,13 +181,13 @@ func writable(csr *certificatesv1.CertificateSigningRequest, d decision) *certif
 		out.Annotations = map[string]string{}
 	}
 	// What we wrote when we approved says more than what is decided about an approved request.
-	if d.request.Phase == policy.Approved && d.Rule == "" && out.Annotations[DecisionAnnotation] != "" {
+	if d.request.Phase == policy.Approved && d.Rule == "" && out.Annotations[review.Annotation] != "" {
 		return &out
 	}
-	out.Annotations[DecisionAnnotation] = compact(d.Decision)
-	delete(out.Annotations, MachineAnnotation)
+	out.Annotations[review.Annotation] = compact(d.Decision)
+	delete(out.Annotations, review.MachineAnnotation)
 	if d.machine != "" {
-		out.Annotations[MachineAnnotation] = d.machine
+		out.Annotations[review.MachineAnnotation] = d.machine
 	}
 	return &out
 }

@@ -52,18 +52,28 @@ func (c *Controller) judge(ctx context.Context, i item, r policy.Request) (d dec
 	for _, n := range q.Names {
 		f.Owners[n] = c.config.Inventory.Owners(n)
 	}
-	// A review costs a request: it is asked for only if everything else is in order.
-	if q.Access != nil {
-		f.Access = policy.Know(true, "nobody yet", c.config.Now())
-		if policy.Decide(c.config.Policy, r, f, c.config.Now()).Verdict == trace.Approve {
-			f.Access = c.config.Access.Review(ctx, *q.Access)
-		} else {
-			f.Access = policy.DontKnow[bool]("SubjectAccessReview", "not asked, because of the other rules")
-		}
-	}
-	d = decision{Decision: policy.Decide(c.config.Policy, r, f, c.config.Now()), request: r, node: q.Node}
+	d = decision{Decision: c.decide(ctx, r, f, q.Access), request: r, node: q.Node}
 	if f.NodeMachine.State == policy.Known {
 		d.machine = policy.MachineRef(f.NodeMachine)
 	}
 	return d, release
+}
+
+// decide asks for the access review last. It costs a request, so it is asked for only if everything else is in order; then a yes
+// changes nothing of what was decided without.
+func (c *Controller) decide(ctx context.Context, r policy.Request, f policy.Facts, access *policy.Access) trace.Decision {
+	if access != nil {
+		const source = "SubjectAccessReview"
+		f.Access = policy.Know(true, source, c.config.Now())
+		d := policy.Decide(c.config.Policy, r, f, c.config.Now())
+		if d.Verdict == trace.Approve {
+			f.Access = c.config.Access.Review(ctx, *access)
+			if f.Access.State == policy.Known && f.Access.Value {
+				return d
+			}
+		} else {
+			f.Access = policy.DontKnow[bool](source, "not asked, because of the other rules")
+		}
+	}
+	return policy.Decide(c.config.Policy, r, f, c.config.Now())
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+
+	"muster.dev/muster/internal/review"
 )
 
 // What the controller keeps of 5,000 requests, with the store of the test itself taken off.
@@ -29,7 +31,7 @@ func TestMemoryOfFiveThousandRequests(t *testing.T) {
 			pem := serving(t, "", 11, address(11)).Spec.Request
 			for k := range n {
 				csr := object(fmt.Sprint("csr-", k), "kubernetes.io/kubelet-serving", pem, "system:node:"+nodeName(k+100000), "system:nodes")
-				csr.ManagedFields = append(wrote("approval", DecisionAnnotation), wrote("status", MachineAnnotation)...)
+				csr.ManagedFields = append(wrote("approval", review.Annotation), wrote("status", review.MachineAnnotation)...)
 				if tc.finish {
 					approved(csr)
 					csr.Status.Certificate = pem

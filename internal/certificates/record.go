@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/review"
 	"muster.dev/muster/internal/trace"
 )
 
@@ -38,7 +39,7 @@ func (c *Controller) record(ctx context.Context, i item, csr *certificatesv1.Cer
 		return
 	}
 	message := clip(summary, longestMessage)
-	c.config.Events.AnnotatedEventf(csr, map[string]string{DecisionAnnotation: compact(d.Decision)}, kind, reason, "%s", message)
+	c.config.Events.AnnotatedEventf(csr, map[string]string{review.Annotation: compact(d.Decision)}, kind, reason, "%s", message)
 	if node := c.concernedNode(i, d); node != nil && d.Verdict == trace.Deny {
 		c.config.Events.AnnotatedEventf(node, nil, kind, reason, "%s", clip("certificate request "+csr.Name+": "+message, longestMessage))
 	}

@@ -185,6 +185,13 @@ func TestABatchThatFailsIsTriedLessAndLessOften(t *testing.T) {
 		if _, at := s.asked(); len(at) != len(before)+1 {
 			t.Error("it still pauses")
 		}
+		s.set(func() { s.fail = errors.New("again") })
+		b.MachineOfNode("a third")
+		elapse(time.Second)
+		_, at = s.asked()
+		if pause := at[len(at)-2].Sub(at[len(at)-3]); len(at) != len(before)+4 || pause != firstPause {
+			t.Errorf("after it worked, the first pause is %s; asked %d times", pause, len(at)-len(before)-1)
+		}
 	})
 }
 

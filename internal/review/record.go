@@ -3,6 +3,7 @@
 package review
 
 import (
+	"bytes"
 	"encoding/json"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -11,12 +12,17 @@ import (
 	"muster.dev/muster/internal/trace"
 )
 
-// Annotation of requests and Events that holds a decision.
-const Annotation = "certificates.muster.dev/decision"
+// The annotations that decisions leave behind.
+const (
+	// Annotation of requests and Events holds a decision in JSON.
+	Annotation = "certificates.muster.dev/decision"
+	// MachineAnnotation of requests holds the machine that one was approved for, as policy.MachineRef writes it.
+	MachineAnnotation = "certificates.muster.dev/machine"
+)
 
 // record is the decision that stands in the request, if it can be believed.
 func record(csr *certificatesv1.CertificateSigningRequest) (trace.Decision, bool) {
-	if !writtenByApprover(csr) {
+	if !Vouched(csr, Annotation) {
 		return trace.Decision{}, false
 	}
 	return decode(csr.Annotations[Annotation])
@@ -30,12 +36,14 @@ func decode(text string) (trace.Decision, bool) {
 	return d, true
 }
 
-// writtenByApprover tells whether the API server saw the annotation being written through a subresource that takes the right to
-// approve or to sign, and by nobody else.
-func writtenByApprover(csr *certificatesv1.CertificateSigningRequest) bool {
+// Vouched tells whether an annotation was written through a subresource that takes the right to approve or sign, and through
+// nothing else: nodes create requests with any annotations they like, but the API server notes who wrote which. A label of that
+// name counts as having been written, too, which can only make this false.
+func Vouched(csr *certificatesv1.CertificateSigningRequest, annotation string) bool {
 	found := false
+	key := []byte(`"f:` + annotation + `"`)
 	for _, m := range csr.ManagedFields {
-		if m.FieldsV1 == nil || !owns(m.FieldsV1.GetRawBytes()) {
+		if m.FieldsV1 == nil || !bytes.Contains(m.FieldsV1.GetRawBytes(), key) {
 			continue
 		}
 		if m.Subresource != "approval" && m.Subresource != "status" {
@@ -44,19 +52,6 @@ func writtenByApprover(csr *certificatesv1.CertificateSigningRequest) bool {
 		found = true
 	}
 	return found
-}
-
-func owns(fields []byte) bool {
-	var f struct {
-		Metadata struct {
-			Annotations map[string]json.RawMessage `json:"f:annotations"`
-		} `json:"f:metadata"`
-	}
-	if json.Unmarshal(fields, &f) != nil {
-		return false
-	}
-	_, ok := f.Metadata.Annotations["f:"+Annotation]
-	return ok
 }
 
 // latest is the newest Event about this very object.
