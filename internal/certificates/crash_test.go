@@ -66,6 +66,7 @@ func TestAnAnswerThatWasLost(t *testing.T) {
 			once.Do(func() {
 				update, _ := a.(clienttesting.UpdateAction)
 				csr, _ := update.GetObject().DeepCopyObject().(*certificatesv1.CertificateSigningRequest)
+				w.store.hush(true)
 				if _, e := w.store.update(csr, "status"); e != nil {
 					w.t.Error(e)
 				}
@@ -76,6 +77,12 @@ func TestAnAnswerThatWasLost(t *testing.T) {
 	})
 	w.create(serving(t, "a", 11, address(11)))
 	w.becomes("a", issued)
+	w.until("it was looked at again", func() bool { return w.gets() > 0 })
+	w.settled("a", issued)
+	if n := len(w.register.List()); n != 0 {
+		t.Errorf("%d on record that nobody has seen", n)
+	}
+	w.store.hush(false)
 	w.until("it is on record", func() bool { return len(w.register.List()) == 1 })
 	if got := fmt.Sprintf("%x", w.certificate("a").SerialNumber); w.register.List()[0].Serial != got {
 		t.Errorf("serial %s on record, %s issued", w.register.List()[0].Serial, got)
@@ -249,6 +256,16 @@ func TestALostLeaseAbandonsPasses(t *testing.T) {
 	if n := len(w.queue.later); n != 0 {
 		t.Errorf("%d are to be tried again", n)
 	}
+}
+
+// gets counts how often the controller read a single request.
+func (w *world) gets() (n int) {
+	for _, a := range w.client.Actions() {
+		if a.GetVerb() == "get" {
+			n++
+		}
+	}
+	return n
 }
 
 // live lists the requests whose names begin so.

@@ -62,6 +62,9 @@ func TestAnAddressThatChangesInFlight(t *testing.T) {
 		if n := len(w.register.List()); n != 0 {
 			t.Errorf("%d certificates on record", n)
 		}
+		if strings.Contains(w.log.String(), "not handled") {
+			t.Errorf("it was taken for an error\n%s", w.log)
+		}
 	})
 	t.Run("and back", func(t *testing.T) {
 		w := newWorld(t, func(w *world) { w.duringSigning(func() { w.at(11, 99); w.at(11, 11) }) })

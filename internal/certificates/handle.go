@@ -15,7 +15,7 @@ import (
 	"muster.dev/muster/internal/trace"
 )
 
-// attempts is how often a pass starts over because the object, or a fact it was judged by, changed under it.
+// attempts is how often a pass starts over because the object changed under it.
 const attempts = 5
 
 // errChanged means that a fact changed between judging and writing.
@@ -42,18 +42,26 @@ func (c *Controller) handle(ctx context.Context, i item) (again when, err error)
 	if c.observes() {
 		return c.observe(ctx, h, csr)
 	}
+	stale := c.ledger.doubted(i)
 	for range attempts {
-		if again, err = c.pass(ctx, i, csr); !apierrors.IsConflict(err) && !errors.Is(err, errChanged) {
+		if stale {
+			if csr, err = c.config.Client.CertificatesV1().CertificateSigningRequests().Get(ctx, i.name, metav1.GetOptions{}); err != nil {
+				c.ledger.doubt(i)
+				break
+			}
+			disown(csr)
+		}
+		again, err = c.pass(ctx, i, csr)
+		if stale = apierrors.IsConflict(err); !stale {
 			break
 		}
-		if csr, err = c.config.Client.CertificatesV1().CertificateSigningRequests().Get(ctx, i.name, metav1.GetOptions{}); err != nil {
-			break
-		}
-		disown(csr)
 	}
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
 		c.ledger.settle(i)
 		return onEvent, nil
+	case errors.Is(err, errChanged):
+		return onEvent, nil // whoever told of the change has queued it again
 	}
 	return again, err
 }
@@ -63,6 +71,10 @@ func (c *Controller) pass(ctx context.Context, i item, csr *certificatesv1.Certi
 		return onEvent, nil
 	}
 	r := policy.Read(csr, c.config.Policy)
+	if r.Phase != policy.Pending && r.Phase != policy.Approved {
+		c.ledger.settle(i)
+		return onEvent, nil // the informer does not show yet what became of it
+	}
 	if r.Phase == policy.Pending && !c.approves() || r.Phase == policy.Approved && !c.signs() {
 		c.ledger.settle(i)
 		return onEvent, nil // somebody else's turn

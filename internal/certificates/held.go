@@ -14,6 +14,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"muster.dev/muster/internal/policy"
 	"muster.dev/muster/internal/token"
 )
 
@@ -94,14 +95,15 @@ const (
 )
 
 // place finds out to which lineage a request belongs: those of a node; those of a bootstrap token that is good for one machine;
-// those of another token for one node, because many machines share such a token. Whoever else asks prunes for himself.
+// those of another token, or of a user whom the policy lets ask like one, for one node, because many machines share it. Whoever
+// else asks prunes for himself.
 //
 // What a token was issued belongs to the node from then on, so that what the node asks for later supersedes it.
 func (c *Controller) place(h *held, csr *certificatesv1.CertificateSigningRequest) {
 	groups, user := csr.Spec.Groups, csr.Spec.Username
 	switch {
 	case strings.HasPrefix(user, nodeUserPrefix) && slices.Contains(groups, nodesGroup):
-	case strings.HasPrefix(user, bootstrapUserPrefix) && slices.Contains(groups, bootstrappersGroup):
+	case strings.HasPrefix(user, bootstrapUserPrefix) && slices.Contains(groups, bootstrappersGroup), c.provisions(user, csr.Spec.SignerName):
 		h.commonName = c.commonName(csr)
 		switch {
 		case h.issued && strings.HasPrefix(h.commonName, nodeUserPrefix):
@@ -113,6 +115,13 @@ func (c *Controller) place(h *held, csr *certificatesv1.CertificateSigningReques
 		return
 	}
 	h.lineage = csr.Spec.SignerName + " " + user
+}
+
+// provisions tells whether the policy lets a user ask for nodes as a shared token does.
+func (c *Controller) provisions(user, signer string) bool {
+	return c.config.Signers[signer].Profile.Node && slices.ContainsFunc(c.config.Policy.Bootstrap.Bindings, func(b policy.Binding) bool {
+		return b.User != "" && b.User == user
+	})
 }
 
 // goodForOne tells whether the groups bind a token to one machine.

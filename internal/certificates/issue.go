@@ -56,7 +56,7 @@ func (c *Controller) writeApproval(ctx context.Context, i item, out *certificate
 	})
 	out, err := c.config.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, i.name, out, metav1.UpdateOptions{})
 	if err != nil {
-		return nil, c.failed("approve", d, err)
+		return nil, c.unsure("approve", i, d, err)
 	}
 	now := c.config.Now()
 	c.metrics.approved(d, now.Sub(began(out, c.ledger.approve(i, now))))
@@ -75,7 +75,7 @@ func (c *Controller) issue(ctx context.Context, i item, out *certificatesv1.Cert
 	out.Status.Certificate = certificate
 	out, err = c.config.Client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, out, metav1.UpdateOptions{})
 	if err != nil {
-		return c.failed("issue", d, err)
+		return c.unsure("issue", i, d, err)
 	}
 	c.config.Register.Add(entryOf(out, d, p))
 	c.record(ctx, i, out, d)
@@ -156,14 +156,14 @@ func (c *Controller) refuse(ctx context.Context, i item, csr *certificatesv1.Cer
 		condition.Type, condition.Reason = certificatesv1.CertificateDenied, string(d.Rule)
 		out.Status.Conditions = append(out.Status.Conditions, condition)
 		if _, err := client.UpdateApproval(ctx, i.name, out, metav1.UpdateOptions{}); err != nil {
-			return c.failed("deny", d, err)
+			return c.unsure("deny", i, d, err)
 		}
 	} else {
 		condition.Type, condition.Reason = certificatesv1.CertificateFailed, "SignerValidationFailure"
 		condition.Message = clip(string(d.Rule)+": "+check.Sentence(), longestMessage)
 		out.Status.Conditions = append(out.Status.Conditions, condition)
 		if _, err := client.UpdateStatus(ctx, out, metav1.UpdateOptions{}); err != nil {
-			return c.failed("fail", d, err)
+			return c.unsure("fail", i, d, err)
 		}
 	}
 	c.record(ctx, i, out, d)
@@ -198,6 +198,14 @@ func (c *Controller) failed(step string, d decision, err error) error {
 		c.metrics.errors.WithLabelValues(d.request.SignerName, step).Inc()
 	}
 	return fmt.Errorf("%s: %w", stepWords()[step], err)
+}
+
+// unsure is failed for a write, of which only the answer may have been lost.
+func (c *Controller) unsure(step string, i item, d decision, err error) error {
+	if !apierrors.IsConflict(err) {
+		c.ledger.doubt(i)
+	}
+	return c.failed(step, d, err)
 }
 
 func stepWords() map[string]string {

@@ -29,6 +29,7 @@ type entry struct {
 	changed  bool // one of the facts it was judged by has changed since
 	said     string
 	shown    bool // as finished, by the informer
+	doubtful bool // a write failed, and may have been made all the same
 }
 
 func newLedger() *ledger {
@@ -159,6 +160,27 @@ func (l *ledger) finish(i item, uid types.UID) (seen, approved time.Time) {
 	}
 	l.forgetKeys(i, e)
 	return e.seen, e.approved
+}
+
+// doubt notes that a write failed and may have been made all the same: what the informer shows is not to be acted on.
+func (l *ledger) doubt(i item) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.entries[i]; e != nil {
+		e.doubtful = true
+	}
+}
+
+// doubted tells whether the request must be read anew, and counts on that being done.
+func (l *ledger) doubted(i item) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entries[i]
+	if e == nil || !e.doubtful {
+		return false
+	}
+	e.doubtful = false
+	return true
 }
 
 // isFinished tells whether nothing more is to be done about an object, whatever the informer shows.

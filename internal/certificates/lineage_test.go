@@ -16,6 +16,7 @@ import (
 
 	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/pki/pkitest"
+	"muster.dev/muster/internal/policy"
 )
 
 // gen is a request of lineage l, seen as version v, created at a second, and finished or not.
@@ -117,6 +118,7 @@ func TestAFloodIsCheap(t *testing.T) {
 
 func TestLineageOf(t *testing.T) {
 	w := prepareWorld(t)
+	w.config.Policy.Bootstrap.Bindings = []policy.Binding{{User: "vip", NodeNames: []string{"ip-*"}}}
 	w.run()
 	w.stop()
 	w.leading.Store(true)
@@ -141,6 +143,7 @@ func TestLineageOf(t *testing.T) {
 		{"unreadable", broken, client + " system:bootstrap:abcdef "},
 		{"issued to a token: the node's from then on", issuedTo, client + " " + node},
 		{"a person's", object("a", client, pkitest.Kubelet(t, nodeName(11)), "alice", "people"), ""},
+		{"a user's whom the policy lets ask for nodes", object("a", client, pkitest.Kubelet(t, nodeName(11)), "vip", "people"), client + " vip " + node},
 		{"who calls himself a node", object("a", client, pkitest.Kubelet(t, nodeName(11)), node, "people"), ""},
 		{"another signer's", object("a", "example.com/x", nil, node, "system:nodes"), ""},
 	} {

@@ -29,6 +29,8 @@ type store struct {
 	requests map[string]*certificatesv1.CertificateSigningRequest
 	version  int
 	watchers map[*watcher]bool
+	hushed   bool
+	untold   []watch.Event
 }
 
 func newStore() (*fake.Clientset, *store) {
@@ -89,10 +91,29 @@ func (s *store) put(kind watch.EventType, csr *certificatesv1.CertificateSigning
 	if kind == watch.Deleted {
 		delete(s.requests, csr.Name)
 	}
-	for w := range s.watchers {
-		w.send(watch.Event{Type: kind, Object: csr.DeepCopy()})
-	}
+	s.untold = append(s.untold, watch.Event{Type: kind, Object: csr.DeepCopy()})
+	s.tell()
 	return csr.DeepCopy()
+}
+
+func (s *store) tell() {
+	if s.hushed {
+		return
+	}
+	for _, e := range s.untold {
+		for w := range s.watchers {
+			w.send(watch.Event{Type: e.Type, Object: e.Object.DeepCopyObject()})
+		}
+	}
+	s.untold = nil
+}
+
+// hush keeps what happens from those who watch, until it is taken back.
+func (s *store) hush(hushed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hushed = hushed
+	s.tell()
 }
 
 func (s *store) create(csr *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {

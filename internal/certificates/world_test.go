@@ -166,11 +166,13 @@ func (w *world) create(csrs ...*certificatesv1.CertificateSigningRequest) {
 
 func (w *world) get(name string) *certificatesv1.CertificateSigningRequest {
 	w.t.Helper()
-	csr, err := w.client.CertificatesV1().CertificateSigningRequests().Get(w.t.Context(), name, metav1.GetOptions{})
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	csr, err := w.store.get(name)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return csr
+	return csr.DeepCopy()
 }
 
 // state is the request's conditions and whether it has a certificate, in one string.

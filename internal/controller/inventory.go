@@ -16,8 +16,14 @@ import (
 // inventory combines the sources of the policy file.
 func (a *assembled) inventory(ctx context.Context, cluster *rest.Config, changed func(facts.Change)) (*facts.Combined, error) {
 	var sources []facts.Source
+	seen := map[string]int{}
 	for n, s := range a.config.Policy.Inventory.Sources {
-		source, err := a.source(ctx, s, cluster, changed)
+		// The name is in the register beside the ID of each machine, so the first of a kind keeps the plain one.
+		name := s.Kind()
+		if seen[name]++; seen[name] > 1 {
+			name = fmt.Sprintf("%s-%d", name, seen[name])
+		}
+		source, err := a.source(ctx, name, s, cluster, changed)
 		if err != nil {
 			return nil, fmt.Errorf("inventory.sources[%d]: %w", n, err)
 		}
@@ -26,7 +32,7 @@ func (a *assembled) inventory(ctx context.Context, cluster *rest.Config, changed
 	return facts.Combine(facts.Mode(a.config.Policy.Inventory.Combine), sources...)
 }
 
-func (a *assembled) source(ctx context.Context, s policyfile.Source, cluster *rest.Config, changed func(facts.Change)) (facts.Source, error) {
+func (a *assembled) source(ctx context.Context, name string, s policyfile.Source, cluster *rest.Config, changed func(facts.Change)) (facts.Source, error) {
 	logger := a.config.Logger
 	switch {
 	case s.Machines != nil:
@@ -38,16 +44,16 @@ func (a *assembled) source(ctx context.Context, s policyfile.Source, cluster *re
 		if err != nil {
 			return nil, err
 		}
-		return facts.NewMachines(facts.WatchConfig{Objects: objects, ClusterName: s.Machines.ClusterName, OnChange: changed, Logger: logger})
+		return facts.NewMachines(facts.WatchConfig{Name: name, Objects: objects, ClusterName: s.Machines.ClusterName, OnChange: changed, Logger: logger})
 	case s.Static != nil && s.Static.ConfigMap != nil:
 		return facts.NewStaticConfigMap(facts.StaticConfigMapConfig{
-			Client: a.client, Namespace: s.Static.ConfigMap.Namespace, ConfigMap: s.Static.ConfigMap.Name, OnChange: changed, Logger: logger,
+			Name: name, Client: a.client, Namespace: s.Static.ConfigMap.Namespace, ConfigMap: s.Static.ConfigMap.Name, OnChange: changed, Logger: logger,
 		})
 	case s.Static != nil:
-		return facts.NewStaticFile(facts.StaticFileConfig{File: s.Static.File, OnChange: changed, Logger: logger})
+		return facts.NewStaticFile(facts.StaticFileConfig{Name: name, File: s.Static.File, OnChange: changed, Logger: logger})
 	case s.DNS != nil:
 		return facts.NewDNS(facts.DNSConfig{
-			Resolvers: s.DNS.Resolvers, Domain: s.DNS.Domain, Timeout: s.DNS.Wait(), OnChange: changed, Logger: logger,
+			Name: name, Resolvers: s.DNS.Resolvers, Domain: s.DNS.Domain, Timeout: s.DNS.Wait(), OnChange: changed, Logger: logger,
 		})
 	case s.ClusterAPI != nil:
 		config := cluster
@@ -61,14 +67,14 @@ func (a *assembled) source(ctx context.Context, s policyfile.Source, cluster *re
 		if err != nil {
 			return nil, err
 		}
-		return facts.NewClusterAPI(facts.WatchConfig{Objects: objects, ClusterName: s.ClusterAPI.ClusterName, OnChange: changed, Logger: logger})
+		return facts.NewClusterAPI(facts.WatchConfig{Name: name, Objects: objects, ClusterName: s.ClusterAPI.ClusterName, OnChange: changed, Logger: logger})
 	case s.EC2 != nil:
 		return ec2.New(ctx, ec2.Config{
-			Region: s.EC2.Region, Endpoint: s.EC2.Endpoint, Filters: s.EC2.Filters, NodeNames: ec2.NodeNames(s.EC2.NodeNames),
+			Name: name, Region: s.EC2.Region, Endpoint: s.EC2.Endpoint, Filters: s.EC2.Filters, NodeNames: ec2.NodeNames(s.EC2.NodeNames),
 			GroupTag: s.EC2.GroupTag, OnChange: changed, Logger: logger,
 		})
 	case s.NodeStatus != nil:
-		return facts.NewNodeStatus(facts.WatchConfig{Objects: facts.NodeStatuses(a.client), OnChange: changed, Logger: logger})
+		return facts.NewNodeStatus(facts.WatchConfig{Name: name, Objects: facts.NodeStatuses(a.client), OnChange: changed, Logger: logger})
 	default:
 		return nil, fmt.Errorf("no source is named")
 	}

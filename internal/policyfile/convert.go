@@ -63,6 +63,26 @@ func (c Configuration) Grace() time.Duration { return c.ShutdownGrace.value() }
 // Life of the signer's certificates.
 func (s Signer) Life() time.Duration { return s.Duration.value() }
 
+// Kind is the name of the field that is set, "" if none is.
+func (s Source) Kind() string {
+	switch {
+	case s.Machines != nil:
+		return "machines"
+	case s.Static != nil:
+		return "static"
+	case s.DNS != nil:
+		return "dns"
+	case s.ClusterAPI != nil:
+		return "clusterAPI"
+	case s.EC2 != nil:
+		return "ec2"
+	case s.NodeStatus != nil:
+		return "nodeStatus"
+	default:
+		return ""
+	}
+}
+
 // Wait is how long resolvers may take.
 func (d DNS) Wait() time.Duration { return d.Timeout.value() }
 

@@ -173,7 +173,7 @@ func TestApproverWorksOffABacklog(t *testing.T) {
 	a.kill(first)
 	// It did not say that it goes. Nobody else would decide before its lease has ended.
 	a.mustKubectl("-n", approverNamespace, "delete", "lease", approverName)
-	fleet := a.bearer(token.Scope{Kind: token.ScopePattern, Value: "worker-*"})
+	fleet := a.bearer(token.Scope{Kind: token.ScopePattern, Value: "worker-*.example"})
 	for n := range backlog {
 		_, node, _ := worker(n + 1)
 		a.create(fleet, request(fmt.Sprintf("backlog-%d", n+1), signerClient, pkitest.Kubelet(t, node)))
