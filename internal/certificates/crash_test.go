@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/policy"
 	"muster.dev/muster/internal/register"
 )
@@ -231,24 +232,29 @@ func TestStoppingLetsPassesEnd(t *testing.T) {
 	}
 }
 
-// A leader that lost its lease writes nothing any more.
+// A leader that lost its lease gives up what it has in hand at once.
 func TestALostLeaseAbandonsPasses(t *testing.T) {
-	inHand, release := make(chan struct{}), make(chan struct{})
+	inHand, given := make(chan struct{}), make(chan error, 1)
+	release := make(chan struct{})
 	w := newWorld(t, func(w *world) {
-		w.duringSigning(func() { close(inHand); <-release })
-		w.client.PrependReactor("update", "certificatesigningrequests", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			return a.GetSubresource() == "status", nil, errors.New("too late")
+		w.config.Grace, w.config.Timeout = ages, ages
+		w.issuance(pki.SignerKubeletServing, func(i *Issuance) {
+			i.Signer = &patient{Fake: w.signer, wait: func(ctx context.Context) error {
+				close(inHand)
+				select {
+				case <-ctx.Done():
+				case <-release:
+				}
+				given <- ctx.Err()
+				return ctx.Err()
+			}}
 		})
 	})
+	t.Cleanup(sync.OnceFunc(func() { close(release) }))
 	w.create(serving(t, "a", 11, address(11)))
 	<-inHand
 	go w.kill()
-	w.until("nothing is handed out any more", func() bool {
-		w.queue.mu.Lock()
-		defer w.queue.mu.Unlock()
-		return w.queue.closed
-	})
-	close(release)
+	w.until("it is given up", func() bool { return len(given) == 1 })
 	w.kill()
 	if got := w.state("a"); got != "Approved/AutoApproved" {
 		t.Errorf("it is %q", got)
@@ -256,6 +262,19 @@ func TestALostLeaseAbandonsPasses(t *testing.T) {
 	if n := len(w.queue.later); n != 0 {
 		t.Errorf("%d are to be tried again", n)
 	}
+}
+
+// patient is a signer that waits for something first.
+type patient struct {
+	Fake
+	wait func(context.Context) error
+}
+
+func (p *patient) Sign(ctx context.Context, c pki.Prepared) ([]byte, error) {
+	if err := p.wait(ctx); err != nil {
+		return nil, err
+	}
+	return p.Fake.Sign(ctx, c)
 }
 
 // gets counts how often the controller read a single request.

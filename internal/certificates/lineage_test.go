@@ -40,7 +40,7 @@ func TestLineagesOrder(t *testing.T) {
 		{"one after another", []*held{gen("a", 1, "1", false), gen("b", 2, "2", false), gen("c", 3, "3", false), gen("d", 4, "4", false)}, "a b"},
 		{"in between", []*held{gen("d", 4, "4", false), gen("c", 3, "3", false), gen("a", 1, "1", false), gen("b", 2, "2", false)}, "a b"},
 		{"a late one pushes one out", []*held{gen("a", 1, "1", false), gen("c", 3, "3", false), gen("b", 2, "2", false)}, "a"},
-		{"of one second the version counts", []*held{gen("c", 1, "30", false), gen("a", 1, "4", false), gen("b", 1, "5", false)}, "a"},
+		{"of one second the version counts", []*held{gen("b", 1, "30", false), gen("z", 1, "4", false), gen("a", 1, "5", false)}, "z"},
 		{"and before that whether it is open", []*held{gen("open", 1, "1", false), gen("done", 1, "2", true), gen("done-2", 1, "3", true)}, "done"},
 		{"versions that are no numbers", []*held{gen("c", 1, "x", false), gen("a", 1, "y", false), gen("b", 1, "z", false)}, "a"},
 	} {

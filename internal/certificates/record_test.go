@@ -21,6 +21,7 @@ func TestDenialsAreToldOnTheNode(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.machine(12)
 		w.nodes.set(nodeName(11), true)
+		w.nodes.set(nodeName(13), true)
 	})
 	w.create(serving(t, "greedy", 11, address(12)), serving(t, "unknown", 12, address(11)))
 	w.becomes("greedy", "Denied/address-assigned")

@@ -84,7 +84,7 @@ func (f *fleet) requests(l load, from int) ([]request, error) {
 		var err error
 		switch {
 		case l.kind == "single": // one token, good for all machines
-			all[i], err = m.bootstrap("single", token.Scope{Kind: token.ScopePattern, Value: "node-*"})
+			all[i], err = m.bootstrap("single", token.Scope{Kind: token.ScopePattern, Value: "node-*.bench.internal"})
 		case l.kind == "mixed" && i%2 == 1:
 			all[i] = m.serve()
 		default: // a token for each machine; its ID has six characters

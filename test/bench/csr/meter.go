@@ -96,6 +96,8 @@ func (m *meter) run(ctx context.Context, l load, requests []request, concurrency
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing requests: %w", err)
 	}
+	making, abandon := context.WithCancel(ctx)
+	defer abandon()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	created, issued = make([]time.Time, len(requests)), make([]time.Time, len(requests))
@@ -128,7 +130,7 @@ func (m *meter) run(ctx context.Context, l load, requests []request, concurrency
 	}()
 	made := make(chan error, 1)
 	go func() {
-		made <- m.create(ctx, l, requests, concurrency, func(i int) { created[i] = time.Now() })
+		made <- m.create(making, l, requests, concurrency, func(i int) { created[i] = time.Now() })
 	}()
 	select {
 	case err = <-seen:
@@ -136,6 +138,8 @@ func (m *meter) run(ctx context.Context, l load, requests []request, concurrency
 		err = errors.New("it has ended")
 	}
 	if err != nil {
+		abandon()
+		<-made
 		return nil, nil, errors.Join(err, context.Cause(ctx), errors.New(m.controller.Name+" printed at last:\n"+m.controller.Tail()))
 	}
 	return created, issued, <-made // which also orders what was written there before what is read now
