@@ -139,7 +139,7 @@ func (m *meter) run(ctx context.Context, l load, requests []request, concurrency
 	}
 	if err != nil {
 		abandon()
-		_ = <-made // what ended it is told below
+		err = errors.Join(err, <-made)
 		return nil, nil, errors.Join(err, context.Cause(ctx), errors.New(m.controller.Name+" printed at last:\n"+m.controller.Tail()))
 	}
 	return created, issued, <-made // which also orders what was written there before what is read now
