@@ -136,10 +136,7 @@ func TestARequestThatIsAnothersByNow(t *testing.T) {
 		w.machine(12)
 		w.client.PrependReactor("update", "certificatesigningrequests", once("approval", func() error {
 			// Not by the client, which is locked while it reacts.
-			if err := w.store.remove("a", nil); err != nil {
-				w.t.Error(err)
-			}
-			w.store.create(serving(w.t, "a", 12, address(11)))
+			w.store.replace(serving(w.t, "a", 12, address(11)))
 			return nil
 		}))
 	})

@@ -39,6 +39,7 @@ func TestLineagesOrder(t *testing.T) {
 		{"seen in another order", []*held{gen("c", 3, "3", false), gen("b", 2, "2", false), gen("a", 1, "1", false)}, "a"},
 		{"one after another", []*held{gen("a", 1, "1", false), gen("b", 2, "2", false), gen("c", 3, "3", false), gen("d", 4, "4", false)}, "a b"},
 		{"in between", []*held{gen("d", 4, "4", false), gen("c", 3, "3", false), gen("a", 1, "1", false), gen("b", 2, "2", false)}, "a b"},
+		{"older than what is superseded", []*held{gen("d", 4, "4", false), gen("c", 3, "3", false), gen("b", 2, "2", false), gen("a", 1, "1", false)}, "a b"},
 		{"a late one pushes one out", []*held{gen("a", 1, "1", false), gen("c", 3, "3", false), gen("b", 2, "2", false)}, "a"},
 		{"of one second the version counts", []*held{gen("b", 1, "30", false), gen("z", 1, "4", false), gen("a", 1, "5", false)}, "z"},
 		{"and before that whether it is open", []*held{gen("open", 1, "1", false), gen("done", 1, "2", true), gen("done-2", 1, "3", true)}, "done"},
@@ -119,6 +120,11 @@ func TestAFloodIsCheap(t *testing.T) {
 func TestLineageOf(t *testing.T) {
 	w := prepareWorld(t)
 	w.config.Policy.Bootstrap.Bindings = []policy.Binding{{User: "vip", NodeNames: []string{"ip-*"}}}
+	profile, err := pki.CustomProfile("example.com/x", pki.KindClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.config.Signers["example.com/x"] = Issuance{Profile: profile, Signer: w.signer}
 	w.run()
 	w.stop()
 	w.leading.Store(true)
@@ -144,8 +150,9 @@ func TestLineageOf(t *testing.T) {
 		{"issued to a token: the node's from then on", issuedTo, client + " " + node},
 		{"a person's", object("a", client, pkitest.Kubelet(t, nodeName(11)), "alice", "people"), ""},
 		{"a user's whom the policy lets ask for nodes", object("a", client, pkitest.Kubelet(t, nodeName(11)), "vip", "people"), client + " vip " + node},
+		{"the same user's for another signer", object("a", "example.com/x", pkitest.Kubelet(t, nodeName(11)), "vip", "people"), ""},
 		{"who calls himself a node", object("a", client, pkitest.Kubelet(t, nodeName(11)), node, "people"), ""},
-		{"another signer's", object("a", "example.com/x", nil, node, "system:nodes"), ""},
+		{"another signer's", object("a", "example.com/y", nil, node, "system:nodes"), ""},
 	} {
 		o, err := w.hold(tc.csr)
 		if err != nil {

@@ -119,6 +119,18 @@ func (s *store) hush(hushed bool) {
 func (s *store) create(csr *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.add(csr)
+}
+
+// replace deletes a request and makes another one of its name.
+func (s *store) replace(csr *certificatesv1.CertificateSigningRequest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(watch.Deleted, s.requests[csr.Name].DeepCopy())
+	s.add(csr)
+}
+
+func (s *store) add(csr *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 	csr.UID = types.UID(fmt.Sprintf("uid-%d-of-%s", s.version, csr.Name))
 	if csr.CreationTimestamp.IsZero() {
 		csr.CreationTimestamp = metav1.NewTime(time.Now().Truncate(time.Second))

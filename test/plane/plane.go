@@ -52,17 +52,35 @@ type Plane struct {
 }
 
 // startTimeout is how long one program may take until it serves. On an idle machine all take five seconds together.
-const startTimeout = 90 * time.Second
+const startTimeout = 60 * time.Second
+
+// attempts is how often a plane is begun: a port that was free may be somebody else's a moment later.
+const attempts = 3
 
 // Start runs etcd and an API server and returns when both serve and upstream's and kubeadm's RBAC rules are there.
 func Start(ctx context.Context, c Config) (*Plane, error) {
+	var errs error
+	for range attempts {
+		p, err := attempt(ctx, c)
+		if err == nil {
+			return p, nil
+		}
+		errs = errors.Join(errs, fmt.Errorf("making a control plane: %w", err))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, errs
+}
+
+func attempt(ctx context.Context, c Config) (*Plane, error) {
 	dir, err := os.MkdirTemp("", "plane-")
 	if err != nil {
-		return nil, fmt.Errorf("making a control plane: %w", err)
+		return nil, err
 	}
 	p := &Plane{config: c, dir: dir, store: authority.NewStore(filepath.Join(dir, "pki"))}
 	if err := p.start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("making a control plane: %w", err), p.Close())
+		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
@@ -92,9 +110,7 @@ func (p *Plane) start(ctx context.Context) error {
 	if p.admin, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
-	if err := p.APIServer.Wait(ctx, "waiting for the API server", func(ctx context.Context) error {
-		return p.admin.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-	}); err != nil {
+	if err := p.APIServer.Wait(ctx, "waiting for the API server", p.ready); err != nil {
 		return err
 	}
 	if err := p.bindAsKubeadm(ctx); err != nil {
@@ -104,6 +120,16 @@ func (p *Plane) start(ctx context.Context) error {
 		return p.flowOfBootstrap(ctx)
 	}
 	return nil
+}
+
+// ready asks the API server. Without etcd it would be waited for in vain: then the answer ends the waiting.
+func (p *Plane) ready(ctx context.Context) error {
+	select {
+	case <-p.Etcd.Ended():
+		return errors.Join(p.APIServer.Kill(), fmt.Errorf("etcd has ended; it printed at last:\n%s", p.Etcd.Tail()))
+	default:
+		return p.admin.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	}
 }
 
 // Dir is the directory that everything lives in; whoever runs something beside the plane may put files there.

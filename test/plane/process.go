@@ -106,7 +106,7 @@ func (p *Process) Wait(ctx context.Context, what string, ask func(context.Contex
 		}
 		select {
 		case <-p.ended:
-			return fmt.Errorf("%s: %s has ended; it printed at last:\n%s", what, p.Name, p.Tail())
+			return fmt.Errorf("%s: %s has ended: %w; it printed at last:\n%s", what, p.Name, err, p.Tail())
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w; %s printed at last:\n%s", what, err, p.Name, p.Tail())
 		case <-time.After(25 * time.Millisecond):
