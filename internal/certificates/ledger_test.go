@@ -76,7 +76,8 @@ func TestAKeyIsOneNodesUntilAllHaveGivenItBack(t *testing.T) {
 	c := newClaims()
 	key := pki.Fingerprint{1}
 	waiting := item{"b", "", ""}
-	if !c.take(key, "n", item{}) || !c.take(key, "n", item{}) || c.take(key, "o", waiting) || !c.take(pki.Fingerprint{2}, "o", item{}) {
+	first := c.take(key, "n", item{})
+	if again := c.take(key, "n", item{}); !first || !again || c.take(key, "o", waiting) || !c.take(pki.Fingerprint{2}, "o", item{}) {
 		t.Fatal("claims are wrong")
 	}
 	if got := c.release(key); len(got) > 0 || c.take(key, "o", waiting) {
