@@ -3,9 +3,6 @@
 package certificates
 
 import (
-	"bytes"
-	"encoding/json"
-
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"muster.dev/muster/internal/review"
@@ -46,22 +43,4 @@ func disown(csr *certificatesv1.CertificateSigningRequest) {
 // longest detail of a check that is written down. A request may ask for a thousand names.
 const longestDetail = 400
 
-// compact is a decision as it is written down, without the rules that did not apply: each byte of it is written, sent and read
-// half a dozen times.
-func compact(d trace.Decision) string {
-	checks := make([]trace.Check, 0, len(d.Checks))
-	for _, c := range d.Checks {
-		if c.Outcome != trace.NotApplicable {
-			c.Detail, c.Hint = clip(c.Detail, longestDetail), clip(c.Hint, longestDetail)
-			checks = append(checks, c)
-		}
-	}
-	d.Checks = checks
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(d); err != nil {
-		return "" // strings only: it cannot fail
-	}
-	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
-}
+func compact(d trace.Decision) string { return review.Encode(d, longestDetail) }

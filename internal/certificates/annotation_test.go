@@ -3,7 +3,6 @@
 package certificates
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -49,9 +48,9 @@ func TestMachineOf(t *testing.T) {
 // recorded is the decision in an annotation.
 func recorded(t *testing.T, annotations map[string]string) trace.Decision {
 	t.Helper()
-	var d trace.Decision
-	if err := json.Unmarshal([]byte(annotations[review.Annotation]), &d); err != nil {
-		t.Fatalf("%v in %q", err, annotations[review.Annotation])
+	d, ok := review.Decode(annotations[review.Annotation])
+	if !ok {
+		t.Fatalf("no decision in %q", annotations[review.Annotation])
 	}
 	return d
 }

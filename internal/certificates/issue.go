@@ -94,7 +94,7 @@ func (c *Controller) issue(ctx context.Context, i item, out *certificatesv1.Cert
 func entryOf(csr *certificatesv1.CertificateSigningRequest, d decision, p prepared) register.Entry {
 	e := register.Entry{
 		UID: string(csr.UID), CSR: csr.Name, Signer: csr.Spec.SignerName, Subject: d.request.CSR.CommonName(), Machine: d.machine,
-		Key: d.request.CSR.Fingerprint(), Serial: p.serial.Text(16), Issuer: p.issuer.Subject.CommonName,
+		Requester: csr.Spec.Username, Key: d.request.CSR.Fingerprint(), Serial: p.serial.Text(16), Issuer: p.issuer.Subject.CommonName,
 		NotBefore: p.notBefore, NotAfter: p.notAfter,
 	}
 	if node, ok := strings.CutPrefix(e.Subject, nodeUserPrefix); ok && node != "" {
@@ -147,7 +147,7 @@ func (c *Controller) prepare(ctx context.Context, r policy.Request) (p prepared,
 func (c *Controller) refuse(ctx context.Context, i item, csr *certificatesv1.CertificateSigningRequest, d decision) error {
 	check, _ := d.Deciding()
 	client := c.config.Client.CertificatesV1().CertificateSigningRequests()
-	condition := certificatesv1.CertificateSigningRequestCondition{Status: "True", Message: clip(check.Sentence(), longestMessage)}
+	condition := certificatesv1.CertificateSigningRequestCondition{Status: "True", Message: review.Clip(check.Sentence(), longestMessage)}
 	if c.ledger.changed(i) {
 		return errChanged
 	}
@@ -160,7 +160,7 @@ func (c *Controller) refuse(ctx context.Context, i item, csr *certificatesv1.Cer
 		}
 	} else {
 		condition.Type, condition.Reason = certificatesv1.CertificateFailed, "SignerValidationFailure"
-		condition.Message = clip(string(d.Rule)+": "+check.Sentence(), longestMessage)
+		condition.Message = review.Clip(string(d.Rule)+": "+check.Sentence(), longestMessage)
 		out.Status.Conditions = append(out.Status.Conditions, condition)
 		if _, err := client.UpdateStatus(ctx, out, metav1.UpdateOptions{}); err != nil {
 			return c.unsure("fail", i, d, err)

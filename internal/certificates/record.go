@@ -33,15 +33,15 @@ func (c *Controller) record(ctx context.Context, i item, csr *certificatesv1.Cer
 		slog.String("csr", i.name), slog.String("signer", i.signer), slog.String("requester", i.requester),
 		slog.String("common_name", d.request.CSR.CommonName()), slog.String("phase", string(d.request.Phase)),
 		slog.String("verdict", string(d.Verdict)), slog.String("rule", string(d.Rule)), slog.String("machine", d.machine),
-		slog.String("summary", clip(summary, longestMessage)), slog.String("checks", checks(d.Decision)))
+		slog.String("summary", review.Clip(summary, longestMessage)), slog.String("checks", checks(d.Decision)))
 	kind, reason := c.event(d)
 	if reason == "" {
 		return
 	}
-	message := clip(summary, longestMessage)
+	message := review.Clip(summary, longestMessage)
 	c.config.Events.AnnotatedEventf(csr, map[string]string{review.Annotation: compact(d.Decision)}, kind, reason, "%s", message)
 	if node := c.concernedNode(i, d); node != nil && d.Verdict == trace.Deny {
-		c.config.Events.AnnotatedEventf(node, nil, kind, reason, "%s", clip("certificate request "+csr.Name+": "+message, longestMessage))
+		c.config.Events.AnnotatedEventf(node, nil, kind, reason, "%s", review.Clip("certificate request "+csr.Name+": "+message, longestMessage))
 	}
 }
 
@@ -113,13 +113,6 @@ func checks(d trace.Decision) string {
 
 // longestMessage stays below what Events hold (1024 bytes): a request may ask for a thousand names.
 const longestMessage = 900
-
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
 
 // began returns when a request was created, as well as can be told: the API server tells whole seconds, so what we saw within the
 // first ones began when we saw it.

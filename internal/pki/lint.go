@@ -25,10 +25,11 @@ var (
 // lint reads the bytes to be signed back and compares them with what was asked to be made. It looks at the bytes, not at the
 // template: whatever stands between the two is under test.
 func (p Prepared) lint() error {
-	c, err := unsigned(p.tbs)
+	c, err := unsigned(p.signed.tbs)
 	if err != nil {
 		return fmt.Errorf("reading it back: %w", err)
 	}
+	p.algorithm = c.SignatureAlgorithm
 	s, err := readSubject(c.RawSubject)
 	if err != nil {
 		return err

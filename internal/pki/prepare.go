@@ -40,7 +40,8 @@ type prepared struct {
 	publicKey any
 	issuer    *x509.Certificate
 	profile   Profile
-	tbs       []byte // what was linted, and all that the key may sign
+	signed    recording               // what was linted, and all that is ever signed
+	algorithm x509.SignatureAlgorithm // as it says itself
 	used      atomic.Bool
 }
 
@@ -86,7 +87,7 @@ func Prepare(r Request, o Order) (Prepared, error) {
 		t.IPAddresses = append(t.IPAddresses, net.IP(a.AsSlice()))
 	}
 	p := Prepared{&prepared{template: t, subject: r.subject, publicKey: r.publicKey, issuer: o.Issuer, profile: o.Profile}}
-	if p.tbs, err = p.rehearse(); err != nil {
+	if p.signed, err = p.rehearse(); err != nil {
 		return Prepared{}, fmt.Errorf("encoding the certificate: %w", err)
 	}
 	if err := p.lint(); err != nil {

@@ -15,7 +15,13 @@ import (
 // error, so that there are the very bytes and no signature, not even a worthless one that would have to be made and verified.
 type recorder struct {
 	public crypto.PublicKey
-	tbs    *[]byte
+	into   *recording
+}
+
+// recording is what a signature takes: the message, and how it is hashed.
+type recording struct {
+	tbs  []byte
+	opts crypto.SignerOpts
 }
 
 var errRecorded = errors.New("the bytes were recorded, nothing was signed")
@@ -26,41 +32,31 @@ func (r recorder) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return nil, errors.New("only whole messages are recorded")
 }
 
-func (r recorder) SignMessage(_ io.Reader, message []byte, _ crypto.SignerOpts) ([]byte, error) {
-	*r.tbs = bytes.Clone(message)
+func (r recorder) SignMessage(_ io.Reader, message []byte, opts crypto.SignerOpts) ([]byte, error) {
+	*r.into = recording{bytes.Clone(message), opts}
 	return nil, errRecorded
 }
 
 // rehearse returns the bytes that the issuer would sign.
-func (p Prepared) rehearse() ([]byte, error) {
-	var tbs []byte
-	if _, err := x509.CreateCertificate(nil, p.template, p.issuer, p.publicKey, recorder{p.issuer.PublicKey, &tbs}); !errors.Is(err, errRecorded) {
-		return nil, errors.Join(errors.New("it could not be built for this issuer"), err)
+func (p Prepared) rehearse() (recording, error) {
+	var r recording
+	if _, err := x509.CreateCertificate(nil, p.template, p.issuer, p.publicKey, recorder{p.issuer.PublicKey, &r}); !errors.Is(err, errRecorded) {
+		return recording{}, errors.Join(errors.New("it could not be built for this issuer"), err)
 	}
-	return tbs, nil
-}
-
-// guard lets the key sign the bytes that were linted, and no others.
-type guard struct {
-	key crypto.Signer
-	tbs []byte
-}
-
-func (g guard) Public() crypto.PublicKey { return g.key.Public() }
-
-func (g guard) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
-	return nil, errors.New("what is signed must be seen whole")
-}
-
-func (g guard) SignMessage(random io.Reader, message []byte, opts crypto.SignerOpts) ([]byte, error) {
-	if !bytes.Equal(message, g.tbs) {
-		return nil, errors.New("the bytes to be signed are not those that were checked")
-	}
-	return crypto.SignMessage(g.key, random, message, opts)
+	return r, nil
 }
 
 // unsigned reads the bytes to be signed as a certificate, whose signature is empty.
 func unsigned(tbs []byte) (*x509.Certificate, error) {
+	der, err := assemble(tbs, nil)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(der)
+}
+
+// assemble puts a signature to what was signed (RFC 5280, 4.1): the algorithm behind it is the one in it.
+func assemble(tbs, signature []byte) ([]byte, error) {
 	var fields struct {
 		Version   asn1.RawValue
 		Serial    asn1.RawValue
@@ -69,11 +65,7 @@ func unsigned(tbs []byte) (*x509.Certificate, error) {
 	if err := unmarshal(tbs, &fields, ""); err != nil {
 		return nil, err
 	}
-	der, err := asn1.Marshal([]asn1.RawValue{
-		{FullBytes: tbs}, {FullBytes: fields.Algorithm.FullBytes}, {Tag: asn1.TagBitString, Bytes: []byte{0}},
+	return asn1.Marshal([]asn1.RawValue{
+		{FullBytes: tbs}, {FullBytes: fields.Algorithm.FullBytes}, {Tag: asn1.TagBitString, Bytes: append([]byte{0}, signature...)},
 	})
-	if err != nil {
-		return nil, err
-	}
-	return x509.ParseCertificate(der)
 }

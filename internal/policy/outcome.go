@@ -13,10 +13,18 @@ type outcome struct {
 	outcome      trace.Outcome
 	detail, hint string
 	soon         bool
+	evidence     bool
 }
 
 func pass(format string, args ...any) outcome {
 	return outcome{outcome: trace.Pass, detail: fmt.Sprintf(format, args...)}
+}
+
+// witness is a pass by what somebody else knows, which is worth writing down: later it may be otherwise.
+func witness(format string, args ...any) outcome {
+	o := pass(format, args...)
+	o.evidence = true
+	return o
 }
 
 func refuse(hint, format string, args ...any) outcome {

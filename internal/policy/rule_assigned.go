@@ -71,7 +71,7 @@ func (e evaluation) assigned(what string, asked []string, have func(Machine) []s
 	if undecided != nil {
 		return *undecided
 	}
-	return pass("%s assigned to machine %s (%s)", strings.Join(asked, ", "), m.Value.ID, m.Source)
+	return witness("%s assigned to machine %s (%s)", strings.Join(asked, ", "), m.Value.ID, m.Source)
 }
 
 // owned returns nil if one name or address is this machine's and nobody else's.

@@ -33,7 +33,7 @@ func checkBootstrapBinding(e evaluation) outcome {
 	if undecided != nil {
 		return *undecided
 	}
-	return pass("within what is bound to %s", strings.Join(fits, ", "))
+	return witness("within what is bound to %s", strings.Join(fits, ", "))
 }
 
 // bound is who the bindings are about: the groups of a token, or a user.

@@ -45,7 +45,7 @@ func checkExistingNode(e evaluation) outcome {
 	case m.Value.ID == id:
 		return wait(freeTheName, "node %s exists, and is still machine %s, which has a certificate", name, id)
 	}
-	return pass("machine %s replaces %s as node %s", m.Value.ID, id, name)
+	return witness("machine %s replaces %s as node %s", m.Value.ID, id, name)
 }
 
 // MachineRef is how a machine should be put on record, to be given back as Facts.LastMachine: with the source that says so. The

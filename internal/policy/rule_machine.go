@@ -27,5 +27,5 @@ func checkMachine(e evaluation) outcome {
 	case bound != "" && m.Value.ID != bound:
 		return wait("", "node %s is machine %s, not %s, which the token was made for", name, m.Value.ID, bound)
 	}
-	return pass("node %s is machine %s (%s)", name, m.Value.ID, m.Source)
+	return witness("node %s is machine %s (%s)", name, m.Value.ID, m.Source)
 }

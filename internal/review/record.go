@@ -5,6 +5,7 @@ package review
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,13 +26,86 @@ func record(csr *certificatesv1.CertificateSigningRequest) (trace.Decision, bool
 	if !Vouched(csr, Annotation) {
 		return trace.Decision{}, false
 	}
-	return decode(csr.Annotations[Annotation])
+	return Decode(csr.Annotations[Annotation])
 }
 
-func decode(text string) (trace.Decision, bool) {
-	var d trace.Decision
-	if text == "" || json.Unmarshal([]byte(text), &d) != nil || d.Verdict == "" {
+// noted is a decision as Annotation holds it. Each byte of it is stored, sent and read half a dozen times for every request, so
+// a rule that passed is only its name, with what it saw behind it if that is evidence; what is in the request anyway is not said again.
+type noted struct {
+	Verdict trace.Verdict `json:"verdict"`
+	Rule    trace.RuleID  `json:"rule,omitempty"`
+	Checks  []note        `json:"checks"`
+}
+
+type note struct{ trace.Check }
+
+const afterName = ": "
+
+// MarshalJSON writes a pass as a string.
+func (n note) MarshalJSON() ([]byte, error) {
+	if n.Outcome != trace.Pass {
+		return marshal(n.Check)
+	}
+	text := string(n.Rule)
+	if n.Evidence && n.Detail != "" {
+		text += afterName + n.Detail
+	}
+	return marshal(text)
+}
+
+// UnmarshalJSON reads either form, a pass in the longer one too.
+func (n *note) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) != nil {
+		return json.Unmarshal(data, &n.Check)
+	}
+	rule, detail, evidence := strings.Cut(text, afterName)
+	n.Check = trace.Check{Rule: trace.RuleID(rule), Outcome: trace.Pass, Detail: detail, Evidence: evidence}
+	return nil
+}
+
+// Encode writes a decision down for Annotation, without the rules that did not apply and with no detail longer than this many bytes.
+func Encode(d trace.Decision, longest int) string {
+	out := noted{Verdict: d.Verdict, Rule: d.Rule, Checks: make([]note, 0, len(d.Checks))}
+	for _, c := range d.Checks {
+		if c.Outcome != trace.NotApplicable {
+			c.Detail, c.Hint = Clip(c.Detail, longest), Clip(c.Hint, longest)
+			out.Checks = append(out.Checks, note{c})
+		}
+	}
+	raw, err := marshal(out)
+	if err != nil {
+		return "" // strings only: it cannot fail
+	}
+	return string(raw)
+}
+
+// marshal writes < and > as they are.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// Clip shortens a text to a number of bytes.
+func Clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// Decode reads what Encode wrote.
+func Decode(text string) (trace.Decision, bool) {
+	var n noted
+	if text == "" || json.Unmarshal([]byte(text), &n) != nil || n.Verdict == "" {
 		return trace.Decision{}, false
+	}
+	d := trace.Decision{Verdict: n.Verdict, Rule: n.Rule}
+	for _, c := range n.Checks {
+		d.Checks = append(d.Checks, c.Check)
 	}
 	return d, true
 }

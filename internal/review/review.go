@@ -98,7 +98,7 @@ func Of(csr *certificatesv1.CertificateSigningRequest, events []corev1.Event) Re
 		r.Why, r.Source = sentence(c), FromCondition
 	default:
 		if e := latest(csr, events); e != nil {
-			if d, ok := decode(e.Annotations[Annotation]); ok {
+			if d, ok := Decode(e.Annotations[Annotation]); ok {
 				r.tell(d, FromEvent)
 			} else {
 				r.Why, r.Source = e.Message, FromEvent

@@ -152,6 +152,8 @@ func TestSessionsAreLostWhileManySign(t *testing.T) {
 	p := k.open()
 	key, digest := k.key(p), digestOf(t, crypto.SHA256, "a")
 	for range 5 {
+		until(t, "it signs", func() bool { return signs(t.Context(), key, digest, crypto.SHA256) == nil })
+		pid := p.PID()
 		var group sync.WaitGroup
 		var good atomic.Int64
 		for range 16 {
@@ -167,7 +169,8 @@ func TestSessionsAreLostWhileManySign(t *testing.T) {
 		}
 		k.fault("lose")
 		group.Wait()
-		if good.Load() < 80 {
+		// SoftHSM may fail for good while it opens its sessions again; then its program was started anew, which takes a while.
+		if good.Load() < 80 && p.PID() == pid {
 			t.Errorf("%d signatures of 160", good.Load())
 		}
 	}

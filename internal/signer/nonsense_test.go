@@ -137,7 +137,7 @@ func TestAChildThatDoesNotBehave(t *testing.T) {
 		"two-on-a-line":   "more than one object on a line",
 		"twice":           "it answered request 1, ",
 		"long-answer":     "a line of more than 16384 bytes",
-		"wrong-signature": "signing: ", // crypto/x509 verifies it
+		"wrong-signature": "verifying the signature just made: ",
 		"never-reads":     "does not answer",
 		"closes-output":   "does not answer",
 		"half-a-line":     "ended (exit status 0)",

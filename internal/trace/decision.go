@@ -43,6 +43,8 @@ type Check struct {
 	Hint string `json:"hint,omitempty"`
 	// Soon means that the rule waits for something that is being looked up right now.
 	Soon bool `json:"-"`
+	// Evidence means that the detail says more than the request itself and the name of the rule that passed.
+	Evidence bool `json:"-"`
 }
 
 // Decision is a verdict with the outcome of every rule that ran, in the order they ran.
