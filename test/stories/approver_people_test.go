@@ -15,6 +15,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -121,6 +122,27 @@ func TestCertificateForAPerson(t *testing.T) {
 	a.applyRequest(a.admin, "climber", certificatesv1.KubeAPIServerClientSignerName, pkitest.Encode(t, pkitest.Key(t), template), "client auth")
 	a.mustKubectl("certificate", "approve", "climber")
 	a.becomes("climber", "Approved/KubectlApprove Failed/SignerValidationFailure")
+}
+
+// A user without a token may ask for nodes' certificates if the policy binds him to their names, and RBAC gives him upstream's roles.
+func TestAUserWhomThePolicyBinds(t *testing.T) {
+	a := newApprover(t, "approve-and-sign")
+	a.machines(2)
+	_, mine, _ := worker(1)
+	_, other, _ := worker(2)
+	binding := fmt.Sprintf("policy:\n  bootstrap:\n    bindings:\n    - {user: vip, nodeNames: [%s]}\n", mine)
+	a.run("muster", a.writePolicy("bound.yaml", a.read(a.policy)+binding))
+	a.mustKubectl("create", "clusterrolebinding", "csr-vip", "--clusterrole=system:node-bootstrapper", "--user=vip")
+	a.mustKubectl("create", "clusterrolebinding", "nodeclient-vip", "--clusterrole=system:certificates.k8s.io:certificatesigningrequests:nodeclient", "--user=vip")
+	vip := a.user("vip")
+	a.until("the roles are known", 10*time.Second, func() error {
+		_, err := vip.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
+		return err
+	})
+	a.create(vip, request("mine", signerClient, pkitest.Kubelet(t, mine)))
+	a.becomes("mine", issuedByRules)
+	a.create(vip, request("not-mine", signerClient, pkitest.Kubelet(t, other)))
+	a.becomes("not-mine", "Denied/bootstrap-binding")
 }
 
 func TestSignerOfAnotherName(t *testing.T) {
