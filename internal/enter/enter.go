@@ -64,17 +64,34 @@ func Run(ctx context.Context, cfg Config) (int, error) {
 		error
 	}
 	started := make(chan result, 1)
-	go func() {
-		// Namespaces belong to threads. This one is never given back: the runtime ends it with the goroutine.
-		runtime.LockOSThread()
+	go onThread(func() {
 		s, err := start(ctx, cfg, held)
 		started <- result{s, err}
-	}()
+	})
 	r := <-started
 	if r.error != nil {
 		return 0, r.error
 	}
 	return r.wait()
+}
+
+// onThread calls a function on a thread that is never given back, since namespaces belong to threads: the runtime ends it with the
+// goroutine. The process's first thread it cannot end. That one waits for another to do it, or the whole process would be seen
+// in the machine's namespaces from then on (/proc/PID is its first thread's).
+func onThread(call func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() != os.Getpid() {
+		call()
+		return
+	}
+	defer runtime.UnlockOSThread()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		call()
+	}()
+	<-done
 }
 
 // session is a program that runs on a machine.

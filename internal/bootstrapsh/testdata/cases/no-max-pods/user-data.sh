@@ -1,0 +1,1 @@
+/etc/eks/bootstrap.sh c --use-max-pods false

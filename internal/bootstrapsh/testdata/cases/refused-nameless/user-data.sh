@@ -1,0 +1,1 @@
+/etc/eks/bootstrap.sh --use-max-pods false

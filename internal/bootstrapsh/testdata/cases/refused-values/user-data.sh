@@ -1,0 +1,1 @@
+/etc/eks/bootstrap.sh 'my cluster' --apiserver-endpoint http://192.168.64.2 --b64-cluster-ca '!' --container-runtime dockerd --dns-cluster-ip "10.0.0.10, 10.0.0.11" --enable-local-outpost true --ip-family ipv5 --local-disks all --use-max-pods no --kubelet-extra-args "--a 'b" --service-ipv4-cidr fd00::/108

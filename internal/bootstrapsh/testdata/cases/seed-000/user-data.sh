@@ -1,0 +1,4 @@
+#!/bin/bash
+set -e
+# The arguments of the kubelet that the second seed shows, all in the hands of --kubelet-extra-args.
+/etc/eks/bootstrap.sh ironman-2022 --apiserver-endpoint https://A8E7A39CAEBEF6AA9250DFA9366FDFA2.gr7.eu-west-1.eks.amazonaws.com --b64-cluster-ca AUTHORITY --pause-container-account 602401143452 --pause-container-version 3.5 --kubelet-extra-args "--cloud-provider aws --container-runtime docker --network-plugin cni --pod-infra-container-image=602401143452.dkr.ecr.eu-west-1.amazonaws.com/eks/pause:3.5 --v=2 --node-labels=eks.amazonaws.com/sourceLaunchTemplateVersion=1,alpha.eksctl.io/nodegroup-name=ng1-public-ssh,alpha.eksctl.io/cluster-name=ironman-2022,eks.amazonaws.com/nodegroup-image=ami-0ec9e1727a24fb788,eks.amazonaws.com/capacityType=ON_DEMAND,eks.amazonaws.com/nodegroup=ng1-public-ssh,eks.amazonaws.com/sourceLaunchTemplateId=lt-000b4417a7baebbf8"

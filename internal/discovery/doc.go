@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package discovery finds out whom to trust to be a cluster, from what a person can carry to a machine: an address and a token.
+//
+// By token, as kubeadm does it: the API server shows the ConfigMap kube-public/cluster-info to everybody. It is fetched once from
+// a server that nobody vouches for, and believed only as far as two proofs go. The signature made with the token proves that the
+// cluster knows the token; the hash of the authority's public key, pinned by who made the token, proves that the cluster is not
+// somebody else who knows it, too. Then it is fetched again from a server whose certificate a pinned authority signed, and must
+// be the same to the byte. Upstream stops one step short here: it accepts the second answer from a server that any authority of
+// the first answer vouches for, and one who knows the token may have put his own beside the pinned one.
+//
+// By file, from the disk or from an https URL that the system's authorities vouch for: the file is the proof.
+package discovery

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imds
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxPerMachine is for a handful of programs that ask at once.
+	maxPerMachine = 32
+	// maxConnections bounds those of all machines together.
+	maxConnections = 4096
+)
+
+// gate admits connections: of known addresses only, so many of each machine, and with a limit to how far answers go. Those of
+// whoever is not admitted are reset, so that nothing is left of them.
+type gate struct {
+	net.Listener
+	directory Directory
+	log       *slog.Logger
+
+	mutex sync.Mutex
+	open  map[string]int // by machine
+	all   int
+}
+
+func newGate(listener net.Listener, directory Directory, log *slog.Logger) *gate {
+	return &gate{Listener: listener, directory: directory, log: log, open: map[string]int{}}
+}
+
+// Accept waits for a connection that is admitted.
+func (g *gate) Accept() (net.Conn, error) {
+	for {
+		connection, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if admitted := g.admit(connection); admitted != nil {
+			return admitted, nil
+		}
+		if tcp, ok := connection.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+		_ = connection.Close()
+	}
+}
+
+// admit sets how far answers go before anything has been read: the kernel has sent no data yet. The handshake alone may go
+// further, as with EC2, whose limit is one of answers too.
+func (g *gate) admit(connection net.Conn) net.Conn {
+	peer, err := netip.ParseAddrPort(connection.RemoteAddr().String())
+	if err != nil {
+		return nil
+	}
+	address := peer.Addr().Unmap()
+	instance, err := g.directory.Lookup(address)
+	if err != nil {
+		if !errors.Is(err, ErrNotFound) {
+			g.log.Error("cannot tell whose address that is", "address", address.String(), "error", err)
+		}
+		return nil
+	}
+	if address != instance.PrivateIP && instance.HopLimit < 2 { // a pod's own address is a hop further
+		return nil
+	}
+	if err := limitHops(connection, max(instance.HopLimit, 1)); err != nil {
+		g.log.Error("cannot limit how far answers go", "machine", instance.ID, "error", err)
+		return nil
+	}
+	if !g.take(instance.ID) {
+		g.log.Debug("too many connections", "machine", instance.ID)
+		return nil
+	}
+	return &admitted{Conn: connection, release: sync.OnceFunc(func() { g.give(instance.ID) })}
+}
+
+func (g *gate) take(id string) bool {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.open[id] >= maxPerMachine || g.all >= maxConnections {
+		return false
+	}
+	g.open[id]++
+	g.all++
+	return true
+}
+
+func (g *gate) give(id string) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.all--
+	if g.open[id]--; g.open[id] <= 0 {
+		delete(g.open, id)
+	}
+}
+
+// admitted is a connection that counts until it is closed.
+type admitted struct {
+	net.Conn
+	release func()
+}
+
+func (a *admitted) Close() error {
+	defer a.release()
+	return a.Conn.Close()
+}
+
+// limitHops sets the time to live of every packet of a connection (ip(7), IP_TTL).
+func limitHops(connection net.Conn, hops int) error {
+	tcp, ok := connection.(*net.TCPConn)
+	if !ok {
+		return errors.New("not a TCP connection")
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TTL, hops) })
+	return errors.Join(err, failed)
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imds
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Instance is what the service tells a machine about itself.
+type Instance struct {
+	ID, Type       string
+	PrivateIP      netip.Addr
+	PrivateDNSName string
+	MAC            net.HardwareAddr
+	LaunchTime     time.Time
+	// Network is the VPC's range of addresses.
+	Network netip.Prefix
+	// HopLimit is how many hops an answer may take: 1 reaches the machine, 2 the pods behind it.
+	HopLimit int
+}
+
+// There is one region here, with one zone. They are named as AWS names them, for programs that take names apart.
+const (
+	region = "local-1"
+	zone   = region + "a"
+)
+
+// metadata are the texts below latest/meta-data/, by path.
+func (i Instance) metadata() map[string]string {
+	adapter := "network/interfaces/macs/" + i.MAC.String() + "/"
+	return map[string]string{
+		"hostname":                         i.PrivateDNSName,
+		"instance-id":                      i.ID,
+		"instance-life-cycle":              "on-demand",
+		"instance-type":                    i.Type,
+		"local-hostname":                   i.PrivateDNSName,
+		"local-ipv4":                       i.PrivateIP.String(),
+		"mac":                              i.MAC.String(),
+		"placement/availability-zone":      zone,
+		"placement/region":                 region,
+		adapter + "device-number":          "0",
+		adapter + "interface-id":           "eni-" + strings.TrimPrefix(i.ID, "i-"),
+		adapter + "local-hostname":         i.PrivateDNSName,
+		adapter + "local-ipv4s":            i.PrivateIP.String(),
+		adapter + "mac":                    i.MAC.String(),
+		adapter + "subnet-ipv4-cidr-block": i.Network.String(),
+		adapter + "vpc-ipv4-cidr-block":    i.Network.String(),
+		adapter + "vpc-ipv4-cidr-blocks":   i.Network.String(),
+	}
+}
+
+// document is the instance identity document (EC2's user guide, "Instance identity documents"). What an instance here has not,
+// such as an image, is left out.
+func (i Instance) document() (string, error) {
+	architecture := map[string]string{"amd64": "x86_64"}[runtime.GOARCH]
+	if architecture == "" {
+		architecture = runtime.GOARCH
+	}
+	raw, err := json.MarshalIndent(struct {
+		Architecture     string `json:"architecture"`
+		AvailabilityZone string `json:"availabilityZone"`
+		InstanceID       string `json:"instanceId"`
+		InstanceType     string `json:"instanceType"`
+		PendingTime      string `json:"pendingTime"`
+		PrivateIP        string `json:"privateIp"`
+		Region           string `json:"region"`
+		Version          string `json:"version"`
+	}{
+		architecture, zone, i.ID, i.Type, i.LaunchTime.UTC().Format(time.RFC3339), i.PrivateIP.String(), region, "2017-09-30",
+	}, "", "  ")
+	if err != nil {
+		return "", fmt.Errorf("writing identity document: %w", err)
+	}
+	return string(raw), nil
+}
+
+// lookup finds a leaf, or lists what is in a directory: a line for each, those that are directories with a slash.
+func lookup(leaves map[string]string, path string) (content string, ok bool) {
+	path = strings.TrimSuffix(path, "/")
+	if content, ok := leaves[path]; ok && path != "" {
+		return content, true
+	}
+	prefix := path + "/"
+	if path == "" {
+		prefix = ""
+	}
+	found := map[string]bool{}
+	for name := range leaves {
+		if rest, below := strings.CutPrefix(name, prefix); below {
+			first, _, directory := strings.Cut(rest, "/")
+			if directory {
+				first += "/"
+			}
+			found[first] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(found)), "\n"), len(found) > 0
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preflight
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Endpoint asks without trust: nothing secret is sent, and nothing that comes back is believed but for a look at the clock.
+func (s system) Endpoint(ctx context.Context) (Endpoint, error) {
+	target, err := url.Parse(s.config.Endpoint)
+	if err != nil || target.Scheme != "https" || target.Host == "" || target.User != nil {
+		return Endpoint{}, errors.New("the address of the API server is not an https URL")
+	}
+	client := http.Client{
+		Timeout: s.config.Timeout,
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			Proxy:             http.ProxyFromEnvironment,                                           // as the kubelet's will
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, //nolint:gosec // G402: see above
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.JoinPath("healthz").String(), http.NoBody)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("asking %s: %w", target.Host, err)
+	}
+	asked := time.Now()
+	response, err := client.Do(request)
+	if err != nil {
+		if failed, ok := errors.AsType[*url.Error](err); ok { // it repeats the URL
+			err = failed.Err
+		}
+		return Endpoint{}, fmt.Errorf("asking %s: %w", target.Host, err)
+	}
+	_ = response.Body.Close()
+	answer := Endpoint{URL: "https://" + target.Host, Status: response.StatusCode}
+	took := time.Since(asked)
+	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		answer.Date, answer.At = date, asked.Add(took/2)
+	}
+	return answer, nil
+}
+
+// Runtime looks for the socket, and whether somebody behind it speaks HTTP/2, as gRPC does.
+func (s system) Runtime(ctx context.Context) (Runtime, error) {
+	found := Runtime{Socket: s.config.RuntimeSocket}
+	var err error
+	if found.Program, err = s.Program("containerd"); err != nil {
+		return Runtime{}, err
+	}
+	if found.Exists, err = exists(found.Socket); err != nil || !found.Exists {
+		return found, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	connection, err := new(net.Dialer).DialContext(ctx, "unix", found.Socket)
+	if err != nil {
+		return found, nil // that is the answer
+	}
+	defer func() { _ = connection.Close() }()
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = connection.SetDeadline(deadline)
+	}
+	found.Answers = speaksHTTP2(connection)
+	return found, nil
+}
+
+// speaksHTTP2 greets a server and looks at its first frame, which must be one of settings (RFC 9113, 3.4 and 4.1).
+func speaksHTTP2(connection io.ReadWriter) bool {
+	const settings = 4
+	empty := []byte{0, 0, 0, settings, 0, 0, 0, 0, 0}
+	if _, err := connection.Write(append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), empty...)); err != nil {
+		return false
+	}
+	header := make([]byte, len(empty))
+	_, err := io.ReadFull(connection, header)
+	return err == nil && header[3] == settings && binary.BigEndian.Uint32(header[5:]) == 0
+}
+
+// Listener finds the socket in the kernel's tables, and then who has it open.
+func (system) Listener(port int) (string, error) {
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		raw, err := os.ReadFile(table)
+		if errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		inode, found, err := listening(string(raw), port)
+		if err != nil {
+			return "", fmt.Errorf("reading %s: %w", table, err)
+		}
+		if found {
+			return owner(inode), nil
+		}
+	}
+	return "", nil
+}
+
+// listening finds the inode of the socket that listens on a port in a table of TCP sockets (proc_net(5)).
+func listening(table string, port int) (inode string, found bool, err error) {
+	const listen = "0A"
+	for i, line := range strings.Split(strings.TrimSpace(table), "\n") {
+		fields := strings.Fields(line)
+		if i == 0 && len(fields) > 0 && fields[0] == "sl" {
+			continue
+		}
+		if len(fields) < 10 {
+			return "", false, fmt.Errorf("line %d has %d fields, not 10", i+1, len(fields))
+		}
+		_, hex, ok := strings.Cut(fields[1], ":")
+		number, err := strconv.ParseUint(hex, 16, 16)
+		if !ok || err != nil {
+			return "", false, fmt.Errorf("line %d: %q is no address", i+1, fields[1])
+		}
+		if int(number) == port && fields[3] == listen {
+			return fields[9], true, nil
+		}
+	}
+	return "", false, nil
+}
+
+// owner names the process that has a socket open.
+func owner(inode string) string {
+	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, link := range links {
+		if target, err := os.Readlink(link); err != nil || target != "socket:["+inode+"]" {
+			continue
+		}
+		pid, err := strconv.Atoi(strings.Split(link, "/")[2])
+		if err != nil {
+			continue
+		}
+		return fmt.Sprintf("%s (process %d)", executable(pid), pid)
+	}
+	return "a process that cannot be seen from here"
+}

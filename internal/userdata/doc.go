@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package userdata takes apart what a machine was told at launch: base64, gzip and MIME multipart, one in another as tools that
+// launch instances wrap them. It says what is wrong in the words of whoever wrote the user data, and is bounded in all that it
+// unpacks. Values in, values out.
+package userdata
+
+// What user data may be at most.
+const (
+	// MaxRaw is EC2's own limit (EC2 User Guide, "Run commands on your Linux instance at launch").
+	MaxRaw = 16 << 10
+	// MaxUnpacked bounds all that comes out of gzip, and files of the same formats.
+	MaxUnpacked = 1 << 20
+	// MaxParts bounds the parts, nested ones included, and MaxDepth how deep multipart may lie in multipart.
+	MaxParts = 64
+	MaxDepth = 3
+)
+
+// Media types that are known by how the content begins.
+const (
+	TypeShellScript = "text/x-shellscript"
+	TypeCloudConfig = "text/cloud-config"
+	TypePlain       = "text/plain"
+)
+
+// Part is one document.
+type Part struct {
+	// MediaType is what its header says, or what its first line does if there is no header.
+	MediaType string
+	// Name is for people: "user data", or "user data, part 2" of several.
+	Name string
+	// Content is unwrapped.
+	Content []byte
+}
