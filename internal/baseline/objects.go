@@ -4,17 +4,20 @@ package baseline
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/template"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"muster.dev/muster/internal/component"
+	"muster.dev/muster/internal/version"
 )
 
 //go:embed manifests/*.yaml
@@ -25,6 +28,8 @@ type values struct {
 	GroupKubeletClients, GroupAdministrators, UserCertificateController string
 	CertificateAuthority, Server                                        string // base64 of PEM; URL
 	ClusterDomain, DNSAddress, CoreDNSImage                             string
+	ClusterName, ControlPlaneEndpoint, KubernetesVersion                string
+	PodCIDR, ServiceCIDR                                                string
 }
 
 // Cluster makes the objects of a cluster. caPEM is the certificate of its authority. Where there is no VPC there are no
@@ -35,7 +40,7 @@ func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstruct
 		return nil, err
 	}
 	server := c.ServerURL()
-	names := []string{"rbac.yaml", "cluster-info.yaml"}
+	names := []string{"rbac.yaml", "cluster-info.yaml", "kubeadm.yaml"}
 	if c.VPC {
 		endpoint, err := c.Endpoint()
 		if err != nil {
@@ -44,15 +49,21 @@ func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstruct
 		server = "https://" + endpoint.String() + ":443"
 		names = append(names, "coredns.yaml")
 	}
+	network := c.Cluster.Spec.Network
 	return render(names, values{
 		GroupKubeletClients:       component.GroupKubeletClients,
 		GroupAdministrators:       component.GroupAdministrators,
 		UserCertificateController: component.UserCertificateController,
 		CertificateAuthority:      base64.StdEncoding.EncodeToString(caPEM),
 		Server:                    server,
-		ClusterDomain:             c.Cluster.Spec.Network.ClusterDomain,
+		ClusterDomain:             network.ClusterDomain,
 		DNSAddress:                dns.String(),
 		CoreDNSImage:              coreDNSImage,
+		ClusterName:               c.Cluster.Name,
+		ControlPlaneEndpoint:      strings.TrimPrefix(server, "https://"),
+		KubernetesVersion:         cmp.Or(c.Cluster.Spec.Version, version.Kubernetes),
+		PodCIDR:                   network.PodCIDR,
+		ServiceCIDR:               network.ServiceCIDR,
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,6 +28,7 @@ import (
 
 	"muster.dev/muster/internal/baseline"
 	"muster.dev/muster/internal/component"
+	"muster.dev/muster/internal/facts"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -193,8 +195,17 @@ func TestBindings(t *testing.T) {
 			"Group system:bootstrappers: " + request + "nodeclient",
 			"Group system:bootstrappers: eks:node-bootstrapper",
 			"Group system:bootstrappers: system:node-bootstrapper",
+			"Group system:bootstrappers:kubeadm:default-node-token: " + request + "nodeclient",
+			"Group system:bootstrappers:kubeadm:default-node-token: kubeadm:get-nodes",
+			"Group system:bootstrappers:kubeadm:default-node-token: kubeadm:kubelet-config in kube-system",
+			"Group system:bootstrappers:kubeadm:default-node-token: kubeadm:nodes-kubeadm-config in kube-system",
+			"Group system:bootstrappers:kubeadm:default-node-token: system:node-bootstrapper",
+			"Group system:nodes: " + request + "selfnodeclient",
 			"Group system:nodes: " + request + "selfnodeclient",
 			"Group system:nodes: eks:node-bootstrapper",
+			"Group system:nodes: kubeadm:kubelet-config in kube-system",
+			"Group system:nodes: kubeadm:nodes-kubeadm-config in kube-system",
+			"Group system:nodes: muster:kubelet-authorities in kube-system",
 			"Group system:nodes: system:node-proxier",
 			"User eks:certificate-controller: eks:certificate-controller",
 			"User eks:certificate-controller: eks:certificate-controller in muster-system",
@@ -307,6 +318,53 @@ func TestClusterInfo(t *testing.T) {
 		if !found {
 			t.Errorf("%s has no cluster-info", set)
 		}
+	}
+}
+
+// What people wrote into an object that muster made for them stays, and the object comes back when somebody deleted it.
+func TestApplyOnce(t *testing.T) {
+	objects, err := baseline.Cluster(config(false), []byte(ca), image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetName() != "machines" })
+	if len(objects) != 1 {
+		t.Fatalf("%d objects are called machines", len(objects))
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
+	list := func() *corev1.ConfigMap {
+		if err := baseline.Apply(t.Context(), c, objects); err != nil {
+			t.Fatal(err)
+		}
+		var got corev1.ConfigMap
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "muster-system", Name: "machines"}, &got); err != nil {
+			t.Fatal(err)
+		}
+		return &got
+	}
+	for range 2 {
+		first := list()
+		if machines, err := facts.ReadList([]byte(first.Data["machines.yaml"])); err != nil || len(machines) > 0 {
+			t.Fatalf("it begins with %v, %v", machines, err)
+		}
+		first.Data["machines.yaml"] = "mine"
+		if err := c.Update(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		again := list()
+		if again.Data["machines.yaml"] != "mine" {
+			t.Errorf("it became %q", again.Data)
+		}
+		if err := c.Delete(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failure := errors.New("no room")
+	failing := interceptor.NewClient(c, interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return failure },
+	})
+	if err := baseline.Apply(t.Context(), failing, objects); !errors.Is(err, failure) {
+		t.Errorf("error is %v", err)
 	}
 }
 

@@ -21,6 +21,12 @@ const defaultCertificateDuration = 7 * 24 * time.Hour
 // SignerAppServing is EKS's signer of serving certificates for workloads.
 const SignerAppServing = "beta.eks.amazonaws.com/app-serving"
 
+// Where the hosts are that people registered: machines of no management plane. Package baseline makes the ConfigMap.
+const (
+	HostsNamespace = "muster-system"
+	HostsConfigMap = "machines"
+)
+
 // certificateController approves and signs what kubelets ask for, and signs what people approved for users and workloads. It is
 // the only process with the key of kubelets' authority, beside the service itself.
 func certificateController(c Config) (Spec, error) {
@@ -93,6 +99,8 @@ func (c Config) certificatePolicy(inventory, address string) (policyfile.Configu
 		}},
 		Inventory: policyfile.Inventory{Sources: []policyfile.Source{
 			{Machines: &policyfile.Machines{Kubeconfig: inventory, ClusterName: c.Cluster.Name}},
+			// Hosts that people registered (muster token create --node-name --address), in the cluster itself.
+			{Static: &policyfile.Static{ConfigMap: &policyfile.ConfigMap{Namespace: HostsNamespace, Name: HostsConfigMap}}},
 		}},
 		Health:  policyfile.Endpoint{BindAddress: address},
 		Metrics: policyfile.Endpoint{BindAddress: address},

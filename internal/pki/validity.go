@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// backdate covers clocks that are behind.
-	backdate = 5 * time.Minute
+	// Backdate is how much earlier than its making a certificate is valid: it covers clocks that are behind.
+	Backdate = 5 * time.Minute
 	// short certificates are not shortened further by the backdating.
 	short = 8 * time.Hour
 	// minDuration is the least that expirationSeconds gets.
@@ -29,9 +29,9 @@ func Validity(now time.Time, ttl time.Duration, expirationSeconds *int32, caNotA
 	if !now.Before(caNotAfter) {
 		return notBefore, notAfter, fmt.Errorf("the signing certificate expired on %s; renew it", caNotAfter.UTC().Format(time.RFC3339))
 	}
-	notBefore, notAfter = now.Add(-backdate), now.Add(ttl)
+	notBefore, notAfter = now.Add(-Backdate), now.Add(ttl)
 	if ttl >= short {
-		notAfter = notAfter.Add(-backdate)
+		notAfter = notAfter.Add(-Backdate)
 	}
 	if notAfter.After(caNotAfter) {
 		notAfter = caNotAfter.UTC()

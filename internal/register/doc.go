@@ -9,7 +9,7 @@
 // 256 KiB. Each line of data.certificates is a certificate; each line of data.keys the keys of one owner on one machine whose
 // certificates expired more than a day ago or were more than anybody needs, 96 bits of each key's fingerprint:
 //
-//	uid=5a1f… csr=csr-7x2kq signer=kubernetes.io/kubelet-serving node=a machine=i-1 key=MSBr… serial=5f issuer=kubernetes from=2026-05-01T10:00:00Z to=2026-05-08T10:00:00Z
+//	uid=5a1f… csr=csr-7x2kq signer=kubernetes.io/kubelet-serving node=a machine=i-1 requester=system:bootstrap:abcdef key=MSBr… serial=5f issuer=kubernetes from=2026-05-01T10:00:00Z to=2026-05-08T10:00:00Z
 //	owner=a machine=i-1 last=2026-05-01T10:00:00Z keys=MSBrZXkAAAAAAAAA,MiBrZXkAAAAAAAAA
 //
 // What was added is written every two seconds at most, into the newest segment on the condition that nobody else wrote it: after

@@ -27,6 +27,8 @@ type Entry struct {
 	Subject string
 	// Machine that the node was at that time, "" if nobody knew.
 	Machine string
+	// Requester is the user who asked for it, "" in lines that were written before it was recorded.
+	Requester string
 	// Key is the certified public key.
 	Key pki.Fingerprint
 	// Serial number in hexadecimal.
@@ -55,7 +57,7 @@ func EntryOf(csr *certificatesv1.CertificateSigningRequest, machine string) (Ent
 		return Entry{}, fmt.Errorf("reading status.certificate: %w", err)
 	}
 	e := Entry{
-		UID: string(csr.UID), CSR: csr.Name, Signer: csr.Spec.SignerName, Machine: machine,
+		UID: string(csr.UID), CSR: csr.Name, Signer: csr.Spec.SignerName, Machine: machine, Requester: csr.Spec.Username,
 		Key: sha256.Sum256(c.RawSubjectPublicKeyInfo), Serial: fmt.Sprintf("%x", c.SerialNumber), Issuer: c.Issuer.CommonName,
 		NotBefore: c.NotBefore, NotAfter: c.NotAfter,
 	}
@@ -79,7 +81,7 @@ func clip(s string) string { return s[:min(len(s), maxField)] }
 
 // normal returns the entry as it will be read from a segment: whole seconds, fields that fit in a line, memory of its own.
 func (e Entry) normal() Entry {
-	for _, s := range []*string{&e.UID, &e.CSR, &e.Signer, &e.Node, &e.Subject, &e.Machine, &e.Serial, &e.Issuer} {
+	for _, s := range []*string{&e.UID, &e.CSR, &e.Signer, &e.Node, &e.Subject, &e.Machine, &e.Requester, &e.Serial, &e.Issuer} {
 		*s = strings.Clone(clip(*s))
 	}
 	if e.UID == "" { // no API server does that, and every line needs one

@@ -33,7 +33,7 @@ const maxLine = 16 << 10
 func (e Entry) line() string {
 	var b strings.Builder
 	b.WriteString("uid=" + escape(e.UID))
-	for _, f := range [][2]string{{"csr", e.CSR}, {"signer", e.Signer}, {"node", e.Node}, {"subject", e.Subject}, {"machine", e.Machine}} {
+	for _, f := range [][2]string{{"csr", e.CSR}, {"signer", e.Signer}, {"node", e.Node}, {"subject", e.Subject}, {"machine", e.Machine}, {"requester", e.Requester}} {
 		if f[1] != "" {
 			b.WriteString(" " + f[0] + "=" + escape(f[1]))
 		}
@@ -53,6 +53,7 @@ func parseEntry(line string) (Entry, error) {
 	e := Entry{
 		UID: r.text("uid", true), CSR: r.text("csr", false), Signer: r.text("signer", false),
 		Node: r.text("node", false), Subject: r.text("subject", false), Machine: r.text("machine", false),
+		Requester: r.text("requester", false),
 	}
 	r.key("key", r.take("key", true), e.Key[:])
 	e.Serial, e.Issuer = r.text("serial", false), r.text("issuer", false)

@@ -16,7 +16,7 @@ import (
 
 const (
 	entryLine = "uid=5a1f9d0c-1b7e-4c55-9d3e-0a6f5b2c7d11 csr=csr-7x2kq signer=kubernetes.io/kubelet-serving node=ip-192-168-64-11.muster.internal " +
-		"machine=i-0123456789abcdef0 key=MSBrZXkAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA serial=5f issuer=my%20CA from=2026-05-01T10:00:00Z to=2026-05-08T10:00:00Z"
+		"machine=i-0123456789abcdef0 requester=system:bootstrap:abcdef key=MSBrZXkAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA serial=5f issuer=my%20CA from=2026-05-01T10:00:00Z to=2026-05-08T10:00:00Z"
 	groupLine = "owner=user:alice%20%25%C3%A9 machine=i-1 last=2026-05-01T10:00:00Z keys=MSBrZXkAAAAAAAAA,MiBrZXkAAAAAAAAA"
 )
 
@@ -24,7 +24,8 @@ func TestLines(t *testing.T) {
 	from := time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)
 	e := Entry{
 		UID: "5a1f9d0c-1b7e-4c55-9d3e-0a6f5b2c7d11", CSR: "csr-7x2kq", Signer: pki.SignerKubeletServing,
-		Node: "ip-192-168-64-11.muster.internal", Machine: "i-0123456789abcdef0", Key: key(1), Serial: "5f", Issuer: "my CA",
+		Node: "ip-192-168-64-11.muster.internal", Machine: "i-0123456789abcdef0", Requester: "system:bootstrap:abcdef",
+		Key: key(1), Serial: "5f", Issuer: "my CA",
 		NotBefore: from, NotAfter: from.Add(168 * time.Hour),
 	}
 	if e.line() != entryLine {
@@ -32,6 +33,13 @@ func TestLines(t *testing.T) {
 	}
 	if got, err := parseEntry(entryLine); err != nil || got != e {
 		t.Errorf("read as %+v, %v", got, err)
+	}
+	// As it was written before requesters were recorded.
+	before := strings.Replace(entryLine, " requester=system:bootstrap:abcdef", "", 1)
+	old := e
+	old.Requester = ""
+	if got, err := parseEntry(before); err != nil || got != old || got.line() != before {
+		t.Errorf("an old line is read as %+v, %v", got, err)
 	}
 	g := group{owner: "user:alice %é", machine: "i-1", last: from, keys: []short{shorten(key(1)), shorten(key(2))}}
 	if g.line() != groupLine {
@@ -91,12 +99,12 @@ func TestLinesThatAreRefused(t *testing.T) {
 
 // What is added is written so that it can be read, whatever somebody put into a request.
 func FuzzWrite(f *testing.F) {
-	f.Add("uid", "csr", "signer", "node", "", "machine", "5f", "issuer", int64(0))
-	f.Add("uid", "", "", "", "alice = 100 %\n", "", "", "\xff", int64(1e12))
-	f.Add("", strings.Repeat("é", 500), "", "", "", "", "", "", int64(-1e12))
-	f.Fuzz(func(t *testing.T, uid, csr, signer, node, subject, machine, serial, issuer string, at int64) {
+	f.Add("uid", "csr", "signer", "node", "", "machine", "requester", "5f", "issuer", int64(0))
+	f.Add("uid", "", "", "", "alice = 100 %\n", "", "a b\x1b", "", "\xff", int64(1e12))
+	f.Add("", strings.Repeat("é", 500), "", "", "", "", strings.Repeat("%", 700), "", "", int64(-1e12))
+	f.Fuzz(func(t *testing.T, uid, csr, signer, node, subject, machine, requester, serial, issuer string, at int64) {
 		e := Entry{
-			UID: uid, CSR: csr, Signer: signer, Node: node, Subject: subject, Machine: machine, Key: key(1),
+			UID: uid, CSR: csr, Signer: signer, Node: node, Subject: subject, Machine: machine, Requester: requester, Key: key(1),
 			Serial: serial, Issuer: issuer, NotBefore: time.Unix(at, 5), NotAfter: time.Unix(at, 5).Add(time.Hour),
 		}.normal()
 		g := group{owner: e.owner(), machine: e.Machine, last: e.NotBefore, keys: []short{shorten(e.Key)}}

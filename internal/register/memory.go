@@ -13,7 +13,7 @@ import (
 
 // own returns the entry with names that are kept once, and notes what it says about its node.
 func (r *Register) own(e Entry) Entry {
-	for _, s := range []*string{&e.Signer, &e.Node, &e.Machine, &e.Issuer} {
+	for _, s := range []*string{&e.Signer, &e.Node, &e.Machine, &e.Requester, &e.Issuer} {
 		*s = r.name(*s)
 	}
 	if isClient(e.Signer) {

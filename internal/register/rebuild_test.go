@@ -83,7 +83,7 @@ func TestKilledBeforeTheFlush(t *testing.T) {
 		}
 		now := time.Now().UTC()
 		want := Entry{
-			UID: "uid of boot", CSR: "boot", Signer: pki.SignerKubeletClient, Node: "a", Machine: "i-1", Key: bootKey,
+			UID: "uid of boot", CSR: "boot", Signer: pki.SignerKubeletClient, Node: "a", Machine: "i-1", Requester: "system:bootstrap:abcdef", Key: bootKey,
 			Serial: "abc", Issuer: "kubernetes", NotBefore: now.Add(-6 * time.Second), NotAfter: now.Add(time.Hour - 6*time.Second),
 		}
 		list := r.List()

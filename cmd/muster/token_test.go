@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/pki/pkitest"
+	"muster.dev/muster/internal/register"
+	"muster.dev/muster/internal/token"
+)
+
+// secretHalf is what may be printed only where it was asked for.
+const secretHalf = "zyxwvutsrq987654"
+
+// tokens runs a token command on the bench at noon.
+func (b *bench) tokens(ctx context.Context, entries []register.Entry, args ...string) error {
+	c := &tokenCommand{
+		options: b.o, cluster: b.planes.cluster, now: func() time.Time { return noon }, random: bytes.NewReader(make([]byte, 1024)),
+		issued: func(context.Context, *options) ([]register.Entry, error) { return entries, nil },
+	}
+	return b.run(ctx, c.command(), args...)
+}
+
+// door is a cluster that can be found, with a list of hosts.
+func door(t *testing.T) []client.Object {
+	t.Helper()
+	authority, _ := pkitest.Authority(t, "blue", noon, time.Hour)
+	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw}))
+	return []client.Object{
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "cluster-info"}, Data: map[string]string{
+			"kubeconfig": "apiVersion: v1\nkind: Config\nclusters:\n- name: ''\n  cluster: {server: 'https://192.168.64.2:443', certificate-authority-data: " + ca + "}\n",
+		}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "muster-system", Name: "machines"}, Data: map[string]string{"machines.yaml": "machines: []\n"}},
+	}
+}
+
+// tokensOf are Secrets of tokens by ID, all with the same secret half.
+func tokensOf(t *testing.T, change map[string]func(*token.Bootstrap)) []client.Object {
+	t.Helper()
+	var objects []client.Object
+	for id, f := range change {
+		tok, err := token.Parse(id + "." + secretHalf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := token.Bootstrap{Token: tok, Usages: []string{"authentication", "signing"}, Groups: []string{token.DefaultGroup}, Expires: noon.Add(24 * time.Hour)}
+		f(&made)
+		secret, err := made.Secret()
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
+		objects = append(objects, secret)
+	}
+	return objects
+}
+
+func bind(t *testing.T, kind token.ScopeKind, value string) func(*token.Bootstrap) {
+	t.Helper()
+	return func(b *token.Bootstrap) {
+		if err := b.Bind(token.Scope{Kind: kind, Value: value}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTokenList(t *testing.T) {
+	t.Parallel()
+	objects := tokensOf(t, map[string]func(*token.Bootstrap){
+		"aaaaaa": bind(t, token.ScopeName, "worker-1"),
+		"bbbbbb": func(b *token.Bootstrap) { bind(t, token.ScopePattern, "rack-7-*")(b); b.Description = "for rack 7" },
+		"cccccc": func(b *token.Bootstrap) { b.Expires = time.Time{} },
+		"dddddd": func(b *token.Bootstrap) { b.Expires = noon.Add(-time.Minute) },
+	})
+	objects = append(objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-broken"}, Type: corev1.SecretTypeBootstrapToken})
+	entries := []register.Entry{}
+	for i, node := range []string{"rack-7-1", "rack-7-2", "rack-7-1", "rack-7-3"} {
+		entries = append(entries, register.Entry{
+			UID: string(rune('1' + i)), CSR: "csr-" + node, Signer: pki.SignerKubeletClient, Node: node, Requester: "system:bootstrap:bbbbbb",
+			NotBefore: noon.Add(time.Duration(i)*time.Minute - 30*time.Minute),
+		})
+	}
+	b := newBench(t, interceptor.Funcs{}, objects...)
+	for name, args := range map[string][]string{
+		"token-list.txt":         {"list"},
+		"token-list-secrets.txt": {"list", "--show-secrets"},
+		"token-list.json":        {"list", "-o", "json"},
+	} {
+		if err := b.tokens(t.Context(), entries, args...); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+		golden(t, name, b.out.String())
+		if secrets := strings.Contains(b.out.String(), secretHalf); secrets != (name == "token-list-secrets.txt") {
+			t.Errorf("%v shows secrets: %v", args, secrets)
+		}
+		if !strings.Contains(b.err.String(), "Warning: Secret kube-system/bootstrap-token-broken is no usable bootstrap token") {
+			t.Errorf("%v warns %q", args, b.err.String())
+		}
+	}
+	none := newBench(t, interceptor.Funcs{})
+	if err := none.tokens(t.Context(), nil, "list"); err != nil || none.out.Len() > 0 || !strings.Contains(none.err.String(), "No bootstrap tokens") {
+		t.Errorf("none: %v, %q", err, none.out.String())
+	}
+	if err := none.tokens(t.Context(), nil, "list", "-o", "json"); err != nil || none.out.String() != "[]\n" {
+		t.Errorf("none in JSON: %v, %q", err, none.out.String())
+	}
+	wantErr(t, none.tokens(t.Context(), nil, "list", "-o", "wide"), `unknown output format "wide"`, true)
+}
+
+func TestTokenCreate(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{}, door(t)...)
+	if err := b.tokens(t.Context(), nil, "create"); err != nil || b.out.String() != "aaaaaa.aaaaaaaaaaaaaaaa\n" {
+		t.Fatalf("%v, %q", err, b.out.String())
+	}
+	if !strings.Contains(b.err.String(), "bound to no machine") {
+		t.Errorf("said %q", b.err.String())
+	}
+	var secret corev1.Secret
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "bootstrap-token-aaaaaa"}, &secret); err != nil {
+		t.Fatal(err)
+	}
+	if string(secret.Data["expiration"]) != "2026-11-21T12:00:00Z" || string(secret.Data["auth-extra-groups"]) != token.DefaultGroup {
+		t.Errorf("made %s", secret.Data)
+	}
+	wantErr(t, b.tokens(t.Context(), nil, "create"), "there is a token aaaaaa already", false)
+
+	b.o.in = strings.NewReader("bbbbbb." + secretHalf + "\n")
+	args := []string{"create", "-", "--node-name", "worker-1", "--address", "192.168.64.200", "--address", "fd00::1", "--ttl", "0", "-o", "json", "--print-join-command", "--description", "rack 7"}
+	if err := b.tokens(t.Context(), nil, args...); err != nil {
+		t.Fatal(err)
+	}
+	var made shownToken
+	if err := json.Unmarshal(b.out.Bytes(), &made); err != nil {
+		t.Fatal(err)
+	}
+	if made.Token != "bbbbbb."+secretHalf || made.Expires != nil || len(made.BoundTo) != 1 || made.BoundTo[0].Value != "worker-1" ||
+		!strings.HasPrefix(made.JoinCommand, "muster join 192.168.64.2:443 --token bbbbbb."+secretHalf+" --ca-cert-hash sha256:") || !strings.HasSuffix(made.JoinCommand, " --node-name worker-1") {
+		t.Errorf("made %+v", made)
+	}
+	if said := b.err.String(); !strings.Contains(said, "Host worker-1 is registered") || !strings.Contains(said, "never expires") || strings.Contains(said, secretHalf) {
+		t.Errorf("said %q", said)
+	}
+	var hosts corev1.ConfigMap
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "muster-system", Name: "machines"}, &hosts); err != nil {
+		t.Fatal(err)
+	}
+	if want := "machines:\n- addresses:\n  - 192.168.64.200\n  - fd00::1\n  id: host-worker-1\n  nodeName: worker-1\n"; hosts.Data["machines.yaml"] != want {
+		t.Errorf("hosts are\n%s", hosts.Data["machines.yaml"])
+	}
+
+	// A host that cannot be registered gets no token either.
+	wantErr(t, b.tokens(t.Context(), nil, "create", "cccccc."+secretHalf, "--node-name", "worker-2", "--address", "fd00::1"), `registering the host worker-2`, false)
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "bootstrap-token-cccccc"}, &secret); err == nil {
+		t.Error("the token stayed")
+	}
+
+	if err := b.tokens(t.Context(), nil, "print-join-command", "bbbbbb", "--for", "kubeadm"); err != nil ||
+		!strings.HasPrefix(b.out.String(), "kubeadm join 192.168.64.2:443 --token bbbbbb."+secretHalf+" --discovery-token-ca-cert-hash sha256:") {
+		t.Errorf("%v, %q", err, b.out.String())
+	}
+	wantErr(t, b.tokens(t.Context(), nil, "print-join-command", "zzzzzz"), "there is no token zzzzzz", false)
+	if err := b.tokens(t.Context(), nil, "delete", "bbbbbb."+secretHalf, "aaaaaa"); err != nil || b.out.String() != "token \"bbbbbb\" deleted\ntoken \"aaaaaa\" deleted\n" {
+		t.Errorf("%v, %q", err, b.out.String())
+	}
+	wantErr(t, b.tokens(t.Context(), nil, "delete", "aaaaaa"), "there is no token aaaaaa", false)
+	if err := b.tokens(t.Context(), nil, "generate"); err != nil || b.out.String() != "aaaaaa.aaaaaaaaaaaaaaaa\n" {
+		t.Errorf("%v, %q", err, b.out.String())
+	}
+}
+
+func TestTokenUsage(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		t.Error("something was made")
+		return errors.New("made")
+	}})
+	for _, tc := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{}, "say what to do with tokens: create, list"},
+		{[]string{"crate"}, `did you mean "create"`},
+		{[]string{"create", "abcdef." + strings.ToUpper(secretHalf)}, "not a bootstrap token"},
+		{[]string{"create", "--ttl", "-1h"}, "is over before it begins"},
+		{[]string{"create", "--usages", "signing"}, "groups go with the usage authentication"},
+		{[]string{"create", "--usages", "joining"}, `"joining" is not a usage`},
+		{[]string{"create", "--groups", "system:masters"}, `"system:masters" is not a group`},
+		{[]string{"create", "--groups", "system:bootstrappers:muster:name:a", "--node-name", "b"}, "two values of name"},
+		{[]string{"create", "--node-name", "A_B"}, `"A_B" is not the name of a node`},
+		{[]string{"create", "--pattern", "[a]"}, "not a pattern"},
+		{[]string{"create", "--description", "a\nb"}, "one line"},
+		{[]string{"create", "--address", "10.0.0.1"}, "say which: --node-name"},
+		{[]string{"create", "--node-name", "a", "--address", "here"}, `"here" is no IP address`},
+		{[]string{"create", "--node-name", "a", "--address", "127.0.0.1"}, `"127.0.0.1" is not the address of a machine`},
+		{[]string{"create", "--node-name", "a", "--address", "10.0.0.1", "--machine", "i-1"}, "registers the host as machine host-a"},
+		{[]string{"create", "-o", "table"}, "unknown output format"},
+		{[]string{"create", "--for", "kops"}, "no program that joins"},
+		{[]string{"print-join-command", "ABCDEF"}, "not the ID of a bootstrap token"},
+		{[]string{"delete", "aaaaaa", "x"}, "not the ID of a bootstrap token"},
+	} {
+		err := b.tokens(t.Context(), nil, tc.args...)
+		if len(tc.args) < 2 { // usage errors of arguments are made by the root command
+			if err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%v: %v", tc.args, err)
+			}
+			continue
+		}
+		wantErr(t, err, tc.says, true)
+		if strings.Contains(strings.ToLower(err.Error()), secretHalf) {
+			t.Errorf("%v tells the secret: %v", tc.args, err)
+		}
+	}
+}
+
+// A join command that nobody could use is known before the token is made.
+func TestTokenCreateWithoutADoor(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{})
+	wantErr(t, b.tokens(t.Context(), nil, "create", "--print-join-command"), "no ConfigMap kube-public/cluster-info", false)
+	var secrets corev1.SecretList
+	if err := b.client.List(t.Context(), &secrets); err != nil || len(secrets.Items) > 0 {
+		t.Errorf("made %d, %v", len(secrets.Items), err)
+	}
+	wantErr(t, b.tokens(t.Context(), nil, "create", "--node-name", "a", "--group", "workers", "--print-join-command", "--usages", "authentication"), "no ConfigMap", false)
+	b = newBench(t, interceptor.Funcs{}, door(t)...)
+	wantErr(t, b.tokens(t.Context(), nil, "create", "--print-join-command", "--usages", "authentication"), "signing is not among its usages", false)
+}
+
+func TestDeleteHost(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{}, door(t)...)
+	if err := b.tokens(t.Context(), nil, "create", "--node-name", "worker-1", "--address", "10.0.0.1"); err != nil {
+		t.Fatal(err)
+	}
+	err := b.run(t.Context(), deleteHost(b.o, b.planes.cluster), "worker-2", "worker-1")
+	wantErr(t, err, `no host "worker-2" is registered`, false)
+	if b.out.String() != "host \"worker-1\" forgotten\n" {
+		t.Errorf("said %q", b.out.String())
+	}
+	if err := b.run(t.Context(), deleteHost(b.o, b.planes.cluster), "worker-1"); err == nil {
+		t.Error("forgotten twice")
+	}
+}

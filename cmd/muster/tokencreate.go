@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"muster.dev/muster/internal/component"
+	"muster.dev/muster/internal/facts"
+	"muster.dev/muster/internal/invite"
+	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/token"
+)
+
+// formatText is a token alone, or a join command alone.
+const formatText = "text"
+
+// tokenWish is what "muster token create" was asked.
+type tokenWish struct {
+	ttl                               time.Duration
+	usages, groups, addresses         []string
+	description                       string
+	machine, nodeName, pattern, group string
+	joinCommand                       bool
+	tool, output                      string
+}
+
+func (c *tokenCommand) create() *cobra.Command {
+	var w tokenWish
+	cmd := &cobra.Command{
+		Use:   "create [TOKEN]",
+		Short: "Make a token, for a machine, a name, a group, or for people to decide",
+		Long: `Make a bootstrap token and print it, whole: nowhere else is it shown again unasked. It is drawn unless one is given; - reads it from
+the standard input, which others on this host cannot see.
+
+With --node-name it is good for the node of that name alone, and with --address that host is registered, too: the certificate
+controller then knows that it may be a node, and which addresses may be in its certificates. A token that is bound to nothing
+finds the cluster and asks for a certificate, and the request waits for muster csr approve.`,
+		Example: `  # A host of your own: register it, and print the command to run on it
+  muster token create --node-name worker-1 --address 192.168.64.200 --print-join-command
+
+  # Whatever is called rack-7-… and in the inventory, for a week, by kubeadm
+  muster token create --pattern 'rack-7-*' --ttl 168h --print-join-command --for kubeadm
+
+  # As kubeadm makes it, in another cluster
+  muster token create --kubeconfig ~/.kube/config`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.runCreate(cmd.Context(), args, w) },
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&w.ttl, "ttl", 24*time.Hour, "how long it is good for; 0 is for ever")
+	flags.StringSliceVar(&w.usages, "usages", []string{token.UsageSigning, token.UsageAuthentication}, "what it is good for: signing (finding the cluster), authentication (asking for a certificate)")
+	flags.StringSliceVar(&w.groups, "groups", []string{token.DefaultGroup}, "groups that its holder is in")
+	flags.StringVar(&w.description, "description", "", "what it is for, for people")
+	flags.StringVar(&w.nodeName, "node-name", "", "bind it to the node of this name")
+	flags.StringVar(&w.pattern, "pattern", "", "bind it to names of nodes such as 'worker-*'")
+	flags.StringVar(&w.group, "group", "", "bind it to the machines of this group of the inventory")
+	flags.StringVar(&w.machine, "machine", "", "bind it to the machine of this ID")
+	flags.StringSliceVar(&w.addresses, "address", nil, "address of the host --node-name, which registers it; may be repeated")
+	flags.BoolVar(&w.joinCommand, "print-join-command", false, "print the command to run on the machine, instead of the token")
+	addToolFlag(cmd, &w.tool)
+	addFormatFlag(cmd, &w.output, formatText, formatText, formatJSON, formatYAML)
+	return cmd
+}
+
+// wished makes a token of what was asked, or says what about it makes no sense.
+func (c *tokenCommand) wished(args []string, w tokenWish) (token.Bootstrap, error) {
+	if w.ttl < 0 {
+		return token.Bootstrap{}, fmt.Errorf("--ttl %s is over before it begins", w.ttl)
+	}
+	b := token.Bootstrap{Usages: w.usages, Groups: w.groups, Description: w.description}
+	if w.ttl > 0 {
+		b.Expires = c.now().Add(w.ttl).UTC().Truncate(time.Second)
+	}
+	var scopes []token.Scope
+	for _, s := range []token.Scope{
+		{Kind: token.ScopeMachine, Value: w.machine},
+		{Kind: token.ScopeName, Value: w.nodeName},
+		{Kind: token.ScopeGroup, Value: w.group},
+		{Kind: token.ScopePattern, Value: w.pattern},
+	} {
+		if s.Value != "" {
+			scopes = append(scopes, s)
+		}
+	}
+	if err := b.Bind(scopes...); err != nil {
+		return token.Bootstrap{}, err
+	}
+	var err error
+	switch {
+	case len(args) == 0:
+		b.Token, err = token.Generate(c.random)
+	case args[0] == "-":
+		b.Token, err = readToken(c.in)
+	default:
+		b.Token, err = token.Parse(args[0])
+	}
+	if err != nil {
+		return token.Bootstrap{}, err
+	}
+	return b, b.Check()
+}
+
+func readToken(in io.Reader) (token.Token, error) {
+	text, err := io.ReadAll(io.LimitReader(in, 1<<10))
+	if err != nil {
+		return token.Token{}, fmt.Errorf("reading the token: %w", err)
+	}
+	return token.Parse(strings.TrimSpace(string(text)))
+}
+
+// host is the machine that is to be registered, nil if none is.
+func (w tokenWish) host() (*policy.Machine, error) {
+	switch {
+	case len(w.addresses) == 0:
+		return nil, nil //nolint:nilnil // none is meant
+	case w.nodeName == "":
+		return nil, errors.New("--address registers a host, so say which: --node-name")
+	case w.machine != "":
+		return nil, fmt.Errorf("--address registers the host as machine %s, so --machine can name no other one: leave it out", facts.HostID(w.nodeName))
+	}
+	m := &policy.Machine{ID: facts.HostID(w.nodeName), NodeName: w.nodeName, Group: w.group}
+	for _, text := range w.addresses {
+		address, err := netip.ParseAddr(text)
+		if err != nil || address.Zone() != "" {
+			return nil, fmt.Errorf("--address %q is no IP address", text)
+		}
+		m.Addresses = append(m.Addresses, address)
+	}
+	// In a list of its own: what is wrong with it is wrong before anything is written.
+	if _, _, err := facts.AddMachine([]byte("machines: []"), *m); err != nil {
+		return nil, fmt.Errorf("the host cannot be registered: %w", err)
+	}
+	return m, nil
+}
+
+func (c *tokenCommand) runCreate(ctx context.Context, args []string, w tokenWish) error {
+	if err := checkOutput(w.output, formatText, formatJSON, formatYAML); err != nil {
+		return err
+	}
+	if err := checkTool(w.tool); err != nil {
+		return err
+	}
+	b, err := c.wished(args, w)
+	if err != nil {
+		return usageError{err}
+	}
+	host, err := w.host()
+	if err != nil {
+		return usageError{err}
+	}
+	scopes, err := b.Scopes()
+	if err != nil {
+		return usageError{err}
+	}
+	made := invite.Listed{Bootstrap: b, Created: c.now(), Scopes: scopes}
+	p, err := c.cluster(c.options)
+	if err != nil {
+		return err
+	}
+	command := ""
+	if w.joinCommand { // before anything is made that nobody could use
+		if command, err = c.joinCommand(ctx, p, w.tool, made); err != nil {
+			return err
+		}
+	}
+	if err := p.within(ctx, func(ctx context.Context) error { return invite.Create(ctx, p, b) }); err != nil {
+		return err
+	}
+	if host != nil {
+		if err := c.register(ctx, p, *host); err != nil {
+			undone := p.within(context.WithoutCancel(ctx), func(ctx context.Context) error { return invite.Delete(ctx, p, b.Token.ID) })
+			return errors.Join(err, undone)
+		}
+	}
+	c.advise(b, scopes, host)
+	if w.output != formatText {
+		shown := c.shown(made, nil, true)
+		shown.JoinCommand = command
+		return printData(c.out, w.output, shown)
+	}
+	_, err = fmt.Fprintln(c.out, or(command, b.Token.Reveal()))
+	return err
+}
+
+func (c *tokenCommand) register(ctx context.Context, p *plane, host policy.Machine) error {
+	var changed bool
+	err := p.within(ctx, func(ctx context.Context) (err error) { changed, err = invite.Register(ctx, p, host); return err })
+	if err != nil {
+		return fmt.Errorf("registering the host %s: %w", host.NodeName, err)
+	}
+	what := "was registered already"
+	if changed {
+		what = "is registered"
+	}
+	_, err = fmt.Fprintf(c.err, "Host %s %s (ConfigMap %s/%s); muster delete host %s forgets it.\n", host.NodeName, what, component.HostsNamespace, component.HostsConfigMap, host.NodeName)
+	return err
+}
+
+// advise says to people what they may not have thought of.
+func (c *tokenCommand) advise(b token.Bootstrap, scopes []token.Scope, host *policy.Machine) {
+	if b.Expires.IsZero() {
+		_, _ = fmt.Fprintf(c.err, "The token never expires: muster token delete %s, when it has served.\n", b.Token.ID)
+	}
+	switch {
+	case !b.May(token.UsageAuthentication):
+	case len(scopes) == 0:
+		_, _ = fmt.Fprintln(c.err, "The token is bound to no machine: requests made with it wait for muster csr approve, unless the policy says otherwise.")
+	case host == nil:
+		_, _ = fmt.Fprintln(c.err, "Only machines that an inventory knows are let in with it; --node-name with --address registers one.")
+	}
+}
