@@ -109,6 +109,11 @@ type MachineSpec struct {
 	//
 	// +optional
 	Taints NodeTaints `json:"taints,omitempty"`
+
+	// LaunchTemplate it was launched by, copied from the group when the machine was made.
+	//
+	// +optional
+	LaunchTemplate *LaunchTemplate `json:"launchTemplate,omitempty"`
 }
 
 // MachineStatus is what the provider assigned and what the service observed.

@@ -63,6 +63,44 @@ type NodeGroupSpec struct {
 	//
 	// +optional
 	Taints NodeTaints `json:"taints,omitempty"`
+
+	// LaunchTemplate says how machines are launched from now on; those that run stay as they are.
+	//
+	// +optional
+	LaunchTemplate *LaunchTemplate `json:"launchTemplate,omitempty"`
+}
+
+// LaunchTemplate is how machines are launched, in the words of EC2.
+type LaunchTemplate struct {
+	// InstanceType is what the machines say they are, such as m5.large: how many pods they take follows from it. A machine of no
+	// type takes 110.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	InstanceType string `json:"instanceType,omitempty"`
+
+	// MetadataOptions are those of the instance metadata service.
+	//
+	// +optional
+	MetadataOptions MetadataOptions `json:"metadataOptions,omitzero"`
+
+	// UserData comes before muster's own: scripts, which run once, and NodeConfigs, over which muster's own wins. It is written as it
+	// is or in base64, and may be MIME multipart. Whoever may read node groups can read it.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=16384
+	UserData string `json:"userData,omitempty"`
+}
+
+// MetadataOptions are how the instance metadata service treats a machine.
+type MetadataOptions struct {
+	// HTTPPutResponseHopLimit is how many hops its answers may take, 1 if it is left out: 1 reaches the machine only, 2 its pods too.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	HTTPPutResponseHopLimit int32 `json:"httpPutResponseHopLimit,omitempty"`
 }
 
 // ScalingConfig says how many machines a group has.

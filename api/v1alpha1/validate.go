@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,14 +22,19 @@ const (
 	dnsLabel  = `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
 	maxLabels = 50
 	maxTaints = 50
+
+	maxInstanceType = 63
+	maxHopLimit     = 64
+	maxUserData     = 16384
 )
 
 var (
-	dnsLabelPattern = regexp.MustCompile(`^` + dnsLabel + `$`)
-	domainPattern   = regexp.MustCompile(`^` + dnsLabel + `(\.` + dnsLabel + `)*$`)
-	versionPattern  = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
-	kubernetesLabel = regexp.MustCompile(`^([^/]*[.])?(kubernetes|k8s)[.]io/`)
-	kubeletLabel    = regexp.MustCompile(`^([^/]*[.])?(kubelet|node)[.]kubernetes[.]io/`)
+	dnsLabelPattern     = regexp.MustCompile(`^` + dnsLabel + `$`)
+	domainPattern       = regexp.MustCompile(`^` + dnsLabel + `(\.` + dnsLabel + `)*$`)
+	instanceTypePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+	versionPattern      = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
+	kubernetesLabel     = regexp.MustCompile(`^([^/]*[.])?(kubernetes|k8s)[.]io/`)
+	kubeletLabel        = regexp.MustCompile(`^([^/]*[.])?(kubelet|node)[.]kubernetes[.]io/`)
 )
 
 // wellKnownLabels are the labels outside its own domains that a kubelet may set (k8s.io/kubelet/pkg/apis, KubeletLabels).
@@ -74,6 +80,23 @@ func ValidateNodeGroup(g *NodeGroup) field.ErrorList {
 	errs = append(errs, validateScaling(spec.Child("scalingConfig"), g.Spec.ScalingConfig)...)
 	errs = append(errs, validateLabels(spec.Child("labels"), g.Spec.Labels)...)
 	errs = append(errs, validateTaints(spec.Child("taints"), g.Spec.Taints)...)
+	if g.Spec.LaunchTemplate != nil {
+		errs = append(errs, validateLaunchTemplate(spec.Child("launchTemplate"), *g.Spec.LaunchTemplate)...)
+	}
+	return errs
+}
+
+func validateLaunchTemplate(path *field.Path, t LaunchTemplate) field.ErrorList {
+	var errs field.ErrorList
+	if t.InstanceType != "" && (len(t.InstanceType) > maxInstanceType || !instanceTypePattern.MatchString(t.InstanceType)) {
+		errs = append(errs, field.Invalid(path.Child("instanceType"), t.InstanceType, "must be an instance type like m5.large, or left out"))
+	}
+	if limit := t.MetadataOptions.HTTPPutResponseHopLimit; limit < 0 || limit > maxHopLimit {
+		errs = append(errs, field.Invalid(path.Child("metadataOptions", "httpPutResponseHopLimit"), limit, fmt.Sprintf("must be from 1 to %d", maxHopLimit)))
+	}
+	if utf8.RuneCountInString(t.UserData) > maxUserData {
+		errs = append(errs, field.TooLong(path.Child("userData"), "", maxUserData))
+	}
 	return errs
 }
 

@@ -12,9 +12,16 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"muster.dev/muster/internal/node"
 )
 
-func main() { os.Exit(run(os.Args[1:], standardStreams())) }
+func main() {
+	if calledBootstrapScript(os.Args[0]) {
+		os.Exit(runBootstrapScript(os.Args[1:], node.DropInDir, standardStreams()))
+	}
+	os.Exit(run(os.Args[1:], standardStreams()))
+}
 
 // run executes one command line and returns the exit code: 0 done, 1 it could not be done, 2 the command line is wrong.
 func run(args []string, streams streams) int {

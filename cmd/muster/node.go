@@ -3,25 +3,117 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 
+	"muster.dev/muster/internal/configsource"
+	"muster.dev/muster/internal/imds"
 	"muster.dev/muster/internal/machine/local"
 	"muster.dev/muster/internal/node"
+	"muster.dev/muster/internal/nodecerts"
+	"muster.dev/muster/internal/render"
+	"muster.dev/muster/internal/systemd"
 )
 
-// newNodeCommand is what runs on a machine: "boot" first, which becomes the agent itself.
-func newNodeCommand() *cobra.Command {
-	agent := &cobra.Command{
+// newNodeCommand is for the node's own side. Without a subcommand it is the agent, process number one of a machine.
+func newNodeCommand(o *options) *cobra.Command {
+	command := &cobra.Command{
 		Use:   "node",
-		Short: "Run a machine: its process number one",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return node.Run(cmd.Context(), node.DefaultConfig()) },
+		Short: "What a machine does to become a node, and to stay one",
+		Long: `What a machine does to become a node, and to stay one. On a local machine all of it happens by itself: this very command, without
+a subcommand, is the machine's process number one.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if os.Getpid() != 1 {
+				return cmd.Help()
+			}
+			return node.Run(cmd.Context(), node.DefaultConfig())
+		},
 	}
-	agent.AddCommand(&cobra.Command{
-		Use:   "boot",
-		Short: "Build a machine's root and become its agent",
-		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return local.Boot() },
-	})
-	return agent
+	command.AddCommand(
+		&cobra.Command{
+			Use:    "boot",
+			Hidden: true,
+			Short:  "Build a machine's root and become its agent",
+			Args:   cobra.NoArgs,
+			RunE:   func(*cobra.Command, []string) error { return local.Boot() },
+		},
+		newNodeInitCommand(o),
+		newNodeConfigCommand(),
+		newNodeCertsCommand(o),
+		newNodeRotateCommand(o),
+		newNodeWatchCommand(o),
+	)
+	return command
+}
+
+func newNodeInitCommand(o *options) *cobra.Command {
+	var sources, skip []string
+	command := &cobra.Command{
+		Use:   "init",
+		Short: "Make this machine a node by what it is told, as it does itself when it boots",
+		Long: `Make this machine a node by what it is told, as it does itself when it boots: gather the NodeConfig (config), write the files of
+containerd, kubelet and kube-proxy, and start them (run).
+
+Who the machine is comes from the instance metadata service, and from nowhere else. Scripts in user data are not run here.
+On a machine whose process number one is muster, documents from elsewhere than its user data are left in ` + node.DropInDir + `
+for the agent, which goes on from there.`,
+		Example: `  muster node init
+  muster node init --config-source imds://user-data --config-source file:///etc/eks/nodeadm.d
+  muster node init --config-source file:///root/node.yaml --skip run`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, source := range sources {
+				if err := configsource.Check(source); err != nil {
+					return usageError{fmt.Errorf("--config-source: %w", err)}
+				}
+			}
+			for _, phase := range skip {
+				if !slices.Contains([]string{node.PhaseConfig, node.PhaseRun}, phase) {
+					return usageError{fmt.Errorf("--skip: there is no phase %q; there are %s and %s", phase, node.PhaseConfig, node.PhaseRun)}
+				}
+			}
+			if os.Geteuid() != 0 {
+				return errors.New("a machine is made a node by root: run it with sudo")
+			}
+			if len(sources) == 0 {
+				sources = node.Sources()
+			}
+			return node.Init(cmd.Context(), node.InitConfig{
+				Sources: sources, Skip: skip, Metadata: imds.DefaultEndpoint, DropInDir: node.DropInDir, Stdin: o.in,
+				Write: node.WriteFiles, Restart: restartNode,
+				Say: func(what string) { fmt.Fprintln(o.err, what) },
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringArrayVarP(&sources, "config-source", "c", nil,
+		"where the NodeConfig is, in order; the user data and then "+node.DropInDir+" by default: "+strings.Join([]string{configsource.UserData, "file://PATH of a file or directory", "- for standard input"}, ", "))
+	flags.StringSliceVar(&skip, "skip", nil, "phases to leave out: config, run")
+	return command
+}
+
+// restartNode has the node's programs started anew by whoever runs them here.
+func restartNode(ctx context.Context, layout render.Layout) error {
+	if !layout.Systemd {
+		return nodecerts.RestartKubelet(ctx)
+	}
+	control, err := systemd.New(systemd.Config{})
+	if err != nil {
+		return err
+	}
+	units := []string{"containerd.service", "kubelet.service", "kube-proxy.service"}
+	if err := control.Do(ctx, systemd.Reload); err != nil {
+		return err
+	}
+	if err := control.Do(ctx, systemd.Enable, units...); err != nil {
+		return err
+	}
+	return control.Do(ctx, systemd.Restart, units...)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"muster.dev/muster/internal/imds"
+	"muster.dev/muster/internal/machine/local"
 	"muster.dev/muster/internal/state"
 	"muster.dev/muster/internal/vpc"
 )
@@ -18,7 +20,7 @@ func newVPCCommand() *cobra.Command {
 	var stateDir, vpcCIDR, podCIDR, apiServer string
 	command := &cobra.Command{
 		Use:   "vpc",
-		Short: "Hold the machines' private network and relay between it and the API server",
+		Short: "Hold the machines' private network, relay between it and the API server, and tell machines who they are",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := state.Open(stateDir)
@@ -37,9 +39,13 @@ func newVPCCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+			metadata, err := newMetadata(dir, network, machines, log)
+			if err != nil {
+				return err
+			}
 			relay, err := vpc.NewRelay(vpc.RelayConfig{
-				Network: network, PodCIDR: pods, APIServer: apiServer, EgressSocket: dir.EgressSocket(),
-				Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+				Network: network, PodCIDR: pods, APIServer: apiServer, EgressSocket: dir.EgressSocket(), Metadata: metadata, Log: log,
 			})
 			if err != nil {
 				return err
@@ -53,4 +59,17 @@ func newVPCCommand() *cobra.Command {
 	flags.StringVar(&podCIDR, "pod-cidr", "10.244.0.0/16", "range of addresses of pods, which API servers may reach")
 	flags.StringVar(&apiServer, "api-server", "", "address of the API server on the host's loopback, as 127.0.0.1:6443")
 	return command
+}
+
+// newMetadata makes the instance metadata service of the local provider's machines.
+func newMetadata(dir state.Dir, network *vpc.Network, machines netip.Prefix, log *slog.Logger) (*imds.Server, error) {
+	directory, err := local.NewDirectory(dir, network, machines)
+	if err != nil {
+		return nil, err
+	}
+	key, err := local.MetadataKey(dir)
+	if err != nil {
+		return nil, err
+	}
+	return imds.NewServer(imds.ServerConfig{Directory: directory, Key: key, Log: log})
 }

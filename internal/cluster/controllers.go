@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/netip"
-	"os"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,7 +25,6 @@ import (
 	"muster.dev/muster/internal/machine/local"
 	"muster.dev/muster/internal/machine/simulated"
 	"muster.dev/muster/internal/nodegroup"
-	"muster.dev/muster/internal/render"
 	"muster.dev/muster/internal/supervise"
 	"muster.dev/muster/internal/vpc"
 )
@@ -163,33 +160,4 @@ func privateEndpoint(c component.Config) (string, error) {
 		return "", err
 	}
 	return "https://" + netip.AddrPortFrom(address, 443).String(), nil
-}
-
-// userData renders what a machine boots with.
-func userData(c component.Config) (func(*v1alpha1.Machine, string) ([]byte, error), error) {
-	ca, err := os.ReadFile(c.Authority("cluster"))
-	if err != nil {
-		return nil, fmt.Errorf("reading authority: %w", err)
-	}
-	endpoint, err := privateEndpoint(c)
-	if err != nil {
-		return nil, err
-	}
-	network := c.Cluster.Spec.Network
-	return func(m *v1alpha1.Machine, token string) ([]byte, error) {
-		labels := map[string]string{v1alpha1.LabelNodeGroup: m.Spec.NodeGroup}
-		maps.Copy(labels, m.Spec.Labels.Strings())
-		config := render.NodeConfig{
-			Cluster: render.ClusterDetails{
-				Name: c.Cluster.Name, APIServerEndpoint: endpoint, CertificateAuthority: ca,
-				ServiceCIDR: network.ServiceCIDR, PodCIDR: network.PodCIDR, ClusterDomain: network.ClusterDomain,
-			},
-			Kubelet: render.KubeletOptions{Labels: labels, Taints: m.Spec.Taints.Core()},
-		}
-		config.APIVersion, config.Kind = render.APIVersion, render.Kind
-		if token != "" {
-			config.Bootstrap = &render.Bootstrap{Token: token}
-		}
-		return config.Marshal()
-	}, nil
 }

@@ -31,9 +31,21 @@ const (
 type LaunchRequest struct {
 	// ID is "i-" and 17 hexadecimal digits.
 	ID string
-	// UserData is what the instance finds when it boots. It may hold a token.
+	// UserData is what the instance is told when it asks. It may hold a token.
 	UserData []byte
+	// Type is the instance type that the instance says it is, DefaultType if empty. It keeps the one of its first launch.
+	Type string
+	// HopLimit is how many hops answers of the metadata service may take, 1 if 0: 1 reaches the instance, 2 the pods on it.
+	HopLimit int
 }
+
+// DefaultType is the instance type of an instance that was launched without: no type of EC2's, so nothing is known of it.
+const DefaultType = "local"
+
+// MaxHopLimit is EC2's (HttpPutResponseHopLimit).
+const MaxHopLimit = 64
+
+var typePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$`)
 
 // Instance is a machine as its provider knows it.
 type Instance struct {
@@ -77,6 +89,12 @@ func (r LaunchRequest) Validate() error {
 	}
 	if len(r.UserData) > MaxUserData {
 		return fmt.Errorf("user data of %s is %d bytes long; %d are allowed", r.ID, len(r.UserData), MaxUserData)
+	}
+	if r.Type != "" && !typePattern.MatchString(r.Type) {
+		return fmt.Errorf("instance type %q of %s is none: write one like m5.large", r.Type, r.ID)
+	}
+	if r.HopLimit < 0 || r.HopLimit > MaxHopLimit {
+		return fmt.Errorf("hop limit %d of %s is none: from 1 to %d", r.HopLimit, r.ID, MaxHopLimit)
 	}
 	return nil
 }

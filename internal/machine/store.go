@@ -26,6 +26,9 @@ type Record struct {
 	Domain         string     `json:"domain"`
 	Provider       string     `json:"provider"`
 	LaunchTime     time.Time  `json:"launchTime"`
+	// Type and HopLimit are what the instance was first launched with; see LaunchRequest.
+	Type     string `json:"type,omitempty"`
+	HopLimit int    `json:"hopLimit,omitempty"`
 }
 
 // StoreConfig says where records are kept and which names and addresses they get.
@@ -39,11 +42,10 @@ type StoreConfig struct {
 
 // Store keeps the records and the user data of instances, a directory for each:
 //
-//	<dir>/<id>/instance.json        the record, the truth about the instance's name and address
-//	<dir>/<id>/seed/instance.json   a copy for the instance to read
-//	<dir>/<id>/seed/user-data       what the instance was told
+//	<dir>/<id>/instance.json   the record, the truth about the instance's name and address
+//	<dir>/<id>/user-data       what the instance is told when it asks
 //
-// All of it is private to its owner. Writers, in other processes too, wait for each other: they could choose one address.
+// An instance sees neither file. All of it is private to its owner. Writers, in other processes too, wait for each other: they could choose one address.
 type Store struct {
 	config StoreConfig
 }
@@ -51,7 +53,6 @@ type Store struct {
 // File names below an instance's directory.
 const (
 	RecordFile   = "instance.json"
-	SeedDir      = "seed"
 	UserDataFile = "user-data"
 )
 
@@ -76,38 +77,27 @@ func (s *Store) Path(id string) string { return filepath.Join(s.config.Dir, id) 
 
 // Put makes sure that a provider has a record of an instance, with an address that no other has, and replaces the user data.
 func (s *Store) Put(provider string, request LaunchRequest) (Record, error) {
-	record, err := s.ensure(provider, request.ID)
+	record, err := s.ensure(provider, request)
 	if err != nil {
 		return Record{}, err
 	}
-	seed := filepath.Join(s.Path(request.ID), SeedDir)
-	if err := os.MkdirAll(seed, 0o700); err != nil {
-		return Record{}, fmt.Errorf("making machine's directory: %w", err)
-	}
-	// What the instance reads is written again at every launch; the record alone must survive whatever happens.
-	raw, err := encode(record)
-	if err != nil {
-		return Record{}, err
-	}
-	if err := durable.Replace(filepath.Join(seed, RecordFile), raw, 0o600); err != nil {
-		return Record{}, fmt.Errorf("writing machine record: %w", err)
-	}
-	if err := durable.Replace(filepath.Join(seed, UserDataFile), request.UserData, 0o600); err != nil {
+	// The user data is written again at every launch; the record alone must survive whatever happens.
+	if err := durable.Replace(filepath.Join(s.Path(request.ID), UserDataFile), request.UserData, 0o600); err != nil {
 		return Record{}, fmt.Errorf("writing user data: %w", err)
 	}
 	return record, nil
 }
 
 // ensure reads the record of an instance, or makes it. Only this keeps other writers waiting.
-func (s *Store) ensure(provider, id string) (Record, error) {
+func (s *Store) ensure(provider string, request LaunchRequest) (Record, error) {
 	unlock, err := s.lock()
 	if err != nil {
 		return Record{}, err
 	}
 	defer unlock()
-	record, err := s.read(id)
+	record, err := s.read(request.ID)
 	if errors.Is(err, ErrNotFound) {
-		return s.create(provider, id)
+		return s.create(provider, request)
 	}
 	if err == nil && record.Provider != provider {
 		err = fmt.Errorf("machine %s belongs to the provider %q", record.ID, record.Provider)
@@ -130,7 +120,8 @@ func (s *Store) lock() (release func(), err error) {
 	return func() { _ = file.Close() }, nil
 }
 
-func (s *Store) create(provider, id string) (Record, error) {
+func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
+	id := request.ID
 	records, err := s.list()
 	if err != nil {
 		return Record{}, err
@@ -149,6 +140,7 @@ func (s *Store) create(provider, id string) (Record, error) {
 	record := Record{
 		ID: id, PrivateIP: address, PrivateDNSName: PrivateDNSName(address, s.config.Domain), Domain: s.config.Domain,
 		Provider: provider, LaunchTime: s.config.Now().UTC().Truncate(time.Millisecond),
+		Type: request.Type, HopLimit: request.HopLimit,
 	}
 	raw, err := encode(record)
 	if err != nil {
@@ -237,6 +229,18 @@ func (s *Store) list() ([]Record, error) {
 		records = append(records, record)
 	}
 	return records, nil
+}
+
+// UserData reads what an instance is told; ErrNotFound if it was told nothing, or is none.
+func (s *Store) UserData(id string) ([]byte, error) {
+	raw, err := os.ReadFile(filepath.Join(s.Path(id), UserDataFile))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(raw) == 0 {
+		return nil, fmt.Errorf("%w: no user data of %s", ErrNotFound, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading user data: %w", err)
+	}
+	return raw, nil
 }
 
 // Delete removes everything of an instance; its record goes last, since its address is taken as long as anything is left.

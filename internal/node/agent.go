@@ -10,18 +10,23 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/machine"
+	"muster.dev/muster/internal/imds"
+	"muster.dev/muster/internal/nodecerts"
+	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/render"
 )
 
 // Config says where the agent finds things. On a machine all of it is fixed; see [DefaultConfig].
 type Config struct {
-	// SeedDir holds the user data and the instance's record.
-	SeedDir string
+	// Metadata is the endpoint of the instance metadata service.
+	Metadata string
+	// DropInDir holds documents that are added to what the user data says.
+	DropInDir string
 	// BinDir holds the programs.
 	BinDir string
 	// LogDir takes their logs.
@@ -33,7 +38,9 @@ type Config struct {
 
 // DefaultConfig is the agent's configuration on a machine.
 func DefaultConfig() Config {
-	return Config{SeedDir: render.SeedDir, BinDir: render.BinDir, LogDir: "/var/log", DataDir: "/var/lib/muster", Log: newLogger()}
+	return Config{
+		Metadata: imds.DefaultEndpoint, DropInDir: DropInDir, BinDir: render.BinDir, LogDir: "/var/log", DataDir: "/var/lib/muster", Log: newLogger(),
+	}
 }
 
 // agent is process number one of a machine.
@@ -41,9 +48,17 @@ type agent struct {
 	config   Config
 	log      *slog.Logger
 	reaper   *reaper
+	metadata *imds.Client
 	instance render.Instance
 	facts    render.Facts
 	kubelet  *program
+
+	becoming sync.Mutex
+	doubted  string // what the log says of the user data already
+
+	mutex sync.Mutex
+	heard told            // what was made of it is spec
+	spec  nodeconfig.Spec // complete
 }
 
 // Run makes the machine a node and returns when the context has ended and everything on the machine has been shut down.
@@ -53,7 +68,10 @@ func Run(ctx context.Context, config Config) error {
 	if os.Getpid() != 1 {
 		return errors.New("the node agent is process number one of a machine; start machines with muster up or muster create nodegroup")
 	}
-	a := &agent{config: config, log: config.Log, reaper: newReaper(), kubelet: &program{name: "kubelet", restart: make(chan struct{}, 1)}}
+	a := &agent{
+		config: config, log: config.Log, reaper: newReaper(), metadata: imds.NewClient(config.Metadata),
+		kubelet: &program{name: "kubelet", restart: make(chan struct{}, 1)},
+	}
 	reaping, stopReaping := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopReaping()
 	go a.reaper.run(reaping)
@@ -63,50 +81,54 @@ func Run(ctx context.Context, config Config) error {
 		<-ctx.Done()
 		return err
 	}
-	if told, ok := a.configure(ctx); ok {
-		a.work(ctx, told)
+	if a.identify(ctx) && a.configure(ctx) {
+		a.work(ctx)
 	}
 	a.shutdown(context.WithoutCancel(ctx))
 	return nil
 }
 
-// prepare finds out who and what the machine is.
-func (a *agent) prepare() error {
-	record, err := machine.ReadRecord(filepath.Join(a.config.SeedDir, machine.RecordFile))
-	if err != nil {
-		return err
-	}
-	a.instance = render.Instance{ID: record.ID, PrivateIP: record.PrivateIP, PrivateDNSName: record.PrivateDNSName}
+// prepare finds out what the machine is.
+func (a *agent) prepare() (err error) {
 	for _, dir := range []string{a.config.DataDir, "/var/lib/containerd", "/var/lib/kubelet/pki", "/etc/cni/net.d"} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("making directories: %w", err)
 		}
 	}
 	a.facts, err = readFacts()
-	if err != nil {
-		return err
-	}
-	a.log.Info("machine boots", "id", record.ID, "address", record.PrivateIP.String(), "name", record.PrivateDNSName, "kernel", a.facts.Kernel,
-		"cgroup_version", a.facts.CgroupVersion, "cpus", a.facts.CPUs, "memory", a.facts.MemoryBytes, "overlayfs", a.facts.OverlayFS)
-	return nil
+	return err
 }
 
-// configure writes the machine's files. It waits for better user data for as long as it is bad.
-func (a *agent) configure(ctx context.Context) (render.NodeConfig, bool) {
-	for {
-		config, err := a.render()
-		if err == nil {
-			return config, true
+// identify asks who the machine is, until there is an answer. Nothing else knows: a name or an address out of user data would be
+// what its author likes.
+func (a *agent) identify(ctx context.Context) bool {
+	var said string
+	return poll(ctx, 100*time.Millisecond, func() bool {
+		identity, err := a.metadata.Identity(ctx)
+		if err != nil {
+			if err.Error() != said {
+				a.log.Warn("the instance metadata service does not say who this machine is; asking again", "error", err)
+				said = err.Error()
+			}
+			return false
 		}
-		a.log.Error("user data cannot be used; waiting for other", "error", err)
-		if !a.userDataChanges(ctx) {
-			return render.NodeConfig{}, false
-		}
+		a.instance = instance(identity)
+		a.log.Info("machine boots", "id", identity.ID, "address", identity.PrivateIP.String(), "name", identity.PrivateDNSName,
+			"type", identity.Type, "kernel", a.facts.Kernel, "cgroup_version", a.facts.CgroupVersion, "cpus", a.facts.CPUs,
+			"memory", a.facts.MemoryBytes, "overlayfs", a.facts.OverlayFS)
+		return true
+	})
+}
+
+func instance(identity imds.Identity) render.Instance {
+	return render.Instance{
+		ID: identity.ID, Type: identity.Type, Region: identity.Region, AvailabilityZone: identity.AvailabilityZone,
+		PrivateIP: identity.PrivateIP, PrivateDNSName: identity.PrivateDNSName,
 	}
 }
 
 // work runs the machine's programs until the context ends.
-func (a *agent) work(ctx context.Context, config render.NodeConfig) {
+func (a *agent) work(ctx context.Context) {
 	go a.keep(ctx, &program{name: "containerd", args: func() []string { return []string{"--config=" + render.PathContainerdConfig} }})
 	go a.rotateLogs(ctx)
 	if !a.containerdAnswers(ctx) {
@@ -118,7 +140,7 @@ func (a *agent) work(ctx context.Context, config render.NodeConfig) {
 		defer close(imported)
 		a.importImages(ctx)
 	}()
-	if !joined(time.Now()) && !a.apiServerAnswers(ctx, config) {
+	if !joined(time.Now()) && !a.apiServerAnswers(ctx, a.current()) {
 		return
 	}
 	select {
@@ -127,14 +149,16 @@ func (a *agent) work(ctx context.Context, config render.NodeConfig) {
 		return
 	}
 	a.kubelet.args = func() []string {
-		return render.KubeletArgs(config, a.instance, exists(render.PathBootstrapKubeconfig))
+		return render.KubeletArgs(a.current(), a.instance, render.MachineLayout(), exists(render.PathBootstrapKubeconfig))
 	}
 	go a.keep(ctx, a.kubelet)
-	go a.watchUserData(ctx)
+	go a.watch(ctx)
+	go answerRestarts(ctx, nodecerts.RestartRequest, a.log, func() { a.again(ctx) })
+	go a.watchNode(ctx)
 	if !a.joins(ctx) {
 		return
 	}
-	go a.watchPodCIDR(ctx, config)
+	go a.watchPodCIDR(ctx)
 	go a.keep(ctx, &program{name: "kube-proxy", args: func() []string { return []string{"--config=" + render.PathKubeProxyConfig} }})
 	<-ctx.Done()
 }

@@ -3,7 +3,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -15,14 +14,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/durable"
 	"muster.dev/muster/internal/host"
-	"muster.dev/muster/internal/machine"
+	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/render"
+	"muster.dev/muster/internal/userdata"
 )
 
 // readFacts finds out what the machine is.
@@ -69,34 +70,100 @@ func overlays(dir string) bool {
 	return unix.Unmount(merged, 0) == nil
 }
 
-func (a *agent) userDataPath() string { return filepath.Join(a.config.SeedDir, machine.UserDataFile) }
+// configure makes the machine's files out of what it is told. It waits for better for as long as that is bad.
+func (a *agent) configure(ctx context.Context) bool {
+	said := ""
+	for {
+		now, err := a.ask(ctx)
+		if err == nil {
+			a.setHeard(now)
+			err = a.become(ctx, now)
+		}
+		if err == nil {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		if err.Error() != said {
+			a.log.Error("user data cannot be used; waiting for other", "error", err)
+			said = err.Error()
+		}
+		if !sleep(ctx, askInterval) {
+			return false
+		}
+	}
+}
 
-// render reads the user data and writes the files that follow from it; those that are right already are left alone.
-func (a *agent) render() (render.NodeConfig, error) {
-	userData, err := os.ReadFile(a.userDataPath())
+// become makes the files that follow from what the machine is told.
+func (a *agent) become(ctx context.Context, now told) error {
+	a.becoming.Lock()
+	defer a.becoming.Unlock()
+	parts, err := userdata.Read(now.userData)
 	if err != nil {
-		return render.NodeConfig{}, fmt.Errorf("reading user data: %w", err)
+		return err
 	}
-	config, err := render.ParseNodeConfig(userData)
-	if err != nil {
-		return render.NodeConfig{}, err
+	documents, doubts := userdata.NodeConfigs(parts)
+	if doubted := strings.Join(doubts, ", "); doubted != a.doubted {
+		a.log.Warn("user data may have been meant otherwise", "doubts", doubted)
+		a.doubted = doubted
 	}
-	files, err := render.Files(config, a.instance, a.facts)
+	if scripts := scriptsOf(parts); len(scripts) > 0 {
+		a.runScripts(ctx, scripts)
+		if now.dropIns, err = readDropIns(ctx, a.config.DropInDir); err != nil { // bootstrap.sh leaves one
+			return err
+		}
+		a.setHeard(now)
+	}
+	merged, err := nodeconfig.Read(append(documents, now.dropIns...), false)
 	if err != nil {
-		return render.NodeConfig{}, err
+		return err
+	}
+	say := func(what string) { a.log.Info("discovery", "found", what) }
+	spec, err := settle(ctx, merged.Spec, joined(time.Now()), say)
+	if err != nil {
+		return err
+	}
+	if err := write(spec, a.instance, a.facts, render.MachineLayout(), joined(time.Now())); err != nil {
+		return err
+	}
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.spec = spec
+	return nil
+}
+
+func (a *agent) setHeard(now told) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.heard = now
+}
+
+// current is what the machine was last told that could be used.
+func (a *agent) current() nodeconfig.Spec {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.spec
+}
+
+// write writes files; those that are right already are left alone, and a machine that has joined needs no token.
+func write(spec nodeconfig.Spec, instance render.Instance, facts render.Facts, layout render.Layout, joined bool) error {
+	files, err := render.Files(spec, instance, facts, layout)
+	if err != nil {
+		return err
 	}
 	for _, file := range files {
-		if file.Path == render.PathBootstrapKubeconfig && joined(time.Now()) {
+		if file.Path == render.PathBootstrapKubeconfig && joined {
 			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(file.Path), 0o755); err != nil { //nolint:gosec // G301: as on every node
-			return render.NodeConfig{}, fmt.Errorf("making directory: %w", err)
+			return fmt.Errorf("making directory: %w", err)
 		}
 		if err := durable.Write(file.Path, file.Content, file.Mode); err != nil {
-			return render.NodeConfig{}, err
+			return err
 		}
 	}
-	return config, nil
+	return nil
 }
 
 // clientCertificate is where the kubelet keeps its certificate and key.
@@ -133,31 +200,53 @@ func (a *agent) joins(ctx context.Context) bool {
 	return true
 }
 
-// userDataChanges waits until there is other user data.
-func (a *agent) userDataChanges(ctx context.Context) bool {
-	before, _ := os.ReadFile(a.userDataPath())
-	return poll(ctx, time.Second, func() bool {
-		after, err := os.ReadFile(a.userDataPath())
-		return err == nil && !bytes.Equal(before, after)
-	})
-}
+// askInterval is how often the machine asks whether it is told anything new, until it has joined.
+const askInterval = time.Second
 
-// watchUserData brings a fresh token to a kubelet that has not joined yet. It looks rather than be told: inotify instances
-// are few on most hosts (fs.inotify.max_user_instances), and the kubelets need them.
-func (a *agent) watchUserData(ctx context.Context) {
-	for a.userDataChanges(ctx) {
+// watch brings a fresh token to a kubelet that has not joined yet.
+func (a *agent) watch(ctx context.Context) {
+	for sleep(ctx, askInterval) {
 		if joined(time.Now()) {
 			continue
 		}
-		if _, err := a.render(); err != nil {
+		now, err := a.ask(ctx)
+		if err != nil {
+			a.log.Warn("cannot ask for user data", "error", err)
+			continue
+		}
+		a.mutex.Lock()
+		same := now.equal(a.heard)
+		a.mutex.Unlock()
+		if same {
+			continue
+		}
+		a.setHeard(now)
+		if err := a.become(ctx, now); err != nil {
 			a.log.Error("new user data cannot be used", "error", err)
 			continue
 		}
 		a.log.Info("new user data; kubelet starts again")
-		select {
-		case a.kubelet.restart <- struct{}{}:
-		default: // it is about to
-		}
+		a.restartKubelet()
+	}
+}
+
+// again starts the kubelet anew, with what the machine is told now if that can be used, because somebody asked for it.
+func (a *agent) again(ctx context.Context) {
+	now, err := a.ask(ctx)
+	if err == nil {
+		a.setHeard(now)
+		err = a.become(ctx, now)
+	}
+	if err != nil {
+		a.log.Error("what the machine is told cannot be used; it goes on with what it was told before", "error", err)
+	}
+	a.restartKubelet()
+}
+
+func (a *agent) restartKubelet() {
+	select {
+	case a.kubelet.restart <- struct{}{}:
+	default: // it is about to
 	}
 }
 
@@ -167,7 +256,7 @@ const startAnyway = 15 * time.Second
 
 // apiServerAnswers waits for the API server, since a kubelet that finds none tries again only after two seconds
 // (pkg/kubelet/certificate/bootstrap, waitForServer). Its answer itself does not matter.
-func (a *agent) apiServerAnswers(ctx context.Context, config render.NodeConfig) bool {
+func (a *agent) apiServerAnswers(ctx context.Context, config nodeconfig.Spec) bool {
 	authorities := x509.NewCertPool()
 	authorities.AppendCertsFromPEM(config.Cluster.CertificateAuthority)
 	client := http.Client{Timeout: time.Second, Transport: &http.Transport{

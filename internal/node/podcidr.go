@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/durable"
+	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/render"
 )
 
@@ -25,9 +26,9 @@ const podCIDRInterval = 30 * time.Second
 // watchPodCIDR keeps the network configuration true to the Node's range of pod addresses. Containerd writes it once, from
 // its template, and then never again: a Node that was deleted and has come back with another range would give its pods
 // addresses that lead to another machine.
-func (a *agent) watchPodCIDR(ctx context.Context, config render.NodeConfig) {
+func (a *agent) watchPodCIDR(ctx context.Context) {
 	for {
-		if err := a.checkPodCIDR(ctx, config); err != nil && ctx.Err() == nil {
+		if err := a.checkPodCIDR(ctx, a.current()); err != nil && ctx.Err() == nil {
 			a.log.Warn("cannot check the range of pods' addresses", "error", err)
 		}
 		if !sleep(ctx, podCIDRInterval) {
@@ -37,7 +38,7 @@ func (a *agent) watchPodCIDR(ctx context.Context, config render.NodeConfig) {
 }
 
 // checkPodCIDR compares the network configuration with the Node, and writes it anew if they differ.
-func (a *agent) checkPodCIDR(ctx context.Context, config render.NodeConfig) error {
+func (a *agent) checkPodCIDR(ctx context.Context, config nodeconfig.Spec) error {
 	current, err := os.ReadFile(render.PathCNIConfig)
 	if os.IsNotExist(err) { // containerd has not written it yet
 		return nil
@@ -58,7 +59,7 @@ func (a *agent) checkPodCIDR(ctx context.Context, config render.NodeConfig) erro
 }
 
 // podCIDR asks the API server for the Node's range of pod addresses, as the node itself.
-func (a *agent) podCIDR(ctx context.Context, config render.NodeConfig) (netip.Prefix, error) {
+func (a *agent) podCIDR(ctx context.Context, config nodeconfig.Spec) (netip.Prefix, error) {
 	certificate, err := tls.LoadX509KeyPair(clientCertificate, clientCertificate)
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("reading the node's certificate: %w", err)
@@ -69,7 +70,7 @@ func (a *agent) podCIDR(ctx context.Context, config render.NodeConfig) (netip.Pr
 		DisableKeepAlives: true,
 		TLSClientConfig:   &tls.Config{RootCAs: authorities, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 	}
-	address := strings.TrimSuffix(config.Cluster.APIServerEndpoint, "/") + "/api/v1/nodes/" + a.instance.PrivateDNSName
+	address := strings.TrimSuffix(config.Cluster.APIServerEndpoint, "/") + "/api/v1/nodes/" + render.NodeName(config, a.instance)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("asking for the node: %w", err)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/render"
 )
 
 // program is one of the programs that make a machine a node. It is started again whenever it ends.
@@ -60,7 +62,7 @@ func (a *agent) once(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	pid, ended, err := a.reaper.start(filepath.Join(a.config.BinDir, p.name), p.args(), environment(), output)
+	pid, ended, err := a.reaper.start(filepath.Join(a.config.BinDir, p.name), p.args(), append(environment(), render.Environment(a.current(), p.name)...), output)
 	_ = output.Close()
 	if err != nil {
 		return err

@@ -165,7 +165,7 @@ func newMachine(group *v1alpha1.NodeGroup, random io.Reader) (*v1alpha1.Machine,
 		},
 	}
 	spec := group.Spec.DeepCopy()
-	machine.Spec.Labels, machine.Spec.Taints = spec.Labels, spec.Taints
+	machine.Spec.Labels, machine.Spec.Taints, machine.Spec.LaunchTemplate = spec.Labels, spec.Taints, spec.LaunchTemplate
 	return machine, nil
 }
 

@@ -30,6 +30,8 @@ func newTestGroup(desired int32) *v1alpha1.NodeGroup {
 			ScalingConfig: v1alpha1.ScalingConfig{DesiredSize: desired},
 			Labels:        v1alpha1.NodeLabels{"team": "blue"},
 			Taints:        v1alpha1.NodeTaints{{Key: "a", Effect: "NoSchedule"}},
+
+			LaunchTemplate: &v1alpha1.LaunchTemplate{InstanceType: "m5.large"},
 		},
 	}
 	group.Default()
@@ -87,6 +89,7 @@ func TestGroupScales(t *testing.T) {
 		expected := v1alpha1.MachineSpec{
 			ClusterName: "muster", NodeGroup: "workers", Provider: v1alpha1.ProviderLocal,
 			Labels: v1alpha1.NodeLabels{"team": "blue"}, Taints: v1alpha1.NodeTaints{{Key: "a", Effect: "NoSchedule"}},
+			LaunchTemplate: &v1alpha1.LaunchTemplate{InstanceType: "m5.large"},
 		}
 		if diff := cmp.Diff(expected, m.Spec); diff != "" {
 			t.Errorf("spec (-want +got):\n%s", diff)

@@ -162,7 +162,8 @@ type provider struct {
 	now       func() time.Time
 	instances []machine.Instance
 	userData  []string
-	onEnd     func() // runs in the middle of Terminate
+	request   machine.LaunchRequest // the last one
+	onEnd     func()                // runs in the middle of Terminate
 }
 
 func (p *provider) index(id string) int {
@@ -174,6 +175,7 @@ func (p *provider) Launch(_ context.Context, request machine.LaunchRequest) (mac
 		return machine.Instance{}, fmt.Errorf("%w with %s", err, request.UserData)
 	}
 	p.userData = append(p.userData, string(request.UserData))
+	p.request = request
 	i := p.index(request.ID)
 	if i < 0 {
 		n := 11 + len(p.instances)

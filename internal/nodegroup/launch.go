@@ -39,7 +39,11 @@ func (r *machines) launch(
 		if err != nil {
 			return was, fmt.Errorf("rendering the user data: %w", err)
 		}
-		instance, err := provider.Launch(ctx, machine.LaunchRequest{ID: m.Name, UserData: data})
+		request := machine.LaunchRequest{ID: m.Name, UserData: data}
+		if template := m.Spec.LaunchTemplate; template != nil {
+			request.Type, request.HopLimit = template.InstanceType, int(template.MetadataOptions.HTTPPutResponseHopLimit)
+		}
+		instance, err := provider.Launch(ctx, request)
 		if err != nil {
 			return was, fmt.Errorf("launching the instance: %w", err)
 		}

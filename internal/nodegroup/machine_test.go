@@ -342,6 +342,25 @@ func TestMachineEveryCallFails(t *testing.T) {
 	}
 }
 
+// A machine is launched as its template says, and without one as the provider likes.
+func TestLaunchTemplate(t *testing.T) {
+	for _, template := range []*v1alpha1.LaunchTemplate{
+		nil, {InstanceType: "m5.large", MetadataOptions: v1alpha1.MetadataOptions{HTTPPutResponseHopLimit: 2}},
+	} {
+		m := newTestMachine()
+		m.Spec.LaunchTemplate = template
+		w := newWorld(t, m)
+		mustReconcile(t, w.machines(), id)
+		kind, hops := "", 0
+		if template != nil {
+			kind, hops = "m5.large", 2
+		}
+		if got := w.provider.request; got.Type != kind || got.HopLimit != hops {
+			t.Errorf("launched as %q with %d hops, want %q, %d", got.Type, got.HopLimit, kind, hops)
+		}
+	}
+}
+
 func TestLaunchErrorHidesToken(t *testing.T) {
 	w := newWorld(t, newTestMachine())
 	w.faults.fail("Launch", 1) // whose error quotes the user data

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render turns what a machine was told (its [NodeConfig]) and what it is ([Instance], [Facts]) into the files and
-// arguments of containerd, kubelet and kube-proxy. Values in, values out: the node agent writes the files.
+// Package render turns what a machine was told ([nodeconfig.Spec]) and what it is ([Instance], [Facts], [Layout]) into the files
+// and arguments of containerd, kubelet and kube-proxy. Values in, values out: who calls writes the files.
 //
-// The kubelet's configuration is the one that nodes of EKS have (nodeadm, internal/kubelet/config.go), as far as it does not
-// depend on AWS; where it differs a comment says why.
+// There are two layouts: a machine of the local provider, where the node agent keeps the programs running, and a host that
+// systemd runs. Fields of the NodeConfig mean what they mean to nodes of EKS (nodeadm), the files are where theirs are, and the
+// kubelet's configuration is theirs as far as it does not depend on AWS; where something differs a comment says why.
 package render

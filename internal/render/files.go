@@ -7,9 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"net/netip"
+	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
+
+	"muster.dev/muster/internal/nodeconfig"
 )
 
 // File is one file of a machine.
@@ -21,10 +25,6 @@ type File struct {
 
 // Where things are on a machine.
 const (
-	// BinDir holds muster's and Kubernetes' programs, read-only.
-	BinDir = "/opt/muster/bin"
-	// SeedDir holds what the provider told the machine, read-only.
-	SeedDir = "/run/muster/seed"
 	// ContainerdSocket is where containerd answers.
 	ContainerdSocket = "/run/containerd/containerd.sock"
 	// PathKubeconfig is written by the kubelet once it has a certificate.
@@ -36,59 +36,92 @@ const (
 	PathCNIConfig = "/etc/cni/net.d/10-containerd-net.conflist"
 	// PathContainerdConfig is containerd's configuration.
 	PathContainerdConfig = "/etc/containerd/config.toml"
+	// PathCA holds whom the machine trusts to be the API server, and the API server's clients.
+	PathCA = "/etc/kubernetes/pki/ca.crt"
 	// PathKubeProxyConfig is kube-proxy's configuration.
 	PathKubeProxyConfig = "/etc/kubernetes/kube-proxy/config.yaml"
 	// PauseImage is the image of pods' sandboxes. It is imported, never pulled.
 	PauseImage = "muster.dev/pause:v1"
 
-	pathKubeletConfig = "/etc/kubernetes/kubelet/config.json"
-	pathKubeletPKI    = "/var/lib/kubelet/pki"
-	pathCA            = "/etc/kubernetes/pki/ca.crt"
-	pathCNITemplate   = "/etc/containerd/cni.conflist.template"
+	pathKubeletConfig  = "/etc/kubernetes/kubelet/config.json"
+	pathKubeletDropIns = "/etc/kubernetes/kubelet/config.json.d"
+	pathKubeletPKI     = "/var/lib/kubelet/pki"
+	pathCNITemplate    = "/etc/containerd/cni.conflist.template"
+	pathRuntimeSpec    = "/etc/containerd/base-runtime-spec.json"
 )
 
 // Files are all files that a machine needs to become a node, sorted by path. The bootstrap kubeconfig is among them only if
-// the configuration has a token.
-func Files(config NodeConfig, instance Instance, facts Facts) ([]File, error) {
-	serviceCIDR, err := netip.ParsePrefix(config.Cluster.ServiceCIDR)
-	if err != nil {
-		return nil, fmt.Errorf("service CIDR: %w", err)
+// there is a token: whoever calls has read spec.join.tokenFile into spec.join.token.
+func Files(spec nodeconfig.Spec, instance Instance, facts Facts, layout Layout) ([]File, error) {
+	layout = layout.complete()
+	if found := problems(spec, instance, layout); len(found) > 0 {
+		return nil, lines(found)
 	}
-	dns, err := ClusterDNS(serviceCIDR)
-	if err != nil {
-		return nil, err
+	var all []File
+	for _, part := range []func() ([]File, error){
+		func() ([]File, error) { return kubeletFiles(spec, instance, facts, layout) },
+		func() ([]File, error) { return containerdFiles(spec, facts, layout) },
+		func() ([]File, error) { return kubeProxyFiles(spec, instance) },
+		func() ([]File, error) { return resolverFiles(spec, layout), nil },
+		func() ([]File, error) { return systemdFiles(spec, instance, layout) },
+	} {
+		files, err := part()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, files...)
 	}
-	kubelet, err := indented(newKubeletConfig(config, instance, facts, dns))
+	slices.SortFunc(all, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return all, nil
+}
+
+// lines are problems as [nodeconfig.Read] tells them.
+func lines(found field.ErrorList) nodeconfig.Problems {
+	var all nodeconfig.Problems
+	for _, problem := range found {
+		if line := problem.Error(); !slices.Contains(all, line) {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+func kubeletFiles(spec nodeconfig.Spec, instance Instance, facts Facts, layout Layout) ([]File, error) {
+	decided, err := newKubeletConfig(spec, instance, facts, layout)
+	if err != nil {
+		return nil, fmt.Errorf("NodeConfig: %w", err)
+	}
+	config, err := indented(decided)
 	if err != nil {
 		return nil, fmt.Errorf("writing kubelet's configuration: %w", err)
 	}
-	containerd, err := containerdConfig(facts)
-	if err != nil {
-		return nil, fmt.Errorf("writing containerd's configuration: %w", err)
-	}
-	cni, err := indented(newCNITemplate())
-	if err != nil {
-		return nil, fmt.Errorf("writing template of network configuration: %w", err)
-	}
-	proxy, err := yaml.Marshal(newKubeProxyConfig(config, instance))
-	if err != nil {
-		return nil, fmt.Errorf("writing kube-proxy's configuration: %w", err)
-	}
 	files := []File{
-		{Path: pathCNITemplate, Mode: 0o644, Content: cni},
-		{Path: PathContainerdConfig, Mode: 0o644, Content: containerd},
-		{Path: PathKubeProxyConfig, Mode: 0o644, Content: proxy},
-		{Path: pathKubeletConfig, Mode: 0o644, Content: kubelet},
-		{Path: pathCA, Mode: 0o644, Content: config.Cluster.CertificateAuthority},
+		{Path: PathCA, Mode: 0o644, Content: spec.Cluster.CertificateAuthority},
+		{Path: pathKubeletConfig, Mode: 0o644, Content: config},
 	}
-	if config.Bootstrap != nil {
-		bootstrap, err := yaml.Marshal(newBootstrapKubeconfig(config))
+	if len(spec.Kubelet.Config) > 0 {
+		content, err := indented(kubeletDropIn(spec))
+		if err != nil {
+			return nil, fmt.Errorf("writing kubelet's configuration: %w", err)
+		}
+		files = append(files, File{Path: pathKubeletDropIns + "/40-nodeadm.conf", Mode: 0o644, Content: content})
+	}
+	if spec.Join.Token != "" {
+		content, err := yaml.Marshal(newBootstrapKubeconfig(spec))
 		if err != nil {
 			return nil, fmt.Errorf("writing bootstrap kubeconfig: %w", err)
 		}
-		files = append(files, File{Path: PathBootstrapKubeconfig, Mode: 0o600, Content: bootstrap})
+		files = append(files, File{Path: PathBootstrapKubeconfig, Mode: 0o600, Content: content})
 	}
 	return files, nil
+}
+
+func kubeProxyFiles(spec nodeconfig.Spec, instance Instance) ([]File, error) {
+	content, err := yaml.Marshal(newKubeProxyConfig(spec, instance))
+	if err != nil {
+		return nil, fmt.Errorf("writing kube-proxy's configuration: %w", err)
+	}
+	return []File{{Path: PathKubeProxyConfig, Mode: 0o644, Content: content}}, nil
 }
 
 func indented(v any) ([]byte, error) {

@@ -2,6 +2,8 @@
 
 package render
 
+import "muster.dev/muster/internal/nodeconfig"
+
 // kubeconfig is the part of a kubeconfig file that a machine needs (client-go's own type would bring its dependencies here).
 type kubeconfig struct {
 	APIVersion     string         `json:"apiVersion"`
@@ -43,14 +45,14 @@ type kubeconfigUser struct {
 
 // newBootstrapKubeconfig is what the kubelet uses until it has a certificate. The kubelet copies server and authority from
 // here to its own kubeconfig (pkg/kubelet/certificate/bootstrap, writeKubeconfigFromBootstrapping).
-func newBootstrapKubeconfig(config NodeConfig) kubeconfig {
+func newBootstrapKubeconfig(spec nodeconfig.Spec) kubeconfig {
 	const cluster, user, context = "kubernetes", "kubelet-bootstrap", "bootstrap"
 	return kubeconfig{
 		APIVersion:     "v1",
 		Kind:           "Config",
-		Clusters:       []namedCluster{{cluster, kubeconfigCluster{CertificateAuthority: pathCA, Server: config.Cluster.APIServerEndpoint}}},
+		Clusters:       []namedCluster{{cluster, kubeconfigCluster{CertificateAuthority: PathCA, Server: spec.Cluster.APIServerEndpoint}}},
 		Contexts:       []namedContext{{context, kubeconfigContext{Cluster: cluster, User: user}}},
 		CurrentContext: context,
-		Users:          []namedUser{{user, kubeconfigUser{Token: config.Bootstrap.Token}}},
+		Users:          []namedUser{{user, kubeconfigUser{Token: spec.Join.Token}}},
 	}
 }

@@ -3,12 +3,11 @@
 package render
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
-	"slices"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
+	"muster.dev/muster/internal/nodeconfig"
 )
 
 // kubeletConfig is the part of kubelet.config.k8s.io/v1beta1 KubeletConfiguration that is set. The type of upstream writes
@@ -22,7 +21,7 @@ type kubeletConfig struct {
 	Authorization            kubeletAuthorization  `json:"authorization"`
 	CgroupDriver             string                `json:"cgroupDriver"`
 	CgroupRoot               string                `json:"cgroupRoot"`
-	ClusterDNS               []string              `json:"clusterDNS"`
+	ClusterDNS               []string              `json:"clusterDNS,omitempty"`
 	ClusterDomain            string                `json:"clusterDomain"`
 	ContainerRuntimeEndpoint string                `json:"containerRuntimeEndpoint"`
 	EvictionHard             map[string]string     `json:"evictionHard"`
@@ -30,17 +29,20 @@ type kubeletConfig struct {
 	FailSwapOn               bool                  `json:"failSwapOn"`
 	HairpinMode              string                `json:"hairpinMode"`
 	KubeReserved             map[string]string     `json:"kubeReserved"`
+	KubeReservedCgroup       string                `json:"kubeReservedCgroup,omitempty"`
 	Logging                  kubeletLogging        `json:"logging"`
 	MakeIPTablesUtilChains   bool                  `json:"makeIPTablesUtilChains"`
 	MaxPods                  int32                 `json:"maxPods"`
 	ProtectKernelDefaults    bool                  `json:"protectKernelDefaults"`
-	ProviderID               string                `json:"providerID"`
+	ProviderID               string                `json:"providerID,omitempty"`
 	ReadOnlyPort             int                   `json:"readOnlyPort"`
-	RegisterWithTaints       []corev1.Taint        `json:"registerWithTaints,omitempty"`
 	ResolverConfig           string                `json:"resolvConf"`
 	RotateCertificates       bool                  `json:"rotateCertificates"`
 	SerializeImagePulls      bool                  `json:"serializeImagePulls"`
 	ServerTLSBootstrap       bool                  `json:"serverTLSBootstrap"`
+	ShutdownGracePeriod      string                `json:"shutdownGracePeriod,omitempty"`
+	ShutdownCriticalPods     string                `json:"shutdownGracePeriodCriticalPods,omitempty"`
+	SystemReservedCgroup     string                `json:"systemReservedCgroup,omitempty"`
 	TLSCipherSuites          []string              `json:"tlsCipherSuites"`
 	TLSMinVersion            string                `json:"tlsMinVersion"`
 }
@@ -70,36 +72,45 @@ type kubeletLogging struct {
 	Verbosity int `json:"verbosity"`
 }
 
-func newKubeletConfig(config NodeConfig, instance Instance, facts Facts, dns netip.Addr) kubeletConfig {
+// newKubeletConfig is what muster decides. The user's wishes are in a file of their own, which the kubelet merges over this.
+func newKubeletConfig(spec nodeconfig.Spec, instance Instance, facts Facts, layout Layout) (kubeletConfig, error) {
+	dns, err := clusterDNS(spec)
+	if err != nil {
+		return kubeletConfig{}, err
+	}
+	pods, err := maxPods(spec, instance)
+	if err != nil {
+		return kubeletConfig{}, err
+	}
 	k := kubeletConfig{
-		Kind:       "KubeletConfiguration",
-		APIVersion: "kubelet.config.k8s.io/v1beta1",
+		Kind:       nodeconfig.KubeletKind,
+		APIVersion: nodeconfig.KubeletAPIVersion,
 
 		Address:                  "0.0.0.0",
-		CgroupDriver:             "cgroupfs", // there is no systemd on a machine
-		CgroupRoot:               "/",        // of the machine's own cgroup namespace
-		ClusterDNS:               []string{dns.String()},
-		ClusterDomain:            config.Cluster.ClusterDomain,
+		CgroupDriver:             layout.cgroupDriver(),
+		CgroupRoot:               "/", // of the machine's own cgroup namespace
+		ClusterDNS:               dns,
+		ClusterDomain:            clusterDomain(spec),
 		ContainerRuntimeEndpoint: "unix://" + ContainerdSocket,
 		EvictionHard: map[string]string{
 			"memory.available":  "100Mi",
 			"nodefs.available":  "10%",
 			"nodefs.inodesFree": "5%",
 		},
-		// Pods have no swap in any case (memorySwap.swapBehavior is NoSwap); whether the host has any is not the node's business.
-		FailSwapOn:   false,
+		// Pods have no swap in any case (memorySwap.swapBehavior is NoSwap); whether the host has any is not a machine's business.
+		FailSwapOn:   layout.Systemd,
 		HairpinMode:  "hairpin-veth",
-		KubeReserved: facts.reserved(config.Kubelet.MaxPods),
+		KubeReserved: nodeconfig.Reserved(facts.CPUs, facts.MemoryBytes, pods),
 		Logging:      kubeletLogging{Verbosity: 2},
 		// For iptables only, which machines do not have: kube-proxy and portmap speak nftables.
 		MakeIPTablesUtilChains: false,
-		MaxPods:                config.Kubelet.MaxPods,
-		// The machine's own view of those settings has the values that the kubelet demands; see internal/machine/local.
-		ProtectKernelDefaults: true,
+		MaxPods:                pods,
+		// A machine's own view of those settings has the values that the kubelet demands; see internal/machine/local. On a host
+		// the kubelet sets them itself, as on kubeadm's nodes: EKS's images have them set when they boot, other hosts do not.
+		ProtectKernelDefaults: !layout.Systemd,
 		ProviderID:            instance.ProviderID(),
 		ReadOnlyPort:          0,
-		RegisterWithTaints:    slices.Clone(config.Kubelet.Taints),
-		ResolverConfig:        "/etc/resolv.conf",
+		ResolverConfig:        resolverConfig(facts),
 		RotateCertificates:    true,
 		SerializeImagePulls:   false,
 		ServerTLSBootstrap:    true,
@@ -118,34 +129,69 @@ func newKubeletConfig(config NodeConfig, instance Instance, facts Facts, dns net
 	if facts.CgroupVersion == 1 {
 		k.FailCgroupV1 = new(bool)
 	}
+	if layout.Systemd {
+		k.underSystemd(spec)
+	}
 	k.Authentication.Webhook.CacheTTL = "2m0s"
 	k.Authentication.Webhook.Enabled = true
-	k.Authentication.X509.ClientCAFile = pathCA
+	k.Authentication.X509.ClientCAFile = PathCA
 	k.Authorization.Mode = "Webhook"
 	k.Authorization.Webhook.CacheAuthorizedTTL = "5m0s"
 	k.Authorization.Webhook.CacheUnauthorizedTTL = "30s"
-	return k
+	return k, nil
 }
 
-// KubeletArgs are the kubelet's arguments. With bootstrap it may ask for a certificate by its token.
-func KubeletArgs(config NodeConfig, instance Instance, bootstrap bool) []string {
-	args := []string{
-		"--cert-dir=" + pathKubeletPKI,
-		"--config=" + pathKubeletConfig,
-		"--hostname-override=" + instance.PrivateDNSName,
-		"--kubeconfig=" + PathKubeconfig,
-		"--node-ip=" + instance.PrivateIP.String(),
+// underSystemd is what only a host has: slices of systemd's for what is not a pod, and a logind that the kubelet asks to wait for
+// pods when the host shuts down. The figures are EKS's.
+func (k *kubeletConfig) underSystemd(spec nodeconfig.Spec) {
+	k.ShutdownGracePeriod, k.ShutdownCriticalPods = "2m30s", "30s"
+	_, byFlag := lastFlag(spec.Kubelet.Flags, flagReservedCPUs)
+	if _, byConfig := spec.Kubelet.Config["reservedSystemCPUs"]; byFlag || byConfig {
+		return // the kubelet refuses to have both (cmd/kubelet/app/server.go), and AL2's bootstrap.sh decided so too
 	}
-	if bootstrap {
-		args = append(args, "--bootstrap-kubeconfig="+PathBootstrapKubeconfig)
+	k.KubeReservedCgroup, k.SystemReservedCgroup = "/runtime", "/system"
+}
+
+func (l Layout) cgroupDriver() string {
+	if l.Systemd {
+		return "systemd"
 	}
-	if len(config.Kubelet.Labels) > 0 {
-		labels := make([]string, 0, len(config.Kubelet.Labels))
-		for _, key := range slices.Sorted(maps.Keys(config.Kubelet.Labels)) {
-			labels = append(labels, key+"="+config.Kubelet.Labels[key])
-		}
-		args = append(args, "--node-labels="+strings.Join(labels, ","))
+	return "cgroupfs"
+}
+
+func clusterDomain(spec nodeconfig.Spec) string {
+	if spec.Cluster.Domain == "" {
+		return "cluster.local"
 	}
-	slices.Sort(args)
-	return args
+	return spec.Cluster.Domain
+}
+
+func resolverConfig(facts Facts) string {
+	if facts.ResolverConfig == "" {
+		return "/etc/resolv.conf"
+	}
+	return facts.ResolverConfig
+}
+
+// clusterDNS is none if the user has set it and there is no range of Services' addresses to take it from.
+func clusterDNS(spec nodeconfig.Spec) ([]string, error) {
+	if spec.Cluster.CIDR == "" {
+		return nil, nil
+	}
+	cidr, err := netip.ParsePrefix(spec.Cluster.CIDR)
+	if err != nil {
+		return nil, fmt.Errorf("spec.cluster.cidr: %w", err)
+	}
+	dns, err := nodeconfig.ClusterDNS(cidr)
+	if err != nil {
+		return nil, fmt.Errorf("spec.cluster.cidr: %w", err)
+	}
+	return []string{dns.String()}, nil
+}
+
+// kubeletDropIn is the user's configuration of the kubelet, as a document of its own.
+func kubeletDropIn(spec nodeconfig.Spec) map[string]any {
+	dropIn := maps.Clone(spec.Kubelet.Config)
+	dropIn["kind"], dropIn["apiVersion"] = nodeconfig.KubeletKind, nodeconfig.KubeletAPIVersion
+	return dropIn
 }

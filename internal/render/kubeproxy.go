@@ -2,6 +2,8 @@
 
 package render
 
+import "muster.dev/muster/internal/nodeconfig"
+
 // kubeProxyConfig is the part of kubeproxy.config.k8s.io/v1alpha1 KubeProxyConfiguration that is set.
 type kubeProxyConfig struct {
 	APIVersion         string              `json:"apiVersion"`
@@ -27,17 +29,17 @@ type kubeProxyConntrack struct {
 }
 
 // newKubeProxyConfig configures kube-proxy, which uses the kubelet's credential as on EKS' self-managed nodes.
-func newKubeProxyConfig(config NodeConfig, instance Instance) kubeProxyConfig {
+func newKubeProxyConfig(spec nodeconfig.Spec, instance Instance) kubeProxyConfig {
 	return kubeProxyConfig{
 		APIVersion:       "kubeproxy.config.k8s.io/v1alpha1",
 		Kind:             "KubeProxyConfiguration",
 		ClientConnection: kubeProxyConnection{Kubeconfig: PathKubeconfig},
-		ClusterCIDR:      config.Cluster.PodCIDR,
+		ClusterCIDR:      spec.Cluster.PodCIDR,
 		// The size of the connection table belongs to the kernel that all machines share, so a machine leaves it alone
 		// (0 means that: cmd/kube-proxy/app/server_linux.go, setupConntrack), and the timeouts as the kernel has them.
 		Conntrack:          kubeProxyConntrack{TCPCloseWaitTimeout: "0s", TCPEstablishedTimeout: "0s"},
 		HealthzBindAddress: "127.0.0.1:10256",
-		HostnameOverride:   instance.PrivateDNSName,
+		HostnameOverride:   NodeName(spec, instance),
 		MetricsBindAddress: "127.0.0.1:10249",
 		Mode:               "nftables",
 	}

@@ -12,79 +12,144 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 
+	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/render"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func instance() render.Instance {
-	return render.Instance{
-		ID: "i-0123456789abcdef0", PrivateIP: netip.MustParseAddr("192.168.64.11"), PrivateDNSName: "ip-192-168-64-11.muster.internal",
-	}
+// scene is a folder below testdata/cases: nodeconfig.yaml is what the machine was told and machine.yaml what it is. The files that
+// follow are below want, their modes and the kubelet's arguments in want.txt; error.txt is why there are none.
+type scene struct {
+	dir      string
+	spec     nodeconfig.Spec
+	instance render.Instance
+	facts    render.Facts
+	layout   render.Layout
 }
 
-// TestFiles pins every file and the kubelet's arguments, for some machines and some users' wishes.
-func TestFiles(t *testing.T) {
-	authority, err := os.ReadFile("testdata/ca.crt")
+func authority(t testing.TB) []byte {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/ca.crt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	large := render.Facts{CPUs: 8, MemoryBytes: 32 << 30, CgroupVersion: 2, Kernel: "6.1.0", SysResource: true, OverlayFS: true}
-	for name, facts := range map[string]render.Facts{
-		"plain":    large,
-		"wishes":   large,
-		"joined":   large,
-		"cgroupv1": {CPUs: 2, MemoryBytes: 24 << 30, CgroupVersion: 1, SysResource: false, OverlayFS: true},
-		"small":    {CPUs: 1, MemoryBytes: 1 << 30, CgroupVersion: 2, SysResource: true, OverlayFS: false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			userData, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
-			if errors.Is(err, fs.ErrNotExist) {
-				userData, err = os.ReadFile("testdata/plain.yaml")
-			}
+	return raw
+}
+
+func scenes(t testing.TB) []scene {
+	t.Helper()
+	dirs, err := filepath.Glob("testdata/cases/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	all := make([]scene, 0, len(dirs))
+	for _, dir := range dirs {
+		all = append(all, readScene(t, dir))
+	}
+	return all
+}
+
+func readScene(t testing.TB, dir string) scene {
+	t.Helper()
+	document, err := os.ReadFile(filepath.Join(dir, "nodeconfig.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	document = bytes.ReplaceAll(document, []byte("AUTHORITY"), []byte(base64.StdEncoding.EncodeToString(authority(t))))
+	merged, err := nodeconfig.Read([]nodeconfig.Source{{Name: dir, Content: document}}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "machine.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var machine struct {
+		Instance render.Instance
+		Facts    render.Facts
+		Layout   string
+	}
+	if err := yaml.UnmarshalStrict(raw, &machine); err != nil {
+		t.Fatalf("%s: %v", dir, err)
+	}
+	layout, ok := map[string]render.Layout{
+		"machine":                     render.MachineLayout(),
+		"host":                        render.HostLayout(),
+		"host with containerd":        {Systemd: true, ExistingContainerd: true},
+		"host in /opt/kubernetes/bin": {Systemd: true, BinDir: "/opt/kubernetes/bin", CNIBinDir: "/opt/kubernetes/cni"},
+	}[machine.Layout]
+	if !ok {
+		t.Fatalf("%s: unknown layout %q", dir, machine.Layout)
+	}
+	return scene{dir: dir, spec: merged.Spec, instance: machine.Instance, facts: machine.Facts, layout: layout}
+}
+
+// TestFiles pins every file, its mode and the kubelet's arguments, for both layouts.
+func TestFiles(t *testing.T) {
+	for _, s := range scenes(t) {
+		t.Run(filepath.Base(s.dir), func(t *testing.T) {
+			files, err := render.Files(s.spec, s.instance, s.facts, s.layout)
+			got := map[string]string{}
 			if err != nil {
-				t.Fatal(err)
+				got["error.txt"] = err.Error() + "\n"
+			} else {
+				var summary strings.Builder
+				for _, file := range files {
+					fmt.Fprintf(&summary, "%v %s\n", file.Mode, file.Path)
+					got["want"+file.Path] = string(bytes.ReplaceAll(file.Content, authority(t), []byte("(the certificate authority)\n")))
+				}
+				for _, arg := range render.KubeletArgs(s.spec, s.instance, s.layout, s.spec.Join.Token != "") {
+					fmt.Fprintln(&summary, "kubelet", arg)
+				}
+				got["want.txt"] = summary.String()
 			}
-			userData = bytes.ReplaceAll(userData, []byte("AUTHORITY"), []byte(base64.StdEncoding.EncodeToString(authority)))
-			config, err := render.ParseNodeConfig(userData)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files, err := render.Files(config, instance(), facts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got strings.Builder
-			for _, arg := range render.KubeletArgs(config, instance(), config.Bootstrap != nil) {
-				fmt.Fprintln(&got, "kubelet", arg)
-			}
-			for _, file := range files {
-				content := bytes.ReplaceAll(file.Content, authority, []byte("(the certificate authority)\n"))
-				fmt.Fprintf(&got, "\n==> %s %v <==\n%s", file.Path, file.Mode, content)
-			}
-			golden(t, filepath.Join("testdata", name+".golden"), got.String())
+			compare(t, s.dir, got)
 		})
 	}
 }
 
-func golden(t *testing.T, path, got string) {
+// compare compares files with those of a case: the same ones, with the same content.
+func compare(t *testing.T, dir string, got map[string]string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
+		for _, old := range []string{"want", "want.txt", "error.txt"} {
+			if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, content := range got {
+			path := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	want, err := os.ReadFile(path)
+	want := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(dir, path)
+		if err != nil || entry.IsDir() || slices.Contains([]string{"nodeconfig.yaml", "machine.yaml"}, name) {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		want[name] = string(raw)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("differs from %s; run go test ./internal/render -update if that is meant (-want +got):\n%s", path, diff)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("differs from %s; run go test ./internal/render -update if that is meant (-want +got):\n%s", dir, diff)
 	}
 }
 
@@ -93,120 +158,121 @@ func TestCNIConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/cni.golden", string(got))
-}
-
-func TestClusterDNS(t *testing.T) {
-	for cidr, want := range map[string]string{
-		"10.100.0.0/16":  "10.100.0.10",
-		"172.20.0.16/28": "172.20.0.26",
-		"10.0.255.0/24":  "10.0.255.10",
-		"10.0.0.250/29":  "",
-	} {
-		got, err := render.ClusterDNS(netip.MustParsePrefix(cidr))
-		if want == "" {
-			if err == nil {
-				t.Errorf("ClusterDNS(%s) is %s, want an error", cidr, got)
-			}
-			continue
-		}
-		if err != nil || got.String() != want {
-			t.Errorf("ClusterDNS(%s) is %s, %v; want %s", cidr, got, err, want)
+	path := "testdata/cni.golden"
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
-}
-
-// All problems are reported at once, with the paths of their fields and never with the token.
-func TestParseNodeConfigReportsEverything(t *testing.T) {
-	_, err := render.ParseNodeConfig([]byte(`apiVersion: node.muster.dev/v1
-kind: Node
-cluster:
-  apiServerEndpoint: http://192.168.64.2
-  certificateAuthority: aGVsbG8=
-  serviceCIDR: 10.100.0.1/16
-  podCIDR: fd00::/64
-  clusterDomain: "not a domain"
-bootstrap:
-  token: secret.butwrong
-kubelet:
-  labels:
-    "a b": c
-  taints:
-  - {key: dedicated, value: "x y", effect: Never}
-  maxPods: 4000
-`))
-	if err == nil {
-		t.Fatal("accepted")
-	}
-	for _, path := range []string{
-		"apiVersion", "kind", "cluster.name", "cluster.apiServerEndpoint", "cluster.certificateAuthority", "cluster.serviceCIDR",
-		"cluster.podCIDR", "cluster.clusterDomain", "bootstrap.token", "kubelet.labels", "kubelet.taints[0].value",
-		"kubelet.taints[0].effect", "kubelet.maxPods",
-	} {
-		if !strings.Contains(err.Error(), path) {
-			t.Errorf("%s is not mentioned in: %v", path, err)
-		}
-	}
-	if strings.Contains(err.Error(), "butwrong") {
-		t.Errorf("the token is shown: %v", err)
-	}
-}
-
-func TestParseNodeConfigIsStrict(t *testing.T) {
-	for name, userData := range map[string]string{
-		"unknown field": "apiVersion: node.muster.dev/v1alpha1\nkind: NodeConfig\ncluster: {nmae: x}\n",
-		"twice":         "apiVersion: node.muster.dev/v1alpha1\nkind: NodeConfig\nkind: NodeConfig\n",
-		"a script":      "#!/bin/bash\n/etc/eks/bootstrap.sh\n",
-		"empty":         "",
-		"too long":      "# " + strings.Repeat("x", render.MaxNodeConfig),
-	} {
-		if _, err := render.ParseNodeConfig([]byte(userData)); err == nil {
-			t.Errorf("%s: accepted", name)
-		}
-	}
-}
-
-func TestMarshal(t *testing.T) {
-	authority, err := os.ReadFile("testdata/ca.crt")
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := render.NodeConfig{
-		Cluster: render.ClusterDetails{
-			Name: "default", APIServerEndpoint: "https://192.168.64.2:443", CertificateAuthority: authority,
-			ServiceCIDR: "10.100.0.0/16", PodCIDR: "10.244.0.0/16", ClusterDomain: "cluster.local",
-		},
-		Bootstrap: &render.Bootstrap{Token: "abcdef.0123456789abcdef"},
-	}
-	raw, err := config.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := render.ParseNodeConfig(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.APIVersion, config.Kind, config.Kubelet.MaxPods = render.APIVersion, render.Kind, 110
-	if diff := cmp.Diff(config, got); diff != "" {
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func FuzzParseNodeConfig(f *testing.F) {
-	for _, name := range []string{"plain", "wishes", "joined"} {
-		userData, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
+// Whatever is asked for, nobody but root reads the token or what may hold passwords, and no other file has them.
+func TestSecretsAreRootsAlone(t *testing.T) {
+	const token, password = "abcdef.0123456789abcdef", "geheim"
+	for _, layout := range []render.Layout{render.MachineLayout(), render.HostLayout()} {
+		spec := readScene(t, "testdata/cases/machine-plain").spec
+		spec.Join.Token = token
+		spec.Instance.Environment = map[string]map[string]string{"default": {"HTTPS_PROXY": "http://u:" + password + "@192.168.64.2"}}
+		files, err := render.Files(spec, render.Instance{PrivateDNSName: "worker-1"}, render.Facts{CPUs: 1, MemoryBytes: 1 << 30}, layout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, file := range files {
+			if secret := bytes.Contains(file.Content, []byte(token)) || bytes.Contains(file.Content, []byte(password)); secret {
+				found++
+				if file.Mode != 0o600 {
+					t.Errorf("%s holds a secret and has mode %v", file.Path, file.Mode)
+				}
+			}
+		}
+		if want := map[bool]int{false: 1, true: 4}[layout.Systemd]; found != want {
+			t.Errorf("systemd %t: %d files hold secrets, want %d", layout.Systemd, found, want)
+		}
+		if args := strings.Join(render.KubeletArgs(spec, render.Instance{}, layout, true), " "); strings.Contains(args, token) {
+			t.Errorf("the token is an argument: %s", args)
+		}
+	}
+}
+
+// What is refused never repeats a secret.
+func TestRefusalsKeepSecrets(t *testing.T) {
+	spec := readScene(t, "testdata/cases/machine-plain").spec
+	spec.Join.Token = "secret.butwrong"
+	spec.Instance.Environment = map[string]map[string]string{"kubelet": {"X": "geheim\n"}}
+	spec.Containerd.Config = "version = 2\n[registry]\npassword = 'geheim'"
+	_, err := render.Files(spec, render.Instance{PrivateDNSName: "worker-1"}, render.Facts{CPUs: 1, MemoryBytes: 1 << 30}, render.HostLayout())
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	if text := err.Error(); strings.Contains(text, "butwrong") || strings.Contains(text, "geheim") {
+		t.Errorf("a secret is shown: %s", text)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	spec := nodeconfig.Spec{Instance: nodeconfig.Instance{Environment: map[string]map[string]string{
+		"default": {"B": "1", "A": "2"}, "kubelet": {"B": "3", "C": "4"},
+	}}}
+	for service, want := range map[string]string{"kubelet": "A=2 B=3 C=4", "containerd": "A=2 B=1"} {
+		if got := strings.Join(render.Environment(spec, service), " "); got != want {
+			t.Errorf("%s has %s, want %s", service, got, want)
+		}
+	}
+}
+
+func TestBinDirIsAPath(t *testing.T) {
+	s := readScene(t, "testdata/cases/host-plain")
+	for _, dir := range []string{"bin", "/opt/a b", "/opt/%n", "/opt/$x", "/opt/a\nExecStartPre=/bin/x", `/opt/"x`} {
+		if _, err := render.Files(s.spec, s.instance, s.facts, render.Layout{Systemd: true, BinDir: dir}); err == nil {
+			t.Errorf("%q: accepted", dir)
+		}
+	}
+}
+
+// What a NodeConfig that is valid asks for is rendered or refused, and never half: two runs say the same.
+func FuzzFiles(f *testing.F) {
+	for _, s := range scenes(f) {
+		raw, err := os.ReadFile(filepath.Join(s.dir, "nodeconfig.yaml"))
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(userData)
+		f.Add(bytes.ReplaceAll(raw, []byte("AUTHORITY"), []byte(base64.StdEncoding.EncodeToString(authority(f)))), s.layout.Systemd)
 	}
-	f.Fuzz(func(t *testing.T, userData []byte) {
-		config, err := render.ParseNodeConfig(userData)
+	f.Fuzz(func(t *testing.T, document []byte, systemd bool) {
+		merged, err := nodeconfig.Read([]nodeconfig.Source{{Name: "fuzz", Content: document}}, true)
 		if err != nil {
 			return
 		}
-		if _, err := render.Files(config, instance(), render.Facts{CPUs: 1, MemoryBytes: 1 << 30, CgroupVersion: 2}); err != nil {
-			t.Errorf("what was accepted cannot be rendered: %v", err)
+		instance := render.Instance{ID: "i-0123456789abcdef0", PrivateIP: netip.MustParseAddr("192.168.64.11"), PrivateDNSName: "worker-1"}
+		facts := render.Facts{CPUs: 8, MemoryBytes: 32 << 30, CgroupVersion: 2}
+		first, err := render.Files(merged.Spec, instance, facts, render.Layout{Systemd: systemd})
+		again, errAgain := render.Files(merged.Spec, instance, facts, render.Layout{Systemd: systemd})
+		if diff := cmp.Diff(first, again); diff != "" || fmt.Sprint(err) != fmt.Sprint(errAgain) {
+			t.Errorf("not the same twice: %v, %v\n%s", err, errAgain, diff)
+		}
+		if err != nil && len(first) > 0 {
+			t.Error("there are files, and an error")
+		}
+		seen := map[string]bool{}
+		for _, file := range first {
+			if seen[file.Path] || !filepath.IsAbs(file.Path) || filepath.Clean(file.Path) != file.Path {
+				t.Errorf("path %q is there twice, or is not clean", file.Path)
+			}
+			seen[file.Path] = true
+			if filepath.Ext(file.Path) == ".service" && bytes.Count(file.Content, []byte("\n[")) != 2 {
+				t.Errorf("%s does not have three sections:\n%s", file.Path, file.Content)
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			t.Error("it looked at a disk")
 		}
 	})
 }

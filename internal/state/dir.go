@@ -146,6 +146,9 @@ func (d Dir) MachineLogs(id string) string { return d.join("machines", id, "root
 // VPC holds what keeps the VPC's network namespace alive.
 func (d Dir) VPC() string { return d.join("vpc") }
 
+// MetadataKey is what seals tokens of the instance metadata service.
+func (d Dir) MetadataKey() string { return d.join("vpc", "metadata.key") }
+
 // ClusterKubeconfig is the administrator's way into the cluster.
 func (d Dir) ClusterKubeconfig() string { return d.join("kubeconfig", "cluster.yaml") }
 

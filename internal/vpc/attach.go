@@ -64,6 +64,13 @@ func (n *Network) plug(h *netlink.Handle, machine *os.File, ip netip.Addr) error
 	if err != nil {
 		return fmt.Errorf("making link: %w", err)
 	}
+	port, err := h.LinkByName(attributes.Name)
+	if err != nil {
+		return fmt.Errorf("finding link: %w", err)
+	}
+	if err := pin(h, bridge, port, ip); err != nil { // before anything can come from there
+		return err
+	}
 	return up(h, attributes.Name)
 }
 
@@ -84,7 +91,7 @@ func (n *Network) address(h *netlink.Handle, ip netip.Addr) error {
 	if err := h.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: net.IP(Router(n.cidr).AsSlice())}); err != nil {
 		return fmt.Errorf("setting default route: %w", err)
 	}
-	return nil
+	return n.knowGateways(h, link, ip)
 }
 
 // Detach removes the link of the machine with an address, and with it the routes over it. No link is no error, nor is no VPC.
@@ -98,6 +105,9 @@ func (n *Network) Detach(ip netip.Addr) error {
 	}
 	defer func() { _ = namespace.Close() }()
 	err = withHandle(namespace, func(h *netlink.Handle) error {
+		if err := unpin(h, ip); err != nil {
+			return err
+		}
 		link, err := h.LinkByName(linkName(ip))
 		if isNotFound(err) {
 			return nil

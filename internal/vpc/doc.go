@@ -7,6 +7,10 @@
 //	kube-apiserver 127.0.0.1:port <-----> ENI      .2:443  \
 //	  |                            relay                     bridge vpc0 --- link --- eth0 .11
 //	  +--- egress socket ---------------> router   .1      /
+//	machines' records, user data <------- metadata 169.254.169.254:80
+//
+// A machine is known by its address, so no other may have answers to it: the bridge does not learn who is where, it is told (see
+// pin). What a machine sends as somebody else is answered to that somebody.
 //
 // The namespace is held by a mount below the state directory, so it outlives every process; the [Relay] alone can be
 // killed and started again without any machine losing its network. Nothing of this has an address on the host.

@@ -196,7 +196,9 @@ func (n *Network) configure() error {
 		if err != nil {
 			return fmt.Errorf("finding bridge: %w", err)
 		}
-		for _, prefix := range []netip.Prefix{netip.PrefixFrom(router, n.cidr.Bits()), netip.PrefixFrom(ENI(n.cidr), 32)} {
+		for _, prefix := range []netip.Prefix{
+			netip.PrefixFrom(router, n.cidr.Bits()), netip.PrefixFrom(ENI(n.cidr), 32), netip.PrefixFrom(Metadata(), 32),
+		} {
 			if err := h.AddrReplace(bridge, &netlink.Addr{IPNet: ipNet(prefix)}); err != nil {
 				return fmt.Errorf("setting address %s: %w", prefix, err)
 			}

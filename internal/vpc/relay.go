@@ -28,7 +28,14 @@ type RelayConfig struct {
 	APIServer string
 	// EgressSocket is the unix socket by which API servers reach into the VPC.
 	EgressSocket string
-	Log          *slog.Logger
+	// Metadata tells machines who they are, on [Metadata]; nil for a VPC without.
+	Metadata Service
+	Log      *slog.Logger
+}
+
+// Service answers on a listener in the VPC until the context ends.
+type Service interface {
+	Serve(ctx context.Context, listener net.Listener) error
 }
 
 // Relay joins the API server and the VPC, both ways. It keeps no state: killed and started again it goes on.
@@ -82,6 +89,13 @@ func (r *Relay) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.config.Network.Pin(); err != nil {
+		return err
+	}
+	metadata, err := r.listenMetadata(ctx, namespace)
+	if err != nil {
+		return err
+	}
 	// The listeners above are the lock: a second relay of this VPC has failed by now, so a socket that is there is stale.
 	if err := os.Remove(r.config.EgressSocket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("removing stale egress socket: %w", err)
@@ -94,11 +108,14 @@ func (r *Relay) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
-	failed := make(chan error, len(endpoints)+1)
+	failed := make(chan error, len(endpoints)+2)
 	for _, listener := range endpoints {
 		running.Go(func() { failed <- r.serveEndpoint(ctx, listener) })
 	}
 	running.Go(func() { failed <- r.serveEgress(ctx, door, namespace) })
+	if metadata != nil {
+		running.Go(func() { failed <- r.config.Metadata.Serve(ctx, metadata) })
+	}
 	r.config.Log.Info("relay serves", "endpoint", ENI(r.config.Network.cidr).String(), "api_server", r.config.APIServer, "egress", r.config.EgressSocket)
 	err = <-failed
 	cancel()
@@ -135,6 +152,22 @@ func (r *Relay) listen(ctx context.Context, namespace *os.File) ([]net.Listener,
 		return nil, err
 	}
 	return listeners, nil
+}
+
+// listenMetadata opens the address of the metadata service, if there is to be one.
+func (r *Relay) listenMetadata(ctx context.Context, namespace *os.File) (listener net.Listener, err error) {
+	if r.config.Metadata == nil {
+		return nil, nil
+	}
+	err = host.InNetwork(namespace, func() (err error) {
+		// Keep-alive is HTTP's here; a machine that is gone is found by the time it may take to ask.
+		listener, err = (&net.ListenConfig{KeepAlive: -1}).Listen(ctx, "tcp4", netip.AddrPortFrom(Metadata(), MetadataPort).String())
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listening for machines that ask who they are: %w", err)
+	}
+	return listener, nil
 }
 
 // listenPrivate makes a unix socket that only its owner can use, from the first moment on.

@@ -59,6 +59,15 @@ func newNetwork(t *testing.T) *Network {
 // newMachine is a network namespace attached to a network.
 func newMachine(t *testing.T, n *Network, address string) *os.File {
 	t.Helper()
+	file := newNamespace(t)
+	if err := n.Attach(file, netip.MustParseAddr(address)); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func newNamespace(t *testing.T) *os.File {
+	t.Helper()
 	holder := exec.Command("sleep", "600")
 	holder.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if err := holder.Start(); err != nil {
@@ -73,9 +82,6 @@ func newMachine(t *testing.T, n *Network, address string) *os.File {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = file.Close() })
-	if err := n.Attach(file, netip.MustParseAddr(address)); err != nil {
-		t.Fatal(err)
-	}
 	return file
 }
 
@@ -268,7 +274,12 @@ func TestRoutes(t *testing.T) {
 // startRelay runs a relay until the function that it returns is called.
 func startRelay(t *testing.T, n *Network, apiServer, socket string) (stop func()) {
 	t.Helper()
-	relay, err := NewRelay(RelayConfig{Network: n, PodCIDR: podCIDR, APIServer: apiServer, EgressSocket: socket, Log: slog.New(slog.DiscardHandler)})
+	return runRelay(t, RelayConfig{Network: n, PodCIDR: podCIDR, APIServer: apiServer, EgressSocket: socket, Log: slog.New(slog.DiscardHandler)})
+}
+
+func runRelay(t *testing.T, config RelayConfig) (stop func()) {
+	t.Helper()
+	relay, err := NewRelay(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +288,7 @@ func startRelay(t *testing.T, n *Network, apiServer, socket string) (stop func()
 	go func() { done <- relay.Run(ctx) }()
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		response, err := egressClient(socket).Get("http://vpc/readyz")
+		response, err := egressClient(config.EgressSocket).Get("http://vpc/readyz")
 		if err == nil {
 			_ = response.Body.Close()
 			break

@@ -35,7 +35,11 @@ func writeEtc(order bootOrder) error {
 			return err
 		}
 	}
-	return link("../usr/lib/os-release", "/etc/os-release")
+	// User data of Amazon Linux 2 calls this script; muster answers to its name.
+	if err := os.MkdirAll("/etc/eks", 0o755); err != nil { //nolint:gosec // G301: the machine's own root; its parent is private
+		return err
+	}
+	return errors.Join(link("/opt/muster/bin/muster", "/etc/eks/bootstrap.sh"), link("../usr/lib/os-release", "/etc/os-release"))
 }
 
 // etcFiles are the machine's identity and the users that images of containers and the host's programs name.

@@ -27,7 +27,6 @@ import (
 type bootOrder struct {
 	Record  machine.Record `json:"record"`
 	Root    string         `json:"root"`
-	Seed    string         `json:"seed"`
 	BinDir  string         `json:"binDir"`
 	Cgroups host.Cgroups   `json:"cgroups"`
 }
@@ -87,8 +86,7 @@ func (p *Provider) boot(ctx context.Context, record machine.Record) (err error) 
 		return err
 	}
 	return started.command(ctx, bootOrder{
-		Record: record, Root: root, Seed: filepath.Join(p.store.Path(record.ID), machine.SeedDir),
-		BinDir: p.config.BinDir, Cgroups: p.cgroups,
+		Record: record, Root: root, BinDir: p.config.BinDir, Cgroups: p.cgroups,
 	})
 }
 

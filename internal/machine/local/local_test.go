@@ -7,7 +7,6 @@ package local
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +17,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,9 +25,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/host"
+	"muster.dev/muster/internal/imds"
 	"muster.dev/muster/internal/machine"
 	"muster.dev/muster/internal/machine/machinetest"
+	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/state"
+	"muster.dev/muster/internal/userdata"
 	"muster.dev/muster/internal/vpc"
 )
 
@@ -192,25 +195,71 @@ func TestProvider(t *testing.T) {
 	})
 }
 
-// userData is for a cluster that does not answer.
+// userData is for a cluster that does not answer, with a script before it.
 func userData(t *testing.T) []byte {
 	t.Helper()
 	authority, err := os.ReadFile("testdata/ca.crt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []byte(`apiVersion: node.muster.dev/v1alpha1
-kind: NodeConfig
-cluster:
-  name: test
-  apiServerEndpoint: https://192.168.64.2:443
-  certificateAuthority: ` + base64.StdEncoding.EncodeToString(authority) + `
-  serviceCIDR: 10.100.0.0/16
-  podCIDR: 10.244.0.0/16
-  clusterDomain: cluster.local
-bootstrap:
-  token: abcdef.0123456789abcdef
-`)
+	config, err := nodeconfig.Marshal(nodeconfig.Spec{
+		Cluster: nodeconfig.Cluster{
+			Name: "test", APIServerEndpoint: "https://192.168.64.2:443", CertificateAuthority: authority,
+			CIDR: "10.100.0.0/16", PodCIDR: "10.244.0.0/16", Domain: "cluster.local",
+		},
+		Join: nodeconfig.Join{Token: "abcdef.0123456789abcdef"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := userdata.Write([]userdata.Part{
+		{MediaType: userdata.TypeShellScript, Content: []byte("#!/bin/sh\necho \"ran on $(cat /etc/hostname)\" | tee -a /home/ran\n")},
+		{MediaType: nodeconfig.MediaType, Content: config},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// serve runs what the process of the VPC runs, until the function that it returns is called.
+func (s *site) serve(t *testing.T) (stop func()) {
+	t.Helper()
+	cidr, log := netip.MustParsePrefix(machinetest.VPC), slog.New(slog.DiscardHandler)
+	network, err := vpc.New(vpc.Config{Dir: s.dir.VPC(), CIDR: cidr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory, err := NewDirectory(s.dir, network, cidr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := MetadataKey(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata, err := imds.NewServer(imds.ServerConfig{Directory: directory, Key: key, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(s.dir.Run(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	relay, err := vpc.NewRelay(vpc.RelayConfig{
+		Network: network, PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), APIServer: "127.0.0.1:1", EgressSocket: s.dir.EgressSocket(), Metadata: metadata, Log: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- relay.Run(ctx) }()
+	return sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("relay: %v", err)
+		}
+	})
 }
 
 // A machine has a root, a name, an address, control groups and kernel settings of its own, sees nothing of the host's, and
@@ -219,7 +268,9 @@ func TestMachine(t *testing.T) {
 	s := newSite(t)
 	p := s.provider(t)
 	overcommit := read(t, "/proc/sys/vm/overcommit_memory")
-	if _, err := p.Launch(t.Context(), machine.LaunchRequest{ID: machinetest.First, UserData: userData(t)}); err != nil {
+	stop := s.serve(t)
+	t.Cleanup(stop)
+	if _, err := p.Launch(t.Context(), machine.LaunchRequest{ID: machinetest.First, UserData: userData(t), Type: "m5.large"}); err != nil {
 		t.Fatal(err)
 	}
 	pid, running, err := p.find(machinetest.First)
@@ -242,7 +293,8 @@ func TestMachine(t *testing.T) {
 		"etc/hostname":                  "ip-192-168-64-11.muster.test\n",
 		"proc/sys/kernel/panic":         "10\n",
 		"proc/sys/vm/overcommit_memory": "1\n",
-		"run/muster/seed/user-data":     string(userData(t)),
+		"home/ran":                      "ran on ip-192-168-64-11.muster.test\n",
+		"var/log/user-data.log":         "ran on ip-192-168-64-11.muster.test\n",
 	} {
 		if got := maybeRead(filepath.Join(root, path)); got != want {
 			t.Errorf("%s on the machine is %q, want %q", path, got, want)
@@ -256,7 +308,16 @@ func TestMachine(t *testing.T) {
 			t.Errorf("writing %s on the machine: %v, want a read-only file system", path, err)
 		}
 	}
-	for _, path := range []string{".host", filepath.Join(".", string(s.dir)), "dev/mem", "dev/vda", "boot"} {
+	if info, err := os.Stat(filepath.Join(root, "var/log/user-data.log")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("what scripts print is open to others: %v, %v", info, err)
+	}
+	if target, err := os.Readlink(filepath.Join(root, "etc/eks/bootstrap.sh")); err != nil || target != "/opt/muster/bin/muster" {
+		t.Errorf("bootstrap.sh is %q, %v", target, err)
+	}
+	if config := read(t, filepath.Join(root, "etc/kubernetes/kubelet/config.json")); !strings.Contains(config, `"maxPods": 29,`) {
+		t.Errorf("an m5.large takes 29 pods; the kubelet's configuration is\n%s", config)
+	}
+	for _, path := range []string{".host", "run/muster/seed", filepath.Join(".", string(s.dir)), "dev/mem", "dev/vda", "boot"} {
 		if _, err := os.Stat(filepath.Join(root, path)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the machine sees /%s: %v", path, err)
 		}
@@ -323,7 +384,7 @@ func TestReboot(t *testing.T) {
 	if got := read(t, filepath.Join(root, "home/kept")); got != "kept" {
 		t.Errorf("the disk was not kept: %q", got)
 	}
-	if got := read(t, filepath.Join(root, "run/muster/seed/user-data")); got != "other" {
+	if got := read(t, filepath.Join(s.dir.Machine(machinetest.First), machine.UserDataFile)); got != "other" {
 		t.Errorf("user data is %q", got)
 	}
 	if got := read(t, filepath.Join(root, "proc/sys/kernel/random/boot_id")); got == boot {
@@ -338,6 +399,52 @@ func TestReboot(t *testing.T) {
 	}
 	if instance, err := p.Get(t.Context(), machinetest.First); err != nil || instance.State != machine.Stopped {
 		t.Errorf("after Stop: %+v, %v", instance, err)
+	}
+}
+
+// A machine that boots before there is anybody to ask waits; it is told of new user data, and that alone makes it try again; scripts
+// run once in the life of an instance, however often it boots and whatever it is told.
+func TestUserData(t *testing.T) {
+	s := newSite(t)
+	p := s.provider(t)
+	request := machine.LaunchRequest{ID: machinetest.First, UserData: []byte("#!/bin/sh\necho first >>/home/ran\nexit 3\n")}
+	if _, err := p.Launch(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	nodeLog := filepath.Join(s.dir.MachineLogs(machinetest.First), "node.log")
+	says := func(text string) {
+		t.Helper()
+		eventually(t, text, func() error {
+			if log := read(t, nodeLog); !strings.Contains(log, text) {
+				return errors.New(log)
+			}
+			return nil
+		})
+	}
+	says("does not say who this machine is")
+	stop := s.serve(t)
+	t.Cleanup(func() { stop() })
+	says("exit status 3")
+	says("there is no NodeConfig")
+	stop() // as if it had been killed; another takes its place
+	stop = s.serve(t)
+	request.UserData = userData(t)
+	if _, err := p.Launch(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	says("containerd answers")
+	if err := p.Stop(t.Context(), machinetest.First, 5*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(nodeLog, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Launch(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	says("containerd answers")
+	if got := read(t, filepath.Join(s.dir.Machine(machinetest.First), "root/home/ran")); got != "first\n" {
+		t.Errorf("scripts ran: %q", got)
 	}
 }
 

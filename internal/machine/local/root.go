@@ -169,8 +169,8 @@ func readOnly(target string) error {
 	return nil
 }
 
-// mountRun makes what does not survive a reboot, with the seed in it.
-func mountRun(order bootOrder) error {
+// mountRun makes what does not survive a reboot.
+func mountRun(bootOrder) error {
 	if err := unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
 		return err
 	}
@@ -185,8 +185,5 @@ func mountRun(order bootOrder) error {
 	if err := os.Mkdir("/run/muster/proc", 0o700); err != nil {
 		return err
 	}
-	if err := unix.Mount("proc", "/run/muster/proc", "proc", kernelFlags, ""); err != nil {
-		return err
-	}
-	return bindReadOnly(hostRoot+order.Seed, "/run/muster/seed")
+	return unix.Mount("proc", "/run/muster/proc", "proc", kernelFlags, "")
 }

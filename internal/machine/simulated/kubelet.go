@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"muster.dev/muster/internal/machine"
+	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/render"
 )
 
@@ -54,7 +55,8 @@ type kubelet struct {
 	presented atomic.Pointer[tls.Certificate]
 	transport *http.Transport
 
-	config       render.NodeConfig
+	config       nodeconfig.Spec
+	registration registration
 	version      string
 	certificates certificatesclient.CertificateSigningRequestInterface
 	nodes        coreclient.NodeInterface
@@ -116,11 +118,7 @@ func (k *kubelet) join(ctx context.Context) error {
 		return ctx.Err()
 	}
 	// Read again at each attempt: an expired token is replaced there.
-	userData, err := os.ReadFile(filepath.Join(k.simulator.config.State.Machine(k.record.ID), machine.SeedDir, machine.UserDataFile))
-	if err != nil {
-		return fmt.Errorf("reading user data: %w", err)
-	}
-	if k.config, err = render.ParseNodeConfig(userData); err != nil {
+	if err := k.configure(); err != nil {
 		return err
 	}
 	// Not with its parents: those of a machine that is just being removed must not come back.
@@ -143,11 +141,11 @@ func (k *kubelet) join(ctx context.Context) error {
 
 // bootstrap asks for the first certificate, with the machine's token.
 func (k *kubelet) bootstrap(ctx context.Context) error {
-	if k.config.Bootstrap == nil {
+	if k.config.Join.Token == "" {
 		return errors.New("there is neither a certificate nor a bootstrap token")
 	}
 	config := k.simulator.restConfig()
-	config.BearerToken = k.config.Bootstrap.Token
+	config.BearerToken = k.config.Join.Token
 	transport, err := rest.HTTPWrappersForConfig(config, k.simulator.anonymous)
 	if err != nil {
 		return fmt.Errorf("setting up client: %w", err)
@@ -205,7 +203,7 @@ func (k *kubelet) register(ctx context.Context) error {
 		}
 		k.version = version
 	}
-	node, err := k.nodes.Create(ctx, newNode(k.record, k.config, k.version, metav1.Now()), metav1.CreateOptions{})
+	node, err := k.nodes.Create(ctx, newNode(k.record, k.registration, k.version, metav1.Now()), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		node, err = k.nodes.Get(ctx, k.record.PrivateDNSName, metav1.GetOptions{})
 	}
@@ -220,7 +218,7 @@ func (k *kubelet) register(ctx context.Context) error {
 
 // report writes the Node's status: Ready. As the kubelet does it patches, since others write to the Node at the same time.
 func (k *kubelet) report(ctx context.Context, node *corev1.Node) error {
-	status := newStatus(k.record, k.config, k.version, corev1.ConditionTrue, metav1.Now())
+	status := newStatus(k.record, k.registration, k.version, corev1.ConditionTrue, metav1.Now())
 	for i, condition := range status.Conditions {
 		for _, old := range node.Status.Conditions {
 			if old.Type == condition.Type && old.Status == condition.Status {

@@ -21,30 +21,30 @@ func taint() corev1.Taint {
 }
 
 // newNode is the Node as its kubelet would register it.
-func newNode(record machine.Record, config render.NodeConfig, version string, now metav1.Time) *corev1.Node {
+func newNode(record machine.Record, told registration, version string, now metav1.Time) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelArchStable: runtime.GOARCH,
 		corev1.LabelHostname:   record.PrivateDNSName,
 		corev1.LabelOSStable:   "linux",
 	}
-	maps.Copy(labels, config.Kubelet.Labels)
+	maps.Copy(labels, told.labels)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: record.PrivateDNSName, Labels: labels},
 		Spec: corev1.NodeSpec{
 			ProviderID: render.Instance{ID: record.ID}.ProviderID(),
-			Taints:     append(slices.Clone(config.Kubelet.Taints), taint()),
+			Taints:     append(slices.Clone(told.taints), taint()),
 		},
-		Status: newStatus(record, config, version, corev1.ConditionFalse, now),
+		Status: newStatus(record, told, version, corev1.ConditionFalse, now),
 	}
 }
 
 // newStatus is what the kubelet reports: a small machine that lacks nothing.
-func newStatus(record machine.Record, config render.NodeConfig, version string, ready corev1.ConditionStatus, now metav1.Time) corev1.NodeStatus {
+func newStatus(record machine.Record, told registration, version string, ready corev1.ConditionStatus, now metav1.Time) corev1.NodeStatus {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("2"),
 		corev1.ResourceMemory:           resource.MustParse("4Gi"),
 		corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
-		corev1.ResourcePods:             *resource.NewQuantity(int64(config.Kubelet.MaxPods), resource.DecimalSI),
+		corev1.ResourcePods:             *resource.NewQuantity(int64(told.maxPods), resource.DecimalSI),
 	}
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}

@@ -133,18 +133,15 @@ func (s *Simulator) records(running map[string]context.CancelFunc) (map[string]*
 		if machine.ValidateID(id) != nil {
 			continue
 		}
-		seed := filepath.Join(s.config.State.Machine(id), machine.SeedDir)
+		// The user data is written last, so a machine that has it is complete; one that is being removed loses it before its record.
+		if _, err := os.Lstat(filepath.Join(s.config.State.Machine(id), machine.UserDataFile)); err != nil {
+			continue
+		}
 		if _, ok := running[id]; ok {
-			if _, err := os.Lstat(seed); err == nil { // what is being removed loses this first
-				found[id] = nil
-			}
+			found[id] = nil
 			continue
 		}
-		// The user data is written last, so a machine that has it is complete.
-		if _, err := os.Lstat(filepath.Join(seed, machine.UserDataFile)); err != nil {
-			continue
-		}
-		record, err := machine.ReadRecord(filepath.Join(seed, machine.RecordFile))
+		record, err := machine.ReadRecord(filepath.Join(s.config.State.Machine(id), machine.RecordFile))
 		if err != nil || record.Provider != providerName { // of another provider, or being removed
 			continue
 		}

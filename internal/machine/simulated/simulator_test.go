@@ -21,8 +21,9 @@ import (
 
 	"muster.dev/muster/internal/machine"
 	"muster.dev/muster/internal/machine/simulated"
-	"muster.dev/muster/internal/render"
+	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/state"
+	"muster.dev/muster/internal/userdata"
 )
 
 // scene is a state directory with simulated machines, and the API server that they join.
@@ -51,25 +52,34 @@ func (s *scene) authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
 }
 
-func (s *scene) userData(t *testing.T, bootstrap *render.Bootstrap) []byte {
+func (s *scene) userData(t *testing.T, token string) []byte {
 	t.Helper()
-	raw, err := render.NodeConfig{
-		Cluster: render.ClusterDetails{
+	config, err := nodeconfig.Marshal(nodeconfig.Spec{
+		Cluster: nodeconfig.Cluster{
 			Name: "test", APIServerEndpoint: "https://192.168.64.2:443", CertificateAuthority: s.authority(),
-			ServiceCIDR: "10.100.0.0/16", PodCIDR: "10.244.0.0/16", ClusterDomain: "cluster.local",
+			CIDR: "10.100.0.0/16", PodCIDR: "10.244.0.0/16", Domain: "cluster.local",
 		},
-		Bootstrap: bootstrap,
-		Kubelet:   render.KubeletOptions{Labels: map[string]string{"muster.dev/nodegroup": "blue"}},
-	}.Marshal()
+		Join: nodeconfig.Join{Token: token},
+		Kubelet: nodeconfig.Kubelet{
+			Flags:  []string{"--node-labels=muster.dev/nodegroup=blue"},
+			Config: map[string]any{"registerWithTaints": []any{map[string]any{"key": "dedicated", "effect": "NoSchedule"}}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := userdata.Write([]userdata.Part{
+		{MediaType: userdata.TypeShellScript, Content: []byte("#!/bin/sh\n")}, {MediaType: nodeconfig.MediaType, Content: config},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return raw
 }
 
-func (s *scene) launch(t *testing.T, i int, bootstrap *render.Bootstrap) machine.Instance {
+func (s *scene) launch(t *testing.T, i int, token string) machine.Instance {
 	t.Helper()
-	instance, err := s.p.Launch(t.Context(), machine.LaunchRequest{ID: fmt.Sprintf("i-%017x", i), UserData: s.userData(t, bootstrap)})
+	instance, err := s.p.Launch(t.Context(), machine.LaunchRequest{ID: fmt.Sprintf("i-%017x", i), UserData: s.userData(t, token)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,8 +146,6 @@ func (s *scene) ready(want int) func() string {
 	}
 }
 
-func good() *render.Bootstrap { return &render.Bootstrap{Token: token} }
-
 // Machines join by the protocol of kubelets, although the API server is busy at first. What they ask for is what they were
 // assigned, and what they keep is private.
 func TestJoin(t *testing.T) {
@@ -145,7 +153,7 @@ func TestJoin(t *testing.T) {
 	s.server.busy = 5
 	defer s.simulate(t)()
 	for i := range 5 {
-		s.launch(t, i, good())
+		s.launch(t, i, token)
 	}
 	s.eventually(t, s.ready(5))
 
@@ -159,8 +167,11 @@ func TestJoin(t *testing.T) {
 	if node.Spec.ProviderID != "muster:///i-00000000000000000" || node.Labels["muster.dev/nodegroup"] != "blue" || node.Status.NodeInfo.KubeletVersion != "v1.36.3" {
 		t.Errorf("node is %+v", node)
 	}
-	if len(node.Spec.Taints) != 1 || node.Spec.Taints[0].Key != "muster.dev/simulated" {
+	if len(node.Spec.Taints) != 2 || node.Spec.Taints[0].Key != "dedicated" || node.Spec.Taints[1].Key != "muster.dev/simulated" {
 		t.Errorf("taints are %v", node.Spec.Taints)
+	}
+	if pods := node.Status.Capacity.Pods().Value(); pods != 110 {
+		t.Errorf("it takes %d pods, want 110 for a machine of no type", pods)
 	}
 	if addresses := node.Status.Addresses; len(addresses) != 2 || addresses[0].Address != address || addresses[1].Address != name {
 		t.Errorf("addresses are %v", addresses)
@@ -194,10 +205,10 @@ func TestJoin(t *testing.T) {
 func TestResume(t *testing.T) {
 	s := newScene(t, time.Hour)
 	stop := s.simulate(t)
-	s.launch(t, 1, good())
+	s.launch(t, 1, token)
 	s.eventually(t, s.ready(1))
 	stop()
-	s.launch(t, 1, nil)
+	s.launch(t, 1, "")
 	s.server.mutex.Lock()
 	s.server.nodes = map[string]*corev1.Node{}
 	s.server.leases = map[string]*coordinationv1.Lease{}
@@ -215,7 +226,7 @@ func TestResume(t *testing.T) {
 func TestRotation(t *testing.T) {
 	s := newScene(t, 2*time.Second)
 	defer s.simulate(t)()
-	s.launch(t, 1, good())
+	s.launch(t, 1, token)
 	s.eventually(t, func() string {
 		if s.server.signed[certificatesv1.KubeAPIServerClientKubeletSignerName] < 3 || s.server.signed[certificatesv1.KubeletServingSignerName] < 3 {
 			return fmt.Sprintf("certificates: %v, want three of each", s.server.signed)
@@ -233,10 +244,10 @@ func TestRotation(t *testing.T) {
 func TestFreshToken(t *testing.T) {
 	s := newScene(t, time.Hour)
 	defer s.simulate(t)()
-	s.launch(t, 1, &render.Bootstrap{Token: "abcdef.fedcba9876543210"})
-	s.launch(t, 2, good())
+	s.launch(t, 1, "abcdef.fedcba9876543210")
+	s.launch(t, 2, token)
 	s.eventually(t, s.ready(1))
-	s.launch(t, 1, good())
+	s.launch(t, 1, token)
 	s.eventually(t, s.ready(2))
 }
 
@@ -244,7 +255,7 @@ func TestFreshToken(t *testing.T) {
 func TestTerminate(t *testing.T) {
 	s := newScene(t, time.Second)
 	defer s.simulate(t)()
-	instance := s.launch(t, 1, good())
+	instance := s.launch(t, 1, token)
 	s.eventually(t, s.ready(1))
 	if err := s.p.Terminate(t.Context(), instance.ID); err != nil {
 		t.Fatal(err)

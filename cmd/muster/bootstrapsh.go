@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"muster.dev/muster/internal/bootstrapsh"
+	"muster.dev/muster/internal/durable"
+	"muster.dev/muster/internal/nodeconfig"
+)
+
+// bootstrapScript is the name by which user data of EKS's Amazon Linux 2 nodes calls this program.
+const bootstrapScript = "bootstrap.sh"
+
+func calledBootstrapScript(name string) bool { return filepath.Base(name) == bootstrapScript }
+
+// maxContainerdConfig bounds a file that user data names.
+const maxContainerdConfig = 1 << 20
+
+// runBootstrapScript is /etc/eks/bootstrap.sh: it leaves what its arguments say as a NodeConfig in dir, where the node agent finds it.
+func runBootstrapScript(args []string, dir string, s streams) int {
+	err := bootstrapMachine(args, dir, s)
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, bootstrapsh.ErrHelp):
+		fmt.Fprint(s.out, bootstrapsh.Usage())
+		return 0
+	}
+	fmt.Fprintf(s.err, "Error: %v\n", err)
+	if _, ok := errors.AsType[usageError](err); ok {
+		return 2
+	}
+	return 1
+}
+
+func bootstrapMachine(args []string, dir string, s streams) error {
+	result, err := bootstrapsh.Parse(args)
+	if errors.Is(err, bootstrapsh.ErrHelp) {
+		return err
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	for _, line := range result.Warnings {
+		fmt.Fprintf(s.err, "Warning: %s\n", line)
+	}
+	if path := result.ContainerdConfigFile; path != "" {
+		if result.Spec.Containerd.Config, err = readBounded(path, maxContainerdConfig); err != nil {
+			return fmt.Errorf("--containerd-config-file: %w", err)
+		}
+	}
+	document, err := nodeconfig.Marshal(result.Spec)
+	if err != nil {
+		return err
+	}
+	if _, err := nodeconfig.Read([]nodeconfig.Source{{Name: bootstrapScript, Content: document}}, false); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: as on EKS's nodes; what is in it is root's
+		return fmt.Errorf("making directory: %w", err)
+	}
+	path := filepath.Join(dir, "40-bootstrap.yaml")
+	if err := durable.Write(path, document, 0o600); err != nil {
+		return err
+	}
+	for _, line := range result.Understood {
+		fmt.Fprintln(s.out, line)
+	}
+	fmt.Fprintf(s.out, "%s is written; the node agent goes on from there\n", path)
+	return nil
+}
+
+// readBounded reads a file that may not be longer than so much.
+func readBounded(path string, limit int64) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }()
+	content, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err != nil {
+		return "", fmt.Errorf("reading %s: %w", path, err)
+	}
+	if int64(len(content)) > limit {
+		return "", fmt.Errorf("%s is larger than %d bytes", path, limit)
+	}
+	return string(content), nil
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"muster.dev/muster/internal/discovery"
+	"muster.dev/muster/internal/nodeconfig"
+	"muster.dev/muster/internal/render"
+	"muster.dev/muster/internal/token"
+)
+
+// settle fills in what a NodeConfig leaves to be found: the token from its file, and the cluster by discovery. A machine that has
+// joined trusts whom it trusts already.
+func settle(ctx context.Context, spec nodeconfig.Spec, joined bool, say func(string)) (nodeconfig.Spec, error) {
+	if problems := spec.Validate(); len(problems) > 0 {
+		return spec, fmt.Errorf("NodeConfig: %w", problems.ToAggregate())
+	}
+	if spec.Join.TokenFile != "" {
+		raw, err := os.ReadFile(spec.Join.TokenFile)
+		switch {
+		case err == nil:
+			spec.Join.Token, spec.Join.TokenFile = strings.TrimSpace(string(raw)), ""
+			if _, err := token.Parse(spec.Join.Token); err != nil {
+				return spec, fmt.Errorf("spec.join.tokenFile: %w", err)
+			}
+		case !joined || !errors.Is(err, fs.ErrNotExist):
+			return spec, fmt.Errorf("spec.join.tokenFile: %w", err)
+		}
+	}
+	if joined && spec.Cluster.APIServerEndpoint != "" {
+		// It may have been told of newer authorities since (watchNode) than it was launched with.
+		if authority, err := os.ReadFile(render.PathCA); err == nil {
+			spec.Cluster.CertificateAuthority = authority
+		}
+	}
+	if len(spec.Cluster.CertificateAuthority) > 0 {
+		return spec, nil
+	}
+	return discover(ctx, spec, say)
+}
+
+// discoveryPatience is short, since whoever asks tries again, with a token that may be another by then.
+const discoveryPatience = 30 * time.Second
+
+func discover(ctx context.Context, spec nodeconfig.Spec, say func(string)) (nodeconfig.Spec, error) {
+	config := discovery.Config{
+		CACertHashes: spec.Join.CACertHashes, UnsafeSkipCAVerification: spec.Join.UnsafeSkipCAVerification,
+		File: spec.Join.DiscoveryFile, Timeout: discoveryPatience, Progress: say,
+	}
+	if config.File == "" {
+		config.Endpoint = spec.Cluster.APIServerEndpoint
+		known, err := token.Parse(spec.Join.Token)
+		if err != nil {
+			return spec, fmt.Errorf("spec.join.token: %w", err)
+		}
+		config.Token = known
+	}
+	found, err := discovery.Discover(ctx, config)
+	if err != nil {
+		return spec, err
+	}
+	say("found the cluster at " + found.Endpoint + ": " + found.How)
+	spec.Cluster.CertificateAuthority = found.CA
+	if spec.Cluster.APIServerEndpoint == "" {
+		spec.Cluster.APIServerEndpoint = found.Endpoint
+	}
+	return spec, nil
+}

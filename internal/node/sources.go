@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	"muster.dev/muster/internal/configsource"
+	"muster.dev/muster/internal/imds"
+	"muster.dev/muster/internal/nodeconfig"
+	"muster.dev/muster/internal/userdata"
+)
+
+// DropInDir is where documents are added to what the user data says, by bootstrap.sh for one. They come after it.
+const DropInDir = "/etc/eks/nodeadm.d"
+
+// told is all that a machine was told, as it stands.
+type told struct {
+	userData []byte
+	dropIns  []nodeconfig.Source
+}
+
+func (t told) equal(other told) bool {
+	return bytes.Equal(t.userData, other.userData) && slices.EqualFunc(t.dropIns, other.dropIns, func(a, b nodeconfig.Source) bool {
+		return a.Name == b.Name && bytes.Equal(a.Content, b.Content)
+	})
+}
+
+// ask asks what the machine is told now. That there is no user data is an answer.
+func (a *agent) ask(ctx context.Context) (told, error) {
+	userData, err := a.metadata.UserData(ctx)
+	if err != nil && !errors.Is(err, imds.ErrNotFound) {
+		return told{}, err
+	}
+	dropIns, err := readDropIns(ctx, a.config.DropInDir)
+	return told{userData: userData, dropIns: dropIns}, err
+}
+
+// readDropIns reads the documents of a directory, if there is one.
+func readDropIns(ctx context.Context, dir string) ([]nodeconfig.Source, error) {
+	if !exists(dir) {
+		return nil, nil
+	}
+	found, err := configsource.Load(ctx, []string{dir}, configsource.Readers{})
+	return found.Documents, err
+}
+
+func scriptsOf(parts []userdata.Part) []userdata.Part {
+	return slices.DeleteFunc(slices.Clone(parts), func(part userdata.Part) bool { return part.MediaType != userdata.TypeShellScript })
+}

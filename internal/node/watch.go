@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"muster.dev/muster/internal/nodecerts"
+)
+
+// WatchConfig says what a node's watch looks at, and what it can do about what it sees.
+type WatchConfig struct {
+	// CertDir holds the kubelet's certificates, Kubeconfig says where the API server is, and Authorities is the file of those that
+	// it is trusted by.
+	CertDir, Kubeconfig, Authorities string
+	// BootstrapKubeconfig holds a bootstrap token, if there is one.
+	BootstrapKubeconfig string
+	// Notices is the file in which the notices stand; none if empty.
+	Notices string
+	// Interval between two looks.
+	Interval time.Duration
+	// NodeIP is the address that the kubelet was told to use, if it was.
+	NodeIP func() netip.Addr
+	// Rejoin looks for a credential to join with again and writes BootstrapKubeconfig, if there can be one.
+	Rejoin func(context.Context) error
+	// Restart restarts the kubelet.
+	Restart func(context.Context) error
+	Log     *slog.Logger
+
+	now        func() time.Time
+	interfaces func() ([]net.Addr, error)
+}
+
+// watchInterval is how often a node is looked at, and authoritiesEvery how many looks there are to one at the cluster's authorities.
+const (
+	watchInterval    = 30 * time.Second
+	authoritiesEvery = 10
+)
+
+// watcher notices what a kubelet alone does not.
+type watcher struct {
+	WatchConfig
+	notices *notices
+	tried   []byte // the bootstrap kubeconfig that the kubelet was started with last
+	looks   int
+}
+
+func newWatcher(c WatchConfig) *watcher {
+	if c.now == nil {
+		c.now = time.Now
+	}
+	if c.interfaces == nil {
+		c.interfaces = net.InterfaceAddrs
+	}
+	if c.Interval <= 0 {
+		c.Interval = watchInterval
+	}
+	return &watcher{WatchConfig: c, notices: &notices{path: c.Notices, log: c.Log, now: c.now, open: map[string]Notice{}}}
+}
+
+// Watch looks at a node until the context ends, and does what a kubelet alone does not:
+//
+//   - a link that a rotation of the kubelet's own left half replaced is put back; without it no kubelet starts;
+//   - a client certificate that expired while the machine slept: the node joins again, if it has a token that is still good;
+//   - authorities of the API server that the cluster publishes anew are taken over, along a chain of trust;
+//   - an address that the machine no longer has, which the kubelet was told to use, and certificates that should have been replaced
+//     are told: once in the log, and in the file of notices for as long as they last.
+func Watch(ctx context.Context, c WatchConfig) {
+	w := newWatcher(c)
+	ticker := time.NewTicker(w.Interval)
+	defer ticker.Stop()
+	for {
+		w.look(ctx)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (w *watcher) look(ctx context.Context) {
+	w.recover(ctx)
+	reports := nodecerts.Read(w.CertDir, w.now())
+	client, serving := reports[0], reports[1]
+	if client.Has(nodecerts.Missing) { // not joined yet: that is not this watch's business
+		return
+	}
+	if client.Has(nodecerts.Expired) {
+		w.expired(ctx, client)
+		return
+	}
+	w.rejoined()
+	for _, r := range reports {
+		w.tell(r)
+	}
+	w.address(serving)
+	if w.looks++; w.looks%authoritiesEvery == 1 {
+		w.authorities(ctx)
+	}
+}
+
+// recover puts back links that a killed kubelet left half replaced.
+func (w *watcher) recover(ctx context.Context) {
+	recovered, err := nodecerts.Recover(ctx, w.CertDir)
+	if err != nil {
+		w.notices.set("Recover", err.Error(), "")
+		return
+	}
+	w.notices.clear("Recover")
+	if len(recovered) > 0 {
+		w.Log.Warn("an interrupted rotation is completed, and the kubelet starts again", "certificates", fmt.Sprint(recovered))
+		w.restart(ctx)
+	}
+}
+
+func (w *watcher) restart(ctx context.Context) {
+	if err := w.Restart(ctx); err != nil {
+		w.notices.set("Restart", fmt.Sprintf("the kubelet is to be restarted, and cannot be: %v", err), "restart it")
+		return
+	}
+	w.notices.clear("Restart")
+}
+
+// tell tells of certificates that should have been replaced, or cannot be used.
+func (w *watcher) tell(r nodecerts.Report) {
+	code := "Certificate-" + string(r.Kind)
+	for _, p := range r.Problems {
+		if r.Kind == nodecerts.Serving && p.Trouble == nodecerts.Missing {
+			continue // kubelets ask for it after they have joined, and some are not to have one
+		}
+		w.notices.set(code, fmt.Sprintf("%s certificate: %s", r.Kind, p.Text), p.Fix)
+		return
+	}
+	w.notices.clear(code)
+}
+
+// expired joins the node again, if there is a token that is still good. A kubelet can do nothing with an expired certificate: it
+// cannot renew it, and without a bootstrap kubeconfig it does not start.
+func (w *watcher) expired(ctx context.Context, client nodecerts.Report) {
+	text := fmt.Sprintf("the node's client certificate expired at %s, and a kubelet cannot renew an expired one", client.NotAfter.Format(time.RFC3339))
+	fix := fmt.Sprintf("make a token (`muster token create --node-name %s`) and give it to the node: in its user data, or by `muster join`", client.NodeName())
+	if w.Rejoin != nil {
+		if err := w.Rejoin(ctx); err != nil {
+			w.notices.set("Expired", text+"; looking for a token: "+err.Error(), fix)
+			return
+		}
+	}
+	raw, err := os.ReadFile(w.BootstrapKubeconfig)
+	if errors.Is(err, fs.ErrNotExist) {
+		w.notices.set("Expired", text+"; there is no bootstrap token to join with again", fix)
+		return
+	}
+	if err == nil {
+		err = nodecerts.TryBootstrap(ctx, w.BootstrapKubeconfig)
+	}
+	switch {
+	case errors.Is(err, nodecerts.ErrRefused):
+		w.notices.set("Expired", text+"; the bootstrap token that it has is of no use: "+err.Error(), fix)
+	case err != nil:
+		w.Log.Warn("cannot try the bootstrap token", "error", err) // the API server may be down: tried again at the next look
+	case !bytes.Equal(raw, w.tried):
+		w.notices.set("Expired", text+"; its bootstrap token is still good, so it joins again", "")
+		w.tried = raw
+		w.restart(ctx)
+	}
+}
+
+// rejoined removes the token when it is of no more use to anybody here.
+func (w *watcher) rejoined() {
+	w.notices.clear("Expired")
+	if w.tried == nil {
+		return
+	}
+	if err := os.Remove(w.BootstrapKubeconfig); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		w.Log.Error("cannot remove bootstrap token", "error", err)
+		return
+	}
+	w.tried = nil
+	w.Log.Info("the node has joined again")
+}
+
+// address compares what the kubelet was told with what the machine has. A kubelet that chooses its address itself follows it, by
+// Node.status and a new serving certificate; one that was told an address (--node-ip) keeps the old one, and logs that it is gone.
+func (w *watcher) address(serving nodecerts.Report) {
+	want := netip.Addr{}
+	if w.NodeIP != nil {
+		want = w.NodeIP()
+	}
+	if !want.IsValid() {
+		return
+	}
+	found, err := w.interfaces()
+	if err != nil {
+		w.Log.Warn("cannot list the machine's addresses", "error", err)
+		return
+	}
+	var have []netip.Addr
+	for _, a := range found {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().IsGlobalUnicast() {
+			have = append(have, prefix.Addr().Unmap())
+		}
+	}
+	if !slices.Contains(have, want) {
+		w.notices.set("Address", fmt.Sprintf("the kubelet was told to use %s (--node-ip), and the machine has %v", want, have),
+			"register the new address with the cluster, then change the node's NodeConfig and restart the kubelet; or give the machine its address back")
+		return
+	}
+	w.notices.clear("Address")
+	if len(serving.Addresses) > 0 && !slices.Contains(serving.Addresses, want.String()) {
+		w.notices.set("ServingAddress", fmt.Sprintf("the serving certificate is for %v and not for %s: logs and exec fail", serving.Addresses, want),
+			"`muster node rotate --server` asks for another; `muster csr list` shows why there is none")
+		return
+	}
+	w.notices.clear("ServingAddress")
+}
+
+// authorities takes over whom the cluster says to trust.
+func (w *watcher) authorities(ctx context.Context) {
+	changed, err := nodecerts.RefreshAuthorities(ctx, w.Kubeconfig, w.Authorities, w.now())
+	if errors.Is(err, nodecerts.ErrUnreachable) { // tried again at the next look
+		w.Log.Info("cannot ask whom the cluster says to trust", "error", err)
+		w.looks--
+		return
+	}
+	if err != nil {
+		w.notices.set("Authorities", err.Error(), "compare "+w.Authorities+" with what the cluster's administrator says whom to trust")
+		return
+	}
+	w.notices.clear("Authorities")
+	if changed {
+		w.Log.Warn("the cluster's authorities have changed, and are taken over; the kubelet starts again", "file", w.Authorities)
+		w.restart(ctx)
+	}
+}
