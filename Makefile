@@ -45,8 +45,8 @@ test: build ## unit tests with the race detector, stories on real components
 		-- $(AS_BUILT) go test -json -vet=off -count=1 -p=1 -timeout=30m ./test/...
 
 .PHONY: soak
-soak: build ## the stories that take too long for every change: a whole rotation of kubelets' authority (15 minutes)
-	@$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=60m -run TestRotationOfKubeletsAuthority ./test/stories
+soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates (25 minutes)
+	@$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=60m -run "TestRotationOfKubeletsAuthority|TestRoundsOfRotation" ./test/stories
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## vet and golangci-lint (fetched into .tools/ once)

@@ -31,7 +31,7 @@ const (
 )
 
 // pureNames are the packages that turn values into values: no I/O, no context, no logger, and `now` is an argument.
-var pureNames = []string{"trace", "pki", "policy", "identity", "token", "render", "component", "plan", "policyfile", "review", "strictyaml", "bundle", "rotation"}
+var pureNames = []string{"trace", "pki", "policy", "identity", "token", "render", "component", "plan", "policyfile", "review", "strictyaml", "userdata", "nodeconfig", "words", "bootstrapsh", "bundle", "rotation"}
 
 // partNames are the running parts. They meet on the wire and never by import.
 var partNames = []string{"certificates", "authenticator", "node", "nodegroup", "eks", "podidentity"}

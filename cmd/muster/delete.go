@@ -20,13 +20,13 @@ import (
 func newDeleteCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete",
-		Short: "Delete node groups with their machines, or single machines",
-		Args:  oneOf("nodegroup", "machine"),
+		Short: "Delete node groups with their machines, single machines, or registered hosts",
+		Args:  oneOf("nodegroup", "machine", "host"),
 		RunE:  nothingToDo,
 	}
 	groups := &deleteCommand{options: o, planes: realPlanes(), kind: nodeGroups(), interval: waitInterval}
 	single := &deleteCommand{options: o, planes: realPlanes(), kind: machines(), interval: waitInterval}
-	cmd.AddCommand(groups.nodeGroups(), single.machines())
+	cmd.AddCommand(groups.nodeGroups(), single.machines(), newDeleteHostCommand(o))
 	return cmd
 }
 

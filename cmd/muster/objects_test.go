@@ -113,7 +113,7 @@ func newBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *
 	}
 	b := &bench{}
 	b.client = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(newMapper()).WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.NodeGroup{}).WithInterceptorFuncs(funcs).Build()
+		WithStatusSubresource(&v1alpha1.NodeGroup{}).WithInterceptorFuncs(funcs).WithIndex(&corev1.Secret{}, "type", secretType).Build()
 	b.o = &options{streams: streams{in: strings.NewReader(""), out: &b.out, err: &b.err}, stateDir: t.TempDir()}
 	if err := os.Chmod(b.o.stateDir, 0o700); err != nil {
 		t.Fatal(err)
@@ -123,6 +123,14 @@ func newBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *
 	}
 	b.planes = planes{management: answer, cluster: answer}
 	return b
+}
+
+// secretType is the field that API servers let Secrets be selected by.
+func secretType(o client.Object) []string {
+	if s, ok := o.(*corev1.Secret); ok {
+		return []string{string(s.Type)}
+	}
+	return nil
 }
 
 func (b *bench) run(ctx context.Context, cmd *cobra.Command, args ...string) error {

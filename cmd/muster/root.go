@@ -87,10 +87,11 @@ get their certificates and turn Ready with nobody's help.`,
 			root.AddCommand(c)
 		}
 	}
-	add(groupMain, newUpCommand(o), newDownCommand(o), newStatusCommand(o), newKubeconfigCommand(o), newCertsCommand(o), newCSRCommand(o), newLogsCommand(o), newVersionCommand(o))
+	add(groupMain, newUpCommand(o), newDownCommand(o), newStatusCommand(o), newKubeconfigCommand(o), newCertsCommand(o), newCSRCommand(o), newTokenCommand(o), newLogsCommand(o), newVersionCommand(o))
+	add(groupMain, newJoinCommand(o), newLeaveCommand(o))
 	add(groupObjects, newGetCommand(o), newCreateCommand(o), newScaleCommand(o), newDeleteCommand(o), newExecCommand(o))
-	add(groupParts, newServeCommand(o), newCertificateControllerCommand())
-	for _, hidden := range []*cobra.Command{newGuardCommand(o), newNodeCommand(), newVPCCommand(), newSimulatorCommand()} {
+	add(groupParts, newServeCommand(o), newCertificateControllerCommand(), newNodeCommand(o))
+	for _, hidden := range []*cobra.Command{newGuardCommand(o), newVPCCommand(), newSimulatorCommand()} {
 		hidden.Hidden = true
 		root.AddCommand(hidden)
 	}

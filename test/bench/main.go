@@ -22,7 +22,7 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 3, "rounds of each measurement; medians are printed")
 	simulated := flag.Int("simulated", 500, "simulated nodes")
-	only := flag.String("only", "up,simulated,management", "measurements to take")
+	only := flag.String("only", "up,simulated,join,management", "measurements to take")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -47,10 +47,12 @@ func run(ctx context.Context, rounds, simulated int, only []string) error {
 			err = benchUp(ctx, bin, rounds)
 		case "simulated":
 			err = benchSimulated(ctx, bin, simulated)
+		case "join":
+			err = benchJoin(ctx, bin, rounds)
 		case "management":
 			err = benchManagement(ctx, bin, rounds)
 		default:
-			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, management)", name)
+			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, management)", name)
 		}
 		if err != nil {
 			return err

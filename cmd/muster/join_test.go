@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"muster.dev/muster/internal/hostnode"
+	"muster.dev/muster/internal/nodeconfig"
+)
+
+func TestTokensOfJoin(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(" abcdef.0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		j    joinCommand
+		want string
+	}{
+		"flag":           {joinCommand{token: "abcdef.0123456789abcdef"}, "abcdef.0123456789abcdef"},
+		"file":           {joinCommand{tokenFile: file}, "abcdef.0123456789abcdef"},
+		"standard input": {joinCommand{token: "-"}, "ghijkl.0123456789abcdef"},
+		"none":           {joinCommand{}, "."},
+	} {
+		c.j.options = &options{streams: streams{in: strings.NewReader("ghijkl.0123456789abcdef\nrest")}}
+		got, err := c.j.readToken()
+		if err != nil || got.Reveal() != c.want {
+			t.Errorf("%s: %s, %v", name, got.Reveal(), err)
+		}
+	}
+	for name, j := range map[string]joinCommand{
+		"both":    {token: "abcdef.0123456789abcdef", tokenFile: file},
+		"no file": {tokenFile: file + "x"},
+		"no form": {token: "abcdef.98765432109876aX"},
+		"endless": {token: "-", options: &options{streams: streams{in: strings.NewReader(strings.Repeat("a", 1<<20))}}},
+	} {
+		if _, err := j.readToken(); err == nil || strings.Contains(err.Error(), "98765") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestKubeadmsFlags(t *testing.T) {
+	cmd := newJoinCommand(&options{})
+	err := cmd.ParseFlags([]string{
+		"--discovery-token", "a", "--discovery-token-ca-cert-hash", "sha256:1", "--ca-cert-hash", "sha256:2", "--discovery-file", "f",
+		"--discovery-token-unsafe-skip-ca-verification", "--ignore-preflight-errors", "swap,disk",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashes, err := cmd.Flags().GetStringArray("ca-cert-hash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"sha256:1", "sha256:2"}, hashes); diff != "" {
+		t.Errorf("hashes (-want +got):\n%s", diff)
+	}
+	for name, want := range map[string]string{"token": "a", "discovery-file": "f", "ignore-preflight": "[swap,disk]", "discovery-token-unsafe-skip-ca-verification": "true"} {
+		if got := cmd.Flags().Lookup(name).Value.String(); got != want {
+			t.Errorf("--%s is %q, not %q", name, got, want)
+		}
+	}
+}
+
+func TestFlagsWinOverConfiguration(t *testing.T) {
+	spec := nodeconfig.Spec{
+		Cluster: nodeconfig.Cluster{APIServerEndpoint: "https://10.0.0.1:6443"},
+		Join:    nodeconfig.Join{Token: "abcdef.0123456789abcdef", CACertHashes: []string{"sha256:1"}, NodeName: "theirs"},
+	}
+	j := joinCommand{nodeName: "mine"}
+	j.fillIn(spec)
+	if j.endpoint != "10.0.0.1:6443" || j.nodeName != "mine" || j.token != spec.Join.Token || len(j.hashes) != 1 {
+		t.Errorf("endpoint %s, name %s, hashes %v", j.endpoint, j.nodeName, j.hashes)
+	}
+	j = joinCommand{endpoint: "here:1", tokenFile: "f", hashes: []string{"sha256:2"}}
+	j.fillIn(spec)
+	if j.endpoint != "here:1" || j.token != "" || j.tokenFile != "f" || j.hashes[0] != "sha256:2" || j.nodeName != "theirs" {
+		t.Errorf("endpoint %s, file %s, hashes %v", j.endpoint, j.tokenFile, j.hashes)
+	}
+}
+
+func TestStepsAreShown(t *testing.T) {
+	var out bytes.Buffer
+	showStep(&out, hostnode.Step{At: 1234 * time.Millisecond, Name: "node", State: hostnode.Waiting, Text: "not Ready yet: \x1b[31mred"})
+	showStep(&out, hostnode.Step{At: 12340 * time.Millisecond, Name: "client CSR", State: hostnode.Done, Text: "issued"})
+	if got := out.String(); strings.Contains(got, "\x1b") || !strings.HasPrefix(got, "   1.23s  node           … not Ready yet") || !strings.HasSuffix(got, "  12.34s  client CSR     issued\n") {
+		t.Errorf("%q", got)
+	}
+}

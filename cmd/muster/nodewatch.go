@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"muster.dev/muster/internal/node"
+	"muster.dev/muster/internal/nodecerts"
+)
+
+// newNodeWatchCommand is the watch of a machine without muster's agent. On a local machine the agent itself watches.
+func newNodeWatchCommand(o *options) *cobra.Command {
+	c := node.WatchConfig{Notices: node.PathNotices, Restart: nodecerts.RestartKubelet}
+	var address string
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Notice on this node what its kubelet alone does not, until stopped",
+		Long: `Notice on this node what its kubelet alone does not, and put right what can be:
+
+  a rotation that was killed half way     is completed; the kubelet could not start without
+  a client certificate that has expired   the node joins again, if its bootstrap kubeconfig has a token that is still good
+  other authorities of the API server     are taken over from kube-public/cluster-info, if the present ones verify who says so
+  another address than --node-ip, and     are told: once in the log, and by "muster node certs" for as long as they last
+  certificates that are overdue
+
+Local machines do all of this by themselves.`,
+		Example: `  muster node watch --node-ip 192.168.64.200`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if address != "" {
+				ip, err := netip.ParseAddr(address)
+				if err != nil {
+					return usageError{fmt.Errorf("--node-ip: %q is no address", address)}
+				}
+				c.NodeIP = func() netip.Addr { return ip }
+			}
+			if os.Geteuid() != 0 {
+				return errors.New("the kubelet's certificates are root's: run muster as root")
+			}
+			if c.Kubeconfig == "" {
+				var err error
+				if c.Kubeconfig, err = nodecerts.FindKubeconfig(); err != nil {
+					return err
+				}
+			}
+			c.Log = slog.New(slog.NewTextHandler(o.err, nil))
+			node.Watch(cmd.Context(), c)
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.CertDir, "cert-dir", nodecerts.DefaultDir, "directory of the kubelet's certificates")
+	flags.StringVar(&c.Kubeconfig, "kubeconfig", "", "the kubelet's kubeconfig (default: where kubelets have it)")
+	flags.StringVar(&c.BootstrapKubeconfig, "bootstrap-kubeconfig", "/var/lib/kubelet/bootstrap-kubeconfig", "a kubeconfig with a bootstrap token, if there is one")
+	flags.StringVar(&c.Authorities, "authorities", "/etc/kubernetes/pki/ca.crt", "file of the authorities that the API server is verified with")
+	flags.DurationVar(&c.Interval, "interval", 0, "time between two looks (default 30s)")
+	flags.StringVar(&address, "node-ip", "", "the address that the kubelet was told to use, if it was")
+	return cmd
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"muster.dev/muster/internal/durable"
+	"muster.dev/muster/internal/render"
+	"muster.dev/muster/internal/systemd"
+)
+
+// Join makes the host a node, and returns when it is Ready. Run again it takes up where it was, and puts right what is missing.
+func (h *Host) Join(ctx context.Context, r JoinRequest) (Report, error) {
+	h.begin()
+	unlock, err := h.lock()
+	if err != nil {
+		return Report{}, err
+	}
+	defer unlock()
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	p, err := h.plan(ctx, r)
+	if err != nil {
+		return h.report(p.ledger), err
+	}
+	j := &joining{Host: h, Plan: p, request: r}
+	if err := j.make(ctx); err != nil {
+		return h.report(j.ledger), err
+	}
+	if err := j.becomes(ctx); err != nil {
+		return h.report(j.ledger), err
+	}
+	return h.report(j.ledger), j.finish(ctx)
+}
+
+// joining is a join under way.
+type joining struct {
+	*Host
+	Plan
+	request JoinRequest
+	// changed are the files that programs which run may not have seen.
+	changed map[string]bool
+	// over are requests for certificates that are not this join's business any more.
+	over map[string]bool
+	// started is when the kubelet was, if this join did that.
+	started time.Time
+}
+
+// make puts everything on the host and starts the container runtime. Before any of it, the ledger lists all of it.
+func (j *joining) make(ctx context.Context) error {
+	changed := map[string]bool{}
+	if j.ledger.Unsettled {
+		for _, f := range j.Files {
+			changed[f.Path] = true
+		}
+	}
+	j.ledger.Unsettled = j.ledger.Unsettled || len(j.artifacts) > 0
+	if err := j.save(j.ledger); err != nil {
+		return err
+	}
+	for _, path := range j.ledger.Files {
+		if err := j.disk.sweep(path); err != nil {
+			return err
+		}
+	}
+	for _, a := range j.artifacts {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := j.disk.place(a); err != nil {
+			return err
+		}
+		changed[a.path] = true
+	}
+	j.changed = changed
+	j.done("files", "%d written, %d as they should be", len(j.artifacts), len(j.Files)-len(j.artifacts))
+	if err := j.do(ctx, systemd.Enable, j.Services...); err != nil {
+		return err
+	}
+	if err := j.do(ctx, systemd.Reload); err != nil {
+		return err
+	}
+	if err := j.containerd(ctx); err != nil {
+		return err
+	}
+	if err := j.images(ctx, func(name string) bool { return name == sandboxImage }); err != nil {
+		return err
+	}
+	return j.kubelet(ctx)
+}
+
+// containerd starts the join's own.
+func (j *joining) containerd(ctx context.Context) error {
+	if !j.Self.OwnContainerd {
+		return nil
+	}
+	if err := j.run(ctx, containerdUnit, j.changes("/etc/containerd/", unitDir+"/"+containerdUnit)); err != nil {
+		return err
+	}
+	var version string
+	err := j.wait(func() error {
+		for {
+			var err error
+			if version, err = j.Runtime.Version(ctx); err == nil {
+				return nil
+			}
+			if unit, showErr := j.Units.Show(ctx, containerdUnit); showErr == nil && unit.Trouble() != "" {
+				return fmt.Errorf("containerd.service %s: journalctl -u containerd tells why", unit.Trouble())
+			}
+			if !sleep(ctx, pollInterval) {
+				return fmt.Errorf("containerd was started and does not answer: %w", err)
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	j.done("containerd", "%s answers", version)
+	return nil
+}
+
+// run has a unit run, with the files that there are now.
+func (j *joining) run(ctx context.Context, unit string, changed bool) error {
+	verb := systemd.Start
+	if changed {
+		verb = systemd.Restart
+	}
+	return j.do(ctx, verb, unit)
+}
+
+// changes tells whether any of the files below has changed.
+func (j *joining) changes(prefixes ...string) bool {
+	for path := range j.changed {
+		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// sandboxImage is the archive of the image without which no pod starts. Others can come while the kubelet asks for its certificate.
+const sandboxImage = "pause.tar"
+
+// images brings those that are shipped with muster into the join's own containerd, which has no registry to pull them from. What has
+// been brought there from this very file is not brought again.
+func (j *joining) images(ctx context.Context, chosen func(name string) bool) error {
+	if !j.Self.OwnContainerd {
+		return nil
+	}
+	archives, err := filepath.Glob(filepath.Join(j.Programs, "images", "*.tar"))
+	if err != nil {
+		return fmt.Errorf("listing images: %w", err)
+	}
+	count := 0
+	for _, archive := range archives {
+		if !chosen(filepath.Base(archive)) {
+			continue
+		}
+		info, err := os.Stat(archive)
+		if err != nil {
+			return fmt.Errorf("looking at image: %w", err)
+		}
+		// In containerd's own directory, so that both are there or neither.
+		mark := "/var/lib/containerd/.muster-" + strings.TrimSuffix(filepath.Base(archive), ".tar")
+		version := fmt.Sprintf("%d bytes of %s\n", info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
+		if before, err := os.ReadFile(j.disk.at(mark)); err == nil && string(before) == version {
+			continue
+		}
+		if err := j.disk.change("import " + filepath.Base(archive)); err != nil {
+			return err
+		}
+		// Not unpacked, and pinned, as on every machine of muster's; see the node agent.
+		err = j.wait(func() error {
+			_, err := j.Run(ctx, filepath.Join(j.Programs, "ctr"), "--address="+j.disk.at(render.ContainerdSocket), "--namespace=k8s.io",
+				"images", "import", "--no-unpack", "--label=io.cri-containerd.pinned=pinned", archive)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("importing image: %w", err)
+		}
+		if err := durable.Write(j.disk.at(mark), []byte(version), 0o600); err != nil {
+			return err
+		}
+		count++
+	}
+	if count > 0 {
+		j.done("images", "%d imported", count)
+	}
+	return nil
+}
+
+// kubelet starts it. One that does not rotate its certificate leaves the key of an attempt that failed behind, and with it would ask
+// for the very request that was refused (pkg/kubelet/certificate/bootstrap): it gets another.
+func (j *joining) kubelet(ctx context.Context) error {
+	var before systemd.Unit
+	err := j.wait(func() (err error) {
+		before, err = j.Units.Show(ctx, kubeletUnit)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !j.joined && before.ActiveState != "active" {
+		if err := j.disk.remove(pendingKey); err != nil {
+			return err
+		}
+	}
+	restart := before.Active() && j.changes("/etc/eks/", "/etc/kubernetes/kubelet/", "/etc/kubernetes/pki/", "/var/lib/kubelet/", "/etc/muster/", unitDir+"/kubelet.service.d/", unitDir+"/"+kubeletUnit)
+	j.requestsBefore(ctx, before.Active() && !restart)
+	now := j.Now()
+	if err := j.run(ctx, kubeletUnit, restart); err != nil {
+		return err
+	}
+	if restart || !before.Active() {
+		j.started = now.Truncate(time.Second) // the cluster tells whole seconds
+		j.done("kubelet", "started")
+	} else {
+		j.done("kubelet", "runs already")
+	}
+	return nil
+}
+
+// finish removes the token, which is of no more use to anybody here, takes it out of the kubelet's arguments for its next start, and
+// writes down that the host has joined.
+func (j *joining) finish(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j.spec.Join.Token = ""
+	files, err := j.Render(j.spec, j.Self)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if !j.ledger.lists(file.Path) {
+			continue
+		}
+		a := artifact{path: file.Path, mode: file.Mode, content: file.Content}
+		if found, err := j.disk.look(a); err != nil || found == same {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err := j.disk.place(a); err != nil {
+			return err
+		}
+	}
+	if err := j.disk.remove(render.PathBootstrapKubeconfig); err != nil {
+		return err
+	}
+	j.ledger.Unsettled = false
+	if j.ledger.Joined.IsZero() {
+		j.ledger.Joined = j.Now().UTC().Truncate(time.Second)
+	}
+	return j.save(j.ledger)
+}
+
+// exists tells whether there is anything by that name.
+func (d disk) exists(path string) bool {
+	_, err := os.Lstat(d.at(path))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+const pollInterval = 20 * time.Millisecond

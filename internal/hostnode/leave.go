@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"muster.dev/muster/internal/systemd"
+	"muster.dev/muster/internal/token"
+)
+
+// LeaveRequest is how to leave.
+type LeaveRequest struct {
+	// Admin reaches the cluster as somebody who may delete Nodes; nil: there is nobody.
+	Admin kubernetes.Interface
+	// Force goes on when the cluster does not answer, pods cannot be evicted, or the container runtime cannot remove them.
+	Force bool
+	// KeepNode leaves the Node object in the cluster.
+	KeepNode bool
+	// DrainTimeout is how long pods may take to go.
+	DrainTimeout time.Duration
+}
+
+// Leave undoes a join: everything that its ledger lists, and nothing else. A host that has not joined is left alone. What was
+// interrupted is taken up by the next.
+func (h *Host) Leave(ctx context.Context, r LeaveRequest) (Report, error) {
+	h.begin()
+	unlock, err := h.lock()
+	if err != nil {
+		return Report{}, err
+	}
+	defer unlock()
+	l, err := ReadLedger(h.Root)
+	if errors.Is(err, ErrNotJoined) {
+		if err := h.forget(); err != nil {
+			return Report{}, err
+		}
+		h.done("leave", "%v: there is nothing to undo", ErrNotJoined)
+		return h.report(Ledger{}), nil
+	}
+	if err != nil {
+		return Report{}, err
+	}
+	leaving := &leaving{Host: h, request: r, ledger: l}
+	err = leaving.leave(ctx)
+	return h.report(leaving.ledger), err
+}
+
+// leaving is a leave under way.
+type leaving struct {
+	*Host
+	request LeaveRequest
+	ledger  Ledger
+}
+
+func (l *leaving) leave(ctx context.Context) error {
+	if err := l.wait(func() error { return l.drain(ctx) }); err != nil {
+		if !l.request.Force {
+			return fmt.Errorf("%w; --force leaves without that", err)
+		}
+		l.warn("drain", "%v", err)
+	}
+	if err := l.stop(ctx, kubeProxyUnit, kubeletUnit); err != nil {
+		return err
+	}
+	l.done("kubelet", "stopped, and kube-proxy")
+	if err := l.wait(func() error { return l.pods(ctx) }); err != nil {
+		if !l.request.Force {
+			return fmt.Errorf("%w; --force leaves without that", err)
+		}
+		l.warn("pods", "%v", err)
+	}
+	if err := l.disk.change("clean up firewall"); err != nil {
+		return err
+	}
+	if err := l.firewall(ctx); err != nil {
+		l.warn("kube-proxy", "%v", err)
+	}
+	if err := l.wait(func() error { return l.revoke(ctx) }); err != nil {
+		if !l.request.Force {
+			return fmt.Errorf("%w; --force leaves without that", err)
+		}
+		l.warn("node", "%v", err)
+	}
+	if l.ledger.OwnContainerd {
+		if err := l.stop(ctx, containerdUnit); err != nil {
+			return err
+		}
+		l.done("containerd", "stopped")
+	}
+	if err := l.slices(ctx); err != nil {
+		return err
+	}
+	return l.remove(ctx)
+}
+
+// slices ends those that the join began, unless somebody else's unit is in one by now.
+func (l *leaving) slices(ctx context.Context) error {
+	for _, name := range l.ledger.Slices {
+		slice, err := l.Units.Show(ctx, name)
+		if err != nil {
+			return err
+		}
+		if name != programSlice || !slice.Active() || l.disk.hasDirectories("/sys/fs/cgroup/"+name) || l.disk.hasDirectories("/sys/fs/cgroup/systemd/"+name) {
+			continue
+		}
+		if err := l.do(ctx, systemd.Stop, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// own is the node's own way in; nil if it has none.
+func (l *leaving) own() kubernetes.Interface {
+	config, err := l.disk.byNode(l.ledger.Endpoint)
+	if err != nil {
+		return nil
+	}
+	client, err := l.Connect(config)
+	if err != nil {
+		return nil
+	}
+	return client
+}
+
+// drain asks the node's pods to go elsewhere. A node may evict its own pods and say of itself that it takes no more, so nobody
+// else's credential is needed.
+func (l *leaving) drain(ctx context.Context) error {
+	client := l.own()
+	if client == nil {
+		l.done("drain", "the node never had a certificate, so it has no pods")
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.request.DrainTimeout)
+	defer cancel()
+	node, err := client.CoreV1().Nodes().Get(ctx, l.ledger.NodeName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		l.done("drain", "the cluster has no node %s", l.ledger.NodeName)
+		return nil
+	case err != nil:
+		return fmt.Errorf("asking the API server %s for node %s: %w", l.ledger.Endpoint, l.ledger.NodeName, err)
+	}
+	l.ledger.NodeUID, l.ledger.Cordoned = string(node.UID), true
+	if err := l.save(l.ledger); err != nil {
+		return err
+	}
+	if err := l.disk.change("cordon"); err != nil {
+		return err
+	}
+	if err := cordon(ctx, client, l.ledger.NodeName, true); err != nil {
+		return err
+	}
+	evicted, err := evictAll(ctx, client, l.ledger.NodeName, func(why string) { l.say("drain", Waiting, "%s", why) })
+	if err != nil {
+		return err
+	}
+	l.done("drain", "%d pods evicted", evicted)
+	return nil
+}
+
+// stop ends units for good. One that does not exist has ended.
+func (l *leaving) stop(ctx context.Context, units ...string) error {
+	for _, name := range units {
+		if !slices.Contains(l.ledger.Units, name) {
+			continue
+		}
+		var unit systemd.Unit
+		err := l.wait(func() (err error) {
+			unit, err = l.Units.Show(ctx, name)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if unit.Exists() {
+			if err := l.do(ctx, systemd.Stop, name); err != nil {
+				return err
+			}
+			if err := l.do(ctx, systemd.Disable, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// runtimePatience is how long a runtime that was stopped may take to answer.
+const runtimePatience = 10 * time.Second
+
+// pods removes what is left: those of daemon sets, static ones, and all if the node could not be drained. A containerd of the
+// join's own is started for that if it does not run, since nobody else can undo the network of a pod.
+func (l *leaving) pods(ctx context.Context) error {
+	if l.ledger.OwnContainerd {
+		unit, err := l.Units.Show(ctx, containerdUnit)
+		if err != nil {
+			return err
+		}
+		// Without its files and state there is nothing left to be undone by it.
+		if !unit.Exists() || !l.disk.exists("/var/lib/containerd") && !unit.Active() {
+			return nil
+		}
+		if !unit.Active() {
+			if err := l.do(ctx, systemd.Start, containerdUnit); err != nil {
+				return err
+			}
+		}
+	}
+	answering, cancel := context.WithTimeout(ctx, runtimePatience)
+	defer cancel()
+	for {
+		_, err := l.Runtime.Version(answering)
+		if err == nil {
+			break
+		}
+		if !sleep(answering, pollInterval) {
+			return err
+		}
+	}
+	if err := l.disk.change("remove pods"); err != nil {
+		return err
+	}
+	removed, err := l.Runtime.RemovePods(ctx)
+	if err != nil {
+		return err
+	}
+	l.done("pods", "%d removed", removed)
+	slice, err := l.Units.Show(ctx, podSlice)
+	if err == nil && slice.Exists() && slice.Active() {
+		return l.do(ctx, systemd.Stop, podSlice) // the kubelet's; empty now
+	}
+	return err
+}
+
+// podSlice is what the kubelet has systemd put pods into.
+const podSlice = "kubepods.slice"
+
+// firewall has kube-proxy remove its rules, as only it knows them.
+func (l *leaving) firewall(ctx context.Context) error {
+	program := filepath.Join(l.BinDir, "kube-proxy")
+	if !slices.Contains(l.ledger.Units, kubeProxyUnit) || !l.disk.exists(program) {
+		return nil
+	}
+	err := l.wait(func() error {
+		_, err := l.Run(ctx, l.disk.at(program), "--cleanup")
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("removing kube-proxy's rules: %w", err)
+	}
+	l.done("kube-proxy", "its rules are removed")
+	return nil
+}
+
+// revoke deletes what the cluster knows of the node. A node may not delete itself (NodeRestriction), so that takes somebody who may.
+func (l *leaving) revoke(ctx context.Context) error {
+	name := l.ledger.NodeName
+	admin := l.request.Admin
+	if admin == nil {
+		if !l.request.KeepNode && l.ledger.NodeUID != "" {
+			l.warn("node", "a node may not delete itself; an administrator does: kubectl delete node %s", name)
+		}
+		if l.ledger.TokenID != "" {
+			l.warn("token", "if it is not to serve again: kubectl -n kube-system delete secret %s --ignore-not-found", token.SecretName(l.ledger.TokenID))
+		}
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	if err := l.disk.change("revoke"); err != nil {
+		return err
+	}
+	if l.ledger.TokenID != "" {
+		err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, token.SecretName(l.ledger.TokenID), metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting the bootstrap token: %w", err)
+		}
+		l.done("token", "%s is deleted", l.ledger.TokenID)
+	}
+	if l.request.KeepNode {
+		return nil
+	}
+	return l.deleteNode(ctx, admin, name)
+}
+
+// deleteNode deletes the very Node that this host was.
+func (l *leaving) deleteNode(ctx context.Context, admin kubernetes.Interface, name string) error {
+	if l.ledger.NodeUID == "" {
+		l.done("node", "it never registered")
+		return nil
+	}
+	uid := types.UID(l.ledger.NodeUID)
+	err := admin.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	switch {
+	case apierrors.IsConflict(err):
+		l.warn("node", "the cluster's node %s is another one than this host was, and stays", name)
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("deleting node %s: %w", name, err)
+	default:
+		l.done("node", "%s is deleted", name)
+	}
+	return nil
+}
+
+// remove takes away everything that the ledger lists, and the ledger last.
+func (l *leaving) remove(ctx context.Context) error {
+	for _, tree := range l.ledger.Trees {
+		if !slices.Contains(treePaths(), tree.Path) {
+			continue
+		}
+		if err := l.disk.removeTree(tree); err != nil {
+			return err
+		}
+	}
+	for _, path := range l.ledger.Files {
+		if err := l.disk.remove(path); err != nil {
+			return err
+		}
+	}
+	if err := l.do(ctx, systemd.Reload); err != nil {
+		return err
+	}
+	for _, name := range l.ledger.Units {
+		unit, err := l.Units.Show(ctx, name)
+		if err == nil && unit.ActiveState == "failed" {
+			err = l.do(ctx, systemd.ResetFailed, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, setting := range l.ledger.Settings {
+		if err := l.disk.change("restore " + setting.Name); err != nil {
+			return err
+		}
+		if err := l.disk.restore(setting); err != nil { // as where the kernel's settings are read-only
+			l.warn("settings", "%v", err)
+		}
+	}
+	kept, err := l.removeDirectories()
+	if err != nil {
+		return err
+	}
+	if len(kept) > 0 {
+		l.warn("files", "stay, as there is something in them that no join made: %s", strings.Join(kept, ", "))
+	}
+	l.done("files", "%d removed", len(l.ledger.Files))
+	return l.forget()
+}
+
+// removeDirectories does so from the innermost on, and returns those that have something in them.
+func (l *leaving) removeDirectories() (kept []string, err error) {
+	directories := slices.Clone(l.ledger.Directories)
+	slices.SortFunc(directories, func(a, b string) int { return strings.Compare(b, a) })
+	for _, path := range directories {
+		if path == dataDir || strings.HasPrefix(dataDir, path+"/") {
+			continue // the ledger is in it
+		}
+		gone, err := l.disk.removeDir(path)
+		if err != nil {
+			return nil, err
+		}
+		if !gone {
+			kept = append(kept, path)
+		}
+	}
+	return kept, nil
+}
+
+// forget removes the ledger, and its directory if nothing else is in it.
+func (h *Host) forget() error {
+	if err := h.disk.remove(LedgerPath); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(h.disk.at(dataDir)); err != nil {
+		return nil //nolint:nilerr // it is not there, as it should be
+	}
+	_, err := h.disk.removeDir(dataDir)
+	return err
+}

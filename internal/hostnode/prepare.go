@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"muster.dev/muster/internal/nodeconfig"
+	"muster.dev/muster/internal/render"
+	"muster.dev/muster/internal/token"
+)
+
+// Found is the cluster that discovery found.
+type Found struct {
+	// Endpoint is the API server's URL, CA whom to trust to be it, How a word about what that trust is based on.
+	Endpoint string
+	CA       []byte
+	How      string
+}
+
+// JoinRequest is what somebody wants to join, and how.
+type JoinRequest struct {
+	// Endpoint is where to ask, HOST:PORT; empty if discovery knows.
+	Endpoint string
+	Token    token.Token
+	// Pins that the cluster's authority was asked to have.
+	Pins []string
+	// Spec is what configuration says beside that.
+	Spec     nodeconfig.Spec
+	NodeName string
+	// NodeIP is the one that leads to the API server, if none is given.
+	NodeIP netip.Addr
+	// Preflight looks at the host and says what it saw; an error ends the join.
+	Preflight func(context.Context) (string, error)
+	Discover  func(context.Context) (Found, error)
+	Timeout   time.Duration
+}
+
+// Plan is what a join makes of a host.
+type Plan struct {
+	Self     Self
+	Endpoint string
+	// Files that are to be written, programs among them; secrets are not shown.
+	Files []PlannedFile
+	// Services are the units that are to run.
+	Services []string
+
+	ledger    Ledger
+	artifacts []artifact // that are to be placed
+	spec      nodeconfig.Spec
+	ca        []byte
+	joined    bool
+}
+
+// PlannedFile is a file of a plan.
+type PlannedFile struct {
+	Path    string `json:"path"`
+	Mode    string `json:"mode,omitempty"`
+	CopyOf  string `json:"copyOf,omitempty"`
+	LinkTo  string `json:"linkTo,omitempty"`
+	Content string `json:"content,omitempty"`
+}
+
+const unitDir = "/etc/systemd/system"
+
+// The units of a node.
+const (
+	containerdUnit = "containerd.service"
+	kubeletUnit    = "kubelet.service"
+	kubeProxyUnit  = "kube-proxy.service"
+)
+
+// treePaths are the directories that the programs of a node fill, and nobody else does.
+func treePaths() []string {
+	return []string{
+		"/opt/containerd", "/run/containerd", "/usr/libexec/kubernetes", "/var/lib/cni", "/var/lib/containerd", "/var/lib/kubelet",
+		"/var/log/containers", "/var/log/pods",
+	}
+}
+
+// ofContainerd are those of them that are not a join's business when there was a containerd before.
+func ofContainerd(path string) bool {
+	return slices.Contains([]string{"/opt/containerd", "/run/containerd", "/var/lib/containerd"}, path)
+}
+
+// Plan finds out what a join would make, and changes nothing.
+func (h *Host) Plan(ctx context.Context, r JoinRequest) (Plan, error) {
+	h.begin()
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	return h.plan(ctx, r)
+}
+
+func (h *Host) plan(ctx context.Context, r JoinRequest) (Plan, error) {
+	if err := h.preflight(ctx, r); err != nil {
+		return Plan{}, err
+	}
+	p := Plan{spec: r.Spec, Self: Self{Name: r.NodeName, IP: r.NodeIP}}
+	ledger, err := ReadLedger(h.Root)
+	known := err == nil
+	if err != nil && !errors.Is(err, ErrNotJoined) {
+		return Plan{}, err
+	}
+	if known {
+		if ledger.NodeName != p.Self.Name {
+			return Plan{}, fmt.Errorf("this host has joined as node %s and shall now be %s: `muster leave` first", ledger.NodeName, p.Self.Name)
+		}
+		p.joined = h.disk.joined(ledger.NodeName, h.Now())
+	}
+	found, err := h.find(ctx, r, ledger, p.joined)
+	if err != nil {
+		return Plan{}, err
+	}
+	pins, err := PinsOf(found.CA)
+	if err != nil {
+		return Plan{}, err
+	}
+	if known && !ledger.sameCluster(pins) {
+		return Plan{}, fmt.Errorf("this host is a node of another cluster (%s): `muster leave` first", ledger.Endpoint)
+	}
+	p.Endpoint, p.ca, p.ledger = found.Endpoint, found.CA, ledger
+	if !known {
+		p.ledger = Ledger{Began: h.Now().UTC().Truncate(time.Second), NodeName: p.Self.Name}
+	}
+	p.ledger.Asked, p.ledger.Endpoint = r.Endpoint, found.Endpoint
+	if !r.Token.IsZero() {
+		p.ledger.TokenID = r.Token.ID
+	}
+	add(&p.ledger.Authorities, pins...)
+	if err := h.wait(func() error { return h.ask(ctx, &p, r) }); err != nil {
+		return Plan{}, err
+	}
+	if !p.Self.IP.IsValid() {
+		if p.Self.IP, err = addressTowards(ctx, found.Endpoint); err != nil {
+			return Plan{}, err
+		}
+	}
+	return p, h.fill(ctx, &p, known, r)
+}
+
+func (h *Host) preflight(ctx context.Context, r JoinRequest) error {
+	if r.Preflight == nil {
+		return nil
+	}
+	saw, err := r.Preflight(ctx)
+	if err != nil {
+		return err
+	}
+	h.done("preflight", "%s", saw)
+	return nil
+}
+
+// find finds the cluster. A host that has joined it needs no token for that.
+func (h *Host) find(ctx context.Context, r JoinRequest, l Ledger, joined bool) (found Found, err error) {
+	asked := r.Endpoint == "" || r.Endpoint == l.Asked
+	pinned := len(r.Pins) == 0 || slices.ContainsFunc(r.Pins, func(pin string) bool { return slices.Contains(l.Authorities, strings.ToLower(pin)) })
+	if joined && asked && pinned {
+		ca, err := os.ReadFile(h.disk.at(authority))
+		if err == nil {
+			h.done("discovery", "not needed: this host is node %s of %s already", l.NodeName, l.Endpoint)
+			return Found{Endpoint: l.Endpoint, CA: ca}, nil
+		}
+	}
+	err = h.wait(func() error {
+		found, err = r.Discover(ctx)
+		return err
+	})
+	if err != nil {
+		return Found{}, err
+	}
+	h.done("discovery", "API server %s; its authority is known by %s", found.Endpoint, found.How)
+	return found, nil
+}
+
+// fill decides which files are to be made, and refuses to touch anybody else's.
+func (h *Host) fill(ctx context.Context, p *Plan, known bool, r JoinRequest) error {
+	if err := h.chooseRuntime(ctx, p, known); err != nil {
+		return err
+	}
+	p.spec.Join = nodeconfig.Join{NodeName: p.Self.Name}
+	if !p.joined {
+		p.spec.Join.Token = r.Token.Reveal()
+	}
+	rendered, err := h.Render(p.spec, p.Self)
+	if err != nil {
+		return err
+	}
+	wanted, err := h.programs(p.Self.OwnContainerd)
+	if err != nil {
+		return err
+	}
+	for _, file := range rendered {
+		a := artifact{path: file.Path, mode: file.Mode, content: file.Content, secret: file.Path == render.PathBootstrapKubeconfig}
+		if !p.Self.OwnContainerd && onlyOwnContainerd(file.Path) || a.secret && p.joined {
+			continue
+		}
+		wanted = append(wanted, a)
+		if dir, unit := filepath.Split(file.Path); dir == unitDir+"/" && strings.HasSuffix(unit, ".service") {
+			add(&p.Services, unit)
+		}
+	}
+	return h.compare(ctx, p, wanted, known)
+}
+
+// onlyOwnContainerd tells what is made for a containerd of the join's own.
+func onlyOwnContainerd(path string) bool {
+	return strings.HasPrefix(path, "/etc/containerd/") || path == unitDir+"/"+containerdUnit
+}
+
+// chooseRuntime takes a containerd that answers, unless it is an earlier join's.
+func (h *Host) chooseRuntime(ctx context.Context, p *Plan, known bool) error {
+	p.Self.OwnContainerd = known && p.ledger.OwnContainerd
+	if known {
+		return nil
+	}
+	var version string
+	err := h.wait(func() (err error) {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		version, err = h.Runtime.Version(ctx)
+		return err
+	})
+	if err == nil {
+		h.done("runtime", "%s answers and is used as it is", version)
+		return nil
+	}
+	unit, err := h.Units.Show(ctx, containerdUnit)
+	if err != nil {
+		return err
+	}
+	if unit.Exists() {
+		return fmt.Errorf("there is a containerd.service (%s) that does not answer as a container runtime: start it with CRI enabled (systemctl enable --now containerd; \"cri\" must not be among disabled_plugins in /etc/containerd/config.toml), or remove it", unit.FragmentPath)
+	}
+	p.Self.OwnContainerd, p.ledger.OwnContainerd = true, true
+	return nil
+}
+
+// compare finds out which of the wanted files are to be placed, and enters all into the plan's ledger.
+func (h *Host) compare(ctx context.Context, p *Plan, wanted []artifact, known bool) error {
+	var foreign []string
+	for _, a := range wanted {
+		found, err := h.disk.look(a)
+		if err != nil {
+			return err
+		}
+		ours := p.ledger.lists(a.path)
+		switch {
+		case found == same && !ours: // it was there: it is used, and stays when the host leaves
+			continue
+		case found == different && !ours:
+			if usable, why := h.usable(ctx, a); !usable {
+				foreign = append(foreign, a.path+why)
+			}
+			continue
+		case found != same:
+			p.artifacts = append(p.artifacts, a)
+		}
+		add(&p.ledger.Directories, h.disk.missing(a.path)...)
+		add(&p.ledger.Files, a.path)
+		if dir, unit := filepath.Split(a.path); dir == unitDir+"/" && strings.HasSuffix(unit, ".service") {
+			add(&p.ledger.Units, unit)
+		}
+		p.Files = append(p.Files, a.shown())
+	}
+	if len(foreign) > 0 {
+		slices.Sort(foreign)
+		return fmt.Errorf("these files are here already and are not muster's: %s: undo what made them (kubeadm reset, muster leave, the package manager), or move them away", strings.Join(foreign, ", "))
+	}
+	slices.SortFunc(p.Files, func(a, b PlannedFile) int { return strings.Compare(a.Path, b.Path) })
+	if known {
+		return nil // the rest was entered when nothing had been started yet
+	}
+	slice, err := h.Units.Show(ctx, programSlice)
+	if err != nil {
+		return err
+	}
+	if !slice.Active() {
+		add(&p.ledger.Slices, programSlice)
+	}
+	return h.enterTrees(p)
+}
+
+// programSlice is what the node's programs are in; see package render.
+const programSlice = "runtime.slice"
+
+// enterTrees enters what the node's programs will fill.
+func (h *Host) enterTrees(p *Plan) error {
+	for _, path := range treePaths() {
+		if ofContainerd(path) && !p.Self.OwnContainerd {
+			continue
+		}
+		entries, err := os.ReadDir(h.disk.at(path))
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			add(&p.ledger.Directories, h.disk.missing(path)...)
+			p.ledger.Trees = append(p.ledger.Trees, Tree{Path: path})
+		case err != nil:
+			return fmt.Errorf("looking at %s: %w", path, err)
+		case len(entries) == 0:
+			p.ledger.Trees = append(p.ledger.Trees, Tree{Path: path, Keep: true})
+		case path == "/var/lib/kubelet" || path == "/var/lib/containerd":
+			return fmt.Errorf("%s is not empty: something else made this host a node or ran containers on it; undo that, or move the directory away", path)
+		}
+	}
+	settings, err := h.disk.settings()
+	if err != nil {
+		return err
+	}
+	p.ledger.Settings = settings
+	add(&p.ledger.Directories, h.disk.missing(render.PathCNIConfig)...)
+	if _, err := os.Lstat(h.disk.at(render.PathCNIConfig)); errors.Is(err, os.ErrNotExist) {
+		add(&p.ledger.Files, render.PathCNIConfig) // containerd writes it, from its template
+	}
+	return nil
+}
+
+// shown is what may be shown of an artifact.
+func (a artifact) shown() PlannedFile {
+	f := PlannedFile{Path: a.path, CopyOf: a.copyOf, LinkTo: a.linkTo}
+	if a.linkTo == "" {
+		f.Mode = fmt.Sprintf("%04o", a.mode)
+	}
+	if f.Content = string(a.content); a.secret {
+		f.Content = "(not shown)"
+	}
+	return f
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodecerts
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Kubeconfigs are where kubelets keep their kubeconfig: on muster's and EKS's nodes, and on kubeadm's.
+func Kubeconfigs() []string {
+	return []string{"/var/lib/kubelet/kubeconfig", "/etc/kubernetes/kubelet.conf"}
+}
+
+// FindKubeconfig is the first of the usual ones that exists.
+func FindKubeconfig() (string, error) {
+	for _, path := range Kubeconfigs() {
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("looking for the kubelet's kubeconfig: %w", err)
+		}
+	}
+	return "", fmt.Errorf("no kubelet's kubeconfig at %s: this machine has not joined a cluster, or --kubeconfig must say where it is", strings.Join(Kubeconfigs(), " or "))
+}
+
+// Endpoint is where a kubeconfig says that the API server is and whom to trust, without a credential.
+func Endpoint(path string) (*rest.Config, error) {
+	file, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubelet's kubeconfig: %w", err)
+	}
+	overrides := &clientcmd.ConfigOverrides{}
+	for name := range file.AuthInfos { // what it names may be missing, and is not what is used
+		file.AuthInfos[name] = clientcmdapi.NewAuthInfo()
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*file, overrides).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubelet's kubeconfig %s: %w", path, err)
+	}
+	if config.Insecure {
+		return nil, fmt.Errorf("kubeconfig %s does not verify the API server: a certificate that it hands out is worth nothing", path)
+	}
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, fmt.Errorf("reading whom to trust: %w", err)
+	}
+	config.UserAgent, config.Timeout = "muster-node", 10*time.Second
+	config.QPS = -1 // one caller that asks slowly needs no limit
+	return config, nil
+}
+
+// Connection is an endpoint with the node's own certificate: the one on the disk, which the kubeconfig names as well.
+func Connection(kubeconfig, dir string, now time.Time) (config *rest.Config, node string, err error) {
+	report := read(dir, Client, now)
+	for _, p := range report.Problems {
+		switch p.Trouble {
+		case Missing, Unreadable, KeyMismatch, Expired, NotYetValid:
+			return nil, "", fmt.Errorf("the node's client certificate cannot be used: %s", p)
+		default: // it can still be used
+		}
+	}
+	node, ok := strings.CutPrefix(report.CommonName, userPrefix)
+	if !ok || node == "" {
+		return nil, "", fmt.Errorf("the client certificate in %s is for %q, which is no node", dir, report.CommonName)
+	}
+	if config, err = Endpoint(kubeconfig); err != nil {
+		return nil, "", err
+	}
+	// Both from one reading: the kubelet may replace it at any moment.
+	pair, _, err := readFile(filepath.Join(dir, Client.link()))
+	if err != nil {
+		return nil, "", err
+	}
+	config.CertData, config.KeyData = pair, pair
+	return config, node, nil
+}

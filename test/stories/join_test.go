@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"muster.dev/muster/internal/vpc"
+	"muster.dev/muster/test/host"
+)
+
+const (
+	ownHostName    = "worker-2"
+	ownHostAddress = "192.168.64.210"
+	privateServer  = "192.168.64.2:443"
+)
+
+// TestJoin brings a host with systemd into a cluster by muster join, and out of it by muster leave, in spite of all that can go
+// wrong: wrong hashes, dead tokens, a server that is down, kill -9.
+func TestJoin(t *testing.T) {
+	if err := host.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	i := newInstallation(t)
+	i.muster("up", "--nodes", "0")
+	i.ready(30 * time.Second)
+	s := &joinStory{installation: i, host: newOwnHost(t, i), hash: pin(t, i.mustKubectl("get", "configmap", "kube-root-ca.crt", "-o", `jsonpath={.data.ca\.crt}`))}
+	s.before = s.everything(t)
+	for _, step := range []struct {
+		name string
+		run  func(*joinStory, *testing.T)
+	}{
+		{"what is wrong is refused before anything changes", (*joinStory).refusals},
+		{"a dry run changes nothing", (*joinStory).dryRun},
+		{"killed again and again, and a server that is down", (*joinStory).killed},
+		{"pods run and logs go over the serving certificate", (*joinStory).pods},
+		{"run again it changes nothing", (*joinStory).again},
+		{"what was removed is put back", (*joinStory).repaired},
+		{"leave, killed too, leaves nothing", (*joinStory).leave},
+		{"a request that nobody approves is told of", (*joinStory).waits},
+		{"join again under the same name, and leave with the cluster away", (*joinStory).away},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.run(s.in(t), t) }) {
+			return
+		}
+	}
+}
+
+type joinStory struct {
+	installation *installation
+	host         *host.Host
+	hash         string
+	before       string // every file of the host, and what runs there
+}
+
+func (s *joinStory) in(t *testing.T) *joinStory {
+	t.Helper()
+	again := *s
+	again.installation = s.installation.in(t)
+	return &again
+}
+
+// newOwnHost starts a host in the cluster's VPC that has muster and nothing else.
+func newOwnHost(t *testing.T, i *installation) *host.Host {
+	t.Helper()
+	network, err := vpc.New(vpc.Config{Dir: i.dir.VPC(), CIDR: netip.MustParsePrefix("192.168.64.0/18")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := host.Start(t.Context(), host.Config{Name: ownHostName, Address: netip.MustParseAddr(ownHostAddress), Network: network, Bin: i.bin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+			defer cancel()
+			for _, unit := range []string{"kubelet", "containerd", "kube-proxy"} {
+				out, err := h.Run(ctx, "journalctl", "--no-pager", "--output=cat", "--lines=40", "--unit="+unit)
+				t.Logf("%s:\n%s%v", unit, out, err)
+			}
+		}
+		if err := h.Close(); err != nil {
+			t.Errorf("closing host: %v", err)
+		}
+	})
+	return h
+}
+
+// everything is every file of the host with its mode and size, what is mounted, which units and processes run, and the network.
+func (s *joinStory) everything(t *testing.T) string {
+	t.Helper()
+	out, err := s.host.Run(t.Context(), "sh", "-c", `
+find /etc /home /mnt /opt /root /srv /usr/local /var /run -xdev \
+	\( -path /run/systemd -o -path /var/log/journal -o -path /run/log -o -path /opt/muster/bin \) -prune -o -printf '%p %M %s %l\n' | grep -v '^/[a-z/]* d' | sort
+find /etc /opt /usr/local /var -xdev -type d ! -path '/opt/muster/bin*' ! -path '/var/log/journal*' -printf '%p\n' | sort
+cut -d' ' -f5 /proc/self/mountinfo | sort
+systemctl list-units --no-pager --plain --no-legend --type=service,slice --state=active | cut -d' ' -f1 | grep -v '^system-\|^systemd-\|^user' | sort
+ip -brief link | cut -d'@' -f1 | cut -d' ' -f1; ip route
+ls /run/netns 2>/dev/null || true
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (s *joinStory) unchanged(t *testing.T, when string) {
+	t.Helper()
+	if after := s.everything(t); after != s.before {
+		t.Errorf("%s the host is not what it was:\n%s", when, differences(s.before, after))
+	}
+}
+
+// differences are the lines that only one of two texts has.
+func differences(before, after string) string {
+	var b strings.Builder
+	for _, side := range []struct{ sign, of, in string }{{"-", before, after}, {"+", after, before}} {
+		there := map[string]bool{}
+		for line := range strings.Lines(side.in) {
+			there[line] = true
+		}
+		for line := range strings.Lines(side.of) {
+			if !there[line] {
+				b.WriteString(side.sign + line)
+			}
+		}
+	}
+	return b.String()
+}
+
+// token makes one for this host alone.
+func (s *joinStory) token(args ...string) string {
+	s.installation.t.Helper()
+	out, _ := s.installation.muster(append([]string{"token", "create", "--node-name", ownHostName, "--address", ownHostAddress}, args...)...)
+	return strings.TrimSpace(out)
+}
+
+// command is muster join. This machine may have no program that loads modules of the kernel, which hosts could not load in any case.
+func command(args ...string) []string {
+	return append([]string{host.BinDir + "/muster", "join", privateServer, "--ignore-preflight", "programs"}, args...)
+}
+
+// join runs muster join with the token on standard input, where no other process sees it.
+func (s *joinStory) join(ctx context.Context, token string, args ...string) (string, error) {
+	return s.host.RunWith(ctx, token+"\n", append(command("--token", "-", "--timeout", "60s"), args...)...)
+}
+
+func (s *joinStory) refusals(t *testing.T) {
+	good := s.token()
+	s.signed(good)
+	deleted := s.token()
+	s.signed(deleted)
+	id, _, _ := strings.Cut(deleted, ".")
+	s.installation.muster("token", "delete", id)
+	expired := s.token("--ttl", "2s")
+	short := []string{"--timeout", "8s"}[:2:2]
+	goodID, _, _ := strings.Cut(good, ".")
+	for name, c := range map[string]struct {
+		token string
+		args  []string
+		want  string
+	}{
+		"wrong hash":    {good, append(short, "--ca-cert-hash", "sha256:"+strings.Repeat("0", 64)), "Error: the cluster's authority is not the pinned one"},
+		"no hash":       {good, short, "Error: a token alone does not tell the cluster from somebody else"},
+		"wrong secret":  {goodID + "." + strings.Repeat("0", 16), append(short, "--ca-cert-hash", s.hash), "the part of the token behind the dot is wrong"},
+		"deleted token": {deleted, append(short, "--ca-cert-hash", s.hash), "does not vouch for itself by the token"},
+		"expired token": {expired, append(short, "--ca-cert-hash", s.hash), "does not vouch for itself by the token"},
+		"bad name":      {good, append(short, "--ca-cert-hash", s.hash, "--node-name", "Worker_2"), "cannot become a node yet: hostname"},
+	} {
+		out, err := s.join(t.Context(), c.token, c.args...)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+		if _, secret, _ := strings.Cut(c.token, "."); err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the token's secret is told:\n%v", name, err)
+		}
+	}
+	s.unchanged(t, "after refusals")
+}
+
+// signed waits until cluster-info is signed with a token.
+func (s *joinStory) signed(token string) {
+	s.installation.t.Helper()
+	id, _, _ := strings.Cut(token, ".")
+	s.installation.eventually("cluster-info is signed with token "+id, 30*time.Second, func() error {
+		data, err := s.installation.kubectl("-n", "kube-public", "get", "configmap", "cluster-info", "-o", "jsonpath={.data}")
+		if err == nil && !strings.Contains(data, "jws-kubeconfig-"+id) {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+}
+
+func (s *joinStory) dryRun(t *testing.T) {
+	token := s.token()
+	out, err := s.join(t.Context(), token, "--ca-cert-hash", s.hash, "--dry-run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, secret, _ := strings.Cut(token, ".")
+	for _, want := range []string{"/etc/systemd/system/kubelet.service", "systemctl enable kubelet.service", "ExecStart=/usr/local/bin/kubelet", "a copy of /opt/muster/bin/containerd"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not printed:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, secret) {
+		t.Errorf("the token is printed:\n%s", out)
+	}
+	s.unchanged(t, "after a dry run")
+}
+
+// killed kills muster join later and later, and the API server in the end.
+func (s *joinStory) killed(t *testing.T) {
+	token := s.token()
+	s.signed(token)
+	if err := s.host.Write("/root/token", token+"\n", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, after := range []string{"0.1", "0.2", "0.3", "0.4", "0.6", "0.8", "1"} {
+		out, _ := s.host.Run(t.Context(), append([]string{"timeout", "--signal=KILL", after}, command("--token-file", "/root/token", "--ca-cert-hash", s.hash)...)...)
+		t.Logf("killed after %s s:\n%s", after, out)
+	}
+	before := s.installation.processes()
+	for _, name := range []string{"guard", "serve"} { // nobody is left to start the API server again
+		if err := syscall.Kill(before[name].PID, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.installation.kill("kube-apiserver")
+	type result struct {
+		out string
+		err error
+	}
+	joined := make(chan result, 1)
+	go func() {
+		out, err := s.join(t.Context(), token, "--ca-cert-hash", s.hash)
+		joined <- result{out, err}
+	}()
+	select {
+	case r := <-joined:
+		t.Fatalf("muster join did not wait: %s%v", r.out, r.err)
+	case <-time.After(3 * time.Second): // long enough for it to have asked in vain
+	}
+	s.installation.muster("up")
+	r := <-joined
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	t.Logf("joined:\n%s", r.out)
+	s.ready(t)
+	for _, file := range []string{"/var/lib/kubelet/bootstrap-kubeconfig"} {
+		if _, err := s.host.Run(t.Context(), "test", "!", "-e", file); err != nil {
+			t.Errorf("%s is still there", file)
+		}
+	}
+	_, secret, _ := strings.Cut(token, ".")
+	if out, err := s.host.Run(t.Context(), "sh", "-c", "rm /root/token; grep -rl "+secret+" /etc /var/lib/muster /var/lib/kubelet /run/systemd /root 2>/dev/null || true; journalctl --no-pager | grep "+secret+" || true"); err != nil || strings.TrimSpace(out) != "" {
+		t.Errorf("the token is kept: %v %s", err, out)
+	}
+	if list, _ := s.installation.muster("token", "list"); !strings.Contains(list, ownHostName) {
+		t.Errorf("no token was used by %s, says token list:\n%s", ownHostName, list)
+	}
+}
+
+func (s *joinStory) ready(t *testing.T) {
+	t.Helper()
+	if got := s.installation.mustKubectl("get", "node", ownHostName, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`); got != "True" {
+		t.Errorf("Ready is %q", got)
+	}
+	for _, unit := range []string{"containerd", "kubelet", "kube-proxy"} {
+		if out, err := s.host.Run(t.Context(), "systemctl", "is-active", unit); err != nil {
+			t.Errorf("%s: %s %v", unit, out, err)
+		}
+	}
+	if out, err := s.host.Run(t.Context(), "systemd-analyze", "verify", "kubelet.service", "containerd.service", "kube-proxy.service"); err != nil {
+		t.Errorf("systemd finds fault with the units: %v %s", err, out)
+	}
+}
+
+const ownHostPod = `apiVersion: v1
+kind: Pod
+metadata: {name: on-own-host}
+spec:
+  nodeName: ` + ownHostName + `
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: hello
+    image: muster.dev/workload:v1
+    imagePullPolicy: IfNotPresent
+    args: [serve]
+`
+
+func (s *joinStory) pods(*testing.T) {
+	i := s.installation
+	i.apply(ownHostPod)
+	i.mustKubectl("wait", "--for=condition=Ready", "pod/on-own-host", "--timeout=60s")
+	i.mustKubectl("logs", "on-own-host")
+}
+
+func (s *joinStory) again(t *testing.T) {
+	// Pods of the cluster come and go meanwhile.
+	state := func() string {
+		out, err := s.host.Run(t.Context(), "sh", "-c", "systemctl show --property=MainPID kubelet containerd kube-proxy; find /etc /opt/cni /usr/local -printf '%p %M %s %T@ %l\n' | sort")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	before := state()
+	out, err := s.host.Run(t.Context(), command("--ca-cert-hash", s.hash)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := state(); after != before {
+		t.Errorf("something was started again, or written:\n%s\n%s", differences(before, after), out)
+	}
+}
+
+func (s *joinStory) repaired(t *testing.T) {
+	if out, err := s.host.Run(t.Context(), "sh", "-c", "rm /etc/systemd/system/kubelet.service /usr/local/bin/runc /etc/kubernetes/kubelet/config.json; systemctl daemon-reload; systemctl stop kubelet"); err != nil {
+		t.Fatal(err, out)
+	}
+	if out, err := s.host.Run(t.Context(), command("--ca-cert-hash", s.hash)...); err != nil {
+		t.Fatal(err, out)
+	}
+	s.ready(t)
+}
+
+// adminKubeconfig brings the administrator's kubeconfig to the host, where it goes by the private address.
+func (s *joinStory) adminKubeconfig(t *testing.T) {
+	t.Helper()
+	raw := s.installation.mustKubectl("config", "view", "--raw", "--flatten", "--minify")
+	var b strings.Builder
+	for line := range strings.Lines(raw) {
+		if at := strings.Index(line, "server: "); at >= 0 {
+			line = line[:at] + "server: https://" + privateServer + "\n"
+		}
+		b.WriteString(line)
+	}
+	if err := s.host.Write("/root/admin.conf", b.String(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *joinStory) leave(t *testing.T) {
+	s.adminKubeconfig(t)
+	leave := []string{host.BinDir + "/muster", "leave", "--kubeconfig", "/root/admin.conf"}
+	for _, after := range []string{"0.05", "0.1", "0.15", "0.25", "0.35", "0.45"} {
+		out, _ := s.host.Run(t.Context(), append([]string{"timeout", "--signal=KILL", after}, leave...)...)
+		t.Logf("killed after %s s:\n%s", after, out)
+	}
+	out, err := s.host.Run(t.Context(), leave...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("left:\n%s", out)
+	if out, err := s.host.Run(t.Context(), "rm", "/root/admin.conf"); err != nil {
+		t.Fatal(err, out)
+	}
+	if got := s.installation.mustKubectl("get", "nodes", "-o", "name"); strings.Contains(got, ownHostName) {
+		t.Errorf("nodes: %s", got)
+	}
+	s.unchanged(t, "after leave")
+	if out, err := s.host.Run(t.Context(), host.BinDir+"/muster", "leave"); err != nil || !strings.Contains(out, "nothing to undo") {
+		t.Errorf("leaving twice: %v %s", err, out)
+	}
+}
+
+// waits joins with a token that is not bound, which nobody vouches for.
+func (s *joinStory) waits(t *testing.T) {
+	out, _ := s.installation.muster("token", "create")
+	token := strings.TrimSpace(out)
+	s.signed(token)
+	out, err := s.join(t.Context(), token, "--ca-cert-hash", s.hash, "--timeout", "6s")
+	if err == nil || !strings.Contains(err.Error(), "waits for approval; an administrator sees why with `muster csr explain csr-") || !strings.Contains(err.Error(), "not Ready after 6s") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err := s.host.Run(t.Context(), host.BinDir+"/muster", "leave"); err != nil {
+		t.Fatal(err, out)
+	}
+	s.unchanged(t, "after a join that waited in vain, and leave")
+}
+
+func (s *joinStory) away(t *testing.T) {
+	token := s.token()
+	out, err := s.join(t.Context(), token, "--ca-cert-hash", s.hash, "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("joined:\n%s", out)
+	s.ready(t)
+	before := s.installation.processes()
+	for _, name := range []string{"guard", "serve"} {
+		if err := syscall.Kill(before[name].PID, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.installation.kill("kube-apiserver")
+	if out, err := s.host.Run(t.Context(), host.BinDir+"/muster", "leave", "--drain-timeout", "3s"); err == nil || !strings.Contains(err.Error(), "--force") {
+		t.Errorf("left without the cluster: %v %s", err, out)
+	}
+	if out, err := s.host.Run(t.Context(), host.BinDir+"/muster", "leave", "--force", "--drain-timeout", "3s"); err != nil {
+		t.Error(err, out)
+	}
+	s.unchanged(t, "after leave --force")
+	s.installation.muster("up")
+	s.installation.mustKubectl("delete", "node", ownHostName)
+	if _, err := os.Stat(s.installation.kubeconfig); err != nil {
+		t.Error(fmt.Errorf("kubeconfig: %w", err))
+	}
+}
