@@ -37,14 +37,21 @@ func (h *Host) ask(ctx context.Context, p *Plan, r JoinRequest) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the API server: %w", err)
 	}
-	began, said := h.Now(), ""
+	var since time.Time // when it began to refuse, if it does
+	said := ""
 	for {
 		err := h.askOnce(ctx, client, p, r)
 		refused := apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 		switch {
+		case !refused:
+			since = time.Time{}
+		case since.IsZero():
+			since = h.Now()
+		}
+		switch {
 		case err == nil:
 			return nil
-		case refused && h.Now().Sub(began) > refusalPatience, errors.Is(ctx.Err(), context.DeadlineExceeded):
+		case refused && h.Now().Sub(since) > refusalPatience, errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return err
 		}
 		if text := err.Error(); !refused && text != said {
@@ -58,7 +65,7 @@ func (h *Host) ask(ctx context.Context, p *Plan, r JoinRequest) error {
 }
 
 // refusalPatience is how long a refusal may be one of a server that has just been started, and does not know yet whom it knows.
-const refusalPatience = 3 * time.Second
+const refusalPatience = 5 * time.Second
 
 func (h *Host) askOnce(ctx context.Context, client kubernetes.Interface, p *Plan, r JoinRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
