@@ -116,13 +116,29 @@ func mounts() ([]string, error) {
 	return lines, scanner.Err()
 }
 
+// cgroups lists all of them but those beside our own: these belong to who runs beside us, and come and go.
 func cgroups() ([]string, error) {
-	var lines []string
-	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return fs.SkipDir // it went away while we looked
+	raw, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	var own []string // directories of groups like ours, below the root of their hierarchy
+	for line := range strings.Lines(string(raw)) {
+		if parts := strings.SplitN(strings.TrimSpace(line), ":", 3); len(parts) == 3 && filepath.Dir(parts[2]) != "/" {
+			own = append(own, parts[2])
 		}
-		if entry.IsDir() {
+	}
+	beside := func(path string) bool {
+		return slices.ContainsFunc(own, func(o string) bool {
+			return strings.HasSuffix(filepath.Dir(path), filepath.Dir(o)) && !strings.HasSuffix(path, o)
+		})
+	}
+	var lines []string
+	err = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil, entry.IsDir() && beside(path):
+			return fs.SkipDir // the former went away while we looked
+		case entry.IsDir():
 			lines = append(lines, path)
 		}
 		return nil
