@@ -120,11 +120,13 @@ build_pkcs11() { CGO_ENABLED=1 gobuild pkcs11 "$out/muster-pkcs11" -ldflags '-s 
 
 # Go itself knows best whether muster is up to date; it then does not even link, as long as it finds what it wrote last.
 build_muster() {
-	local version
+	local version program
 	version=$(git --no-optional-locks describe --tags --always --dirty 2>/dev/null) || version=devel
-	CGO_ENABLED=0 go build -v -trimpath -buildvcs=false -o "$build/muster" \
-		-ldflags "-s -w -X muster.dev/muster/internal/version.Version=$version" ./cmd/muster
-	cp "$build/muster" "$out/muster"
+	for program in muster muster-certificate-controller; do
+		CGO_ENABLED=0 go build -v -trimpath -buildvcs=false -o "$build/$program" \
+			-ldflags "-s -w -X muster.dev/muster/internal/version.Version=$version" "./cmd/$program"
+		cp "$build/$program" "$out/$program"
+	done
 }
 
 # ---- running a step ----

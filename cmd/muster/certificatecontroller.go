@@ -5,83 +5,41 @@ package main
 import (
 	"errors"
 	"fmt"
-	"log/slog"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
+	"github.com/spf13/pflag"
 
-	"muster.dev/muster/internal/controller"
-	"muster.dev/muster/internal/policyfile"
+	"muster.dev/muster/internal/command"
 )
 
+// certificateControllerProgram is what the command becomes. It lies beside this program.
+const certificateControllerProgram = "muster-certificate-controller"
+
 func newCertificateControllerCommand() *cobra.Command {
-	var kubeconfig, file, format string
-	var verbose, check bool
-	cmd := &cobra.Command{
-		Use:   "certificate-controller --config FILE",
-		Short: "Approve and sign the certificate requests of kubelets, in any cluster",
-		Long: `Approve and sign the certificate requests of kubelets, client and serving, and sign what people approved for other
-signers. It works with any cluster; muster's own clusters each run one.
-
-A request is approved only if its names and addresses are those that an inventory outside of the node's reach assigns to the
-machine that asks. It is denied if it can never be; it waits if a fact is missing. Each decision is logged with every rule,
-counted in a metric, and told in an Event on the request. Everything is set up in one file, the policy file.`,
-		Example: `  # Look at a policy file without doing anything
-  muster certificate-controller --config policy.yaml --check
-
-  # Outside of the cluster
-  muster certificate-controller --kubeconfig controller.kubeconfig --config policy.yaml
-
-  # In a pod of the cluster, by its service account
-  muster certificate-controller --config /etc/muster/policy.yaml`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if file == "" {
-				return usageError{errors.New("name the policy file with --config")}
-			}
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				return fmt.Errorf("reading the policy file: %w", err)
-			}
-			config, err := policyfile.Read(raw)
-			if err != nil {
-				return fmt.Errorf("the policy file %s is wrong:\n%w", file, err)
-			}
-			if check {
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is right: mode %s, %d signers, %d sources\n", file, config.Mode, len(config.Signers), len(config.Inventory.Sources))
-				return err
-			}
-			logger, err := controllerLogger(cmd, format, verbose)
-			if err != nil {
-				return err
-			}
-			klog.SetSlogLogger(logger) // client-go logs through klog
-			return controller.Run(cmd.Context(), controller.Config{Kubeconfig: kubeconfig, Policy: config, Logger: logger})
-		},
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&file, "config", "", "policy file (required)")
-	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the cluster whose requests are decided; default: the cluster that this pod is in")
-	flags.BoolVar(&check, "check", false, "only check the policy file")
-	flags.StringVar(&format, "log-format", "text", "format of the log: text or json")
-	flags.BoolVar(&verbose, "verbose", false, "log more, such as each retry")
-	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
-	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	return cmd
+	return command.NewCertificateController("muster certificate-controller", func(cmd *cobra.Command, _ command.CertificateController) error {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("finding this program: %w", err)
+		}
+		return becomeCertificateController(filepath.Join(filepath.Dir(self), certificateControllerProgram), cmd)
+	})
 }
 
-func controllerLogger(cmd *cobra.Command, format string, verbose bool) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{}
-	if verbose {
-		options.Level = slog.LevelDebug
+// becomeCertificateController hands the command line over to the program, which checks it, too.
+func becomeCertificateController(program string, cmd *cobra.Command) error {
+	args := []string{program}
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed {
+			args = append(args, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	err := syscall.Exec(program, args, os.Environ())
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no %s, which is what this command runs: put it there, it comes with muster (`make build` makes both)", program)
 	}
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), options)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), options)), nil
-	default:
-		return nil, usageError{fmt.Errorf("--log-format %q is not known; there are text and json", format)}
-	}
+	return fmt.Errorf("starting %s: %w", program, err)
 }

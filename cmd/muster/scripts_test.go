@@ -3,15 +3,21 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"muster.dev/muster/internal/controller"
 )
 
-// TestMain lets the test binary be the muster command in scripts.
+// TestMain lets the test binary be the muster command in scripts, and what that becomes.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"muster": main})
+	testscript.Main(m, map[string]func(){
+		"muster":           main,
+		controller.Program: func() { os.Exit(controller.Main(os.Args[1:], os.Stdout, os.Stderr)) },
+	})
 }
 
 // TestScripts runs the command line the way people do. What needs a cluster is in test/stories.

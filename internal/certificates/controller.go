@@ -165,12 +165,12 @@ func (c *Controller) see(o any) {
 	if _, ours := c.config.Signers[h.item.signer]; !ours {
 		return
 	}
-	c.ledger.see(h.item, h.UID, c.config.Now())
+	c.ledger.see(h.item, h.uid, c.config.Now())
 	if old, ok := c.lineages.see(h); ok {
 		c.wake(old) // first: of two requests of a node the one that came last is taken first
 	}
 	if h.finished {
-		c.ledger.shown(h.item, h.UID)
+		c.ledger.shown(h.item, h.uid)
 	}
 	if c.concerns(h) {
 		c.wake(h.item)
@@ -189,8 +189,8 @@ func (c *Controller) remove(o any) {
 		o = d.Obj
 	}
 	if h, ok := o.(*held); ok {
-		c.ledger.remove(h.item, h.UID)
-		c.lineages.forget(h.UID)
+		c.ledger.remove(h.item, h.uid)
+		c.lineages.forget(h.uid)
 		c.queue.forget(h.item)
 		c.retries.Forget(h.item)
 		c.waits.Forget(h.item)

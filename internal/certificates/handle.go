@@ -36,7 +36,7 @@ func (c *Controller) handle(ctx context.Context, i item) (again when, err error)
 		return c.prune(ctx, h)
 	}
 	csr := h.csr.Load()
-	if csr == nil || c.ledger.isFinished(h.UID) {
+	if csr == nil || c.ledger.isFinished(h.uid) {
 		return onEvent, nil
 	}
 	if c.observes() {
@@ -118,7 +118,7 @@ func (c *Controller) observe(ctx context.Context, h *held, csr *certificatesv1.C
 	case d.Verdict == trace.Ignore:
 		c.ledger.settle(h.item)
 	default:
-		c.ledger.finish(h.item, h.UID)
+		c.ledger.finish(h.item, h.uid)
 	}
 	return onEvent, nil
 }
@@ -127,14 +127,14 @@ func (c *Controller) observe(ctx context.Context, h *held, csr *certificatesv1.C
 // then the object is the record.
 func (c *Controller) prune(ctx context.Context, h *held) (again when, err error) {
 	switch {
-	case !h.finished && c.ledger.isFinished(h.UID):
+	case !h.finished && c.ledger.isFinished(h.uid):
 		return afterRecheck, nil // the informer does not show yet what became of it
-	case h.issued && !c.config.Register.Flushed(string(h.UID)):
+	case h.issued && !c.config.Register.Flushed(string(h.uid)):
 		return afterRecheck, nil
 	}
 	// Exactly the object that was looked at: it may have been issued meanwhile, or its name be another's.
-	exactly := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &h.UID, ResourceVersion: &h.ResourceVersion}}
-	err = c.config.Client.CertificatesV1().CertificateSigningRequests().Delete(ctx, h.Name, exactly)
+	exactly := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &h.uid, ResourceVersion: &h.version}}
+	err = c.config.Client.CertificatesV1().CertificateSigningRequests().Delete(ctx, h.item.name, exactly)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return onEvent, nil // the informer will show it
@@ -144,6 +144,6 @@ func (c *Controller) prune(ctx context.Context, h *held) (again when, err error)
 	}
 	c.ledger.settle(h.item)
 	c.metrics.pruned.WithLabelValues(h.item.signer).Inc()
-	c.config.Logger.DebugContext(ctx, "superseded certificate request deleted", "csr", h.Name, "signer", h.item.signer, "requester", h.item.requester)
+	c.config.Logger.DebugContext(ctx, "superseded certificate request deleted", "csr", h.item.name, "signer", h.item.signer, "requester", h.item.requester)
 	return onEvent, nil
 }

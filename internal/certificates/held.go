@@ -13,26 +13,41 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"muster.dev/muster/internal/policy"
 	"muster.dev/muster/internal/token"
 )
 
 // held is what the cache holds of a request: all of it while there is something to do, and after that what pruning asks. A
-// finished request shrinks from 5 KiB to less than one.
+// finished request shrinks from 5 KiB to less than half of one.
 type held struct {
-	metav1.ObjectMeta // name, UID, version and creation only
-	item              item
-	finished          bool   // denied, failed or issued
-	issued            bool   // finished, and with a certificate
-	lineage           string // requests that supersede one another; "" if it is nobody's to prune
-	commonName        string // of requests of bootstrap tokens
+	item       item
+	uid        types.UID
+	version    string
+	created    int64  // in whole seconds, as the API server tells it
+	finished   bool   // denied, failed or issued
+	issued     bool   // finished, and with a certificate
+	lineage    string // requests that supersede one another; "" if it is nobody's to prune
+	commonName string // of requests of bootstrap tokens
 
 	csr atomic.Pointer[certificatesv1.CertificateSigningRequest] // nil once nothing needs it any more
 }
 
 // GetObjectMeta makes it an object to the cache, which asks for name and version.
-func (h *held) GetObjectMeta() metav1.Object { return &h.ObjectMeta }
+func (h *held) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Name: h.item.name, UID: h.uid, ResourceVersion: h.version}
+}
+
+// before is what is held of an earlier version of a request, nil if nothing is.
+func (c *Controller) before(csr *certificatesv1.CertificateSigningRequest) *held {
+	if o, ok, err := c.informer.GetStore().GetByKey(csr.Name); err == nil && ok {
+		if h, ok := o.(*held); ok && h.uid == csr.UID {
+			return h
+		}
+	}
+	return nil
+}
 
 // hold turns what the API server sends into what is held of it. It sees each version of each request before anybody else.
 func (c *Controller) hold(o any) (any, error) {
@@ -40,19 +55,25 @@ func (c *Controller) hold(o any) (any, error) {
 	if !ok {
 		return o, nil // held already
 	}
-	h := &held{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: csr.Name, UID: csr.UID, ResourceVersion: csr.ResourceVersion, CreationTimestamp: csr.CreationTimestamp,
-		},
-		item: itemOf(csr),
-	}
-	if _, ours := c.config.Signers[csr.Spec.SignerName]; !ours {
+	h := &held{item: itemOf(csr), uid: csr.UID, version: csr.ResourceVersion, created: csr.CreationTimestamp.Unix()}
+	issuance, ours := c.config.Signers[csr.Spec.SignerName]
+	if !ours {
 		h.finished = true
 		return h, nil
 	}
+	// Each text is held once, however many versions and parts of the controller know it.
+	before := c.before(csr)
+	if before != nil && before.item == h.item {
+		h.item, h.uid = before.item, before.uid
+	} else {
+		h.item.signer = issuance.Profile.SignerName
+	}
 	h.issued = len(csr.Status.Certificate) > 0
 	h.finished = h.issued || decidedAgainst(csr)
-	c.place(h, csr)
+	c.place(h, csr, before)
+	if before != nil && before.lineage == h.lineage {
+		h.lineage = before.lineage
+	}
 	if h.issued && c.leading.Load() {
 		c.config.Register.Observe(csr)
 	}
@@ -99,12 +120,17 @@ const (
 // else asks prunes for himself.
 //
 // What a token was issued belongs to the node from then on, so that what the node asks for later supersedes it.
-func (c *Controller) place(h *held, csr *certificatesv1.CertificateSigningRequest) {
-	groups, user := csr.Spec.Groups, csr.Spec.Username
+func (c *Controller) place(h *held, csr *certificatesv1.CertificateSigningRequest, before *held) {
+	groups, user := csr.Spec.Groups, h.item.requester
 	switch {
 	case strings.HasPrefix(user, nodeUserPrefix) && slices.Contains(groups, nodesGroup):
 	case strings.HasPrefix(user, bootstrapUserPrefix) && slices.Contains(groups, bootstrappersGroup), c.provisions(user, csr.Spec.SignerName):
-		h.commonName = c.commonName(csr)
+		// It is checked by nobody, and read once in the life of a request.
+		if before != nil {
+			h.commonName = before.commonName
+		} else {
+			h.commonName = commonName(csr)
+		}
 		switch {
 		case h.issued && strings.HasPrefix(h.commonName, nodeUserPrefix):
 			user = h.commonName
@@ -132,13 +158,8 @@ func goodForOne(groups []string) bool {
 	})
 }
 
-// commonName of a request, checked by nobody, and read once in its life.
-func (c *Controller) commonName(csr *certificatesv1.CertificateSigningRequest) string {
-	if o, ok, err := c.informer.GetStore().GetByKey(csr.Name); err == nil && ok {
-		if before, ok := o.(*held); ok && before.UID == csr.UID {
-			return before.commonName
-		}
-	}
+// commonName of a request, checked by nobody.
+func commonName(csr *certificatesv1.CertificateSigningRequest) string {
 	block, _ := pem.Decode(csr.Spec.Request)
 	if block == nil {
 		return ""

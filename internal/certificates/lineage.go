@@ -52,18 +52,18 @@ func (l *lineages) see(h *held) (superseded item, ok bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before, known := l.of[h.UID]
+	before, known := l.of[h.uid]
 	if before == h.lineage {
 		return item{}, false
 	}
-	m := member{h.item, h.UID, h.CreationTimestamp.Unix(), !h.finished, number(h.ResourceVersion)}
+	m := member{h.item, h.uid, h.created, !h.finished, number(h.version)}
 	if known {
-		m = l.drop(before, h.UID)
+		m = l.drop(before, h.uid)
 	}
 	if h.lineage == "" {
 		return item{}, false
 	}
-	l.of[h.UID] = h.lineage
+	l.of[h.uid] = h.lineage
 	all := l.members[h.lineage]
 	at, _ := slices.BinarySearchFunc(all, m, older)
 	all = slices.Insert(all, at, m)
@@ -104,10 +104,10 @@ func (l *lineages) drop(lineage string, uid types.UID) (m member) {
 func (l *lineages) superseded(h *held) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := l.members[l.of[h.UID]]
+	all := l.members[l.of[h.uid]]
 	if l.keep < 0 || len(all) <= l.keep {
 		return false
 	}
 	// The newest few are at the end: to look at them costs the same however many others there are.
-	return !slices.ContainsFunc(all[len(all)-l.keep:], func(m member) bool { return m.uid == h.UID })
+	return !slices.ContainsFunc(all[len(all)-l.keep:], func(m member) bool { return m.uid == h.uid })
 }

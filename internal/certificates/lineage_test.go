@@ -11,7 +11,6 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"muster.dev/muster/internal/pki"
@@ -22,8 +21,7 @@ import (
 // gen is a request of lineage l, seen as version v, created at a second, and finished or not.
 func gen(name string, second int64, version string, finished bool) *held {
 	return &held{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: version, CreationTimestamp: metav1.Unix(second, 0)},
-		item:       item{name, "r", "s"}, finished: finished, lineage: "l",
+		item: item{name, "r", "s"}, uid: types.UID(name), version: version, created: second, finished: finished, lineage: "l",
 	}
 }
 
@@ -53,7 +51,7 @@ func TestLineagesOrder(t *testing.T) {
 					told = append(told, i.name)
 				}
 				if _, ok := l.see(h); ok {
-					t.Errorf("%s was told twice", h.Name)
+					t.Errorf("%s was told twice", h.item.name)
 				}
 			}
 			slices.Sort(told)
@@ -61,12 +59,12 @@ func TestLineagesOrder(t *testing.T) {
 				t.Errorf("told of %q, want %q", got, tc.want)
 			}
 			for _, h := range tc.seen {
-				if l.superseded(h) != slices.Contains(told, h.Name) {
-					t.Errorf("%s: %t", h.Name, l.superseded(h))
+				if l.superseded(h) != slices.Contains(told, h.item.name) {
+					t.Errorf("%s: %t", h.item.name, l.superseded(h))
 				}
 			}
 			for _, h := range tc.seen {
-				l.forget(h.UID)
+				l.forget(h.uid)
 			}
 			if len(l.members)+len(l.of) != 0 {
 				t.Error("something is left")

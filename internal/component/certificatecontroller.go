@@ -51,11 +51,11 @@ func certificateController(c Config) (Spec, error) {
 	policy := File{Path: c.file(CertificateController, "policy.yaml"), Mode: modePrivate, Content: string(raw)}
 	return Spec{
 		Name: CertificateController,
-		Path: c.program("muster"),
-		Args: append([]string{"certificate-controller"}, flags(map[string]string{
+		Path: c.program("muster-certificate-controller"),
+		Args: flags(map[string]string{
 			"config":     policy.Path,
 			"kubeconfig": clusterPath,
-		})...),
+		}),
 		Files: []File{cluster, inventory, policy},
 		Probe: &Probe{URL: "http://" + address + "/readyz"},
 		After: []string{APIServer, Management},

@@ -59,6 +59,7 @@ func Run(ctx context.Context, config Config) error {
 	if err := a.assemble(ctx); err != nil {
 		return err
 	}
+	trim(config.Logger)
 	config.Logger.Info("certificate controller starts", "mode", config.Policy.Mode, "signers", len(config.Policy.Signers),
 		"rules", len(policy.RuleIDs()), "health_address", a.server.HealthAddress(), "metrics_address", a.server.MetricsAddress())
 	err := a.run(ctx)

@@ -3,14 +3,12 @@
 package facts
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"reflect"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/tools/cache"
 
 	"muster.dev/muster/internal/policy"
 )
@@ -24,18 +22,26 @@ type static struct {
 	logger   *slog.Logger
 	health   *health // of the way to it
 
-	mu      sync.Mutex
-	loaded  bool   // a version was read
-	last    []byte // what was read last, also in vain
-	problem string // with the newest version
+	mu       sync.Mutex
+	machines *roll             // of the last version that could be read; nil if none could
+	last     [sha256.Size]byte // digest of what was read last, also in vain
+	problem  string            // with the newest version
 }
 
 func (s *static) prepare(name, what string, now func() time.Time, staleAfter time.Duration, onChange func(Change), logger *slog.Logger) {
 	s.what, s.onChange, s.logger = what, onChange, logger.With("source", name)
 	s.health = &health{now: now, staleAfter: staleAfter, logger: s.logger, recovered: func() { onChange(Change{All: true}) }}
-	read := func(o any) (policy.Machine, bool) { m, ok := o.(policy.Machine); return m, ok }
-	key := func(o any) (string, error) { m, _ := read(o); return m.ID, nil }
-	s.table = table{name: name, indexer: cache.NewIndexer(key, indexers(read)), read: read, current: s.current}
+	s.table = table{name: name, lookup: s.find, current: s.current}
+}
+
+func (s *static) find(index, key string) ([]policy.Machine, error) {
+	s.mu.Lock()
+	now := s.machines
+	s.mu.Unlock()
+	if now == nil {
+		return nil, fmt.Errorf("%s has not been read yet", s.what)
+	}
+	return now.find(index, key)
 }
 
 // Name of the source.
@@ -45,7 +51,7 @@ func (s *static) Name() string { return s.name }
 func (s *static) HasSynced() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.loaded
+	return s.machines != nil
 }
 
 // Status tells of a newest version that cannot be read, and of a list that is gone.
@@ -65,11 +71,11 @@ func (s *static) current() (at time.Time, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch _, gone := s.health.status(); {
-	case !s.loaded && s.problem != "":
+	case s.machines == nil && s.problem != "":
 		return at, s.problem
-	case !s.loaded && gone != "":
+	case s.machines == nil && gone != "":
 		return at, gone
-	case !s.loaded:
+	case s.machines == nil:
 		return at, fmt.Sprintf("%s has not been read yet", s.what)
 	case stale:
 		return at, gone
@@ -80,22 +86,20 @@ func (s *static) current() (at time.Time, why string) {
 // update takes over a version if it is new, and tells what is different.
 func (s *static) update(data []byte) {
 	s.mu.Lock()
-	seen := s.last != nil && bytes.Equal(data, s.last)
+	before, seen := s.machines, s.last == sha256.Sum256(data)
 	s.mu.Unlock()
 	if seen {
 		return
 	}
-	synced := s.HasSynced()
-	before := s.indexer.List()
 	after, err := s.load(data)
 	switch {
 	case err != nil:
 		s.logger.Error("list of machines not taken over, the last good one goes on", "list", s.what, "error", err)
 		return
-	case !synced:
+	case before == nil:
 		s.onChange(Change{All: true})
 	default:
-		s.tell(before, after)
+		s.tell(before.machines, after)
 	}
 	s.logger.Info("list of machines taken over", "list", s.what, "machines", len(after))
 }
@@ -103,31 +107,22 @@ func (s *static) update(data []byte) {
 // load takes over a version, whole or not at all.
 func (s *static) load(data []byte) ([]policy.Machine, error) {
 	found, err := ReadList(data)
-	objects := make([]any, len(found))
-	for i, m := range found {
-		objects[i] = m
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = append([]byte{}, data...)
-	if err == nil {
-		err = s.indexer.Replace(objects, "")
-	}
+	s.last = sha256.Sum256(data)
 	if err != nil {
 		s.problem = fmt.Sprintf("%s cannot be read: %v", s.what, err)
 		return nil, fmt.Errorf("%s cannot be read: %w", s.what, err)
 	}
-	s.loaded, s.problem = true, ""
+	s.machines, s.problem = newRoll(found), ""
 	return found, nil
 }
 
 // tell tells what is different.
-func (s *static) tell(before []any, after []policy.Machine) {
+func (s *static) tell(before, after []policy.Machine) {
 	old := make(map[string]policy.Machine, len(before))
-	for _, o := range before {
-		if m, ok := s.read(o); ok {
-			old[m.ID] = m
-		}
+	for _, m := range before {
+		old[m.ID] = m
 	}
 	var changed []policy.Machine
 	for _, m := range after {

@@ -17,10 +17,9 @@ import (
 
 // table answers lookups from an index over all machines of a source, be it an informer's or that of a list.
 type table struct {
-	name    string
-	indexer cache.Indexer
-	// read makes a machine of an object in the index; false means that it is none of this source's.
-	read func(o any) (policy.Machine, bool)
+	name string
+	// lookup finds the machines of a key; what it returns is not to be changed.
+	lookup func(index, key string) ([]policy.Machine, error)
 	// current returns the time that answers are true for, or why there are none.
 	current func() (at time.Time, why string)
 }
@@ -31,7 +30,7 @@ const (
 	byName = "name"
 )
 
-// indexers are those that a table needs.
+// indexers are those that a table needs of an informer.
 func indexers(read func(o any) (policy.Machine, bool)) cache.Indexers {
 	index := func(keys func(policy.Machine) []string) cache.IndexFunc {
 		return func(o any) ([]string, error) {
@@ -85,17 +84,29 @@ func (t *table) find(index, key string) (found []policy.Machine, at time.Time, w
 	if at, why = t.current(); why != "" {
 		return nil, at, why
 	}
-	objects, err := t.indexer.ByIndex(index, key)
+	found, err := t.lookup(index, key)
 	if err != nil {
 		return nil, at, err.Error()
 	}
-	for _, o := range objects {
-		if m, ok := t.read(o); ok {
-			found = append(found, m)
-		}
-	}
-	slices.SortFunc(found, func(a, b policy.Machine) int { return strings.Compare(a.ID, b.ID) })
 	return found, at, ""
+}
+
+// indexed is the lookup in an informer's index. Read makes a machine of an object in it; false means that it is none of this
+// source's.
+func indexed(indexer cache.Indexer, read func(o any) (policy.Machine, bool)) func(index, key string) ([]policy.Machine, error) {
+	return func(index, key string) (found []policy.Machine, err error) {
+		objects, err := indexer.ByIndex(index, key)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			if m, ok := read(o); ok {
+				found = append(found, m)
+			}
+		}
+		slices.SortFunc(found, func(a, b policy.Machine) int { return strings.Compare(a.ID, b.ID) })
+		return found, nil
+	}
 }
 
 // namesOf returns every name and address of a machine, in the text in which requests ask for them.

@@ -70,7 +70,7 @@ func newWatch(c WatchConfig, kind objects) (*Watch, error) {
 	w := &Watch{config: c}
 	w.health = &health{now: c.Now, staleAfter: c.StaleAfter, logger: c.Logger, recovered: func() { c.OnChange(Change{All: true}) }}
 	w.informer = cache.NewSharedIndexInformer(watched{c.Objects, w.health}, kind.example, 0, indexers(kind.read))
-	w.table = table{name: c.Name, indexer: w.informer.GetIndexer(), read: kind.read, current: w.current}
+	w.table = table{name: c.Name, lookup: indexed(w.informer.GetIndexer(), kind.read), current: w.current}
 	// Requests that fail are logged where their health is watched, once for each outage.
 	silent := func(_ context.Context, _ *cache.Reflector, err error) {
 		c.Logger.Debug("inventory watch ended", "error", err)

@@ -98,7 +98,7 @@ func (a *approver) writePolicy(name, text string) string {
 // run starts a replica of the controller as the service account.
 func (a *approver) run(name, policy string) *plane.Process {
 	a.t.Helper()
-	p, err := a.plane.Run(name, filepath.Join(a.bin, "muster"), "certificate-controller", "--kubeconfig="+a.controller, "--config="+policy)
+	p, err := a.plane.Run(name, filepath.Join(a.bin, "muster-certificate-controller"), "--kubeconfig="+a.controller, "--config="+policy)
 	if err != nil {
 		a.t.Fatal(err)
 	}

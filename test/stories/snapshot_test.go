@@ -22,7 +22,7 @@ import (
 type snapshot map[string][]string
 
 // ours are the programs that a cluster runs; other processes of the host come and go as they please.
-var ours = []string{"muster", "kubernetes", "containerd", "containerd-shim-runc-v2", "runc", "ctr", "pause", "coredns", "workload"}
+var ours = []string{"muster", "muster-certificate-controller", "kubernetes", "containerd", "containerd-shim-runc-v2", "runc", "ctr", "pause", "coredns", "workload"}
 
 // takeSnapshot lists everything of that kind.
 func takeSnapshot(t *testing.T) snapshot {

@@ -88,7 +88,7 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&o.limit, "limit", 15*time.Minute, "when the benchmark gives up")
 	flags.StringVar(&o.output, "o", "table", "table or json")
 	flags.StringVar(&o.bin, "bin", "bin", "directory of the programs")
-	flags.StringVar(&o.muster, "muster", "", "program whose certificate-controller is measured; muster in -bin if empty")
+	flags.StringVar(&o.muster, "muster", "", "certificate controller that is measured; muster-certificate-controller in -bin if empty")
 	flags.StringVar(&flow, "flow", "default", "priority and fairness: default, or bootstrap for a level of their own for bootstrap tokens")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -98,7 +98,7 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	if o.muster == "" {
-		o.muster = filepath.Join(o.bin, "muster")
+		o.muster = filepath.Join(o.bin, "muster-certificate-controller")
 	}
 	if o.bursts, err = numbers(bursts); err != nil {
 		return o, fmt.Errorf("-bursts: %w", err)

@@ -25,7 +25,7 @@ func muster(ctx context.Context, b *bench, p *plane.Plane) (*plane.Process, erro
 	if err := os.WriteFile(policy, fmt.Appendf(nil, policyFile, p.CA(), p.CAKey(), machines), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the policy: %w", err)
 	}
-	return p.Run("muster", b.options.muster, "certificate-controller", "--kubeconfig="+kubeconfig, "--config="+policy)
+	return p.Run("muster", b.options.muster, "--kubeconfig="+kubeconfig, "--config="+policy)
 }
 
 // Everything that can be on is, as in a cluster that is looked after: leader election and the record of what was issued, too.
