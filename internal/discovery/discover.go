@@ -129,7 +129,8 @@ func (d *discoverer) complete() error {
 func (d *discoverer) untilSettled(parent context.Context, once func(context.Context) (Result, error)) (Result, error) {
 	ctx, cancel := context.WithTimeout(parent, d.Timeout)
 	defer cancel()
-	since := map[Reason]time.Time{}
+	var wrong Reason // what goes wrong, since when: a server that was away meanwhile may take its time again
+	var since time.Time
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		result, err := once(ctx)
 		if err == nil {
@@ -142,10 +143,10 @@ func (d *discoverer) untilSettled(parent context.Context, once func(context.Cont
 		if !errors.As(err, &e) {
 			return Result{}, err
 		}
-		if _, again := since[e.Reason]; !again {
-			since[e.Reason] = time.Now()
+		if e.Reason != wrong {
+			wrong, since = e.Reason, time.Now()
 		}
-		if time.Since(since[e.Reason]) >= d.patience(e.Reason) {
+		if time.Since(since) >= d.patience(e.Reason) {
 			return Result{}, err
 		}
 		d.say("waiting: " + e.Message)

@@ -170,6 +170,7 @@ func (d *discoverer) byFile(ctx context.Context, cluster Cluster) (Result, error
 				return Result{}, err
 			}
 			how += ", and its authority is the pinned one, " + Pin(trusted[0])
+			cluster.CA = encode(trusted) // nothing vouches for others that the file names
 		}
 		settings.RootCAs = roots(trusted)
 	}
@@ -186,12 +187,14 @@ func (d *discoverer) byFile(ctx context.Context, cluster Cluster) (Result, error
 	shown, err := ReadClusterInfo(f.data[kubeconfigKey])
 	switch {
 	case err == nil && len(cluster.CA) == 0:
+		cluster.CA = shown.CA
 		if len(d.pins) > 0 {
-			if _, err := pinned(shown.Authorities, d.pins); err != nil {
+			found, err := pinned(shown.Authorities, d.pins)
+			if err != nil {
 				return Result{}, err
 			}
+			cluster.CA = encode(found)
 		}
-		cluster.CA = shown.CA
 		how += ", and the system's authorities vouch for its server"
 	case len(cluster.CA) == 0:
 		return Result{}, refuse(Malformed, fmt.Sprintf("the discovery file %s names no authority, and cluster-info of %s is not usable: %v; put certificate-authority-data into the file", safeName(d.File), endpoint, err))

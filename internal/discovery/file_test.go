@@ -108,6 +108,39 @@ func TestByFileWithoutAnAuthority(t *testing.T) {
 	refused(t, err, discovery.WrongServer, `signed by "CN=public"`)
 }
 
+// Whoever can change the file, or pass for its server, can put an authority of his own beside the cluster's. The hash is of one: only
+// that one is believed.
+func TestByFileOnlyThePinnedAuthorityIsBelieved(t *testing.T) {
+	public, ca, intruder := newAuthority(t, "public"), newAuthority(t, "blue"), newAuthority(t, "intruder")
+	both := base64.StdEncoding.EncodeToString([]byte(intruder.pem() + ca.pem()))
+	for name, answers := range map[string]answer{
+		"cluster-info":    {kubeconfig: kubeconfig("https://api.blue.example:6443", ca)},
+		"no cluster-info": {status: 404},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t, ca)
+			f.will(answers)
+			name := save(t, file(f.URL, ", certificate-authority-data: "+both))
+			r, err := discovery.Discover(t.Context(), discovery.Config{File: name, Timeout: time.Second, CACertHashes: []string{discovery.Pin(ca.cert)}})
+			if err != nil || string(r.CA) != ca.pem() {
+				t.Errorf("got %+v, %v", r, err)
+			}
+		})
+	}
+	t.Run("a file without an authority", func(t *testing.T) {
+		f := newFake(t, public)
+		f.will(answer{kubeconfig: kubeconfig(f.URL, intruder, ca)})
+		pool := x509.NewCertPool()
+		pool.AddCert(public.cert)
+		r, err := discovery.Discover(t.Context(), discovery.Config{
+			File: save(t, file(f.URL, "")), Timeout: time.Second, SystemRoots: pool, CACertHashes: []string{discovery.Pin(ca.cert)},
+		})
+		if err != nil || string(r.CA) != ca.pem() {
+			t.Errorf("got %+v, %v", r, err)
+		}
+	})
+}
+
 func TestFilesThatAreRefused(t *testing.T) {
 	ca := newAuthority(t, "blue")
 	for name, tc := range map[string]struct {

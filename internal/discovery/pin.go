@@ -96,3 +96,12 @@ func pinned(authorities []*x509.Certificate, pins []string) ([]*x509.Certificate
 	}
 	return found, nil
 }
+
+// encode writes authorities as PEM, in their order.
+func encode(authorities []*x509.Certificate) []byte {
+	var out []byte
+	for _, authority := range authorities {
+		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw})...)
+	}
+	return out
+}

@@ -13,13 +13,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/host"
 )
 
 // ErrNoCommand says that the machine has no such program.
@@ -64,7 +65,7 @@ func Run(ctx context.Context, cfg Config) (int, error) {
 		error
 	}
 	started := make(chan result, 1)
-	go onThread(func() {
+	go host.OnThread(func() {
 		s, err := start(ctx, cfg, held)
 		started <- result{s, err}
 	})
@@ -73,25 +74,6 @@ func Run(ctx context.Context, cfg Config) (int, error) {
 		return 0, r.error
 	}
 	return r.wait()
-}
-
-// onThread calls a function on a thread that is never given back, since namespaces belong to threads: the runtime ends it with the
-// goroutine. The process's first thread it cannot end. That one waits for another to do it, or the whole process would be seen
-// in the machine's namespaces from then on (/proc/PID is its first thread's).
-func onThread(call func()) {
-	runtime.LockOSThread()
-	if unix.Gettid() != os.Getpid() {
-		call()
-		return
-	}
-	defer runtime.UnlockOSThread()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
-		call()
-	}()
-	<-done
 }
 
 // session is a program that runs on a machine.

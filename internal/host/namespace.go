@@ -14,9 +14,7 @@ import (
 // listener or connection that fn makes may be used anywhere afterwards. fn must not start goroutines that make sockets.
 func InNetwork(namespace *os.File, fn func() error) error {
 	done := make(chan error, 1)
-	go func() {
-		// A thread that cannot be brought back must not serve other goroutines: the runtime ends it with this one.
-		runtime.LockOSThread()
+	go OnThread(func() {
 		home, err := os.Open("/proc/thread-self/ns/net")
 		if err != nil {
 			done <- fmt.Errorf("opening network namespace: %w", err)
@@ -28,10 +26,11 @@ func InNetwork(namespace *os.File, fn func() error) error {
 			return
 		}
 		err = fn()
+		// A thread that cannot be brought back must not serve other goroutines: the runtime ends it with this one.
 		if unix.Setns(int(home.Fd()), unix.CLONE_NEWNET) == nil {
 			runtime.UnlockOSThread()
 		}
 		done <- err
-	}()
+	})
 	return <-done
 }

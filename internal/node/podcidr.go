@@ -58,6 +58,15 @@ func (a *agent) checkPodCIDR(ctx context.Context, config nodeconfig.Spec) error 
 	return durable.Write(render.PathCNIConfig, want, 0o644)
 }
 
+// trusted are the authorities that the machine trusts now, by their file: since it was told whom to trust, it may have taken over others
+// (nodecerts.RefreshAuthorities).
+func trusted(file string, config nodeconfig.Spec) []byte {
+	if authorities, err := os.ReadFile(file); err == nil {
+		return authorities
+	}
+	return config.Cluster.CertificateAuthority
+}
+
 // podCIDR asks the API server for the Node's range of pod addresses, as the node itself.
 func (a *agent) podCIDR(ctx context.Context, config nodeconfig.Spec) (netip.Prefix, error) {
 	certificate, err := tls.LoadX509KeyPair(clientCertificate, clientCertificate)
@@ -65,7 +74,7 @@ func (a *agent) podCIDR(ctx context.Context, config nodeconfig.Spec) (netip.Pref
 		return netip.Prefix{}, fmt.Errorf("reading the node's certificate: %w", err)
 	}
 	authorities := x509.NewCertPool()
-	authorities.AppendCertsFromPEM(config.Cluster.CertificateAuthority)
+	authorities.AppendCertsFromPEM(trusted(render.PathCA, config))
 	transport := &http.Transport{
 		DisableKeepAlives: true,
 		TLSClientConfig:   &tls.Config{RootCAs: authorities, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -24,10 +25,10 @@ func settle(ctx context.Context, spec nodeconfig.Spec, joined bool, say func(str
 		return spec, fmt.Errorf("NodeConfig: %w", problems.ToAggregate())
 	}
 	if spec.Join.TokenFile != "" {
-		raw, err := os.ReadFile(spec.Join.TokenFile)
+		text, err := readTokenFile(spec.Join.TokenFile)
 		switch {
 		case err == nil:
-			spec.Join.Token, spec.Join.TokenFile = strings.TrimSpace(string(raw)), ""
+			spec.Join.Token, spec.Join.TokenFile = text, ""
 			if _, err := token.Parse(spec.Join.Token); err != nil {
 				return spec, fmt.Errorf("spec.join.tokenFile: %w", err)
 			}
@@ -45,6 +46,22 @@ func settle(ctx context.Context, spec nodeconfig.Spec, joined bool, say func(str
 		return spec, nil
 	}
 	return discover(ctx, spec, say)
+}
+
+// maxTokenFile is far more than a token has.
+const maxTokenFile = 1 << 10
+
+func readTokenFile(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(file, maxTokenFile+1))
+	if err == nil && len(raw) > maxTokenFile {
+		err = fmt.Errorf("%s has more than %d bytes, so it is no file of a token alone", path, maxTokenFile)
+	}
+	return strings.TrimSpace(string(raw)), err
 }
 
 // discoveryPatience is short, since whoever asks tries again, with a token that may be another by then.

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -118,14 +117,13 @@ func (n *Network) hold() error {
 		return err
 	}
 	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine, and with it its part in the namespace
+	go host.OnThread(func() { // the thread ends with this goroutine, and with it its part in the namespace
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			done <- err
 			return
 		}
 		done <- unix.Mount("/proc/thread-self/ns/net", n.mount(), "", unix.MS_BIND, "")
-	}()
+	})
 	return <-done
 }
 

@@ -8,16 +8,11 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestNodeCertificates looks at a node's certificates, replaces them by hand, has a person read about it, and sees all go on.
@@ -203,48 +198,7 @@ func nodeCertificatesPage(t *testing.T, i *installation) {
 		t.Fatalf("the page speaks of 192.168.64.11, and the machine has %s", address)
 	}
 	i.kubeletTells(machine)
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "node-certificates.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	commands := transcripts(string(page))
-	if len(commands) < 6 {
-		t.Fatalf("the page shows %d commands only", len(commands))
-	}
-	for _, c := range commands {
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", c.line)
-		cmd.Env = append(i.environment(), "PATH="+i.bin+":"+os.Getenv("PATH"))
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Errorf("%s: %v", c.line, err)
-		}
-		if diff := cmp.Diff(shape(c.output), shape(string(out))); diff != "" {
-			t.Errorf("%s\nprints\n%s\nthe page's (-) and this (+) differ in more than numbers:\n%s", c.line, out, diff)
-		}
-	}
-}
-
-// transcript is a command that a page shows, and what it prints there.
-type transcript struct{ line, output string }
-
-// transcripts are the commands of a page: indented lines that begin with a dollar, each with the indented lines that follow.
-func transcripts(page string) []transcript {
-	var all []transcript
-	open := false
-	for line := range strings.Lines(page) {
-		text, indented := strings.CutPrefix(line, "    ")
-		command, begins := strings.CutPrefix(text, "$ ")
-		switch {
-		case indented && begins:
-			all = append(all, transcript{line: strings.TrimSpace(command)})
-			open = true
-		case indented && open:
-			all[len(all)-1].output += text
-		default:
-			open = false
-		}
-	}
-	return all
+	i.follow(page{name: "node-certificates.md", least: 8})
 }
 
 // shape is an output without what differs each time: names of requests, numbers, times, and the order of lines.
@@ -253,7 +207,9 @@ func shape(output string) []string {
 		{`csr-[a-z0-9]{5}\b`, "csr-#"},
 		{`system:bootstrap:[a-z0-9]{6}`, "system:bootstrap:#"},
 		{`\b[0-9a-f]{24,}\b`, "#"},
-		{`(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d+ +[\d:]+`, "DATE"},
+		{`\bi-[0-9a-f]{17}\b`, "i-#"},
+		{`(?m) +$`, ""},
+		{`((Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d+ )?(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d+ +[\d:]+( \+0000)?`, "DATE"},
 		{`\b(\d+(\.\d+)?(ms|[smhdy]))+\b`, "TIME"},
 		{`\d+`, "0"},
 		{` +`, " "},

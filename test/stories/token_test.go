@@ -3,7 +3,6 @@
 package stories
 
 import (
-	"context"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
@@ -17,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -291,39 +289,7 @@ func discoveryWaits(t *testing.T, i *installation) {
 	i.ready(60 * time.Second)
 }
 
-// tokensPage runs what docs/tokens.md shows, in its order. Tokens are drawn: those of the page stand for those that come of it.
+// tokensPage runs what docs/tokens.md shows.
 func tokensPage(t *testing.T, i *installation) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "tokens.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	commands := transcripts(string(page))
-	if len(commands) < 6 {
-		t.Fatalf("the page shows %d commands only", len(commands))
-	}
-	whole := regexp.MustCompile(`\b([a-z0-9]{6})\.([a-z0-9]{16})\b`)
-	var pairs []string // of the page, and of this cluster
-	for _, c := range commands {
-		line := strings.NewReplacer(pairs...).Replace(c.line)
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		cmd := exec.CommandContext(ctx, "sh", "-c", line)
-		cmd.Env = append(i.environment(), "PATH="+i.bin+":"+os.Getenv("PATH"))
-		out, err := cmd.CombinedOutput()
-		cancel()
-		if err != nil {
-			t.Errorf("%s: %v: %s", line, err, out)
-		}
-		shown, drawn := whole.FindStringSubmatch(c.output), whole.FindStringSubmatch(string(out))
-		if shown != nil && drawn != nil {
-			pairs = append(pairs, shown[0], drawn[0], shown[1], drawn[1])
-		}
-		want := strings.NewReplacer(pairs...).Replace(c.output)
-		plain := func(text string) []string {
-			text = regexp.MustCompile(`(?m) +$`).ReplaceAllString(text, "") // kubectl describe leaves some
-			return shape(regexp.MustCompile(`sha256:[0-9a-f]{64}`).ReplaceAllString(text, "sha256:#"))
-		}
-		if diff := cmp.Diff(plain(want), plain(string(out))); diff != "" {
-			t.Errorf("%s\nprints\n%s\nthe page's (-) and this (+) differ in more than numbers:\n%s", line, out, diff)
-		}
-	}
+	i.in(t).follow(page{name: "tokens.md", least: 40})
 }

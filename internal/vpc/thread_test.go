@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// This test makes network namespaces, which needs root.
+
+package vpc
+
+import (
+	"os"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A process that made the network is not seen in it afterwards (/proc/PID is its first thread's, which the runtime cannot end): it
+// would be taken for one inside, and what it starts would be there.
+func TestTheProcessDoesNotMoveIntoTheNetwork(t *testing.T) {
+	home, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 1000 // goroutines, each of which keeps its thread until one has the first
+	leave := make(chan struct{})
+	defer close(leave)
+	for range most {
+		found := make(chan bool, 1)
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			defer close(found)
+			first := unix.Gettid() == unix.Getpid()
+			if first {
+				runtime.UnlockOSThread() // what is begun from here is likely to run here, once this waits for it
+				for range 10 {
+					newNetwork(t)
+				}
+				runtime.LockOSThread()
+			}
+			found <- first
+			<-leave
+		}()
+		if !<-found {
+			continue
+		}
+		if now, err := os.Readlink("/proc/self/ns/net"); err != nil || now != home {
+			t.Errorf("the process was in %s and is seen in %s: %v", home, now, err)
+		}
+		return
+	}
+	t.Fatalf("none of %d goroutines was on the first thread", most)
+}
