@@ -44,6 +44,7 @@ type joinCommand struct {
 	sources         []string
 	lenient         bool
 	ignorePreflight []string
+	skipKubeProxy   bool
 	dryRun          bool
 	timeout         time.Duration
 	format          string
@@ -92,6 +93,7 @@ Flags have kubeadm's names, too: --discovery-token, --discovery-token-ca-cert-ha
 	flags.StringArrayVarP(&j.sources, "config-source", "c", nil, "more of what the node is told, NodeConfig: imds://user-data, file://PATH or PATH; repeatable. Flags win")
 	flags.BoolVar(&j.lenient, "lenient", false, "only warn about fields of a NodeConfig that are not known")
 	flags.StringSliceVar(&j.ignorePreflight, "ignore-preflight", nil, "go on though this check fails, by its name, or all; repeatable")
+	flags.BoolVar(&j.skipKubeProxy, "skip-kube-proxy", false, "leave kube-proxy to the cluster, for one that runs it as a DaemonSet (as kubeadm's do) or has something else in its place")
 	flags.BoolVar(&j.dryRun, "dry-run", false, "print what would be written and started, and change nothing")
 	flags.DurationVar(&j.timeout, "timeout", 5*time.Minute, "how long to wait until the node is Ready")
 	addFormatFlag(cmd, &j.format, formatTable, formatTable, formatJSON, formatYAML)
@@ -163,7 +165,7 @@ func (j *joinCommand) request(ctx context.Context) (hostnode.JoinRequest, error)
 	}
 	r := hostnode.JoinRequest{
 		Endpoint: j.endpoint, Token: t, Pins: j.hashes, Spec: spec, NodeName: j.nodeName, Timeout: j.timeout,
-		Preflight: j.preflight,
+		SkipKubeProxy: j.skipKubeProxy, Preflight: j.preflight,
 		Discover: func(ctx context.Context) (hostnode.Found, error) {
 			found, err := discovery.Discover(ctx, discovery.Config{
 				Endpoint: j.endpoint, Token: t, CACertHashes: j.hashes, UnsafeSkipCAVerification: j.skipCA, File: j.file, Timeout: j.timeout,
@@ -281,7 +283,7 @@ func (j *joinCommand) preflight(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	results := preflight.Run(ctx, preflight.System(preflight.Config{Endpoint: "https://" + j.endpoint, NodeName: j.nodeName, BinDir: programs}))
+	results := preflight.Run(ctx, preflight.System(preflight.Config{Endpoint: serverURL(j.endpoint), NodeName: j.nodeName, BinDir: programs}))
 	if j.endpoint == "" { // a file will say where
 		results = slices.DeleteFunc(results, func(r preflight.Result) bool { return r.Name == "endpoint" || r.Name == "clock" })
 	}
@@ -304,6 +306,14 @@ func (j *joinCommand) preflight(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("this host cannot become a node yet: %s (above is what to do; --ignore-preflight NAME goes on nevertheless)", strings.Join(failed, ", "))
 	}
 	return fmt.Sprintf("%d checks, %d warnings", len(results), warnings), nil
+}
+
+// serverURL is that of an API server, which may be named so or as HOST:PORT.
+func serverURL(endpoint string) string {
+	if strings.Contains(endpoint, "://") {
+		return endpoint
+	}
+	return "https://" + endpoint
 }
 
 // programsDir is where this program is, and the others beside it.
@@ -384,6 +394,10 @@ func hostFacts() (render.Facts, error) {
 
 // printPlan prints what a join would do.
 func (j *joinCommand) printPlan(p hostnode.Plan) error {
+	p.Files = slices.Clone(p.Files)
+	for i := range p.Files {
+		p.Files[i].Content = nodeconfig.WithoutSecrets(p.Files[i].Content)
+	}
 	if j.format != formatTable {
 		return printData(j.out, j.format, struct {
 			NodeName string                 `json:"nodeName"`
@@ -415,6 +429,6 @@ func (j *joinCommand) printPlan(p hostnode.Plan) error {
 			fmt.Fprintf(&b, "==> %s %s <==\n%s\n", f.Path, f.Mode, strings.TrimSuffix(f.Content, "\n")+"\n")
 		}
 	}
-	_, err := io.WriteString(j.out, printableLines(nodeconfig.WithoutSecrets(b.String())))
+	_, err := io.WriteString(j.out, printableLines(b.String()))
 	return err
 }

@@ -368,6 +368,9 @@ func (j *joining) ready(ctx context.Context, client kubernetes.Interface) error 
 
 // kubeProxy starts it: the kubelet's credential, which it uses, is there now.
 func (j *joining) kubeProxy(ctx context.Context) error {
+	if j.ledger.SkipKubeProxy {
+		return nil
+	}
 	if err := j.run(ctx, kubeProxyUnit, j.changes("/etc/kubernetes/kube-proxy/", unitDir+"/"+kubeProxyUnit)); err != nil {
 		return err
 	}

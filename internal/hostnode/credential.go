@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -51,6 +52,17 @@ func (d disk) byNode(endpoint string) (*rest.Config, error) {
 		return nil, fmt.Errorf("reading the node's certificate: %w", err)
 	}
 	return &rest.Config{Host: endpoint, TLSClientConfig: rest.TLSClientConfig{CAData: ca, CertData: pair, KeyData: pair}, UserAgent: "muster-join"}, nil
+}
+
+// trusts tells whether any of these authorities is one that the node trusts by now: they may have been replaced, one after the other,
+// since the join that the ledger tells of (nodecerts.RefreshAuthorities).
+func (d disk) trusts(pins []string) bool {
+	bundle, err := os.ReadFile(d.at(authority))
+	if err != nil {
+		return false
+	}
+	present, err := PinsOf(bundle)
+	return err == nil && slices.ContainsFunc(pins, func(pin string) bool { return slices.Contains(present, pin) })
 }
 
 // certificateIn reads the first certificate of a file, and checks that its key is there, too.

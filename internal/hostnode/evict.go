@@ -19,11 +19,14 @@ import (
 // evictInterval is how often a pod that a disruption budget protects is asked for again, and looked whether it is gone.
 const evictInterval = time.Second
 
+// endingQuiet is how long pods may take to end before it is said which of them are waited for.
+const endingQuiet = 5 * time.Second
+
 // evictAll evicts a node's pods and waits until they are gone. Those of daemon sets would come back at once, and static ones are the
 // host's own: both stay until the kubelet is stopped.
 func evictAll(ctx context.Context, client kubernetes.Interface, node string, waiting func(string)) (int, error) {
 	asked := map[string]bool{}
-	last := ""
+	last, began := "", time.Now()
 	for {
 		left, err := evictable(ctx, client, node)
 		if err != nil {
@@ -47,6 +50,9 @@ func evictAll(ctx context.Context, client kubernetes.Interface, node string, wai
 			default:
 				asked[string(pod.UID)] = true
 			}
+		}
+		if why == "" && time.Since(began) >= endingQuiet {
+			why = fmt.Sprintf("%d pods have not ended yet, %s/%s among them", len(left), left[0].Namespace, left[0].Name)
 		}
 		if why != "" && why != last {
 			waiting(why)

@@ -280,28 +280,41 @@ func (d disk) removeDir(path string) (bool, error) {
 	return true, nil
 }
 
-// removeTree takes a directory away with all that is in it. What is mounted below it is unmounted first: it may be anybody's.
+// removeTree takes a directory away with all that is in it. What is mounted below it is unmounted first: it may be anybody's. Mounts go
+// by where they really are, so a link on the way, such as that of /var/lib/kubelet to a larger disk, is followed first.
 func (d disk) removeTree(tree Tree) error {
 	if err := d.change("remove everything in " + tree.Path); err != nil {
 		return err
 	}
-	if err := unmountBelow(d.at(tree.Path)); err != nil {
+	place, err := filepath.EvalSymlinks(d.at(tree.Path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return d.removeRoot(tree) // at most a link to nothing
+	}
+	if err != nil {
+		return fmt.Errorf("removing: %w", err)
+	}
+	if err := unmountBelow(place); err != nil {
 		return err
 	}
-	if !tree.Keep {
-		if err := os.RemoveAll(d.at(tree.Path)); err != nil {
-			return fmt.Errorf("removing: %w", err)
-		}
-		return nil
-	}
-	entries, err := os.ReadDir(d.at(tree.Path))
+	entries, err := os.ReadDir(place)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing: %w", err)
 	}
 	for _, entry := range entries {
-		if err := os.RemoveAll(filepath.Join(d.at(tree.Path), entry.Name())); err != nil {
+		if err := os.RemoveAll(filepath.Join(place, entry.Name())); err != nil {
 			return fmt.Errorf("removing: %w", err)
 		}
+	}
+	return d.removeRoot(tree)
+}
+
+// removeRoot takes the directory of a tree away, or what is there by its name, unless it was there before.
+func (d disk) removeRoot(tree Tree) error {
+	if tree.Keep {
+		return nil
+	}
+	if err := os.RemoveAll(d.at(tree.Path)); err != nil {
+		return fmt.Errorf("removing: %w", err)
 	}
 	return nil
 }

@@ -200,13 +200,17 @@ func (h *Host) save(l Ledger) error {
 	return l.save(h.Root)
 }
 
+// outputPatience is how long the output of a program that has ended, or was ended, may be kept open by what it left behind.
+const outputPatience = time.Second
+
 // runChild runs a program without giving it anything of what the caller knows.
 func runChild(ctx context.Context, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = []string{"HOME=/root", "LANG=C.UTF-8", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
+	cmd.WaitDelay = outputPatience
+	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) { // which it says of a program that ended well
 		said := strings.Join(strings.Fields(out.String()), " ")
 		if len(said) > 400 {
 			said = "…" + strings.ToValidUTF8(said[len(said)-400:], "")

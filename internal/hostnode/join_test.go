@@ -16,7 +16,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 
 	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/render"
@@ -313,6 +320,56 @@ func TestPresentProgramsAndContainerd(t *testing.T) {
 	compare(t, "the host", before, w.tree())
 }
 
+// A cluster that runs kube-proxy in pods has nothing of it installed, now and whenever the host's files are put right.
+func TestSkipKubeProxy(t *testing.T) {
+	w := newWorld(t)
+	before := w.tree()
+	r := w.request()
+	r.SkipKubeProxy = true
+	for range 2 {
+		if _, err := w.host().Join(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		for path := range w.tree() {
+			if strings.Contains(path, "kube-proxy") {
+				t.Errorf("%s was made", path)
+			}
+		}
+		if got := len(w.units.Units()); got != 2 || strings.Contains(w.said(), "kube-proxy") {
+			t.Errorf("units %v; said:\n%s", w.units.Units(), w.said())
+		}
+		r.SkipKubeProxy = false // it is remembered
+	}
+	mustRun(t, w.leave)
+	compare(t, "the host", before, w.tree())
+	if strings.Contains(strings.Join(w.run, " "), "--cleanup") {
+		t.Errorf("a kube-proxy was told to clean up: %v", w.run)
+	}
+	mustRun(t, w.join)
+	r.SkipKubeProxy = true
+	if _, err := w.host().Join(t.Context(), r); err == nil || !strings.Contains(err.Error(), "`muster leave` first") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// What the kubelet tells logind goes with it, unless somebody had written that file before.
+func TestLogindConfig(t *testing.T) {
+	w := newWorld(t)
+	w.write("/etc/systemd/logind.conf.d/10-own.conf", "theirs")
+	before := w.tree()
+	mustRun(t, w.join)
+	if w.tree()[logindConfig] == "" {
+		t.Fatal("the kubelet wrote nothing")
+	}
+	mustRun(t, w.leave)
+	compare(t, "the host", before, w.tree())
+	w.write(logindConfig, "[Login]\nInhibitDelayMaxSec=150\n")
+	before = w.tree()
+	mustRun(t, w.join)
+	mustRun(t, w.leave)
+	compare(t, "the host", before, w.tree())
+}
+
 func TestDenied(t *testing.T) {
 	w := newWorld(t)
 	w.decide = func(csr *certificatesv1.CertificateSigningRequest) {
@@ -328,6 +385,36 @@ func TestDenied(t *testing.T) {
 	}
 	w.decide = nil
 	mustRun(t, w.join) // with another key, so with another request
+}
+
+// A server that was just started knows nobody for a moment, however long it was away before.
+func TestAServerThatComesBackRefusesAtFirst(t *testing.T) {
+	w := newWorld(t)
+	asked, away := 0, time.Duration(0)
+	h := w.host()
+	connect := h.Connect
+	h.Connect = func(config *rest.Config) (kubernetes.Interface, error) {
+		client, err := connect(config)
+		if cluster, ok := client.(*fake.Clientset); ok && asked == 0 {
+			cluster.PrependReactor("create", "selfsubjectreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+				switch asked++; asked {
+				case 1:
+					away = time.Minute
+					return true, nil, errors.New("connection refused")
+				case 2:
+					return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "selfsubjectreviews"}, "", errors.New("RBAC knows no roles yet"))
+				default:
+					away = 0
+					return false, nil, nil
+				}
+			})
+		}
+		return client, err
+	}
+	h.Now = func() time.Time { return time.Now().Add(away) }
+	if _, err := h.Join(t.Context(), w.request()); err != nil || asked < 3 {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
 }
 
 func TestWaitingIsSaid(t *testing.T) {

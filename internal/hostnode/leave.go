@@ -12,13 +12,12 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"muster.dev/muster/internal/systemd"
-	"muster.dev/muster/internal/token"
 )
 
 // LeaveRequest is how to leave.
@@ -75,7 +74,11 @@ func (l *leaving) leave(ctx context.Context) error {
 	if err := l.stop(ctx, kubeProxyUnit, kubeletUnit); err != nil {
 		return err
 	}
-	l.done("kubelet", "stopped, and kube-proxy")
+	if l.ledger.SkipKubeProxy {
+		l.done("kubelet", "stopped")
+	} else {
+		l.done("kubelet", "stopped, and kube-proxy")
+	}
 	if err := l.wait(func() error { return l.pods(ctx) }); err != nil {
 		if !l.request.Force {
 			return fmt.Errorf("%w; --force leaves without that", err)
@@ -153,6 +156,9 @@ func (l *leaving) drain(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("asking the API server %s for node %s: %w", l.ledger.Endpoint, l.ledger.NodeName, err)
+	case l.anothers(node):
+		l.warn("drain", "the cluster's node %s is another machine by now (machine ID %s), so it is left alone", node.Name, node.Status.NodeInfo.MachineID)
+		return nil
 	}
 	l.ledger.NodeUID, l.ledger.Cordoned = string(node.UID), true
 	if err := l.save(l.ledger); err != nil {
@@ -170,6 +176,18 @@ func (l *leaving) drain(ctx context.Context) error {
 	}
 	l.done("drain", "%d pods evicted", evicted)
 	return nil
+}
+
+// anothers tells whether a Node is not the one that this host was, but that of another machine which has joined under its name since.
+// A Node that was deleted and registered by this host again has another UID, too, but this host's machine ID (machine-id(5)), which the
+// kubelet tells in Node.status.
+func (l *leaving) anothers(node *corev1.Node) bool {
+	if string(node.UID) == l.ledger.NodeUID {
+		return false
+	}
+	own, err := os.ReadFile(l.disk.at("/etc/machine-id"))
+	theirs := node.Status.NodeInfo.MachineID
+	return err == nil && len(own) > 0 && theirs != "" && strings.TrimSpace(string(own)) != theirs
 }
 
 // stop ends units for good. One that does not exist has ended.
@@ -262,56 +280,6 @@ func (l *leaving) firewall(ctx context.Context) error {
 		return fmt.Errorf("removing kube-proxy's rules: %w", err)
 	}
 	l.done("kube-proxy", "its rules are removed")
-	return nil
-}
-
-// revoke deletes what the cluster knows of the node. A node may not delete itself (NodeRestriction), so that takes somebody who may.
-func (l *leaving) revoke(ctx context.Context) error {
-	name := l.ledger.NodeName
-	admin := l.request.Admin
-	if admin == nil {
-		if !l.request.KeepNode && l.ledger.NodeUID != "" {
-			l.warn("node", "a node may not delete itself; an administrator does: kubectl delete node %s", name)
-		}
-		if l.ledger.TokenID != "" {
-			l.warn("token", "if it is not to serve again: kubectl -n kube-system delete secret %s --ignore-not-found", token.SecretName(l.ledger.TokenID))
-		}
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	if err := l.disk.change("revoke"); err != nil {
-		return err
-	}
-	if l.ledger.TokenID != "" {
-		err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, token.SecretName(l.ledger.TokenID), metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("deleting the bootstrap token: %w", err)
-		}
-		l.done("token", "%s is deleted", l.ledger.TokenID)
-	}
-	if l.request.KeepNode {
-		return nil
-	}
-	return l.deleteNode(ctx, admin, name)
-}
-
-// deleteNode deletes the very Node that this host was.
-func (l *leaving) deleteNode(ctx context.Context, admin kubernetes.Interface, name string) error {
-	if l.ledger.NodeUID == "" {
-		l.done("node", "it never registered")
-		return nil
-	}
-	uid := types.UID(l.ledger.NodeUID)
-	err := admin.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	switch {
-	case apierrors.IsConflict(err):
-		l.warn("node", "the cluster's node %s is another one than this host was, and stays", name)
-	case err != nil && !apierrors.IsNotFound(err):
-		return fmt.Errorf("deleting node %s: %w", name, err)
-	default:
-		l.done("node", "%s is deleted", name)
-	}
 	return nil
 }
 

@@ -49,6 +49,8 @@ type Ledger struct {
 	Joined  time.Time `json:"joined,omitzero"`
 	// OwnContainerd tells that containerd is this join's, and not one that was there.
 	OwnContainerd bool `json:"ownContainerd,omitempty"`
+	// SkipKubeProxy tells that the cluster runs kube-proxy itself, in a pod of a DaemonSet.
+	SkipKubeProxy bool `json:"skipKubeProxy,omitempty"`
 	// Unsettled tells that files were written which not every program may have been started with yet.
 	Unsettled bool `json:"unsettled,omitempty"`
 	// Cordoned tells that a leave began, and made the node unschedulable.

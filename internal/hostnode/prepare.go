@@ -38,6 +38,8 @@ type JoinRequest struct {
 	NodeName string
 	// NodeIP is the one that leads to the API server, if none is given.
 	NodeIP netip.Addr
+	// SkipKubeProxy leaves kube-proxy to the cluster, as where it is a DaemonSet. A host that has joined so stays so.
+	SkipKubeProxy bool
 	// Preflight looks at the host and says what it saw; an error ends the join.
 	Preflight func(context.Context) (string, error)
 	Discover  func(context.Context) (Found, error)
@@ -113,6 +115,9 @@ func (h *Host) plan(ctx context.Context, r JoinRequest) (Plan, error) {
 		if ledger.NodeName != p.Self.Name {
 			return Plan{}, fmt.Errorf("this host has joined as node %s and shall now be %s: `muster leave` first", ledger.NodeName, p.Self.Name)
 		}
+		if r.SkipKubeProxy && !ledger.SkipKubeProxy {
+			return Plan{}, errors.New("this host has joined with a kube-proxy of its own and shall now be without: `muster leave` first")
+		}
 		p.joined = h.disk.joined(ledger.NodeName, h.Now())
 	}
 	found, err := h.find(ctx, r, ledger, p.joined)
@@ -123,12 +128,12 @@ func (h *Host) plan(ctx context.Context, r JoinRequest) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	if known && !ledger.sameCluster(pins) {
+	if known && !ledger.sameCluster(pins) && !h.disk.trusts(pins) {
 		return Plan{}, fmt.Errorf("this host is a node of another cluster (%s): `muster leave` first", ledger.Endpoint)
 	}
 	p.Endpoint, p.ca, p.ledger = found.Endpoint, found.CA, ledger
 	if !known {
-		p.ledger = Ledger{Began: h.Now().UTC().Truncate(time.Second), NodeName: p.Self.Name}
+		p.ledger = Ledger{Began: h.Now().UTC().Truncate(time.Second), NodeName: p.Self.Name, SkipKubeProxy: r.SkipKubeProxy}
 	}
 	p.ledger.Asked, p.ledger.Endpoint = r.Endpoint, found.Endpoint
 	if !r.Token.IsZero() {
@@ -193,13 +198,13 @@ func (h *Host) fill(ctx context.Context, p *Plan, known bool, r JoinRequest) err
 	if err != nil {
 		return err
 	}
-	wanted, err := h.programs(p.Self.OwnContainerd)
+	wanted, err := h.programs(p.Self.OwnContainerd, p.ledger.SkipKubeProxy)
 	if err != nil {
 		return err
 	}
 	for _, file := range rendered {
 		a := artifact{path: file.Path, mode: file.Mode, content: file.Content, secret: file.Path == render.PathBootstrapKubeconfig}
-		if !p.Self.OwnContainerd && onlyOwnContainerd(file.Path) || a.secret && p.joined {
+		if !p.Self.OwnContainerd && onlyOwnContainerd(file.Path) || p.ledger.SkipKubeProxy && onlyKubeProxy(file.Path) || a.secret && p.joined {
 			continue
 		}
 		wanted = append(wanted, a)
@@ -213,6 +218,12 @@ func (h *Host) fill(ctx context.Context, p *Plan, known bool, r JoinRequest) err
 // onlyOwnContainerd tells what is made for a containerd of the join's own.
 func onlyOwnContainerd(path string) bool {
 	return strings.HasPrefix(path, "/etc/containerd/") || path == unitDir+"/"+containerdUnit
+}
+
+// onlyKubeProxy tells what is made for kube-proxy.
+func onlyKubeProxy(path string) bool {
+	return strings.HasPrefix(path, "/etc/kubernetes/kube-proxy/") || path == "/etc/muster/environment/kube-proxy" ||
+		strings.HasPrefix(path, unitDir+"/"+kubeProxyUnit)
 }
 
 // chooseRuntime takes a containerd that answers, unless it is an earlier join's.
@@ -310,6 +321,10 @@ func (h *Host) enterTrees(p *Plan) error {
 			return fmt.Errorf("%s is not empty: something else made this host a node or ran containers on it; undo that, or move the directory away", path)
 		}
 	}
+	if !h.disk.exists(logindConfig) {
+		add(&p.ledger.Directories, h.disk.missing(logindConfig)...)
+		add(&p.ledger.Files, logindConfig)
+	}
 	settings, err := h.disk.settings()
 	if err != nil {
 		return err
@@ -321,6 +336,11 @@ func (h *Host) enterTrees(p *Plan) error {
 	}
 	return nil
 }
+
+// logindConfig is what the kubelet writes where logind runs, to be given as much time at a shutdown as it wants for its pods
+// (pkg/kubelet/nodeshutdown/systemd, OverrideInhibitDelay). logind reads it again when it is next started; until then only those who
+// ask for a delay get one.
+const logindConfig = "/etc/systemd/logind.conf.d/99-kubelet.conf"
 
 // shown is what may be shown of an artifact.
 func (a artifact) shown() PlannedFile {

@@ -14,8 +14,11 @@ import (
 )
 
 // programs are those that a node needs, from muster's own directory. A name there may be a link to a program of many names.
-func (h *Host) programs(ownContainerd bool) ([]artifact, error) {
-	names := []string{"kubelet", "kube-proxy"}
+func (h *Host) programs(ownContainerd, skipKubeProxy bool) ([]artifact, error) {
+	names := []string{"kubelet"}
+	if !skipKubeProxy {
+		names = append(names, "kube-proxy")
+	}
 	if ownContainerd {
 		names = append(names, "containerd", "containerd-shim-runc-v2", "ctr", "runc")
 	}

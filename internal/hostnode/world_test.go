@@ -285,6 +285,7 @@ func (w *world) started(unit string) {
 		w.write("/run/containerd/containerd.sock", "s")
 		w.write("/opt/containerd/lib/x", "x")
 	case kubeletUnit:
+		w.write(logindConfig, "[Login]\nInhibitDelayMaxSec=150\n")
 		w.write("/proc/sys/vm/overcommit_memory", "1\n")
 		w.write("/usr/libexec/kubernetes/kubelet-plugins/x", "x")
 		w.write("/var/log/pods/x", "x")

@@ -38,34 +38,66 @@ func (system) Conntrack() (bool, error) {
 	return loadable("nf_conntrack")
 }
 
-// Nftables asks the kernel where no list of modules names it.
+// Nftables asks the kernel where no list of modules settles it.
 func (system) Nftables() (bool, error) {
-	if can, err := loadable("nf_tables"); can || err != nil {
-		return can, err
+	can, unsettled := loadable("nf_tables")
+	if can {
+		return true, nil
 	}
-	return nftablesAnswers()
+	answers, err := nftablesAnswers()
+	if answers {
+		return true, nil
+	}
+	return false, errors.Join(unsettled, err)
 }
 
-// loadable tells whether the kernel's modules, built in or not, include one (modprobe.d(5), kernel's Documentation/kbuild/kbuild.rst).
+// loadable tells whether the kernel has a module, or can load it.
 func loadable(module string) (bool, error) {
 	release, err := host.Kernel()
 	if err != nil {
 		return false, err
 	}
-	dir := filepath.Join("/lib/modules", release)
+	return modules{root: "/", release: release}.has(module)
+}
+
+// modules are those of a kernel, below a root.
+type modules struct{ root, release string }
+
+// has tells whether a module is loaded, built in, or on the disk (modprobe.d(5), kernel's Documentation/kbuild/kbuild.rst). One on
+// the disk is loaded, when something needs it, by a program that kernel.modprobe names: without that nobody knows whether it will be.
+func (m modules) has(module string) (bool, error) {
+	if loaded, err := exists(filepath.Join(m.root, "/sys/module", module)); loaded || err != nil {
+		return loaded, err
+	}
 	for _, list := range []string{"modules.builtin", "modules.dep"} {
-		raw, err := os.ReadFile(filepath.Join(dir, list))
+		raw, err := os.ReadFile(filepath.Join(m.root, "/lib/modules", m.release, list))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return false, err
 		}
-		if lists(string(raw), module) {
-			return true, nil
+		if !lists(string(raw), module) {
+			continue
 		}
+		if list == "modules.dep" {
+			return m.loads(module)
+		}
+		return true, nil
 	}
 	return false, nil
+}
+
+func (m modules) loads(module string) (bool, error) {
+	raw, err := os.ReadFile(filepath.Join(m.root, "/proc/sys/kernel/modprobe"))
+	if err != nil {
+		return false, err
+	}
+	program := strings.TrimSpace(string(raw))
+	if info, err := os.Stat(filepath.Join(m.root, program)); err != nil || info.IsDir() { //nolint:gosec // G703: the kernel says which
+		return false, fmt.Errorf("module %s is on the disk and not loaded, and the program that loads it (%s) is missing: install the package kmod", module, program)
+	}
+	return true, nil
 }
 
 // lists tells whether a list of modules' files, each perhaps with those it depends on, has a module.

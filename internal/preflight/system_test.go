@@ -178,6 +178,45 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// What is needed is the module. Whether there is a program that loads it matters only where it is not loaded yet.
+func TestModules(t *testing.T) {
+	const dep, program = "/lib/modules/6.1/modules.dep", "/sbin/modprobe"
+	for name, c := range map[string]struct {
+		files   []string
+		want    bool
+		unknown string
+	}{
+		"loaded":                        {[]string{"/sys/module/overlay/x"}, true, ""},
+		"loaded without a program":      {[]string{"/sys/module/overlay/x", dep}, true, ""},
+		"built in without a program":    {[]string{"/lib/modules/6.1/modules.builtin"}, true, ""},
+		"on the disk":                   {[]string{dep, program}, true, ""},
+		"on the disk without a program": {[]string{dep}, false, "install the package kmod"},
+		"nowhere":                       {[]string{program}, false, ""},
+	} {
+		root := t.TempDir()
+		for _, path := range append(c.files, "/proc/sys/kernel/modprobe") {
+			content := "kernel/fs/overlayfs/overlay.ko:\n"
+			if strings.HasPrefix(path, "/proc/") {
+				content = program + "\n"
+			}
+			path = filepath.Join(root, path)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := modules{root: root, release: "6.1"}.has("overlay")
+		if got != c.want || (err != nil) != (c.unknown != "") || err != nil && !strings.Contains(err.Error(), c.unknown) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+		if result := feature(got, err, "the overlay file system", "modprobe overlay", ""); c.unknown != "" && result.Status != Warn {
+			t.Errorf("%s: %+v", name, result)
+		}
+	}
+}
+
 func FuzzKernelVersion(f *testing.F) {
 	for _, seed := range []string{"6.1.0-28-amd64", "5.12-rc3", "6", "", "a.b", "6.", "99999999.1"} {
 		f.Add(seed)

@@ -32,7 +32,7 @@ func TestJoin(t *testing.T) {
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "0")
 	i.ready(30 * time.Second)
-	s := &joinStory{installation: i, host: newOwnHost(t, i), hash: pin(t, i.mustKubectl("get", "configmap", "kube-root-ca.crt", "-o", `jsonpath={.data.ca\.crt}`))}
+	s := &joinStory{installation: i, host: newOwnHost(t, i, ownHostName, ownHostAddress), hash: pin(t, i.mustKubectl("get", "configmap", "kube-root-ca.crt", "-o", `jsonpath={.data.ca\.crt}`))}
 	s.before = s.everything(t)
 	for _, step := range []struct {
 		name string
@@ -40,11 +40,15 @@ func TestJoin(t *testing.T) {
 	}{
 		{"what is wrong is refused before anything changes", (*joinStory).refusals},
 		{"a dry run changes nothing", (*joinStory).dryRun},
+		{"what the page shows is what happens", (*joinStory).page},
 		{"killed again and again, and a server that is down", (*joinStory).killed},
 		{"pods run and logs go over the serving certificate", (*joinStory).pods},
 		{"run again it changes nothing", (*joinStory).again},
 		{"what was removed is put back", (*joinStory).repaired},
 		{"leave, killed too, leaves nothing", (*joinStory).leave},
+		{"a server that another authority vouches for gets no token", (*joinStory).otherServer},
+		{"a token for another host is denied", (*joinStory).otherTokens},
+		{"a containerd that runs already is used and left alone", (*joinStory).besideContainerd},
 		{"a request that nobody approves is told of", (*joinStory).waits},
 		{"join again under the same name, and leave with the cluster away", (*joinStory).away},
 	} {
@@ -68,14 +72,14 @@ func (s *joinStory) in(t *testing.T) *joinStory {
 	return &again
 }
 
-// newOwnHost starts a host in the cluster's VPC that has muster and nothing else.
-func newOwnHost(t *testing.T, i *installation) *host.Host {
+// newOwnHost starts a host in the cluster's VPC that has muster and what its owner has installed.
+func newOwnHost(t *testing.T, i *installation, name, address string, install ...string) *host.Host {
 	t.Helper()
 	network, err := vpc.New(vpc.Config{Dir: i.dir.VPC(), CIDR: netip.MustParsePrefix("192.168.64.0/18")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.Start(t.Context(), host.Config{Name: ownHostName, Address: netip.MustParseAddr(ownHostAddress), Network: network, Bin: i.bin})
+	h, err := host.Start(t.Context(), host.Config{Name: name, Address: netip.MustParseAddr(address), Network: network, Bin: i.bin, Install: install})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,9 +148,9 @@ func (s *joinStory) token(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// command is muster join. This machine may have no program that loads modules of the kernel, which hosts could not load in any case.
+// command is muster join.
 func command(args ...string) []string {
-	return append([]string{host.BinDir + "/muster", "join", privateServer, "--ignore-preflight", "programs"}, args...)
+	return append([]string{host.BinDir + "/muster", "join", privateServer}, args...)
 }
 
 // join runs muster join with the token on standard input, where no other process sees it.
