@@ -41,7 +41,7 @@ test: build ## unit tests with the race detector, stories on real components
 		-- go test -json -vet=off -race $$(go list ./... | grep -v '^muster.dev/muster/test\(/\|$$\)') \
 		-- go -C images test -json -vet=off -race ./archive ./workload \
 		-- go -C pkcs11 test -json -vet=off -race ./... \
-		-- go -C deploy/render test -json -vet=off -race ./... \
+		-- $(AS_BUILT) go -C deploy/render test -json -vet=off ./... \
 		-- $(AS_BUILT) go test -json -vet=off -count=1 -p=1 -timeout=30m ./test/...
 
 .PHONY: soak
