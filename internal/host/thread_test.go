@@ -4,7 +4,9 @@ package host
 
 import (
 	"os"
+	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +38,9 @@ func firstThread(t *testing.T, call func()) {
 }
 
 func TestOnThreadIsNeverTheFirst(t *testing.T) {
+	if !alone(t) {
+		return
+	}
 	called := 0
 	thread := 0
 	note := func() { called, thread = called+1, unix.Gettid() }
@@ -57,6 +62,9 @@ func TestOnThreadIsNeverTheFirst(t *testing.T) {
 
 // The process itself is never in the namespace, while one of its threads is: /proc/PID is what others find it by.
 func TestInNetworkTheProcessStaysAtHome(t *testing.T) {
+	if !alone(t) {
+		return
+	}
 	if os.Geteuid() != 0 {
 		t.Fatal("this test makes network namespaces: run it as root")
 	}
@@ -101,4 +109,23 @@ func TestInNetworkTheProcessStaysAtHome(t *testing.T) {
 			}
 		}
 	})
+}
+
+// alone runs the test in a process of its own, where nothing has taken the first thread for good, and tells whether this is it.
+func alone(t *testing.T) bool {
+	t.Helper()
+	const mark = "MUSTER_TEST_ALONE"
+	if os.Getenv(mark) != "" {
+		return true
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.count=1")
+	command.Env = append(os.Environ(), mark+"=1")
+	if out, err := command.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "PASS") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	return false
 }
