@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// garbage is how much the heap may grow before the garbage is collected, in percent, if GOGC does not say otherwise. With 5,000
-// requests at once the peak was 60 MiB, and 69 with 100, which is Go's own; a request cost 5 to 15 % less CPU here then.
+// garbage is how much the heap may grow before the garbage is collected, in percent, if GOGC does not say otherwise: less memory than
+// with Go's own 100, for some CPU; docs/benchmarks.md has figures.
 const garbage = 60
 
 // trim gives memory back that only the start needed: much of the program is types of APIs that register themselves and are never
