@@ -331,6 +331,11 @@ func (i *installation) watchHandshakes() *handshakes {
 			i.t.Fatal(err)
 		}
 		node := strings.TrimPrefix(last.Leaf.Subject.CommonName, "system:node:")
+		// The kubelet's first try comes before the Node exists, its next ten seconds later.
+		i.eventually("kubelet has its lease", 30*time.Second, func() error {
+			_, err := i.kubectl("-n", "kube-node-lease", "get", "lease", node)
+			return err
+		})
 		w.every(ctx, 200*time.Millisecond, "node's own certificate", func(ctx context.Context) error {
 			if next, err := kubeletPair(link); err == nil { // the kubelet removes the link for a moment when it replaces it
 				last = next
