@@ -14,7 +14,7 @@ import (
 
 const (
 	fewest = 16
-	most   = 64
+	most   = 24
 	// step is how many workers are added at once, and pace how often; tick is how often a clock looks.
 	step = 8
 	pace = 20 * time.Millisecond
@@ -23,9 +23,8 @@ const (
 	busy = 0.8
 )
 
-// crew is how many workers there are. More of them help only while requests wait for the API server or a signer; 64 make a tenth
-// more than 16 when etcd is near, and a fifth when it is 5 ms away. Workers that have nothing to do cost nothing, so none is
-// dismissed.
+// crew is how many workers there are. More of them help only while requests wait for the API server or a signer. Each has a connection
+// of its own, and the client keeps 25. Workers that have nothing to do cost nothing, so none is dismissed.
 type crew struct {
 	fixed int
 	mu    sync.Mutex
