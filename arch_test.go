@@ -31,10 +31,10 @@ const (
 )
 
 // pureNames are the packages that turn values into values: no I/O, no context, no logger, and `now` is an argument.
-var pureNames = []string{"trace", "pki", "policy", "identity", "token", "render", "component", "plan", "policyfile", "review", "strictyaml", "userdata", "nodeconfig", "words", "bootstrapsh", "bundle", "rotation"}
+var pureNames = []string{"trace", "pki", "policy", "identity", "token", "render", "component", "plan", "policyfile", "review", "strictyaml", "userdata", "nodeconfig", "words", "bootstrapsh", "bundle", "rotation", "arn", "sigv4", "ststoken", "iam", "iampolicy", "authfile"}
 
 // partNames are the running parts. They meet on the wire and never by import.
-var partNames = []string{"certificates", "authenticator", "node", "nodegroup", "eks", "podidentity"}
+var partNames = []string{"certificates", "authenticator", "accesspolicy", "identityservice", "node", "nodegroup", "eks", "podidentity"}
 
 // impure are the packages that a pure one has no use for.
 var impure = []string{"context", "log", "log/slog", "net/http", "os", "os/exec", "os/signal", "syscall", "testing"}
@@ -44,6 +44,9 @@ var allowed = map[[2]string]string{
 	{"internal/component", module + "/internal/state"}:     "for the names of paths; nothing in it is called that looks at a disk",
 	{"internal/component", module + "/internal/authority"}: "for the type Credential, which is plain data, and the names of authorities",
 	{"internal/token", "log/slog"}:                         "for LogValue, which keeps the secret half of a token out of every log",
+	{"internal/sigv4", "log/slog"}:                         "for LogValue, which keeps keys and signatures out of every log",
+	{"internal/ststoken", "log/slog"}:                      "for LogValue, which keeps tokens out of every log",
+	{"internal/iam", "log/slog"}:                           "for LogValue, which keeps secret access keys out of every log",
 	{"internal/pki/pkitest", "testing"}:                    "it makes requests for tests",
 }
 

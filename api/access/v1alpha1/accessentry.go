@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// EntryType says whose entry it is.
+//
+// +kubebuilder:validation:Enum=STANDARD;EC2_LINUX;EC2_WINDOWS;FARGATE_LINUX;HYBRID_LINUX
+type EntryType string
+
+// The types. All but STANDARD are for the role of nodes, and say user name and groups by themselves.
+const (
+	TypeStandard     EntryType = "STANDARD"
+	TypeEC2Linux     EntryType = "EC2_LINUX"
+	TypeEC2Windows   EntryType = "EC2_WINDOWS"
+	TypeFargateLinux EntryType = "FARGATE_LINUX"
+	TypeHybridLinux  EntryType = "HYBRID_LINUX"
+)
+
+// ScopeType says where an access policy holds.
+//
+// +kubebuilder:validation:Enum=cluster;namespace
+type ScopeType string
+
+// The scopes of access policies.
+const (
+	ScopeCluster   ScopeType = "cluster"
+	ScopeNamespace ScopeType = "namespace"
+)
+
+// The conditions of an access entry.
+const (
+	// ConditionAccepted tells whether the entry maps its principal. Its message says what is wrong with it.
+	ConditionAccepted = "Accepted"
+	// ConditionPoliciesApplied tells whether RBAC says what the entry's access policies say.
+	ConditionPoliciesApplied = "PoliciesApplied"
+)
+
+// AccessEntry lets one IAM principal into the cluster.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,path=accessentries,singular=accessentry,shortName=ae,categories=muster
+// +kubebuilder:printcolumn:name="Principal",type=string,JSONPath=`.spec.principalARN`
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Groups",type=string,JSONPath=`.spec.kubernetesGroups`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type AccessEntry struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	Spec AccessEntrySpec `json:"spec"`
+
+	// +optional
+	Status AccessEntryStatus `json:"status,omitzero"`
+}
+
+// AccessEntrySpec says who is let in, and as whom.
+//
+// +kubebuilder:validation:XValidation:rule="self.principalARN == oldSelf.principalARN",message="the principal of an access entry cannot be changed; delete the entry and make another",fieldPath=".principalARN"
+// +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",message="the type of an access entry cannot be changed; delete the entry and make another",fieldPath=".type"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.principalID) || (has(self.principalID) && self.principalID == oldSelf.principalID)",message="a principal's id that has been recorded cannot be changed; delete the entry and make another",fieldPath=".principalID"
+// +kubebuilder:validation:XValidation:rule="self.type == 'STANDARD' || !has(self.username)",message="entries of nodes have the user name of their type",fieldPath=".username"
+// +kubebuilder:validation:XValidation:rule="self.type == 'STANDARD' || !has(self.kubernetesGroups) || size(self.kubernetesGroups) == 0",message="entries of nodes have the groups of their type",fieldPath=".kubernetesGroups"
+// +kubebuilder:validation:XValidation:rule="self.type == 'STANDARD' || !has(self.accessPolicies) || size(self.accessPolicies) == 0",message="entries of nodes have no access policies",fieldPath=".accessPolicies"
+// +kubebuilder:validation:XValidation:rule="self.type == 'STANDARD' || self.principalARN.matches('^arn:[^:]+:iam::[0-9]{12}:role/')",message="only roles can be those of nodes",fieldPath=".principalARN"
+type AccessEntrySpec struct {
+	// PrincipalARN of a role or a user of IAM, its path included if it has one. It is not that of an instance profile, nor that of
+	// a session of a role.
+	//
+	// +kubebuilder:validation:MinLength=20
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self.matches('^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/([!-~]+/)?[A-Za-z0-9_+=,.@-]{1,64}$')",message="it is the ARN of a role or a user: arn:aws:iam::111122223333:role/NAME"
+	// +kubebuilder:validation:XValidation:rule="!self.contains(':role/aws-service-role/')",message="service-linked roles cannot be let in"
+	PrincipalARN string `json:"principalARN"`
+
+	// PrincipalID is the principal's id, AROA… or AIDA…. When it is set, a role that was deleted and made again under its name is
+	// another principal, and is not let in.
+	//
+	// +optional
+	// +kubebuilder:validation:Pattern=`^A[A-Z2-7]{3}[A-Z0-9]{12,124}$`
+	PrincipalID string `json:"principalID,omitempty"`
+
+	// Type says whether it is for people and programs or for the nodes of a kind.
+	//
+	// +optional
+	// +kubebuilder:default=STANDARD
+	Type EntryType `json:"type,omitempty"`
+
+	// Username in the cluster. By default it is the ARN of a user, and of a role
+	// arn:aws:sts::ACCOUNT:assumed-role/NAME/{{SessionName}}.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="!(self.startsWith('system:') || self.startsWith('eks:') || self.startsWith('aws:') || self.startsWith('amazon:') || self.startsWith('iam:'))",message="it must not begin with system:, eks:, aws:, amazon: or iam:"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('{{SessionName') || self.matches('^[^{]*:.*[{]{2}SessionName')",message="{{SessionName}} is chosen by the caller, so it must come after a colon, as in team:{{SessionName}}"
+	Username string `json:"username,omitempty"`
+
+	// KubernetesGroups that the principal is in.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:XValidation:rule="!self.startsWith('system:')",message="groups that begin with system: cannot be given; use an access policy, such as AmazonEKSClusterAdminPolicy for system:masters"
+	// +kubebuilder:validation:items:XValidation:rule="!self.startsWith('muster:access-entry:')",message="groups that begin with muster:access-entry: are those of access policies"
+	KubernetesGroups []string `json:"kubernetesGroups,omitempty"`
+
+	// AccessPolicies say what the principal may do.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=policyARN
+	// +kubebuilder:validation:MaxItems=20
+	AccessPolicies []AccessPolicy `json:"accessPolicies,omitempty"`
+}
+
+// AccessPolicy is a fixed set of permissions, and where it holds.
+type AccessPolicy struct {
+	// PolicyARN of one of EKS's access policies, such as arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy.
+	//
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^arn:aws[a-z-]*:eks::aws:cluster-access-policy/[A-Za-z0-9]{1,128}$`
+	PolicyARN string `json:"policyARN"`
+
+	Scope AccessScope `json:"scope"`
+}
+
+// AccessScope is the whole cluster or some namespaces.
+//
+// +kubebuilder:validation:XValidation:rule="self.type != 'namespace' || (has(self.namespaces) && size(self.namespaces) > 0)",message="name the namespaces",fieldPath=".namespaces"
+// +kubebuilder:validation:XValidation:rule="self.type == 'namespace' || !has(self.namespaces) || size(self.namespaces) == 0",message="a policy of the whole cluster names no namespaces",fieldPath=".namespaces"
+type AccessScope struct {
+	Type ScopeType `json:"type"`
+
+	// Namespaces by name, or by a pattern with *, such as dev-*.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?$`
+	Namespaces []string `json:"namespaces,omitempty"`
+}
+
+// AccessEntryStatus is what muster makes of the entry.
+type AccessEntryStatus struct {
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// AccessEntryList is a list of access entries.
+//
+// +kubebuilder:object:root=true
+type AccessEntryList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []AccessEntry `json:"items"`
+}

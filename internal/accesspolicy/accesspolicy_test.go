@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accesspolicy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
+)
+
+const arnPrefix = "arn:aws:eks::aws:cluster-access-policy/"
+
+// world is a cluster with a reconciler, in which writes of a name can be made to fail.
+type world struct {
+	client.Client
+	*Reconciler
+	fails   string
+	writes  int
+	deleted []string
+}
+
+func newWorld(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	known := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, accessv1alpha1.AddToScheme} {
+		if err := add(known); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{}
+	w.Client = fake.NewClientBuilder().WithScheme(known).WithObjects(objects...).WithStatusSubresource(&accessv1alpha1.AccessEntry{}).WithInterceptorFuncs(interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+			named, ok := object.(interface {
+				GetName() *string
+				GetNamespace() *string
+			})
+			if w.writes++; ok && w.fails != "" && strings.HasSuffix(*named.GetName(), w.fails) {
+				return errors.New("the API server is away")
+			}
+			return c.Apply(ctx, object, options...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			if w.writes++; w.fails != "" && strings.HasSuffix(object.GetName(), w.fails) {
+				return errors.New("the API server is away")
+			}
+			w.deleted = append(w.deleted, object.GetNamespace()+"/"+object.GetName())
+			return c.Delete(ctx, object, options...)
+		},
+	}).Build()
+	r, err := New(w.Client, Config{Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Reconciler = r
+	return w
+}
+
+func (w *world) reconcile(t *testing.T, name string) error {
+	t.Helper()
+	_, err := w.Reconcile(t.Context(), request(name))
+	return err
+}
+
+// bindings are all there are, each as "namespace/name role subjects".
+func (w *world) bindings(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	add := func(namespace, name string, role rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		line := namespace + "/" + name + " " + role.Name
+		for _, s := range subjects {
+			line += " " + s.Kind + ":" + s.Name
+		}
+		out = append(out, line)
+	}
+	cluster, namespaced := &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleBindingList{}
+	if err := errors.Join(w.List(t.Context(), cluster), w.List(t.Context(), namespaced)); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range cluster.Items {
+		add(b.Namespace, b.Name, b.RoleRef, b.Subjects)
+	}
+	for _, b := range namespaced.Items {
+		add(b.Namespace, b.Name, b.RoleRef, b.Subjects)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (w *world) condition(t *testing.T, name string) string {
+	t.Helper()
+	entry := &accessv1alpha1.AccessEntry{}
+	if err := w.Get(t.Context(), client.ObjectKey{Name: name}, entry); err != nil {
+		t.Fatal(err)
+	}
+	c := meta.FindStatusCondition(entry.Status.Conditions, accessv1alpha1.ConditionPoliciesApplied)
+	if c == nil {
+		return ""
+	}
+	return string(c.Status) + " " + c.Reason + ": " + c.Message
+}
+
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func entry(name string, policies ...accessv1alpha1.AccessPolicy) *accessv1alpha1.AccessEntry {
+	return &accessv1alpha1.AccessEntry{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: accessv1alpha1.AccessEntrySpec{Type: accessv1alpha1.TypeStandard, AccessPolicies: policies}}
+}
+
+func policy(name string, namespaces ...string) accessv1alpha1.AccessPolicy {
+	p := accessv1alpha1.AccessPolicy{PolicyARN: arnPrefix + name, Scope: accessv1alpha1.AccessScope{Type: accessv1alpha1.ScopeCluster}}
+	if len(namespaces) > 0 {
+		p.Scope = accessv1alpha1.AccessScope{Type: accessv1alpha1.ScopeNamespace, Namespaces: namespaces}
+	}
+	return p
+}
+
+func TestBindingsSayWhatPoliciesSay(t *testing.T) {
+	nodes := entry("e", policy("AmazonEKSViewPolicy"))
+	nodes.Spec.Type = accessv1alpha1.TypeEC2Linux
+	const view = "muster:access-entry:e:AmazonEKSViewPolicy view Group:muster:access-entry:e"
+	for _, tc := range []struct {
+		name      string
+		entry     *accessv1alpha1.AccessEntry
+		want      []string
+		condition string
+	}{
+		{"no policy", entry("e"), nil, "True Applied: 0 bindings say what 0 access policies say"},
+		{"the cluster", entry("e", policy("AmazonEKSViewPolicy")), []string{"/" + view}, "True Applied: 1 bindings say what 1 access policies say"},
+		{"each policy has its role", entry("e", policy("AmazonEKSClusterAdminPolicy"), policy("AmazonEKSAdminPolicy"), policy("AmazonEKSEditPolicy"), policy("AmazonEKSAdminViewPolicy")), []string{
+			"/muster:access-entry:e:AmazonEKSAdminPolicy admin Group:muster:access-entry:e",
+			"/muster:access-entry:e:AmazonEKSAdminViewPolicy muster:access-policy:AmazonEKSAdminViewPolicy Group:muster:access-entry:e",
+			"/muster:access-entry:e:AmazonEKSClusterAdminPolicy cluster-admin Group:muster:access-entry:e",
+			"/muster:access-entry:e:AmazonEKSEditPolicy edit Group:muster:access-entry:e",
+		}, "True Applied: 4 bindings say what 4 access policies say"},
+		{"a namespace", entry("e", policy("AmazonEKSViewPolicy", "dev-a")), []string{"dev-a/" + view}, "True Applied: 1 bindings say what 1 access policies say"},
+		{"a pattern, and a name that it means too", entry("e", policy("AmazonEKSViewPolicy", "dev-*", "dev-a")), []string{"dev-a/" + view, "dev-b/" + view}, "True Applied: 2 bindings say what 1 access policies say"},
+		{
+			"a namespace that is not there yet", entry("e", policy("AmazonEKSViewPolicy", "dev-a", "later")),
+			[]string{"dev-a/" + view},
+			"True Applied: 1 bindings say what 1 access policies say; they will hold in the namespaces later once these are made",
+		},
+		{"a pattern that means none", entry("e", policy("AmazonEKSViewPolicy", "x-*")), nil, "True Applied: 0 bindings say what 1 access policies say"},
+		{
+			"one that is not known keeps none from holding", entry("e", policy("AmazonEKSNewPolicy"), policy("AmazonEKSViewPolicy")),
+			[]string{"/" + view},
+			"False Unusable: AmazonEKSNewPolicy is not known; there are AmazonEKSClusterAdminPolicy, AmazonEKSAdminPolicy, AmazonEKSAdminViewPolicy, AmazonEKSEditPolicy, AmazonEKSViewPolicy; " +
+				"for anything else give the entry a group and bind that by RBAC",
+		},
+		{"nodes have none", nodes, nil, "False Unusable: entries of type EC2_LINUX have no access policies; remove them"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ends := namespace("dev-ends")
+			ends.DeletionTimestamp, ends.Finalizers = &metav1.Time{Time: time.Now()}, []string{"kubernetes"}
+			w := newWorld(t, tc.entry, namespace("dev-a"), namespace("dev-b"), namespace("prod"), ends)
+			if err := w.reconcile(t, "e"); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, w.bindings(t)); diff != "" {
+				t.Errorf("bindings (-want +got):\n%s", diff)
+			}
+			if got := w.condition(t, "e"); got != tc.condition {
+				t.Errorf("condition\ngot  %s\nwant %s", got, tc.condition)
+			}
+			w.writes = 0
+			if err := w.reconcile(t, "e"); err != nil || w.writes > 0 {
+				t.Errorf("again: %d writes, %v", w.writes, err)
+			}
+		})
+	}
+}
+
+func TestBindingsFollowTheirEntryAndNamespaces(t *testing.T) {
+	w := newWorld(t, entry("e", policy("AmazonEKSViewPolicy", "dev-*")), entry("f", policy("AmazonEKSViewPolicy")), namespace("dev-a"))
+	step := func(want ...string) {
+		t.Helper()
+		for _, name := range []string{"e", "f"} {
+			if err := w.reconcile(t, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(want, w.bindings(t)); diff != "" {
+			t.Errorf("bindings (-want +got):\n%s", diff)
+		}
+	}
+	change := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const f = "/muster:access-entry:f:AmazonEKSViewPolicy view Group:muster:access-entry:f"
+	const e = "muster:access-entry:e:AmazonEKSViewPolicy view Group:muster:access-entry:e"
+	step(f, "dev-a/"+e)
+
+	change(w.Create(t.Context(), namespace("dev-b")))
+	if got := w.ofNamespace(t.Context(), namespace("dev-b")); len(got) != 1 || got[0].Name != "e" {
+		t.Errorf("a new namespace concerns %v", got)
+	}
+	step(f, "dev-a/"+e, "dev-b/"+e)
+
+	// Somebody widens one, and points another at another role.
+	binding := &rbacv1.RoleBinding{}
+	change(w.Get(t.Context(), client.ObjectKey{Namespace: "dev-a", Name: "muster:access-entry:e:AmazonEKSViewPolicy"}, binding))
+	binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "mallory"})
+	change(w.Update(t.Context(), binding))
+	if got := ofBinding(t.Context(), binding); len(got) != 1 || got[0].Name != "e" {
+		t.Errorf("a changed binding concerns %v", got)
+	}
+	other := &rbacv1.RoleBinding{}
+	change(w.Get(t.Context(), client.ObjectKey{Namespace: "dev-b", Name: "muster:access-entry:e:AmazonEKSViewPolicy"}, other))
+	change(w.Delete(t.Context(), other))
+	other.ResourceVersion, other.RoleRef.Name = "", "cluster-admin"
+	change(w.Create(t.Context(), other))
+	w.deleted = nil
+	step(f, "dev-a/"+e, "dev-b/"+e)
+	if diff := cmp.Diff([]string{"dev-b/muster:access-entry:e:AmazonEKSViewPolicy"}, w.deleted); diff != "" { // API servers, unlike the fake, keep the role of a binding
+		t.Errorf("made again (-want +got):\n%s", diff)
+	}
+
+	changed := &accessv1alpha1.AccessEntry{}
+	change(w.Get(t.Context(), client.ObjectKey{Name: "e"}, changed))
+	changed.Spec.AccessPolicies = []accessv1alpha1.AccessPolicy{policy("AmazonEKSEditPolicy", "dev-b")}
+	change(w.Update(t.Context(), changed))
+	step(f, "dev-b/muster:access-entry:e:AmazonEKSEditPolicy edit Group:muster:access-entry:e")
+
+	change(w.Delete(t.Context(), changed))
+	step(f)
+}
+
+func TestWhatOthersMadeStays(t *testing.T) {
+	theirs := func(name, label, of string) *rbacv1.ClusterRoleBinding {
+		return &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{LabelManaged: label}, Annotations: map[string]string{AnnotationEntry: of}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		}
+	}
+	w := newWorld(t, theirs("system:node", managed, "e"), theirs("muster:access-entry:e:x", "somebody", "e"), theirs("muster:access-entry:f:x", managed, "f"), theirs("muster:access-entry:e:gone", managed, "e"))
+	if err := w.reconcile(t, "e"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"/muster:access-entry:e:x view", "/muster:access-entry:f:x view", "/system:node view"}
+	if diff := cmp.Diff(want, w.bindings(t)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestOneThatFailsKeepsNothingElseFromBeingDone(t *testing.T) {
+	w := newWorld(t, entry("e", policy("AmazonEKSViewPolicy"), policy("AmazonEKSEditPolicy")))
+	w.fails = "AmazonEKSViewPolicy"
+	if err := w.reconcile(t, "e"); err == nil {
+		t.Error("no error, so it would not be tried again")
+	}
+	if got := w.bindings(t); len(got) != 1 {
+		t.Error(got)
+	}
+	if got := w.condition(t, "e"); got != "False Failed: applying the binding muster:access-entry:e:AmazonEKSViewPolicy: the API server is away" {
+		t.Error(got)
+	}
+	w.fails = ""
+	if err := w.reconcile(t, "e"); err != nil || len(w.bindings(t)) != 2 || !strings.HasPrefix(w.condition(t, "e"), "True") {
+		t.Error(err, w.bindings(t), w.condition(t, "e"))
+	}
+	// Removing goes on in the same way.
+	if err := w.Delete(t.Context(), entry("e")); err != nil {
+		t.Fatal(err)
+	}
+	w.fails = "AmazonEKSEditPolicy"
+	if err := w.reconcile(t, "e"); err == nil || len(w.bindings(t)) != 1 {
+		t.Error(err, w.bindings(t))
+	}
+}
+
+func TestLookup(t *testing.T) {
+	for arn, want := range map[string]string{
+		arnPrefix + "AmazonEKSViewPolicy":                                    "",
+		"arn:aws-us-gov:eks::aws:cluster-access-policy/AmazonEKSViewPolicy":  "",
+		"arn:aws:iam::aws:policy/AdministratorAccess":                        `"arn:aws:iam::aws:policy/AdministratorAccess" is no access policy`,
+		"arn:evil:eks::aws:cluster-access-policy/AmazonEKSViewPolicy":        "is no access policy",
+		arnPrefix + "AmazonEKSHybridPolicy":                                  "AmazonEKSHybridPolicy is for nodes, whose rights come from the type of their entry; there are ",
+		arnPrefix + "AmazonEMRJobPolicy":                                     "is for another service of AWS",
+		arnPrefix + "AmazonEKSComputePolicy":                                 "is for EKS's own controllers",
+		arnPrefix + "AmazonEKSViewPolicy2":                                   "AmazonEKSViewPolicy2 is not known",
+		arnPrefix + "amazoneksviewpolicy":                                    "is for another service",
+		"arn:aws:eks::aws:cluster-access-policy/a:eks::aws:cluster-access-p": "a:eks::aws",
+	} {
+		_, err := Lookup(arn)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", arn, err, want)
+		}
+	}
+}
+
+// The part must not be able to hand out more than the policies, nor to change what they mean.
+func TestRulesAreNoWiderThanPolicies(t *testing.T) {
+	for _, rule := range Rules() {
+		for _, list := range [][]string{rule.APIGroups, rule.Resources, rule.Verbs} {
+			if slices.Contains(list, "*") {
+				t.Errorf("a wildcard in %v", rule)
+			}
+		}
+		if slices.Contains(rule.Verbs, "escalate") || slices.Contains(rule.Verbs, "bind") && len(rule.ResourceNames) != len(Policies()) {
+			t.Errorf("too much: %v", rule)
+		}
+	}
+	if roles := Roles(); len(roles) != 1 || !slices.ContainsFunc(Policies(), func(p Policy) bool { return p.ClusterRole == roles[0].Name }) {
+		t.Errorf("roles: %v", roles)
+	}
+}

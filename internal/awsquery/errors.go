@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awsquery
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// Code is an error code of the protocol, as SDKs compare it.
+type Code string
+
+// The codes.
+const (
+	NoSuchEntity            Code = "NoSuchEntity"
+	EntityAlreadyExists     Code = "EntityAlreadyExists"
+	DeleteConflict          Code = "DeleteConflict"
+	LimitExceeded           Code = "LimitExceeded"
+	ConcurrentModification  Code = "ConcurrentModification"
+	UnmodifiableEntity      Code = "UnmodifiableEntity"
+	InvalidInput            Code = "InvalidInput"
+	MalformedPolicyDocument Code = "MalformedPolicyDocument"
+	PackedPolicyTooLarge    Code = "PackedPolicyTooLarge"
+	PolicyNotAttachable     Code = "PolicyNotAttachable"
+	ValidationError         Code = "ValidationError"
+
+	AccessDenied               Code = "AccessDenied"
+	InvalidClientTokenID       Code = "InvalidClientTokenId"
+	SignatureDoesNotMatch      Code = "SignatureDoesNotMatch"
+	ExpiredToken               Code = "ExpiredToken"
+	ExpiredTokenException      Code = "ExpiredTokenException" // of web identity tokens
+	IncompleteSignature        Code = "IncompleteSignature"
+	MissingAuthenticationToken Code = "MissingAuthenticationToken"
+	OptInRequired              Code = "OptInRequired"
+
+	InvalidAction               Code = "InvalidAction"
+	InvalidParameterValue       Code = "InvalidParameterValue"
+	InvalidParameterCombination Code = "InvalidParameterCombination"
+	InvalidQueryParameter       Code = "InvalidQueryParameter"
+	MalformedQueryString        Code = "MalformedQueryString"
+	MissingAction               Code = "MissingAction"
+	MissingParameter            Code = "MissingParameter"
+	RequestEntityTooLarge       Code = "RequestEntityTooLarge"
+	NotImplemented              Code = "NotImplemented"
+
+	Throttling         Code = "Throttling"
+	ServiceUnavailable Code = "ServiceUnavailable"
+	InternalFailure    Code = "InternalFailure"
+)
+
+// Status is the HTTP status that goes with the code; 400 for those that are not listed, as for AWS.
+func (c Code) Status() int {
+	switch c {
+	case NoSuchEntity:
+		return http.StatusNotFound
+	case EntityAlreadyExists, DeleteConflict, LimitExceeded, ConcurrentModification:
+		return http.StatusConflict
+	case AccessDenied, InvalidClientTokenID, SignatureDoesNotMatch, ExpiredToken, MissingAuthenticationToken, OptInRequired:
+		return http.StatusForbidden
+	case RequestEntityTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case NotImplemented:
+		return http.StatusNotImplemented
+	case ServiceUnavailable:
+		return http.StatusServiceUnavailable
+	case InternalFailure:
+		return http.StatusInternalServerError
+	default:
+		return http.StatusBadRequest
+	}
+}
+
+// Error is an answer that says no. Its message is shown to whoever asked: no secrets, no inner errors.
+type Error struct {
+	Code    Code
+	Message string
+	Cause   error // for the log only
+}
+
+// Errorf makes an Error.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
+
+// Unwrap is what the answer does not tell.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Type tells SDKs whose fault it was.
+func (e *Error) Type() string {
+	if e.Code.Status() >= http.StatusInternalServerError {
+		return "Receiver"
+	}
+	return "Sender"
+}

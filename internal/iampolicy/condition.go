@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package iampolicy
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// family is what an operator compares.
+type family int
+
+const (
+	stringFamily family = iota + 1
+	foldFamily          // text, case ignored
+	likeFamily          // text with wildcards
+	arnFamily
+	numberFamily
+	dateFamily
+	boolFamily
+	addressFamily
+	nullFamily
+)
+
+// operator is one condition operator without its prefix and suffix.
+type operator struct {
+	family  family
+	negated bool
+	order   string // of numbers and dates: = < <= > >=
+}
+
+// operatorOf knows the operators, spelled as AWS spells them.
+func operatorOf(name string) (operator, bool) {
+	switch name {
+	case "StringEquals", "StringNotEquals":
+		return operator{family: stringFamily, negated: name == "StringNotEquals"}, true
+	case "StringEqualsIgnoreCase", "StringNotEqualsIgnoreCase":
+		return operator{family: foldFamily, negated: name == "StringNotEqualsIgnoreCase"}, true
+	case "StringLike", "StringNotLike":
+		return operator{family: likeFamily, negated: name == "StringNotLike"}, true
+	case "ArnEquals", "ArnLike", "ArnNotEquals", "ArnNotLike": // Equals and Like are the same for AWS
+		return operator{family: arnFamily, negated: strings.HasPrefix(name, "ArnNot")}, true
+	case "Bool":
+		return operator{family: boolFamily}, true
+	case "IpAddress", "NotIpAddress":
+		return operator{family: addressFamily, negated: name == "NotIpAddress"}, true
+	case "Null":
+		return operator{family: nullFamily}, true
+	}
+	for prefix, of := range map[string]family{"Numeric": numberFamily, "Date": dateFamily} {
+		order, ok := strings.CutPrefix(name, prefix)
+		if !ok {
+			continue
+		}
+		switch order {
+		case "Equals", "NotEquals":
+			return operator{family: of, negated: order == "NotEquals", order: "="}, true
+		case "LessThan":
+			return operator{family: of, order: "<"}, true
+		case "LessThanEquals":
+			return operator{family: of, order: "<="}, true
+		case "GreaterThan":
+			return operator{family: of, order: ">"}, true
+		case "GreaterThanEquals":
+			return operator{family: of, order: ">="}, true
+		}
+	}
+	return operator{}, false
+}
+
+// fitsKey tells whether values of the key can be compared in that way. Text operators take all but lists.
+func (f family) fitsKey(of valueType) bool {
+	switch f {
+	case arnFamily:
+		return of == arnType
+	case numberFamily:
+		return of == numberType
+	case dateFamily:
+		return of == dateType || of == numberType // aws:EpochTime is compared with both
+	case boolFamily:
+		return of == boolType
+	case addressFamily:
+		return of == addressType
+	case stringFamily, foldFamily, likeFamily, nullFamily:
+		return true
+	}
+	return false
+}
+
+// value is one value of a condition, read.
+type value struct {
+	text   glob
+	arn    pattern
+	number *big.Rat
+	when   time.Time
+	yes    bool
+	prefix netip.Prefix
+}
+
+func (o operator) parse(text string, variables bool) (v value, err error) {
+	switch o.family {
+	case stringFamily, foldFamily, likeFamily:
+		v.text, err = parseGlob(text, o.family == likeFamily, variables)
+	case arnFamily:
+		v.arn, err = parseARNPattern(text, variables)
+	case numberFamily:
+		v.number, err = parseNumber(text)
+	case dateFamily:
+		v.when, err = parseDate(text)
+	case boolFamily, nullFamily:
+		if text != "true" && text != "false" {
+			err = errors.New("it must be true or false")
+		}
+		v.yes = text == "true"
+	case addressFamily:
+		v.prefix, err = parsePrefix(text)
+	}
+	return v, err
+}
+
+// matches compares one value of the request. known is false when a variable has no value, and err says that the request's value is not
+// what it should be.
+func (o operator) matches(v value, got string, find lookup) (fits, known bool, err error) {
+	switch o.family {
+	case stringFamily, likeFamily:
+		fits, known = v.text.match(got, find)
+		return fits, known, nil
+	case foldFamily:
+		fits, known = v.text.fold().match(strings.ToLower(got), func(key string) (string, bool) {
+			text, ok := find(key)
+			return strings.ToLower(text), ok
+		})
+		return fits, known, nil
+	case arnFamily:
+		fits, known = v.arn.matchARN(got, find)
+		return fits, known, nil
+	case numberFamily:
+		number, err := parseNumber(got)
+		if err != nil {
+			return false, true, err
+		}
+		return o.compares(number.Cmp(v.number)), true, nil
+	case dateFamily:
+		when, err := parseDate(got)
+		return err == nil && o.compares(when.Compare(v.when)), true, err
+	case boolFamily:
+		if got != "true" && got != "false" {
+			return false, true, fmt.Errorf("%q is neither true nor false", got)
+		}
+		return v.yes == (got == "true"), true, nil
+	case addressFamily:
+		address, err := netip.ParseAddr(got)
+		return err == nil && v.prefix.Contains(address.Unmap()), true, err
+	default:
+		return false, true, errors.New("an operator without a meaning")
+	}
+}
+
+func (o operator) compares(c int) bool {
+	switch o.order {
+	case "=":
+		return c == 0
+	case "<":
+		return c < 0
+	case "<=":
+		return c <= 0
+	case ">":
+		return c > 0
+	case ">=":
+		return c >= 0
+	}
+	return false
+}
+
+func (g glob) fold() glob {
+	folded := make(glob, len(g))
+	for i, p := range g {
+		folded[i] = piece{variable: p.variable}
+		for _, r := range p.runes {
+			if r >= 0 {
+				r = []rune(strings.ToLower(string(r)))[0]
+			}
+			folded[i].runes = append(folded[i].runes, r)
+		}
+	}
+	return folded
+}
+
+// parseNumber reads a decimal number; fractions and exponents as words of strconv would take days to compute are refused by size.
+func parseNumber(text string) (*big.Rat, error) {
+	number, ok := new(big.Rat), len(text) <= 32 && strings.Trim(text, "0123456789.-") == ""
+	if ok {
+		_, ok = number.SetString(text)
+	}
+	if !ok {
+		return nil, fmt.Errorf("%.40q is no number such as 3600 or 0.5", text)
+	}
+	return number, nil
+}
+
+// parseDate reads what AWS takes: ISO 8601 in the forms of W3C, or seconds since 1970.
+func parseDate(text string) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02", "2006-01", "2006"} {
+		if when, err := time.Parse(layout, text); err == nil {
+			return when, nil
+		}
+	}
+	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil && len(text) <= 12 {
+		return time.Unix(seconds, 0).UTC(), nil
+	}
+	return time.Time{}, fmt.Errorf("%.40q is no date such as 2026-11-21T14:00:00Z", text)
+}
+
+func parsePrefix(text string) (netip.Prefix, error) {
+	if prefix, err := netip.ParsePrefix(text); err == nil {
+		if prefix != prefix.Masked() {
+			return netip.Prefix{}, fmt.Errorf("%s has bits behind its prefix: write %s", text, prefix.Masked())
+		}
+		return prefix, nil
+	}
+	address, err := netip.ParseAddr(text)
+	if err != nil || address.Zone() != "" {
+		return netip.Prefix{}, fmt.Errorf("%.50q is no address and no CIDR such as 10.0.0.0/8", text)
+	}
+	return netip.PrefixFrom(address, address.BitLen()), nil
+}
+
+// condition is a Condition, ready to be asked.
+type condition struct {
+	operator
+	each     string // "", "all" or "any"
+	ifExists bool
+	key      string // small letters
+	values   []value
+}
+
+// holds tells whether the condition is met. An error means that nobody can tell.
+func (c condition) holds(context map[string][]string, find lookup) (bool, error) {
+	got := context[c.key]
+	if c.family == nullFamily {
+		return c.values[0].yes == (len(got) == 0), nil
+	}
+	if len(got) == 0 {
+		// A negated operator holds without the key, as AWS has it, and so does ForAllValues. ForAnyValue never does.
+		return c.ifExists || c.each == "all" || c.each == "" && c.negated, nil
+	}
+	for _, text := range got {
+		hit, err := c.hits(text, find)
+		if err != nil {
+			return false, fmt.Errorf("the condition key %s: %w", c.key, err)
+		}
+		if hit && c.each == "any" {
+			return true, nil
+		}
+		if !hit && c.each != "any" {
+			return false, nil
+		}
+	}
+	return c.each != "any", nil
+}
+
+// hits compares one value of the request with all of the condition: with any of them, or with a negated operator with none.
+func (c condition) hits(text string, find lookup) (bool, error) {
+	for _, v := range c.values {
+		fits, known, err := c.matches(v, text, find)
+		if err != nil {
+			return false, err
+		}
+		if !known && c.negated {
+			return false, errors.New("a variable in it has no value in this request")
+		}
+		if fits {
+			return !c.negated, nil
+		}
+	}
+	return c.negated, nil
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package iampolicy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Rights are the policies that bound what a caller may do.
+type Rights struct {
+	Root     bool    // the account's root: everything, apart from what it may not do at all
+	Identity []Named // attached to the user or role, and inline
+	Session  []Named // passed when the session was made
+	Scoped   bool    // session policies were passed: Session must allow too, even if it is empty
+}
+
+// Evaluate asks one document. A Deny is told before any Allow.
+func (d Document) Evaluate(r Request) Decision {
+	if d.Kind == Trust && !d.Bound() {
+		return Decision{Reason: "the trust policy names somebody who is not bound to a unique id: save the policy again"}
+	}
+	context := make(map[string][]string, len(r.Context))
+	for key, values := range r.Context {
+		context[strings.ToLower(key)] = values
+	}
+	r.Context = context
+	best := Decision{Reason: "no statement is about this"}
+	for i, s := range d.Statements {
+		named, direct := true, false
+		if d.Kind == Trust {
+			named, direct = s.names(r.Caller)
+		}
+		if !named {
+			continue
+		}
+		applies, reason := s.applies(r, d.Kind == Trust)
+		if !applies {
+			continue
+		}
+		decision := Decision{Statement: i + 1, SID: s.SID, Direct: direct, Reason: reason}
+		if s.Effect == DenyEffect {
+			decision.Verdict = Deny
+			return decision
+		}
+		if decision.Verdict = Allow; best.Verdict != Allow || direct && !best.Direct {
+			best = decision
+		}
+	}
+	return best
+}
+
+func (s Statement) names(c Caller) (named, direct bool) {
+	for _, p := range s.Principals {
+		n, d := p.names(c)
+		named, direct = named || n, direct || d
+	}
+	return named, direct
+}
+
+func (s Statement) applies(r Request, trust bool) (bool, string) {
+	find := func(key string) (string, bool) {
+		if values := r.Context[key]; len(values) == 1 {
+			return values[0], true
+		}
+		return "", false
+	}
+	byAction := func(p pattern) bool { return p.matchAction(r.Action) }
+	byResource := func(p pattern) bool {
+		fits, _ := p.matchARN(r.Resource, find)
+		return fits
+	}
+	switch {
+	case s.actions != nil && !slices.ContainsFunc(s.actions, byAction),
+		s.notActions != nil && slices.ContainsFunc(s.notActions, byAction),
+		!trust && s.resources != nil && !slices.ContainsFunc(s.resources, byResource),
+		!trust && s.notResources != nil && !s.outside(r.Resource, find):
+		return false, ""
+	case s.actions == nil && s.notActions == nil:
+		return s.Effect == DenyEffect, "the statement was not read by Parse"
+	}
+	for _, c := range s.conditions {
+		holds, err := c.holds(r.Context, find)
+		if err != nil {
+			// Nobody can tell, so what is safe: no Allow, but a Deny.
+			return s.Effect == DenyEffect, err.Error()
+		}
+		if !holds {
+			return false, ""
+		}
+	}
+	return true, fmt.Sprintf("%s by a statement", s.Effect)
+}
+
+// outside tells whether NotResource leaves the resource to the statement. When a variable has no value nobody can tell: no Allow, but a Deny.
+func (s Statement) outside(resource string, find lookup) bool {
+	for _, p := range s.notResources {
+		fits, known := p.matchARN(resource, find)
+		if !known && s.Effect == AllowEffect || fits {
+			return false
+		}
+	}
+	return true
+}
+
+// Decide asks all documents: one Deny is a Deny, else one Allow is an Allow.
+func Decide(policies []Named, r Request) Decision {
+	best := Decision{Reason: "no policy allows " + r.Action}
+	for _, policy := range policies {
+		decision := policy.Document.Evaluate(r)
+		decision.Policy = policy.Name
+		if decision.Verdict == Deny {
+			return decision
+		}
+		if decision.Verdict == Allow && best.Verdict != Allow {
+			best = decision
+		}
+	}
+	return best
+}
+
+// Decide tells whether the caller's own policies let it do so.
+func (rights Rights) Decide(r Request) Decision {
+	identity := Decision{Verdict: Allow, Reason: "the account's root may do everything"}
+	if !rights.Root {
+		identity = Decide(rights.Identity, r)
+	}
+	if !rights.Scoped || identity.Verdict == Deny {
+		return identity
+	}
+	session := Decide(rights.Session, r)
+	switch session.Verdict {
+	case Deny:
+		return session
+	case Neutral:
+		return Decision{Reason: "no session policy allows " + r.Action}
+	}
+	return identity
+}
+
+// Assume tells whether the caller may take the role: whom the trust policy names needs nothing more in the role's own account; whom it
+// lets in by naming the account, or who comes from another, needs an identity policy that allows it too. r.Resource is the role's ARN.
+func Assume(trust Named, roleAccount string, rights Rights, r Request) Decision {
+	if rights.Root && r.Caller.Service == "" {
+		return Decision{Reason: "an account's root may not take roles: use a user"}
+	}
+	by := trust.Document.Evaluate(r)
+	by.Policy = trust.Name
+	if trust.Document.Kind != Trust {
+		return Decision{Policy: trust.Name, Reason: "this is no trust policy"}
+	}
+	if by.Verdict == Deny || r.Caller.Service != "" {
+		return by
+	}
+	own := rights.Decide(r)
+	switch {
+	case own.Verdict == Deny:
+		return own
+	case by.Verdict == Neutral:
+		by.Reason = "the role's trust policy does not let the caller in: " + by.Reason
+		return by
+	case own.Verdict == Allow:
+		return by
+	case by.Direct && r.Caller.Account == roleAccount && (!rights.Scoped || Decide(rights.Session, r).Verdict == Allow):
+		return by
+	}
+	own.Reason = "the trust policy lets the account in, and " + own.Reason + " to the caller"
+	return own
+}

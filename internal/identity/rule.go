@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package identity
+
+import (
+	"muster.dev/muster/internal/trace"
+)
+
+// proof is what a session must have shown before it gets a name.
+type proof int
+
+const (
+	proofNone    proof = iota
+	proofEC2           // the session is that of an instance, and named after it
+	proofSession       // the same, or it is named as the instance's node is
+)
+
+// rule is an entry that has been read.
+type rule struct {
+	source  Source
+	entry   string
+	subject string // whom it names, as it was written
+	kind    Kind
+	idle    bool // the mode does not ask its source
+	key     key  // of one principal; with no name where it is for many
+	path    string
+	pattern string // of the names of roles, in lower case
+
+	principalID string
+	username    template
+	groups      []template
+	fixed       []string // groups, if nothing is to be filled in
+	proof       proof
+	reserved    []string
+	problem     *Problem // why it is not used
+}
+
+// The rules that an outcome names.
+const (
+	RulePrincipal   trace.RuleID = "principal"    // what STS said does not fit together
+	RuleNoEntry     trace.RuleID = "no-entry"     // no entry names it
+	RuleMatch       trace.RuleID = "match"        // the entry names it, or another
+	RuleEntry       trace.RuleID = "entry"        // the entry names it, but is wrong
+	RuleMode        trace.RuleID = "mode"         // the entry names it, but its source is not asked
+	RulePrincipalID trace.RuleID = "principal-id" // the entry is for another principal of that name
+	RuleInstance    trace.RuleID = "instance"     // a node's name is only for a session that is proven to be its own
+	RuleSessionName trace.RuleID = "session-name" // the name of the session cannot stand in a user's
+	RuleVariable    trace.RuleID = "variable"     // there is nothing to fill in
+	RuleReserved    trace.RuleID = "reserved"     // what comes out is somebody else's name
+)
+
+// matches tells whether the entry is for the principal of that key, and otherwise the rule by which not.
+func (r *rule) matches(p Principal, k key, path string) (trace.RuleID, bool) {
+	if r.kind == KindAccount {
+		return RuleMatch, r.key.account == p.Account
+	}
+	if r.key.partition != k.partition || r.key.account != k.account {
+		return RuleMatch, false
+	}
+	switch r.kind {
+	case KindSSO:
+		set, ok := permissionSet(k.name)
+		if k.kind != KindRole || !ok || set != r.pattern {
+			return RuleMatch, false
+		}
+	default:
+		if r.kind != k.kind || r.pattern == "" && r.key.name != k.name || r.pattern != "" && !glob(r.pattern, k.name) {
+			return RuleMatch, false
+		}
+		if r.path != "/" && path != "/" && r.path != path {
+			return RuleMatch, false
+		}
+	}
+	return RulePrincipalID, r.principalID == "" || r.principalID == p.UserID
+}
