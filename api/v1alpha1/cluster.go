@@ -54,6 +54,46 @@ type ClusterSpec struct {
 	// +optional
 	// +kubebuilder:default={clientDuration: "168h", servingDuration: "168h"}
 	Certificates ClusterCertificates `json:"certificates,omitzero"`
+
+	// AccessConfig says who may come in by IAM.
+	//
+	// +optional
+	// +kubebuilder:default={authenticationMode: "API_AND_CONFIG_MAP", bootstrapClusterCreatorAdminPermissions: true}
+	AccessConfig ClusterAccessConfig `json:"accessConfig,omitzero"`
+}
+
+// AuthenticationMode names the sources that say who somebody with an IAM identity is in the cluster.
+//
+// +kubebuilder:validation:Enum=CONFIG_MAP;API_AND_CONFIG_MAP;API
+type AuthenticationMode string
+
+// The modes, in the order in which a cluster may go through them.
+const (
+	AuthenticationConfigMap       AuthenticationMode = "CONFIG_MAP"         // IAMIdentityMapping, aws-auth, files
+	AuthenticationAPIAndConfigMap AuthenticationMode = "API_AND_CONFIG_MAP" // access entries before those
+	AuthenticationAPI             AuthenticationMode = "API"                // access entries only
+)
+
+// AuthenticationModes lists the modes in the order in which a cluster may go through them.
+func AuthenticationModes() []AuthenticationMode {
+	return []AuthenticationMode{AuthenticationConfigMap, AuthenticationAPIAndConfigMap, AuthenticationAPI}
+}
+
+// ClusterAccessConfig is as on EKS.
+type ClusterAccessConfig struct {
+	// AuthenticationMode goes one way: from CONFIG_MAP to API_AND_CONFIG_MAP to API.
+	//
+	// +optional
+	// +kubebuilder:default=API_AND_CONFIG_MAP
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf || self == 'API' || oldSelf == 'CONFIG_MAP'",message="authenticationMode goes one way, from CONFIG_MAP to API_AND_CONFIG_MAP to API: entries of a source that is left behind would come back unseen"
+	AuthenticationMode AuthenticationMode `json:"authenticationMode,omitempty"`
+
+	// BootstrapClusterCreatorAdminPermissions makes an access entry with AmazonEKSClusterAdminPolicy for the user who made the
+	// cluster, arn:aws:iam::000000000000:user/admin. It is made once; who deletes it need not fear that it comes back.
+	//
+	// +optional
+	// +kubebuilder:default=true
+	BootstrapClusterCreatorAdminPermissions *bool `json:"bootstrapClusterCreatorAdminPermissions,omitempty"`
 }
 
 // ClusterNetwork names the address ranges of a cluster, IPv4 in CIDR notation. They must not overlap.

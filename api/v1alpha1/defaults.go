@@ -41,6 +41,14 @@ func (c *Cluster) Default() {
 			*field = &metav1.Duration{Duration: DefaultCertificateDuration}
 		}
 	}
+	access := &c.Spec.AccessConfig
+	if access.AuthenticationMode == "" {
+		access.AuthenticationMode = AuthenticationAPIAndConfigMap
+	}
+	if access.BootstrapClusterCreatorAdminPermissions == nil {
+		yes := true
+		access.BootstrapClusterCreatorAdminPermissions = &yes
+	}
 }
 
 // Default fills in what is empty, as the API server does; a maxSize of 0 counts as empty here.

@@ -18,6 +18,9 @@ const (
 	FinalizerNodeGroup = "muster.dev/nodegroup"
 	// ProviderIDPrefix followed by a Machine's name is the provider id of its Node.
 	ProviderIDPrefix = "muster:///"
+	// ConditionIdentity on a Machine that joins by role tells whether the cluster's authenticator lets it in; if not, which rule
+	// refused it and why.
+	ConditionIdentity = "Identity"
 	// BootstrapGroupPrefix followed by a Machine's name is the extra group of that machine's bootstrap token. The API server
 	// writes it into every CSR made with the token, so it binds the CSR to the machine.
 	BootstrapGroupPrefix = "system:bootstrappers:muster:"
@@ -114,6 +117,14 @@ type MachineSpec struct {
 	//
 	// +optional
 	LaunchTemplate *LaunchTemplate `json:"launchTemplate,omitempty"`
+
+	// InstanceProfile is the instance profile whose role the machine has: instance metadata gives it that role's credentials, and by
+	// them it joins. A machine without one joins by a bootstrap token.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+=,.@-]+$`
+	InstanceProfile string `json:"instanceProfile,omitempty"`
 }
 
 // MachineStatus is what the provider assigned and what the service observed.

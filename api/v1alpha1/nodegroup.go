@@ -41,6 +41,8 @@ type NodeGroup struct {
 // NodeGroupSpec is what a person asks of a node group.
 //
 // +kubebuilder:validation:XValidation:rule="self.clusterName == oldSelf.clusterName && self.provider == oldSelf.provider",message="clusterName and provider cannot be changed; make a new node group"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'simulated' || !has(self.bootstrap) || self.bootstrap != 'Role'",message="simulated machines have no instance metadata to get a role's credentials from; leave bootstrap out",fieldPath=".bootstrap"
+// +kubebuilder:validation:XValidation:rule="!has(self.nodeRole) || self.provider != 'simulated' && (!has(self.bootstrap) || self.bootstrap != 'Token')",message="machines that join by a bootstrap token have no role; leave nodeRole out",fieldPath=".nodeRole"
 type NodeGroupSpec struct {
 	// ClusterName is the Cluster that the machines join.
 	// +kubebuilder:validation:MinLength=1
@@ -68,6 +70,50 @@ type NodeGroupSpec struct {
 	//
 	// +optional
 	LaunchTemplate *LaunchTemplate `json:"launchTemplate,omitempty"`
+
+	// Bootstrap says how machines of the group prove themselves when they join: by the role that they were launched with, or by a
+	// bootstrap token that is made for each. Empty means Role for local machines and Token for simulated ones, which have no
+	// instance metadata to get a role's credentials from. Machines that run stay as they are.
+	//
+	// +optional
+	Bootstrap Bootstrap `json:"bootstrap,omitempty"`
+
+	// NodeRole is the IAM role of machines that join by role: its name, or its ARN. Empty means muster-node.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-~]+/)?)?[A-Za-z0-9_+=,.@-]{1,64}$`
+	NodeRole string `json:"nodeRole,omitempty"`
+}
+
+// Bootstrap is how a machine proves itself when it joins.
+//
+// +kubebuilder:validation:Enum=Role;Token
+type Bootstrap string
+
+const (
+	// BootstrapRole is by the credentials of the role that the machine was launched with.
+	BootstrapRole Bootstrap = "Role"
+	// BootstrapToken is by a bootstrap token in its user data.
+	BootstrapToken Bootstrap = "Token"
+)
+
+// DefaultNodeRole is the role of machines whose group names none. The service makes it, with an instance profile of the same name.
+const DefaultNodeRole = "muster-node"
+
+// Role is the role by which the machines of the group join, as it was written, or "" if they join by token.
+func (s NodeGroupSpec) Role() string {
+	how := s.Bootstrap
+	if how == "" && s.Provider == ProviderLocal {
+		how = BootstrapRole
+	}
+	switch {
+	case how != BootstrapRole:
+		return ""
+	case s.NodeRole == "":
+		return DefaultNodeRole
+	}
+	return s.NodeRole
 }
 
 // LaunchTemplate is how machines are launched, in the words of EC2.

@@ -17,6 +17,11 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Cluster{}, &ClusterList{},
 		&NodeGroup{}, &NodeGroupList{},
 		&Machine{}, &MachineList{},
+		&IAMAccount{}, &IAMAccountList{},
+		&IAMUser{}, &IAMUserList{},
+		&IAMRole{}, &IAMRoleList{},
+		&IAMInstanceProfile{}, &IAMInstanceProfileList{},
+		&IAMPolicy{}, &IAMPolicyList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

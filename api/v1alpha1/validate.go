@@ -26,12 +26,14 @@ const (
 	maxInstanceType = 63
 	maxHopLimit     = 64
 	maxUserData     = 16384
+	maxRoleARN      = 2048
 )
 
 var (
 	dnsLabelPattern     = regexp.MustCompile(`^` + dnsLabel + `$`)
 	domainPattern       = regexp.MustCompile(`^` + dnsLabel + `(\.` + dnsLabel + `)*$`)
 	instanceTypePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+	rolePattern         = regexp.MustCompile(`^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-~]+/)?)?[A-Za-z0-9_+=,.@-]{1,64}$`)
 	versionPattern      = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
 	kubernetesLabel     = regexp.MustCompile(`^([^/]*[.])?(kubernetes|k8s)[.]io/`)
 	kubeletLabel        = regexp.MustCompile(`^([^/]*[.])?(kubelet|node)[.]kubernetes[.]io/`)
@@ -61,6 +63,9 @@ func ValidateCluster(c *Cluster) field.ErrorList {
 	certificates := spec.Child("certificates")
 	errs = append(errs, validateDuration(certificates.Child("clientDuration"), c.Spec.Certificates.ClientDuration)...)
 	errs = append(errs, validateDuration(certificates.Child("servingDuration"), c.Spec.Certificates.ServingDuration)...)
+	if mode := c.Spec.AccessConfig.AuthenticationMode; !slices.Contains(AuthenticationModes(), mode) {
+		errs = append(errs, field.NotSupported(spec.Child("accessConfig", "authenticationMode"), mode, AuthenticationModes()))
+	}
 	return errs
 }
 
@@ -82,6 +87,23 @@ func ValidateNodeGroup(g *NodeGroup) field.ErrorList {
 	errs = append(errs, validateTaints(spec.Child("taints"), g.Spec.Taints)...)
 	if g.Spec.LaunchTemplate != nil {
 		errs = append(errs, validateLaunchTemplate(spec.Child("launchTemplate"), *g.Spec.LaunchTemplate)...)
+	}
+	return append(errs, validateBootstrap(spec, g.Spec)...)
+}
+
+func validateBootstrap(path *field.Path, s NodeGroupSpec) field.ErrorList {
+	var errs field.ErrorList
+	if kinds := []Bootstrap{BootstrapRole, BootstrapToken}; s.Bootstrap != "" && !slices.Contains(kinds, s.Bootstrap) {
+		errs = append(errs, field.NotSupported(path.Child("bootstrap"), s.Bootstrap, kinds))
+	} else if s.Bootstrap == BootstrapRole && s.Provider == ProviderSimulated {
+		errs = append(errs, field.Invalid(path.Child("bootstrap"), s.Bootstrap, "simulated machines have no instance metadata to get a role's credentials from; leave it out"))
+	}
+	switch {
+	case s.NodeRole == "":
+	case utf8.RuneCountInString(s.NodeRole) > maxRoleARN || !rolePattern.MatchString(s.NodeRole):
+		errs = append(errs, field.Invalid(path.Child("nodeRole"), s.NodeRole, "must be the name of an IAM role, or its ARN like arn:aws:iam::000000000000:role/muster-node"))
+	case s.Provider == ProviderSimulated || s.Bootstrap == BootstrapToken:
+		errs = append(errs, field.Invalid(path.Child("nodeRole"), s.NodeRole, "machines that join by a bootstrap token have no role; leave it out"))
 	}
 	return errs
 }

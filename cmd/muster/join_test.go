@@ -4,6 +4,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/pem"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster.dev/muster/internal/discovery"
 	"muster.dev/muster/internal/hostnode"
 	"muster.dev/muster/internal/nodeconfig"
+	"muster.dev/muster/internal/pki/pkitest"
 )
 
 func TestTokensOfJoin(t *testing.T) {
@@ -77,14 +81,53 @@ func TestFlagsWinOverConfiguration(t *testing.T) {
 		Join:    nodeconfig.Join{Token: "abcdef.0123456789abcdef", CACertHashes: []string{"sha256:1"}, NodeName: "theirs"},
 	}
 	j := joinCommand{nodeName: "mine"}
-	j.fillIn(spec)
+	if err := j.fillIn(spec); err != nil {
+		t.Fatal(err)
+	}
 	if j.endpoint != "10.0.0.1:6443" || j.nodeName != "mine" || j.token != spec.Join.Token || len(j.hashes) != 1 {
 		t.Errorf("endpoint %s, name %s, hashes %v", j.endpoint, j.nodeName, j.hashes)
 	}
 	j = joinCommand{endpoint: "here:1", tokenFile: "f", hashes: []string{"sha256:2"}}
-	j.fillIn(spec)
+	if err := j.fillIn(spec); err != nil {
+		t.Fatal(err)
+	}
 	if j.endpoint != "here:1" || j.token != "" || j.tokenFile != "f" || j.hashes[0] != "sha256:2" || j.nodeName != "theirs" {
 		t.Errorf("endpoint %s, file %s, hashes %v", j.endpoint, j.tokenFile, j.hashes)
+	}
+}
+
+// An address and a file that says where the cluster is are one too many: that is a mistake of the command line, told before anything is
+// asked or changed.
+func TestJoinByAnAddressAndAFile(t *testing.T) {
+	cmd := newJoinCommand(&options{streams: streams{in: strings.NewReader("")}})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs([]string{"10.0.0.1:6443", "--discovery-file", "cluster.yaml", "--token", "-"})
+	err := cmd.ExecuteContext(t.Context())
+	var usage usageError
+	if !errors.As(err, &usage) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "--discovery-file") {
+		t.Errorf("got %v", err)
+	}
+	j := joinCommand{endpoint: "here:1"}
+	if err := j.fillIn(nodeconfig.Spec{Join: nodeconfig.Join{DiscoveryFile: "/cluster.yaml"}}); err != nil || j.file != "" {
+		t.Errorf("the file of a NodeConfig wins over the command line: %q, %v", j.file, err)
+	}
+}
+
+// What a NodeConfig names as the authority is whom the cluster is known by, and must be what the hash says.
+func TestJoinPinsTheAuthorityOfTheConfiguration(t *testing.T) {
+	authority, _ := pkitest.Authority(t, "kubernetes", time.Now(), time.Hour)
+	told := nodeconfig.Spec{Cluster: nodeconfig.Cluster{CertificateAuthority: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw})}}
+	var j joinCommand
+	if err := j.fillIn(told); err != nil || len(j.hashes) != 1 || j.hashes[0] != discovery.Pin(authority) {
+		t.Errorf("got %v, %v", j.hashes, err)
+	}
+	j = joinCommand{hashes: []string{strings.ToUpper(discovery.Pin(authority))}}
+	if err := j.fillIn(told); err != nil {
+		t.Error(err)
+	}
+	j = joinCommand{hashes: []string{"sha256:" + strings.Repeat("0", 64)}}
+	if err := j.fillIn(told); err == nil || !strings.Contains(err.Error(), "another cluster's") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -20,7 +20,8 @@ import (
 
 func newKubeconfigCommand(o *options) *cobra.Command {
 	var file string
-	var show, management bool
+	var show, management, iam bool
+	var role string
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Add the contexts of the cluster and its management plane to your kubeconfig",
@@ -28,11 +29,21 @@ func newKubeconfigCommand(o *options) *cobra.Command {
 or bring them up to date. Other contexts stay as they are. The file holds keys and is made private.`,
 		Example: `  muster kubeconfig
   muster kubeconfig --kubeconfig ./team.yaml
-  muster kubeconfig --print > cluster.yaml`,
+  muster kubeconfig --print > cluster.yaml
+  muster kubeconfig --iam                                 # logs in by IAM: no key in the file`,
 		RunE: func(*cobra.Command, []string) error {
 			dir, err := o.openExisting()
 			if err != nil {
 				return err
+			}
+			if iam && management {
+				return usageError{errors.New("--iam: the management plane knows no IAM identities; leave --management out")}
+			}
+			if iam {
+				return iamKubeconfig(o, dir, file, role, show)
+			}
+			if role != "" {
+				return usageError{errors.New("--role-arn: goes with --iam")}
 			}
 			if show {
 				path := dir.ClusterKubeconfig()
@@ -51,13 +62,20 @@ or bring them up to date. Other contexts stay as they are. The file holds keys a
 	}
 	cmd.Flags().StringVar(&file, "kubeconfig", "", "file to change, instead of $KUBECONFIG or ~/.kube/config")
 	cmd.Flags().BoolVar(&show, "print", false, "print the cluster's kubeconfig instead of changing yours")
+	cmd.Flags().BoolVar(&iam, "iam", false, "add a context that logs in by IAM, as whoever your AWS environment says you are")
+	cmd.Flags().StringVar(&role, "role-arn", "", "with --iam: role to assume first")
 	cmd.Flags().BoolVar(&management, "management", false, "with --print: the management plane's")
 	return cmd
 }
 
 // mergeKubeconfig adds the contexts, says what it did, and remembers where, so that `down --delete` can take them out again.
 func mergeKubeconfig(o *options, dir state.Dir, file string, switchTo bool) error {
-	path, changed, err := kubeconfig.Merge(kubeconfig.Options(file), string(dir), []string{dir.ClusterKubeconfig(), dir.ManagementKubeconfig()}, switchTo)
+	return mergeContexts(o, dir, file, []string{dir.ClusterKubeconfig(), dir.ManagementKubeconfig()}, switchTo)
+}
+
+// mergeContexts adds the contexts of some kubeconfigs.
+func mergeContexts(o *options, dir state.Dir, file string, from []string, switchTo bool) error {
+	path, changed, err := kubeconfig.Merge(kubeconfig.Options(file), string(dir), from, switchTo)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,9 @@ func main() {
 	if calledBootstrapScript(os.Args[0]) {
 		os.Exit(runBootstrapScript(os.Args[1:], node.DropInDir, standardStreams()))
 	}
+	if calledIAMAuthenticator(os.Args[0]) {
+		os.Exit(runIAMAuthenticator(os.Args[1:], standardStreams()))
+	}
 	os.Exit(run(os.Args[1:], standardStreams()))
 }
 

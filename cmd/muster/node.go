@@ -87,7 +87,7 @@ for the agent, which goes on from there.`,
 			}
 			return node.Init(cmd.Context(), node.InitConfig{
 				Sources: sources, Skip: skip, Metadata: imds.DefaultEndpoint, DropInDir: node.DropInDir, Stdin: o.in,
-				Write: node.WriteFiles, Restart: restartNode,
+				Write: node.WriteFiles, Restart: restartNode, Forget: node.ForgetBootstrap,
 				Say: func(what string) { fmt.Fprintln(o.err, what) },
 			})
 		},

@@ -3,14 +3,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"muster.dev/muster/internal/hostnode"
 	"muster.dev/muster/internal/node"
 	"muster.dev/muster/internal/nodecerts"
 )
@@ -27,12 +30,15 @@ func newNodeWatchCommand(o *options) *cobra.Command {
   a rotation that was killed half way     is completed; the kubelet could not start without
   a client certificate that has expired   the node joins again, if its bootstrap kubeconfig has a token that is still good
   other authorities of the API server     are taken over from kube-public/cluster-info, if the present ones verify who says so
-  another address than --node-ip, and     are told: once in the log, and by "muster node certs" for as long as they last
-  certificates that are overdue
+  another address than --node-ip          on a host of muster join the kubelet is given the new one, if the cluster issues a certificate
+                                          for it; else it is told
+  certificates that are overdue           are told
 
-Local machines do all of this by themselves.`,
-		Example: `  muster node watch --node-ip 192.168.64.200`,
-		Args:    cobra.NoArgs,
+What is told is told once in the log and by an Event of the Node, and by "muster node certs" for as long as it lasts. Hosts of
+muster join run this as muster-node-watch.service; local machines do all of it by themselves.`,
+		Example: `  muster node watch
+  muster node watch --node-ip 192.168.64.200`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if address != "" {
 				ip, err := netip.ParseAddr(address)
@@ -50,6 +56,11 @@ Local machines do all of this by themselves.`,
 					return err
 				}
 			}
+			if _, err := hostnode.ReadLedger(""); err == nil && address == "" && c.Readdress == nil {
+				if err := followAddress(o, &c); err != nil {
+					return err
+				}
+			}
 			c.Log = slog.New(slog.NewTextHandler(o.err, nil))
 			node.Watch(cmd.Context(), c)
 			return nil
@@ -61,6 +72,34 @@ Local machines do all of this by themselves.`,
 	flags.StringVar(&c.BootstrapKubeconfig, "bootstrap-kubeconfig", "/var/lib/kubelet/bootstrap-kubeconfig", "a kubeconfig with a bootstrap token, if there is one")
 	flags.StringVar(&c.Authorities, "authorities", "/etc/kubernetes/pki/ca.crt", "file of the authorities that the API server is verified with")
 	flags.DurationVar(&c.Interval, "interval", 0, "time between two looks (default 30s)")
-	flags.StringVar(&address, "node-ip", "", "the address that the kubelet was told to use, if it was")
+	flags.StringVar(&address, "node-ip", "", "the address that the kubelet was told to use, if it was (default on a host of muster join: by its arguments)")
 	return cmd
+}
+
+// assignedPatience is how long the cluster may take to say whether an address is this host's. Nothing else is looked at meanwhile.
+const assignedPatience = 20 * time.Second
+
+// followAddress has a host of muster join take over another address, if the cluster issues a certificate for it.
+func followAddress(o *options, c *node.WatchConfig) error {
+	h, err := newHost(o)
+	if err != nil {
+		return err
+	}
+	asking := nodecerts.RotateConfig{
+		Dir: c.CertDir, Kubeconfig: c.Kubeconfig, Timeout: assignedPatience, Now: time.Now,
+		Say: func(format string, args ...any) {
+			c.Log.Info("asking the cluster for another address", "what", fmt.Sprintf(format, args...))
+		},
+	}
+	c.NodeIP = h.NodeIP
+	c.Readdress = func(ctx context.Context, old netip.Addr) (netip.Addr, error) {
+		address, err := h.Readdress(ctx, old, func(ctx context.Context, address netip.Addr) error {
+			return nodecerts.Assigned(ctx, asking, old, address)
+		})
+		if errors.Is(err, nodecerts.ErrNotAssigned) || errors.Is(err, hostnode.ErrSameAddress) {
+			err = fmt.Errorf("%w: %w", node.ErrNotAssigned, err)
+		}
+		return address, err
+	}
+	return nil
 }

@@ -87,10 +87,10 @@ get their certificates and turn Ready with nobody's help.`,
 			root.AddCommand(c)
 		}
 	}
-	add(groupMain, newUpCommand(o), newDownCommand(o), newStatusCommand(o), newKubeconfigCommand(o), newCertsCommand(o), newCSRCommand(o), newTokenCommand(o), newLogsCommand(o), newVersionCommand(o))
+	add(groupMain, newUpCommand(o), newDownCommand(o), newStatusCommand(o), newKubeconfigCommand(o), newCertsCommand(o), newCSRCommand(o), newTokenCommand(o), newIAMCommand(o), newAuthCommand(o), newLogsCommand(o), newVersionCommand(o))
 	add(groupMain, newJoinCommand(o), newLeaveCommand(o))
 	add(groupObjects, newGetCommand(o), newCreateCommand(o), newScaleCommand(o), newDeleteCommand(o), newExecCommand(o))
-	add(groupParts, newServeCommand(o), newCertificateControllerCommand(), newNodeCommand(o))
+	add(groupParts, newServeCommand(o), newCertificateControllerCommand(), newAuthenticatorCommand(), newNodeCommand(o))
 	for _, hidden := range []*cobra.Command{newGuardCommand(o), newVPCCommand(), newSimulatorCommand()} {
 		hidden.Hidden = true
 		root.AddCommand(hidden)

@@ -16,6 +16,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"muster":           main,
+		iamAuthenticator:   main,
 		controller.Program: func() { os.Exit(controller.Main(os.Args[1:], os.Stdout, os.Stderr)) },
 	})
 }

@@ -86,5 +86,25 @@ func printStatus(o *options, status cluster.Status) error {
 	for _, g := range status.NodeGroups {
 		t.Row(g.Name, string(g.Provider), strconv.Itoa(int(g.Desired)), strconv.Itoa(int(g.Machines)), strconv.Itoa(int(g.Ready)), orDash(g.Message))
 	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return printTroubledMachines(o, status.Machines)
+}
+
+// printTroubledMachines shows the machines that are not as they should be, and why.
+func printTroubledMachines(o *options, machines []cluster.MachineStatus) error {
+	t := table.New(o.out, "MACHINE", "NODE", "PHASE", "MESSAGE")
+	troubled := false
+	for _, m := range machines {
+		if m.Message != "" {
+			t.Row(m.Name, orDash(m.NodeName), string(m.Phase), m.Message)
+			troubled = true
+		}
+	}
+	if !troubled {
+		return nil
+	}
+	fmt.Fprintln(o.out)
 	return t.Flush()
 }

@@ -51,14 +51,14 @@ func (c *tokenCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "token",
 		Aliases: []string{"tokens"},
-		Short:   "Let machines in: make, list and delete bootstrap tokens, print join commands",
+		Short:   "Let machines in: make, list and delete bootstrap tokens, print join commands; people's tokens by IAM",
 		Long: `Make, list and delete bootstrap tokens: what a machine shows a cluster to get its first certificate, and knows the cluster by. They
 are those of kubeadm, which sees ours as we see its own. A token that is bound to a machine, a name, a group or a pattern of names is
 good for that alone, which the certificate controller enforces.
 
 This works with muster's own clusters, and with any other (--kubeconfig).`,
 		Args: func(_ *cobra.Command, args []string) error {
-			verbs := []string{"create", "list", "delete", "generate", "print-join-command"}
+			verbs := []string{"create", "list", "delete", "generate", "print-join-command", "get"}
 			if len(args) == 0 {
 				return fmt.Errorf("say what to do with tokens: %s", strings.Join(verbs, ", "))
 			}
@@ -66,7 +66,7 @@ This works with muster's own clusters, and with any other (--kubeconfig).`,
 		},
 		RunE: nothingToDo,
 	}
-	cmd.AddCommand(c.create(), c.list(), c.delete(), c.generate(), c.printJoinCommand())
+	cmd.AddCommand(c.create(), c.list(), c.delete(), c.generate(), c.printJoinCommand(), newTokenGetCommand(c.options))
 	return cmd
 }
 

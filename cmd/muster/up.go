@@ -96,6 +96,9 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 	if err := mergeKubeconfig(up.options, dir, up.kubeconfig, outcome.Created); err != nil {
 		fmt.Fprintf(up.err, "Warning: %v\n", err)
 	}
+	if err := waitForKinds(ctx, dir); err != nil {
+		return err
+	}
 	joins, err := session.Joins(ctx)
 	if err != nil {
 		return err

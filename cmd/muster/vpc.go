@@ -3,14 +3,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/internal/imds"
+	"muster.dev/muster/internal/keyservice"
 	"muster.dev/muster/internal/machine/local"
 	"muster.dev/muster/internal/state"
 	"muster.dev/muster/internal/vpc"
@@ -40,7 +43,11 @@ func newVPCCommand() *cobra.Command {
 				return err
 			}
 			log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-			metadata, err := newMetadata(dir, network, machines, log)
+			roles, err := newRoles(cmd.Context(), dir, log)
+			if err != nil {
+				return err
+			}
+			metadata, err := newMetadata(dir, network, machines, roles, log)
 			if err != nil {
 				return err
 			}
@@ -61,8 +68,23 @@ func newVPCCommand() *cobra.Command {
 	return command
 }
 
+// newRoles knows machines' roles by the identity service, and forgets them when that tells of a change.
+func newRoles(ctx context.Context, dir state.Dir, log *slog.Logger) (imds.Credentials, error) {
+	client, err := keyservice.NewClient(keyservice.ClientConfig{Socket: dir.IdentitySocket(), Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	cache := imds.NewRoleCache(local.NewRoles(client), time.Now)
+	go client.Watch(ctx, func(change keyservice.Change) {
+		if local.ForgetOn(change) {
+			cache.Forget()
+		}
+	})
+	return cache, nil
+}
+
 // newMetadata makes the instance metadata service of the local provider's machines.
-func newMetadata(dir state.Dir, network *vpc.Network, machines netip.Prefix, log *slog.Logger) (*imds.Server, error) {
+func newMetadata(dir state.Dir, network *vpc.Network, machines netip.Prefix, roles imds.Credentials, log *slog.Logger) (*imds.Server, error) {
 	directory, err := local.NewDirectory(dir, network, machines)
 	if err != nil {
 		return nil, err
@@ -71,5 +93,5 @@ func newMetadata(dir state.Dir, network *vpc.Network, machines netip.Prefix, log
 	if err != nil {
 		return nil, err
 	}
-	return imds.NewServer(imds.ServerConfig{Directory: directory, Key: key, Log: log})
+	return imds.NewServer(imds.ServerConfig{Directory: directory, Credentials: roles, Key: key, Log: log})
 }

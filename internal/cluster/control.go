@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,8 +35,12 @@ func (s *Service) control(ctx context.Context, wanted config.Config, c component
 		s.cfg.Log.Error("setting up", "error", err)
 		return
 	}
-	var group sync.WaitGroup
-	group.Go(func() { s.setUpManagement(ctx, scheme, wanted, c) })
+	var group, identity sync.WaitGroup
+	defer identity.Wait()
+	group.Go(func() {
+		s.setUpManagement(ctx, scheme, wanted, c)
+		identity.Go(func() { s.serveIdentity(ctx, scheme, c) })
+	})
 	group.Go(func() { s.setUpCluster(ctx, scheme, c) })
 	group.Wait()
 	if ctx.Err() != nil {
@@ -72,6 +79,11 @@ func applyKinds(ctx context.Context, api client.Client) error {
 	if err != nil {
 		return err
 	}
+	return applyDefinitions(ctx, api, definitions)
+}
+
+// applyDefinitions creates or updates definitions of kinds, and waits until they are served.
+func applyDefinitions(ctx context.Context, api client.Client, definitions []*apiextensionsv1.CustomResourceDefinition) error {
 	for _, wanted := range definitions {
 		current := &apiextensionsv1.CustomResourceDefinition{}
 		err := api.Get(ctx, client.ObjectKeyFromObject(wanted), current)
@@ -94,18 +106,31 @@ func applyKinds(ctx context.Context, api client.Client) error {
 	return nil
 }
 
-// served waits until the objects of a kind can be made. That is so as soon as its names are accepted; the condition
-// Established, and with it discovery, comes five seconds later, because the generic control plane takes itself for one of
-// three (apiextensions-apiserver pkg/apiserver/customresource_handler.go, masterCount). See managementMapper.
+// served waits until the objects of a kind can be made, which is as soon as its names are accepted, and has it shown to all who ask what
+// the plane has. The generic control plane takes itself for one of three, and so leaves the condition Established, and with it discovery,
+// for five seconds; and who makes an object within two seconds of a change of that condition waits for two more, that the others may
+// have heard of it (apiextensions-apiserver, pkg/apiserver/customresource_handler.go, masterCount and justCreated). This one is alone:
+// the condition is set here, as of a moment that is past.
 func served(ctx context.Context, api client.Client, wanted *apiextensionsv1.CustomResourceDefinition) error {
 	for {
 		current := &apiextensionsv1.CustomResourceDefinition{}
 		if err := api.Get(ctx, client.ObjectKeyFromObject(wanted), current); err != nil {
 			return fmt.Errorf("waiting for kind %s: %w", wanted.Spec.Names.Kind, err)
 		}
-		for _, condition := range current.Status.Conditions {
-			if condition.Type == apiextensionsv1.NamesAccepted && condition.Status == apiextensionsv1.ConditionTrue {
+		if apihelpers.IsCRDConditionTrue(current, apiextensionsv1.Established) {
+			return nil
+		}
+		if apihelpers.IsCRDConditionTrue(current, apiextensionsv1.NamesAccepted) {
+			apihelpers.SetCRDCondition(current, apiextensionsv1.CustomResourceDefinitionCondition{
+				Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue, Reason: "InitialNamesAccepted",
+				Message: "the initial names have been accepted",
+			})
+			apihelpers.FindCRDCondition(current, apiextensionsv1.Established).LastTransitionTime = metav1.NewTime(time.Now().Add(-establishedFor))
+			switch err := api.Status().Update(ctx, current); {
+			case err == nil:
 				return nil
+			case !apierrors.IsConflict(err): // else somebody was faster, and it is looked again
+				return fmt.Errorf("establishing kind %s: %w", wanted.Spec.Names.Kind, err)
 			}
 		}
 		if err := pause(ctx, pollInterval/10); err != nil {
@@ -114,6 +139,9 @@ func served(ctx context.Context, api client.Client, wanted *apiextensionsv1.Cust
 	}
 }
 
+// establishedFor is longer than the two seconds for which the plane takes a kind for new.
+const establishedFor = time.Minute
+
 // seed makes the objects of the first start. The Cluster comes last: once it is there, node groups are the user's alone, and
 // one that he deletes does not come back.
 func seed(ctx context.Context, api client.Client, wanted config.Config) error {
@@ -121,7 +149,7 @@ func seed(ctx context.Context, api client.Client, wanted config.Config) error {
 	err := api.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)
 	if err == nil {
 		if cluster.Spec != wanted.Cluster.Spec {
-			cluster.Spec = wanted.Cluster.Spec
+			cluster.Spec = wantedSpec(cluster.Spec, wanted.Cluster.Spec)
 			return api.Update(ctx, cluster)
 		}
 		return nil
@@ -158,7 +186,10 @@ func (s *Service) setUpCluster(ctx context.Context, scheme *runtime.Scheme, c co
 		if err != nil {
 			return err
 		}
-		return baseline.Apply(ctx, api, objects)
+		if err := baseline.Apply(ctx, api, objects); err != nil {
+			return err
+		}
+		return applyAccess(ctx, api)
 	})
 }
 

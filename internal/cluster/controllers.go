@@ -15,12 +15,14 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	runtimecluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/component"
+	"muster.dev/muster/internal/keyservice"
 	"muster.dev/muster/internal/machine"
 	"muster.dev/muster/internal/machine/local"
 	"muster.dev/muster/internal/machine/simulated"
@@ -61,7 +63,25 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 	if err != nil {
 		return err
 	}
+	keys, err := keyservice.NewClient(keyservice.ClientConfig{Socket: c.State.IdentitySocket(), Logger: s.cfg.Log})
+	if err != nil {
+		return err
+	}
+	defer keys.Close()
+	direct, err := client.New(clusterREST, client.Options{Scheme: scheme, Mapper: accessMapper()})
+	if err != nil {
+		return fmt.Errorf("making controllers: %w", err)
+	}
+	access := access{management: manager.GetAPIReader(), cluster: direct, mode: c.Cluster.Spec.AccessConfig.AuthenticationMode}
+	roles, err := newNodeRoles(c, access, keys)
+	if err != nil {
+		return err
+	}
+	creator := c.Cluster.Spec.AccessConfig.BootstrapClusterCreatorAdminPermissions
+	go s.letIn(ctx, access, creator == nil || *creator)
 	if err := nodegroup.Add(manager, nodegroup.Config{
+		NodeRoles:   roles,
+		Changed:     s.adoptMode,
 		ClusterName: c.Cluster.Name,
 		Cluster:     plane,
 		Providers:   providers,

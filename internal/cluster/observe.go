@@ -76,7 +76,7 @@ func observe(ctx context.Context, reader client.Reader, status *Status) error {
 		})
 	}
 	for _, m := range machines.Items {
-		machine := MachineStatus{Name: m.Name, NodeGroup: m.Spec.NodeGroup, NodeName: m.Status.NodeName, Phase: m.Status.Phase, Message: notReady(m.Status.Conditions)}
+		machine := MachineStatus{Name: m.Name, NodeGroup: m.Spec.NodeGroup, NodeName: m.Status.NodeName, Phase: m.Status.Phase, Message: wrong(m.Status.Conditions)}
 		if n := len(m.Status.Join); n > 0 {
 			machine.Step = m.Status.Join[n-1].Step
 		}
@@ -87,6 +87,14 @@ func observe(ctx context.Context, reader client.Reader, status *Status) error {
 		return cmp.Or(strings.Compare(a.NodeName, b.NodeName), strings.Compare(a.Name, b.Name))
 	})
 	return nil
+}
+
+// wrong is why a machine is not ready, or is not let in any more though it still is.
+func wrong(conditions []metav1.Condition) string {
+	if identity := meta.FindStatusCondition(conditions, v1alpha1.ConditionIdentity); identity != nil && identity.Status == metav1.ConditionFalse {
+		return identity.Message
+	}
+	return notReady(conditions)
 }
 
 // notReady is why something is not ready, or nothing.

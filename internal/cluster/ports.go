@@ -58,6 +58,8 @@ func choosePorts(dir state.Dir, wanted int, running []supervise.Process) (compon
 		{&ports.ControllerManager, component.ControllerManager},
 		{&ports.Scheduler, component.Scheduler},
 		{&ports.CertificateController, component.CertificateController},
+		{&ports.Identity, ""}, // this process listens on it, and does not yet
+		{&ports.Authenticator, component.Authenticator},
 	} {
 		if *p.port != 0 && !taken[*p.port] && (alive[p.component] || free(*p.port)) {
 			taken[*p.port] = true

@@ -21,7 +21,7 @@ func choose(t *testing.T, dir state.Dir, wanted int, running ...supervise.Proces
 		t.Fatal(err)
 	}
 	seen := map[int]bool{}
-	for _, port := range []int{ports.Etcd, ports.EtcdPeer, ports.APIServer, ports.Management, ports.ControllerManager, ports.Scheduler, ports.CertificateController} {
+	for _, port := range []int{ports.Etcd, ports.EtcdPeer, ports.APIServer, ports.Management, ports.ControllerManager, ports.Scheduler, ports.CertificateController, ports.Identity} {
 		if seen[port] || port != wanted && (port < portMin || port >= portMax) {
 			t.Errorf("%+v: %d is there twice, or not from %d to %d", ports, port, portMin, portMax)
 		}

@@ -121,6 +121,9 @@ func (s Session) save() (changed bool, err error) {
 		if wanted.Cluster.Spec.Network != saved.Cluster.Spec.Network {
 			return false, fmt.Errorf("spec.network: the network of a cluster cannot be changed: %s has %+v", s.State, saved.Cluster.Spec.Network)
 		}
+		if err := checkMode(saved.Cluster.Spec, wanted.Cluster.Spec); err != nil {
+			return false, err
+		}
 		wanted.NodeGroups = saved.NodeGroups
 	}
 	if err := os.MkdirAll(string(s.State), 0o700); err != nil {

@@ -38,7 +38,7 @@ func userData(c component.Config) (func(*v1alpha1.Machine, string) ([]byte, erro
 				CIDR: network.ServiceCIDR, PodCIDR: network.PodCIDR, Domain: network.ClusterDomain,
 			},
 			Kubelet: nodeconfig.Kubelet{Flags: []string{"--node-labels=" + nodeLabels(m)}},
-			Join:    nodeconfig.Join{Token: token},
+			Join:    nodeconfig.Join{Token: token, InstanceRole: m.Spec.InstanceProfile != ""},
 		}
 		if taints := nodeTaints(m); len(taints) > 0 {
 			spec.Kubelet.Config = map[string]any{"registerWithTaints": taints}

@@ -13,18 +13,25 @@ func apiServer(c Config) (Spec, error) {
 	}
 	issuer := "https://kubernetes.default.svc." + c.Cluster.Spec.Network.ClusterDomain
 	credential, kubeletClient, etcdClient, frontProxy := c.Credential("kube-apiserver"), c.Credential("kubelet-client"), c.Credential("etcd-client-cluster"), c.Credential("front-proxy-client")
+	webhook := c.file(APIServer, "token-webhook.kubeconfig")
 	values := map[string]string{
-		"advertise-address":        endpoint.String(),
-		"allow-privileged":         "true",
-		"audit-log-maxbackup":      "4",
-		"audit-log-maxsize":        "64", // MiB; with the backups at most 320 MiB
-		"audit-log-path":           c.State.Audit(),
-		"audit-policy-file":        c.file(APIServer, "audit-policy.yaml"),
-		"authentication-config":    c.file(APIServer, "authentication.yaml"),
-		"authorization-mode":       "Node,RBAC",
-		"bind-address":             Loopback,
-		"client-ca-file":           c.KubeletClientCA(),
-		"enable-admission-plugins": "NodeRestriction",
+		"advertise-address":     endpoint.String(),
+		"allow-privileged":      "true",
+		"audit-log-maxbackup":   "4",
+		"audit-log-maxsize":     "64", // MiB; with the backups at most 320 MiB
+		"audit-log-path":        c.State.Audit(),
+		"audit-policy-file":     c.file(APIServer, "audit-policy.yaml"),
+		"authentication-config": c.file(APIServer, "authentication.yaml"),
+		// The authenticator remembers who made a token, and forgets it the moment that a key or a mapping goes; what the API server
+		// remembers nobody can take back. So it remembers nothing of the webhook's answers, neither a yes nor a no. A second cache of
+		// its own holds every good token for 10 s, and no flag changes that (pkg/kubeapiserver/options, TokenSuccessCacheTTL).
+		"authentication-token-webhook-cache-ttl":   "0s",
+		"authentication-token-webhook-config-file": webhook,
+		"authentication-token-webhook-version":     "v1",
+		"authorization-mode":                       "Node,RBAC",
+		"bind-address":                             Loopback,
+		"client-ca-file":                           c.KubeletClientCA(),
+		"enable-admission-plugins":                 "NodeRestriction",
 		// Webhooks and aggregated APIs are reached at their pods: the VPC routes pods, not cluster addresses.
 		"enable-aggregator-routing": "true",
 		// Bootstrap tokens are Secrets of a type of their own; kubeadm and EKS make nodes join with them.
@@ -56,9 +63,14 @@ func apiServer(c Config) (Spec, error) {
 		"tls-min-version":                    "VersionTLS12",
 		"tls-private-key-file":               credential,
 	}
+	tokens, err := kubeconfig(webhook, c.AuthenticatorURL()+"/authenticate", c.Authority("cluster"), c.AuthenticatorClient())
+	if err != nil {
+		return Spec{}, err
+	}
 	files := []File{
 		{Path: c.file(APIServer, "audit-policy.yaml"), Mode: modePrivate, Content: auditPolicy},
 		{Path: c.file(APIServer, "authentication.yaml"), Mode: modePrivate, Content: authentication(clusterAnonymousPaths)},
+		tokens,
 		{Path: c.file(APIServer, "encryption.yaml"), Mode: modePrivate, Content: encryption(c.EncryptionKey), Secret: true},
 	}
 	if c.VPC {

@@ -34,6 +34,8 @@ type Ports struct {
 	ControllerManager     int `json:"controllerManager"`
 	Scheduler             int `json:"scheduler"`
 	CertificateController int `json:"certificateController"`
+	Identity              int `json:"identity"` // STS and IAM, answered by the service itself
+	Authenticator         int `json:"authenticator"`
 }
 
 // The names of the processes.
@@ -44,6 +46,7 @@ const (
 	ControllerManager     = "kube-controller-manager"
 	Scheduler             = "kube-scheduler"
 	CertificateController = "certificate-controller"
+	Authenticator         = "authenticator"
 	VPC                   = "vpc"
 	Simulator             = "simulator"
 )
@@ -53,7 +56,7 @@ const Loopback = "127.0.0.1"
 
 // Specs are all processes of a cluster, in the order they are best started and shown.
 func Specs(c Config) ([]Spec, error) {
-	builders := []func(Config) (Spec, error){etcd, management, apiServer, controllerManager, scheduler, certificateController}
+	builders := []func(Config) (Spec, error){etcd, management, apiServer, controllerManager, scheduler, certificateController, authenticator}
 	if c.VPC {
 		builders = append(builders, vpc)
 	}
@@ -115,6 +118,9 @@ func (c Config) ServerURL() string { return url(c.Ports.APIServer) }
 
 // ManagementURL is where they reach the management plane's.
 func (c Config) ManagementURL() string { return url(c.Ports.Management) }
+
+// IdentityURL is where people and components on this host reach STS and IAM.
+func (c Config) IdentityURL() string { return url(c.Ports.Identity) }
 
 // EtcdURL is where API servers reach etcd.
 func (c Config) EtcdURL() string { return url(c.Ports.Etcd) }

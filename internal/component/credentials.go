@@ -16,12 +16,17 @@ const (
 	GroupKubeletClients = "muster:kubelet-clients"
 	// UserCertificateController is who approves and signs, by the name that EKS gives it.
 	UserCertificateController = "eks:certificate-controller"
+	// UserAuthenticator is who reads access entries and keeps the roles of access policies, by the name that EKS gives it.
+	UserAuthenticator = "eks:authenticator"
 	// UserService is `muster serve`.
 	UserService = "muster:service"
 )
 
 // groupMasters is let through before RBAC is asked; only the service has it, which must set RBAC up.
 const groupMasters = "system:masters"
+
+// CredentialIdentity is the certificate of the identity service. It is the cluster's authority's, which people and workloads trust already.
+const CredentialIdentity = "identity-service"
 
 // Credentials are the certificates that the components and administrators of a cluster need.
 func Credentials(c Config) ([]authority.Credential, error) {
@@ -43,8 +48,11 @@ func Credentials(c Config) ([]authority.Credential, error) {
 		{Name: "kube-controller-manager", Authority: authority.Cluster, CommonName: "system:kube-controller-manager", DNSNames: localhost, Addresses: local, Client: true},
 		{Name: "kube-scheduler", Authority: authority.Cluster, CommonName: "system:kube-scheduler", DNSNames: localhost, Addresses: local, Client: true},
 		{Name: "certificate-controller", Authority: authority.Cluster, CommonName: UserCertificateController, Client: true},
+		{Name: "authenticator", Authority: authority.Cluster, CommonName: UserAuthenticator, DNSNames: localhost, Addresses: local, Client: true},
+		{Name: authenticatorClient, Authority: authority.FrontProxy, CommonName: authenticatorClient, Client: true},
 		{Name: "service", Authority: authority.Cluster, CommonName: UserService, Organizations: []string{groupMasters}, Client: true},
 		{Name: "administrator", Authority: authority.Cluster, CommonName: "muster:administrator", Organizations: []string{GroupAdministrators}, Client: true},
+		{Name: CredentialIdentity, Authority: authority.Cluster, CommonName: "muster:identity-service", DNSNames: localhost, Addresses: local},
 
 		{Name: "management-apiserver", Authority: authority.Management, CommonName: "management-apiserver", DNSNames: localhost, Addresses: local},
 		{Name: "certificate-controller-inventory", Authority: authority.Management, CommonName: UserCertificateController, Client: true},

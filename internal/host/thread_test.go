@@ -4,47 +4,22 @@ package host
 
 import (
 	"os"
-	"os/exec"
 	"runtime"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/host/hosttest"
 )
 
-// firstThread calls a function on the process's first thread: goroutines are begun, each of which keeps its thread, until one has it.
-func firstThread(t *testing.T, call func()) {
-	t.Helper()
-	const most = 1000
-	leave := make(chan struct{})
-	defer close(leave)
-	for range most {
-		found := make(chan bool)
-		go func() {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			first := unix.Gettid() == unix.Getpid()
-			if first {
-				call()
-			}
-			found <- first
-			<-leave
-		}()
-		if <-found {
-			return
-		}
-	}
-	t.Fatalf("none of %d goroutines was on the first thread", most)
-}
-
 func TestOnThreadIsNeverTheFirst(t *testing.T) {
-	if !alone(t) {
+	if !hosttest.Alone(t) {
 		return
 	}
 	called := 0
 	thread := 0
 	note := func() { called, thread = called+1, unix.Gettid() }
-	firstThread(t, func() { OnThread(note) })
+	hosttest.FirstThread(t, func() { OnThread(note) })
 	if called != 1 || thread == unix.Getpid() {
 		t.Errorf("called %d times, last on thread %d of process %d", called, thread, unix.Getpid())
 	}
@@ -62,7 +37,7 @@ func TestOnThreadIsNeverTheFirst(t *testing.T) {
 
 // The process itself is never in the namespace, while one of its threads is: /proc/PID is what others find it by.
 func TestInNetworkTheProcessStaysAtHome(t *testing.T) {
-	if !alone(t) {
+	if !hosttest.Alone(t) {
 		return
 	}
 	if os.Geteuid() != 0 {
@@ -91,7 +66,7 @@ func TestInNetworkTheProcessStaysAtHome(t *testing.T) {
 		t.FailNow()
 	}
 	defer func() { _ = namespace.Close() }()
-	firstThread(t, func() {
+	hosttest.FirstThread(t, func() {
 		runtime.UnlockOSThread() // what is begun here is likely to run here, once this waits for it
 		defer runtime.LockOSThread()
 		for range 20 {
@@ -109,23 +84,4 @@ func TestInNetworkTheProcessStaysAtHome(t *testing.T) {
 			}
 		}
 	})
-}
-
-// alone runs the test in a process of its own, where nothing has taken the first thread for good, and tells whether this is it.
-func alone(t *testing.T) bool {
-	t.Helper()
-	const mark = "MUSTER_TEST_ALONE"
-	if os.Getenv(mark) != "" {
-		return true
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.count=1")
-	command.Env = append(os.Environ(), mark+"=1")
-	if out, err := command.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "PASS") {
-		t.Errorf("%v:\n%s", err, out)
-	}
-	return false
 }

@@ -4,7 +4,6 @@ package hostnode
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -107,39 +106,6 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// equalFiles compares contents; sizes first, since programs are large.
-func equalFiles(a, b string) (bool, error) {
-	first, err := os.Stat(a)
-	if err != nil {
-		return false, err
-	}
-	second, err := os.Stat(b)
-	if err != nil {
-		return false, err
-	}
-	switch {
-	case first.Size() != second.Size():
-		return false, nil
-	case first.ModTime().Equal(second.ModTime()): // a copy has its original's
-		return true, nil
-	}
-	var sums [2][]byte
-	for i, path := range []string{a, b} {
-		file, err := os.Open(path)
-		if err != nil {
-			return false, err
-		}
-		hash := sha256.New()
-		_, err = io.Copy(hash, file)
-		_ = file.Close()
-		if err != nil {
-			return false, err
-		}
-		sums[i] = hash.Sum(nil)
-	}
-	return bytes.Equal(sums[0], sums[1]), nil
-}
-
 // missing are the directories on the way to a path that are not there, outer ones first.
 func (d disk) missing(path string) []string {
 	var dirs []string
@@ -202,15 +168,9 @@ func placeCopy(path, source string, mode fs.FileMode) error {
 		return fmt.Errorf("installing %s: %w", path, err)
 	}
 	defer func() { _ = os.Remove(to.Name()) }() // nothing is there after the rename
-	info, err := from.Stat()
-	if err == nil {
-		_, err = io.Copy(to, from)
-	}
+	_, err = io.Copy(to, from)
 	if err == nil {
 		err = to.Chmod(mode)
-	}
-	if err == nil { // by this the copy is known again without reading it
-		err = os.Chtimes(to.Name(), info.ModTime(), info.ModTime())
 	}
 	if err == nil {
 		err = to.Sync()

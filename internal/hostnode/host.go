@@ -15,10 +15,10 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"muster.dev/muster/internal/filelock"
 	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/render"
 	"muster.dev/muster/internal/systemd"
@@ -168,17 +168,13 @@ func (h *Host) report(l Ledger) Report {
 	}
 }
 
-// lock keeps a second join or leave away. It is on a directory that every host has, so it leaves nothing behind.
+// lock keeps a second join or leave away, and nobody else can hold it.
 func (h *Host) lock() (func(), error) {
-	dir, err := os.Open(h.disk.at("/var/lib"))
-	if err != nil {
-		return nil, fmt.Errorf("locking: %w", err)
-	}
-	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = dir.Close()
+	release, err := filelock.Take(h.disk.at(filelock.Dir), "join")
+	if errors.Is(err, filelock.ErrTaken) {
 		return nil, errors.New("another muster join or leave is at work on this host: wait for it")
 	}
-	return func() { _ = dir.Close() }, nil
+	return release, err
 }
 
 // do asks systemd for something.

@@ -32,14 +32,46 @@ func (h *Host) Join(ctx context.Context, r JoinRequest) (Report, error) {
 	if err != nil {
 		return h.report(p.ledger), err
 	}
+	if err := h.storage(ctx, &p, r); err != nil {
+		return h.report(p.ledger), err
+	}
 	j := &joining{Host: h, Plan: p, request: r}
 	if err := j.make(ctx); err != nil {
 		return h.report(j.ledger), err
 	}
+	hashed := h.disk.hashPrograms(ctx, j.copies())
 	if err := j.becomes(ctx); err != nil {
 		return h.report(j.ledger), err
 	}
+	for path, mark := range <-hashed {
+		j.ledger.settle(path, mark)
+	}
 	return h.report(j.ledger), j.finish(ctx)
+}
+
+// storage prepares disks. What is mounted then is no directory of the join's to remove, and stays mounted when the host leaves.
+func (h *Host) storage(ctx context.Context, p *Plan, r JoinRequest) error {
+	if r.Storage == nil || p.joined {
+		return nil
+	}
+	if err := h.disk.change("prepare disks"); err != nil {
+		return err
+	}
+	if err := h.wait(func() error { return r.Storage(ctx, func(what string) { h.done("disks", "%s", what) }) }); err != nil {
+		return err
+	}
+	for i := range p.ledger.Trees {
+		tree := &p.ledger.Trees[i]
+		mounted, err := h.disk.mountPoint(tree.Path)
+		if err != nil {
+			return err
+		}
+		if mounted {
+			tree.Keep = true
+			p.ledger.Directories = slices.DeleteFunc(p.ledger.Directories, func(dir string) bool { return dir == tree.Path })
+		}
+	}
+	return nil
 }
 
 // joining is a join under way.
@@ -55,6 +87,11 @@ type joining struct {
 	started time.Time
 }
 
+// copies are the programs that are new on the host.
+func (j *joining) copies() []artifact {
+	return slices.DeleteFunc(slices.Clone(j.artifacts), func(a artifact) bool { return a.copyOf == "" || a.linkTo != "" })
+}
+
 // make puts everything on the host and starts the container runtime. Before any of it, the ledger lists all of it.
 func (j *joining) make(ctx context.Context) error {
 	changed := map[string]bool{}
@@ -64,6 +101,9 @@ func (j *joining) make(ctx context.Context) error {
 		}
 	}
 	j.ledger.Unsettled = j.ledger.Unsettled || len(j.artifacts) > 0
+	for _, a := range j.copies() {
+		delete(j.ledger.Hashes, a.path) // not known again before it is hashed
+	}
 	if err := j.save(j.ledger); err != nil {
 		return err
 	}
@@ -130,11 +170,7 @@ func (j *joining) containerd(ctx context.Context) error {
 
 // run has a unit run, with the files that there are now.
 func (j *joining) run(ctx context.Context, unit string, changed bool) error {
-	verb := systemd.Start
-	if changed {
-		verb = systemd.Restart
-	}
-	return j.do(ctx, verb, unit)
+	return j.do(ctx, startOrRestart(changed), unit)
 }
 
 // changes tells whether any of the files below has changed.
@@ -244,18 +280,14 @@ func (j *joining) finish(ctx context.Context) error {
 		if !j.ledger.lists(file.Path) {
 			continue
 		}
-		a := artifact{path: file.Path, mode: file.Mode, content: file.Content}
-		if found, err := j.disk.look(a); err != nil || found == same {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if err := j.disk.place(a); err != nil {
+		if err := j.replaceFile(&j.ledger, artifact{path: file.Path, mode: file.Mode, content: file.Content}); err != nil {
 			return err
 		}
 	}
 	if err := j.disk.remove(render.PathBootstrapKubeconfig); err != nil {
+		return err
+	}
+	if err := j.watch(ctx); err != nil {
 		return err
 	}
 	j.ledger.Unsettled = false
@@ -263,6 +295,25 @@ func (j *joining) finish(ctx context.Context) error {
 		j.ledger.Joined = j.Now().UTC().Truncate(time.Second)
 	}
 	return j.save(j.ledger)
+}
+
+// replaceFile puts the last word of a file in its place, and the ledger knows it throughout.
+func (h *Host) replaceFile(l *Ledger, a artifact) error {
+	found, err := h.disk.look(a)
+	if err != nil {
+		return err
+	}
+	if found != same {
+		l.note(a.path, a.fingerprint())
+		if err := h.save(*l); err != nil {
+			return err
+		}
+		if err := h.disk.place(a); err != nil {
+			return err
+		}
+	}
+	l.settle(a.path, a.fingerprint())
+	return nil
 }
 
 // exists tells whether there is anything by that name.

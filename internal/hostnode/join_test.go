@@ -43,7 +43,7 @@ func TestJoin(t *testing.T) {
 	mustRun(t, w.join)
 	want := `discovery done: API server https://192.168.64.2:443; its authority is known by a pin
 token done: accepted: system:bootstrap:abcdef
-files done: 18 written, 0 as they should be
+files done: 20 written, 0 as they should be
 containerd done: containerd v2.2.1 answers
 images done: 1 imported
 kubelet done: started
@@ -53,14 +53,14 @@ kubelet done: started
 	}
 	for _, line := range []string{
 		"client CSR done: issued\n", "certificate done: client certificate on disk: /var/lib/kubelet/pki/kubelet-client-current.pem\n",
-		"node done: registered: worker-1\n", "kube-proxy done: started\n", "ready done: node worker-1 is Ready\n",
+		"node done: registered: worker-1\n", "watch done: started: certificates and address are looked after\n", "kube-proxy done: started\n", "ready done: node worker-1 is Ready\n",
 	} {
 		if !strings.Contains(w.said(), line) {
 			t.Errorf("%q was not said:\n%s", line, w.said())
 		}
 	}
-	if got := len(w.units.Units()); got != 3 {
-		t.Errorf("%d units run, not 3: %v", got, w.units.Units())
+	if got := len(w.units.Units()); got != 4 {
+		t.Errorf("%d units run, not 4: %v", got, w.units.Units())
 	}
 	for _, path := range []string{render.PathBootstrapKubeconfig, pendingKey} {
 		if _, err := os.Lstat(w.at(path)); err == nil {
@@ -335,7 +335,7 @@ func TestSkipKubeProxy(t *testing.T) {
 				t.Errorf("%s was made", path)
 			}
 		}
-		if got := len(w.units.Units()); got != 2 || strings.Contains(w.said(), "kube-proxy") {
+		if got := len(w.units.Units()); got != 3 || strings.Contains(w.said(), "kube-proxy") {
 			t.Errorf("units %v; said:\n%s", w.units.Units(), w.said())
 		}
 		r.SkipKubeProxy = false // it is remembered
@@ -448,7 +448,7 @@ func TestDryRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, "the host", before, w.tree())
-	if len(p.Files) != 18 || !slices.Equal(p.Services, []string{"kube-proxy.service", "kubelet.service", "containerd.service"}) {
+	if len(p.Files) != 20 || !slices.Equal(p.Services, []string{"kube-proxy.service", "kubelet.service", "containerd.service", watchUnit}) {
 		t.Errorf("%d files, services %v", len(p.Files), p.Services)
 	}
 	for _, f := range p.Files {

@@ -71,7 +71,7 @@ func (l *leaving) leave(ctx context.Context) error {
 		}
 		l.warn("drain", "%v", err)
 	}
-	if err := l.stop(ctx, kubeProxyUnit, kubeletUnit); err != nil {
+	if err := l.stop(ctx, watchUnit, kubeProxyUnit, kubeletUnit); err != nil {
 		return err
 	}
 	if l.ledger.SkipKubeProxy {
@@ -251,7 +251,11 @@ func (l *leaving) pods(ctx context.Context) error {
 	if err := l.disk.change("remove pods"); err != nil {
 		return err
 	}
-	removed, err := l.Runtime.RemovePods(ctx)
+	since := l.ledger.Began
+	if l.ledger.OwnContainerd {
+		since = time.Time{} // nothing else has ever run in it
+	}
+	removed, err := l.Runtime.RemovePods(ctx, since)
 	if err != nil {
 		return err
 	}
@@ -293,7 +297,14 @@ func (l *leaving) remove(ctx context.Context) error {
 			return err
 		}
 	}
+	replaced, err := l.ledger.replaced(l.disk)
+	if err != nil {
+		return err
+	}
 	for _, path := range l.ledger.Files {
+		if slices.Contains(replaced, path) {
+			continue
+		}
 		if err := l.disk.remove(path); err != nil {
 			return err
 		}
@@ -322,10 +333,13 @@ func (l *leaving) remove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(replaced) > 0 {
+		l.warn("files", "stay, as somebody has changed them since the join: %s", strings.Join(replaced, ", "))
+	}
 	if len(kept) > 0 {
 		l.warn("files", "stay, as there is something in them that no join made: %s", strings.Join(kept, ", "))
 	}
-	l.done("files", "%d removed", len(l.ledger.Files))
+	l.done("files", "%d removed", len(l.ledger.Files)-len(replaced))
 	return l.forget()
 }
 

@@ -60,6 +60,9 @@ type Ledger struct {
 	Directories []string `json:"directories,omitempty"`
 	// Files and links that were not there.
 	Files []string `json:"files,omitempty"`
+	// Hashes of what the join wrote, by path: what is none of them was put in its place by somebody else, and stays. There are two while
+	// a file is about to be replaced.
+	Hashes map[string][]string `json:"hashes,omitempty"`
 	// Units that were not there.
 	Units []string `json:"units,omitempty"`
 	// Slices that did not run; they end when nothing else is in them.
@@ -147,6 +150,9 @@ func (l Ledger) check() error {
 		if !slices.Contains(treePaths(), tree.Path) {
 			return fmt.Errorf("it lists everything in %q, which is not a node's alone", tree.Path)
 		}
+	}
+	if err := l.checkHashes(); err != nil {
+		return err
 	}
 	for _, s := range l.Settings {
 		if s.Name == "" || strings.Trim(s.Name, "abcdefghijklmnopqrstuvwxyz0123456789_.") != "" || strings.Contains(s.Name, "..") || strings.HasPrefix(s.Name, ".") {

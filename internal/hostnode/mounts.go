@@ -5,6 +5,7 @@ package hostnode
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +41,13 @@ func mountsBelow(dir string) ([]string, error) {
 		return nil, fmt.Errorf("reading what is mounted: %w", err)
 	}
 	return parseMounts(string(raw), dir), nil
+}
+
+// mountPoint tells whether something is mounted at a directory.
+func (d disk) mountPoint(path string) (bool, error) {
+	place := d.at(path)
+	mounts, err := mountsBelow(filepath.Dir(place))
+	return slices.Contains(mounts, place), err
 }
 
 // parseMounts finds mount points inside a directory in /proc/PID/mountinfo (proc_pid_mountinfo(5)), the newest first.

@@ -18,8 +18,8 @@ import (
 type Runtime interface {
 	// Version tells that it answers, and which one it is.
 	Version(ctx context.Context) (string, error)
-	// RemovePods stops and removes every pod that a kubelet made, and tells how many there were.
-	RemovePods(ctx context.Context) (int, error)
+	// RemovePods stops and removes every pod that a kubelet has made since some moment, and tells how many there were.
+	RemovePods(ctx context.Context, since time.Time) (int, error)
 }
 
 // CRI is a runtime that answers at a socket.
@@ -59,8 +59,8 @@ func (c *CRI) Version(ctx context.Context) (string, error) {
 	return answer.GetRuntimeName() + " " + answer.GetRuntimeVersion(), nil
 }
 
-// RemovePods goes on with the others when one cannot be removed.
-func (c *CRI) RemovePods(ctx context.Context) (int, error) {
+// RemovePods goes on with the others when one cannot be removed. Older ones are of another life of the host, and somebody else's.
+func (c *CRI) RemovePods(ctx context.Context, since time.Time) (int, error) {
 	connection, err := c.connect()
 	if err != nil {
 		return 0, err
@@ -74,7 +74,7 @@ func (c *CRI) RemovePods(ctx context.Context) (int, error) {
 	removed := 0
 	var problems []error
 	for _, pod := range list.GetItems() {
-		if pod.GetLabels()[podLabel] == "" {
+		if pod.GetLabels()[podLabel] == "" || !since.IsZero() && pod.GetCreatedAt() < since.UnixNano() {
 			continue
 		}
 		if err := removePod(ctx, client, pod.GetId()); err != nil {

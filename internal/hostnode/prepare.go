@@ -40,6 +40,8 @@ type JoinRequest struct {
 	NodeIP netip.Addr
 	// SkipKubeProxy leaves kube-proxy to the cluster, as where it is a DaemonSet. A host that has joined so stays so.
 	SkipKubeProxy bool
+	// Storage prepares the host's own disks, once nothing but them stands in the way of a join; nil: there is nothing to prepare.
+	Storage func(ctx context.Context, say func(string)) error
 	// Preflight looks at the host and says what it saw; an error ends the join.
 	Preflight func(context.Context) (string, error)
 	Discover  func(context.Context) (Found, error)
@@ -212,6 +214,8 @@ func (h *Host) fill(ctx context.Context, p *Plan, known bool, r JoinRequest) err
 			add(&p.Services, unit)
 		}
 	}
+	wanted = append(wanted, h.watchArtifact())
+	add(&p.Services, watchUnit)
 	return h.compare(ctx, p, wanted, known)
 }
 
@@ -276,6 +280,7 @@ func (h *Host) compare(ctx context.Context, p *Plan, wanted []artifact, known bo
 		}
 		add(&p.ledger.Directories, h.disk.missing(a.path)...)
 		add(&p.ledger.Files, a.path)
+		p.ledger.note(a.path, a.fingerprint())
 		if dir, unit := filepath.Split(a.path); dir == unitDir+"/" && strings.HasSuffix(unit, ".service") {
 			add(&p.ledger.Units, unit)
 		}

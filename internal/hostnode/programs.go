@@ -15,7 +15,7 @@ import (
 
 // programs are those that a node needs, from muster's own directory. A name there may be a link to a program of many names.
 func (h *Host) programs(ownContainerd, skipKubeProxy bool) ([]artifact, error) {
-	names := []string{"kubelet"}
+	names := []string{"kubelet", "muster"}
 	if !skipKubeProxy {
 		names = append(names, "kube-proxy")
 	}
@@ -91,6 +91,8 @@ func (h *Host) usable(ctx context.Context, a artifact) (ok bool, why string) {
 	switch {
 	case filepath.Dir(a.path) == h.CNIBinDir:
 		oldest, args = [2]int{1, 6}, nil
+	case name == "muster": // it watches over the node, and only that
+		return true, ""
 	case name == "containerd", name == "ctr":
 		oldest = [2]int{2, 0}
 	case name == "containerd-shim-runc-v2":

@@ -69,6 +69,8 @@ type world struct {
 	// notReady keeps the Node from becoming Ready.
 	notReady bool
 	pods     int // sandboxes in the runtime
+	// removedSince is from when on pods were removed.
+	removedSince time.Time
 
 	crashAt int // of all changes; 0: never
 	changes []string
@@ -85,7 +87,7 @@ func newWorld(t *testing.T) *world {
 	w.write("/proc/sys/net/ipv4/ip_forward", "0\n")
 	w.write("/proc/sys/vm/overcommit_memory", "0\n")
 	w.write("/etc/hostname", "somebody else's\n")
-	for _, name := range []string{"kubernetes", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "cni/ptp", "cni/loopback", "images/pause.tar"} {
+	for _, name := range []string{"kubernetes", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "muster", "cni/ptp", "cni/loopback", "images/pause.tar"} {
 		path := filepath.Join(w.programs, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -251,8 +253,9 @@ func (w *world) Version(ctx context.Context) (string, error) {
 	return "", errors.New("connection refused")
 }
 
-func (w *world) RemovePods(context.Context) (int, error) {
+func (w *world) RemovePods(_ context.Context, since time.Time) (int, error) {
 	n := w.pods
+	w.removedSince = since
 	w.pods = 0
 	return n, nil
 }

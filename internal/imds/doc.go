@@ -6,6 +6,7 @@
 //	PUT /latest/api/token                (X-aws-ec2-metadata-token-ttl-seconds: 1..21600)  -> a token
 //	GET /latest/user-data                (X-aws-ec2-metadata-token: ...)
 //	GET /latest/meta-data/...
+//	GET /latest/meta-data/iam/info and iam/security-credentials/ROLE
 //	GET /latest/dynamic/instance-identity/document
 //
 // There is no version 1: whoever has no token learns nothing. A token takes a PUT with a header of its own, neither of which a

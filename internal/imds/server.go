@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -27,6 +28,8 @@ type Directory interface {
 // ServerConfig is what a server works with.
 type ServerConfig struct {
 	Directory Directory
+	// Credentials knows the roles of machines; nil where machines have none.
+	Credentials Credentials
 	// Key seals tokens: 32 bytes that nobody else knows, the same ones in every life of the server.
 	Key []byte
 	Log *slog.Logger
@@ -116,7 +119,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	w.Header().Set(ttlHeader, strconv.Itoa(int(left.Seconds())))
-	s.serve(w, request.URL.Path, instance)
+	s.serve(request.Context(), w, request.URL.Path, instance)
 }
 
 // instance is whose address that is.
@@ -174,7 +177,7 @@ func single(request *http.Request, name string) string {
 const userDataPath = "latest/user-data"
 
 // serve answers with what is at a path.
-func (s *Server) serve(w http.ResponseWriter, path string, instance Instance) {
+func (s *Server) serve(ctx context.Context, w http.ResponseWriter, path string, instance Instance) {
 	path = strings.TrimPrefix(path, "/")
 	document, err := instance.document()
 	if err != nil {
@@ -185,6 +188,11 @@ func (s *Server) serve(w http.ResponseWriter, path string, instance Instance) {
 	leaves := map[string]string{"latest/dynamic/instance-identity/document": document, userDataPath: ""}
 	for name, content := range instance.metadata() {
 		leaves["latest/meta-data/"+name] = content
+	}
+	if err := s.addRole(ctx, leaves, path, instance.ID); err != nil {
+		s.config.Log.Error("cannot tell a machine its role", "machine", instance.ID, "error", err)
+		refuse(w, http.StatusServiceUnavailable)
+		return
 	}
 	content, ok := lookup(leaves, path)
 	if !ok {
@@ -207,6 +215,38 @@ func (s *Server) serve(w http.ResponseWriter, path string, instance Instance) {
 		write(w, userData)
 	}
 }
+
+// addRole adds the machine's role where somebody asks for it, or lists what is above it. A machine that has none has no such folder, as
+// on EC2. Above it a role that cannot be told is left out: the rest is true without.
+func (s *Server) addRole(ctx context.Context, leaves map[string]string, path, instanceID string) error {
+	path = strings.TrimSuffix(path, "/")
+	asked := path == iamPath || strings.HasPrefix(path, iamPath+"/")
+	if s.config.Credentials == nil || !asked && path != "latest/meta-data" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, roleTimeout)
+	defer cancel()
+	role, err := s.config.Credentials.Role(ctx, instanceID)
+	switch {
+	case isNotFound(err):
+		if asked {
+			s.config.Log.Info("a machine asked for its role and has none", "machine", instanceID, "reason", err.Error())
+		}
+		return nil
+	case err != nil && asked:
+		return err
+	case err != nil:
+		return nil
+	}
+	found, err := role.leaves()
+	maps.Copy(leaves, found)
+	return err
+}
+
+// roleTimeout is less than programs wait for an answer of the service (aws-sdk-go-v2, feature/ec2/imds: they ask again).
+const roleTimeout = 3 * time.Second
+
+func isNotFound(err error) bool { return errors.Is(err, ErrNotFound) }
 
 func write(w http.ResponseWriter, content []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))

@@ -11,5 +11,6 @@
 //	requests with the bootstrap token   the token's group names the machine: system:bootstrappers:muster:<machine>
 //	a client CSR made with it           the same group; its name then stands for the machine in approval and issue,
 //	                                    and its CN, once issued, binds the node's name to the machine
+//	requests of a node by its role      the name of its session is the machine's, and binds the node's name to it
 //	Node and serving CSR                made by system:node:<node>, which is bound by then
 package join

@@ -25,8 +25,9 @@ type event struct {
 	Stage string `json:"stage"`
 	Verb  string `json:"verb"`
 	User  struct {
-		Username string   `json:"username"`
-		Groups   []string `json:"groups"`
+		Username string              `json:"username"`
+		Groups   []string            `json:"groups"`
+		Extra    map[string][]string `json:"extra"`
 	} `json:"user"`
 	ObjectRef struct {
 		Resource    string `json:"resource"`
@@ -84,6 +85,16 @@ func (e event) node() string {
 		return ""
 	}
 	return name
+}
+
+// instance returns the machine of a node that came in by its role, or "". Its session is named after it, and the authenticator gives a
+// node's name only to a session that it knows to be that instance's own.
+func (e event) instance() string {
+	names := e.User.Extra["sessionName"]
+	if e.node() == "" || len(names) != 1 || !strings.HasPrefix(names[0], "i-") {
+		return ""
+	}
+	return names[0]
 }
 
 // csr returns the CSR as it was after the request.

@@ -53,8 +53,10 @@ func Has(records []v1alpha1.JoinRecord, step v1alpha1.JoinStep) bool {
 
 // Next returns the first step that was not taken yet, or "" if all were.
 func Next(records []v1alpha1.JoinRecord) v1alpha1.JoinStep {
-	for _, step := range v1alpha1.JoinSteps() {
-		if !Has(records, step) {
+	steps := v1alpha1.JoinSteps()
+	for i, step := range steps {
+		passedOver := slices.ContainsFunc(steps[i+1:], func(later v1alpha1.JoinStep) bool { return Has(records, later) })
+		if !Has(records, step) && !passedOver { // whoever joins by a role makes no client certificate
 			return step
 		}
 	}

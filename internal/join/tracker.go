@@ -54,6 +54,11 @@ func (t *Tracker) observe(e event) (string, bool) {
 	if machine != "" {
 		reached = t.step(machine, v1alpha1.StepAPIReached, e.Received)
 	}
+	if of := e.instance(); of != "" {
+		machine = of
+		t.nodes.put(e.node(), of)
+		reached = t.step(of, v1alpha1.StepAPIReached, e.Received)
+	}
 	switch {
 	case !e.done():
 	case e.on(csrs, "", "create"):
@@ -84,7 +89,7 @@ func (t *Tracker) created(e event, machine string) (string, bool) {
 		return "", false
 	}
 	switch {
-	case machine != "" && csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName:
+	case e.bootstrapMachine() != "" && csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName:
 		t.requests.put(csr.Name, request{machine: machine, node: requestedNode(csr)})
 		return machine, t.step(machine, v1alpha1.StepClientCSRCreated, e.Reached)
 	case csr.Spec.SignerName == certificatesv1.KubeletServingSignerName:

@@ -49,16 +49,19 @@ type agent struct {
 	log      *slog.Logger
 	reaper   *reaper
 	metadata *imds.Client
-	instance render.Instance
 	facts    render.Facts
 	kubelet  *program
 
+	credential credential
+
 	becoming sync.Mutex
 	doubted  string // what the log says of the user data already
+	disks    string // and of disks
 
-	mutex sync.Mutex
-	heard told            // what was made of it is spec
-	spec  nodeconfig.Spec // complete
+	mutex    sync.Mutex
+	instance render.Instance
+	heard    told            // what was made of it is spec
+	spec     nodeconfig.Spec // complete
 }
 
 // Run makes the machine a node and returns when the context has ended and everything on the machine has been shut down.
@@ -70,7 +73,8 @@ func Run(ctx context.Context, config Config) error {
 	}
 	a := &agent{
 		config: config, log: config.Log, reaper: newReaper(), metadata: imds.NewClient(config.Metadata),
-		kubelet: &program{name: "kubelet", restart: make(chan struct{}, 1)},
+		kubelet:    &program{name: "kubelet", restart: make(chan struct{}, 1)},
+		credential: machineCredential(),
 	}
 	reaping, stopReaping := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopReaping()
@@ -112,12 +116,18 @@ func (a *agent) identify(ctx context.Context) bool {
 			}
 			return false
 		}
-		a.instance = instance(identity)
+		a.setSelf(instance(identity))
 		a.log.Info("machine boots", "id", identity.ID, "address", identity.PrivateIP.String(), "name", identity.PrivateDNSName,
 			"type", identity.Type, "kernel", a.facts.Kernel, "cgroup_version", a.facts.CgroupVersion, "cpus", a.facts.CPUs,
 			"memory", a.facts.MemoryBytes, "overlayfs", a.facts.OverlayFS)
 		return true
 	})
+}
+
+func (a *agent) setSelf(self render.Instance) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.instance = self
 }
 
 func instance(identity imds.Identity) render.Instance {
@@ -140,7 +150,7 @@ func (a *agent) work(ctx context.Context) {
 		defer close(imported)
 		a.importImages(ctx)
 	}()
-	if !joined(time.Now()) && !a.apiServerAnswers(ctx, a.current()) {
+	if !a.joined() && !a.apiServerAnswers(ctx, a.current()) {
 		return
 	}
 	select {
@@ -149,7 +159,7 @@ func (a *agent) work(ctx context.Context) {
 		return
 	}
 	a.kubelet.args = func() []string {
-		return render.KubeletArgs(a.current(), a.instance, render.MachineLayout(), exists(render.PathBootstrapKubeconfig))
+		return render.KubeletArgs(a.current(), a.self(), render.MachineLayout(), exists(render.PathBootstrapKubeconfig))
 	}
 	go a.keep(ctx, a.kubelet)
 	go a.watch(ctx)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -46,8 +45,16 @@ func readFacts() (render.Facts, error) {
 	}
 	return render.Facts{
 		CPUs: host.CPUs(), MemoryBytes: memory, CgroupVersion: cgroups.Version(), Kernel: kernel,
-		SysResource: resource, OverlayFS: overlays("/var/lib/containerd"),
+		SysResource: resource, OverlayFS: overlays("/var/lib/containerd"), Authenticator: authenticator(),
 	}, nil
+}
+
+// authenticator is where this machine has aws-iam-authenticator.
+func authenticator() string {
+	if !exists(render.PathAuthenticator) && exists(render.PathAuthenticatorFallback) {
+		return render.PathAuthenticatorFallback
+	}
+	return render.PathAuthenticator
 }
 
 // overlays tries whether a directory's file system can be the upper layer of an overlay: another overlay, or NFS, cannot.
@@ -120,11 +127,19 @@ func (a *agent) become(ctx context.Context, now told) error {
 		return err
 	}
 	say := func(what string) { a.log.Info("discovery", "found", what) }
-	spec, err := settle(ctx, merged.Spec, joined(time.Now()), say)
+	self := a.self()
+	joined, err := a.credential.ownCredential(render.NodeName(merged.Spec, self), time.Now(), func(what string) { a.log.Warn("not this machine's credential", "found", what) })
 	if err != nil {
 		return err
 	}
-	if err := write(spec, a.instance, a.facts, render.MachineLayout(), joined(time.Now())); err != nil {
+	spec, err := settle(ctx, merged.Spec, joined, say)
+	if err != nil {
+		return err
+	}
+	if err := PrepareDisks(ctx, spec.Instance.LocalStorage, false, "", a.noteDisks); err != nil {
+		return err
+	}
+	if err := write(spec, self, a.facts, render.MachineLayout(), joined); err != nil {
 		return err
 	}
 	a.mutex.Lock()
@@ -137,6 +152,13 @@ func (a *agent) setHeard(now told) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	a.heard = now
+}
+
+// self is who the machine is by now: it may have been given another address.
+func (a *agent) self() render.Instance {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.instance
 }
 
 // current is what the machine was last told that could be used.
@@ -166,37 +188,21 @@ func write(spec nodeconfig.Spec, instance render.Instance, facts render.Facts, l
 	return nil
 }
 
-// clientCertificate is where the kubelet keeps its certificate and key.
-const clientCertificate = "/var/lib/kubelet/pki/kubelet-client-current.pem"
-
-// joined tells whether the kubelet has a certificate that is still good, so that it needs no token.
-func joined(now time.Time) bool {
-	if !exists(render.PathKubeconfig) {
-		return false
-	}
-	raw, err := os.ReadFile(clientCertificate)
-	if err != nil {
-		return false
-	}
-	for block, rest := pem.Decode(raw); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		return err == nil && now.Before(certificate.NotAfter)
-	}
-	return false
+// joined tells whether the machine's kubelet has a certificate of its own that is still good.
+func (a *agent) joined() bool {
+	return a.credential.joined(render.NodeName(a.current(), a.self()), time.Now())
 }
 
 // joins waits until the kubelet has joined, and then removes the token: it is of no more use to anybody here.
 func (a *agent) joins(ctx context.Context) bool {
-	if !poll(ctx, 20*time.Millisecond, func() bool { return joined(time.Now()) }) {
+	if !poll(ctx, 20*time.Millisecond, a.joined) {
 		return false
 	}
-	a.log.Info("kubelet has its certificate")
+	a.log.Info("kubelet has its credential")
 	if err := os.Remove(render.PathBootstrapKubeconfig); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		a.log.Error("cannot remove bootstrap token", "error", err)
 	}
+	a.forget(ctx)
 	return true
 }
 
@@ -206,7 +212,7 @@ const askInterval = time.Second
 // watch brings a fresh token to a kubelet that has not joined yet.
 func (a *agent) watch(ctx context.Context) {
 	for sleep(ctx, askInterval) {
-		if joined(time.Now()) {
+		if a.joined() {
 			continue
 		}
 		now, err := a.ask(ctx)

@@ -42,7 +42,9 @@ type InitConfig struct {
 	// Write writes the machine's files, Restart starts or restarts its programs.
 	Write   func(spec nodeconfig.Spec, instance render.Instance, layout render.Layout) error
 	Restart func(ctx context.Context, layout render.Layout) error
-	Say     func(string)
+	// Forget removes the bootstrap token when the kubelet has a certificate, and tells whether it has; see [ForgetBootstrap].
+	Forget func(ctx context.Context) (bool, error)
+	Say    func(string)
 }
 
 // Init makes a machine a node, or makes it another, by hand: what the agent does of its own accord when a machine boots. On a machine
@@ -69,7 +71,25 @@ func Init(ctx context.Context, c InitConfig) error {
 		return err
 	}
 	c.Say("the kubelet has been started with it")
-	return nil
+	if !layout.Systemd || c.Forget == nil { // the agent does so itself
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, forgetPatience)
+	defer cancel()
+	forgotten, err := c.Forget(waiting)
+	if err == nil && !forgotten {
+		c.Say("it has no certificate yet, so the bootstrap token is still in " + render.PathBootstrapKubeconfig + ": run this again when it has, and the token is removed")
+	}
+	return err
+}
+
+// forgetPatience is how long a kubelet may take to get its first certificate before it is left alone with its token.
+const forgetPatience = time.Minute
+
+// credential is that of the machine, below the root of a test.
+func (c InitConfig) credential() credential {
+	own := machineCredential()
+	return credential{dir: filepath.Join(c.Root, own.dir), kubeconfig: filepath.Join(c.Root, own.kubeconfig)}
 }
 
 func (c InitConfig) configure(ctx context.Context, layout render.Layout) error {
@@ -102,7 +122,7 @@ func (c InitConfig) configure(ctx context.Context, layout render.Layout) error {
 		if err != nil {
 			return err
 		}
-		path := filepath.Join(c.DropInDir, "90-init.yaml")
+		path := filepath.Join(c.DropInDir, initDropIn)
 		if err := os.MkdirAll(c.DropInDir, 0o755); err != nil { //nolint:gosec // G301: as on EKS; what is secret in there is closed
 			return fmt.Errorf("making directory: %w", err)
 		}
@@ -113,11 +133,21 @@ func (c InitConfig) configure(ctx context.Context, layout render.Layout) error {
 	if err != nil {
 		return fmt.Errorf("%w; a host that has no instance metadata service becomes a node by muster join", err)
 	}
-	spec, err := settle(ctx, merged.Spec, joined(time.Now()), c.Say)
+	self := instance(identity)
+	joined, err := c.credential().ownCredential(render.NodeName(merged.Spec, self), time.Now(), c.Say)
 	if err != nil {
 		return err
 	}
-	if err := c.Write(spec, instance(identity), layout); err != nil {
+	spec, err := settle(ctx, merged.Spec, joined, c.Say)
+	if err != nil {
+		return err
+	}
+	if !joined {
+		if err := PrepareDisks(ctx, spec.Instance.LocalStorage, layout.Systemd, c.Root, c.Say); err != nil {
+			return err
+		}
+	}
+	if err := c.Write(spec, self, layout); err != nil {
 		return err
 	}
 	c.Say("the files of " + identity.PrivateDNSName + " are written")
@@ -143,5 +173,5 @@ func WriteFiles(spec nodeconfig.Spec, instance render.Instance, layout render.La
 	if err != nil {
 		return err
 	}
-	return write(spec, instance, facts, layout, joined(time.Now()))
+	return write(spec, instance, facts, layout, machineCredential().joined(render.NodeName(spec, instance), time.Now()))
 }

@@ -34,6 +34,8 @@ type notices struct {
 	path string
 	log  *slog.Logger
 	now  func() time.Time
+	// began is told of each notice that begins, or says something else.
+	began func(Notice)
 
 	open map[string]Notice
 }
@@ -45,6 +47,9 @@ func (n *notices) set(code, text, fix string) {
 	}
 	n.log.Warn("the node needs attention", "code", code, "what", text, "fix", fix)
 	n.open[code] = Notice{Code: code, Text: text, Fix: fix, Since: n.now().UTC().Truncate(time.Second)}
+	if n.began != nil {
+		n.began(n.open[code])
+	}
 	n.write()
 }
 

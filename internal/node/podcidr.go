@@ -67,22 +67,28 @@ func trusted(file string, config nodeconfig.Spec) []byte {
 	return config.Cluster.CertificateAuthority
 }
 
+// clientCertificate is where the kubelet keeps its certificate and key.
+const clientCertificate = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+
 // podCIDR asks the API server for the Node's range of pod addresses, as the node itself.
 func (a *agent) podCIDR(ctx context.Context, config nodeconfig.Spec) (netip.Prefix, error) {
-	certificate, err := tls.LoadX509KeyPair(clientCertificate, clientCertificate)
+	certificates, bearer, err := nodeCredential(ctx, config.Cluster.Name, a.self().Region)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("reading the node's certificate: %w", err)
+		return netip.Prefix{}, err
 	}
 	authorities := x509.NewCertPool()
 	authorities.AppendCertsFromPEM(trusted(render.PathCA, config))
 	transport := &http.Transport{
 		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{RootCAs: authorities, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+		TLSClientConfig:   &tls.Config{RootCAs: authorities, Certificates: certificates, MinVersion: tls.VersionTLS12},
 	}
-	address := strings.TrimSuffix(config.Cluster.APIServerEndpoint, "/") + "/api/v1/nodes/" + render.NodeName(config, a.instance)
+	address := strings.TrimSuffix(config.Cluster.APIServerEndpoint, "/") + "/api/v1/nodes/" + render.NodeName(config, a.self())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("asking for the node: %w", err)
+	}
+	if bearer != "" {
+		request.Header.Set("Authorization", "Bearer "+bearer)
 	}
 	response, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Do(request)
 	if err != nil {

@@ -28,7 +28,7 @@ func (a *agent) runScripts(ctx context.Context, scripts []userdata.Part) {
 	if len(scripts) == 0 {
 		return
 	}
-	marker := filepath.Join(a.config.DataDir, "scripts-"+a.instance.ID)
+	marker := filepath.Join(a.config.DataDir, "scripts-"+a.self().ID)
 	if exists(marker) {
 		return
 	}

@@ -39,11 +39,25 @@ func settle(ctx context.Context, spec nodeconfig.Spec, joined bool, say func(str
 	if joined && spec.Cluster.APIServerEndpoint != "" {
 		// It may have been told of newer authorities since (watchNode) than it was launched with.
 		if authority, err := os.ReadFile(render.PathCA); err == nil {
-			spec.Cluster.CertificateAuthority = authority
+			spec.Cluster.CertificateAuthority, spec.Join.CACertHashes, spec.Join.DiscoveryFile = authority, nil, ""
 		}
 	}
-	if len(spec.Cluster.CertificateAuthority) > 0 {
+	told, err := nodeconfig.Pinned(spec.Cluster.CertificateAuthority, spec.Join.CACertHashes)
+	switch {
+	case len(spec.Cluster.CertificateAuthority) == 0:
+		return discover(ctx, spec, say)
+	case err != nil:
+		return spec, fmt.Errorf("spec.join.caCertHashes: %w", err)
+	}
+	// Nothing vouches for those that no hash names.
+	spec.Cluster.CertificateAuthority = told
+	if spec.Join.DiscoveryFile == "" {
 		return spec, nil
+	}
+	// Somebody wants the cluster to be asked for: a launch template's authority, which user data cannot take away, is what is found
+	// measured by.
+	if spec.Join.CACertHashes, err = discovery.Pins(told); err != nil {
+		return spec, fmt.Errorf("spec.cluster.certificateAuthority: %w", err)
 	}
 	return discover(ctx, spec, say)
 }

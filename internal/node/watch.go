@@ -12,10 +12,10 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"slices"
 	"time"
 
 	"muster.dev/muster/internal/nodecerts"
+	"muster.dev/muster/internal/render"
 )
 
 // WatchConfig says what a node's watch looks at, and what it can do about what it sees.
@@ -31,6 +31,11 @@ type WatchConfig struct {
 	Interval time.Duration
 	// NodeIP is the address that the kubelet was told to use, if it was.
 	NodeIP func() netip.Addr
+	// Readdress makes the kubelet use an address that the machine has in place of one that it lost, and returns it, or an error that is
+	// ErrNotAssigned. Nil: it is only told.
+	Readdress func(ctx context.Context, old netip.Addr) (netip.Addr, error)
+	// Rejoined is told when a node has joined again.
+	Rejoined func(context.Context)
 	// Rejoin looks for a credential to join with again and writes BootstrapKubeconfig, if there can be one.
 	Rejoin func(context.Context) error
 	// Restart restarts the kubelet.
@@ -39,7 +44,11 @@ type WatchConfig struct {
 
 	now        func() time.Time
 	interfaces func() ([]net.Addr, error)
+	post       func(ctx context.Context, events []event) error
 }
+
+// ErrNotAssigned is an address that the node may not have.
+var ErrNotAssigned = errors.New("nobody has assigned the machine another address")
 
 // watchInterval is how often a node is looked at, and authoritiesEvery how many looks there are to one at the cluster's authorities.
 const (
@@ -53,6 +62,8 @@ type watcher struct {
 	notices *notices
 	tried   []byte // the bootstrap kubeconfig that the kubelet was started with last
 	looks   int
+	idle    int // looks until another address is asked for again
+	events  eventQueue
 }
 
 func newWatcher(c WatchConfig) *watcher {
@@ -65,7 +76,21 @@ func newWatcher(c WatchConfig) *watcher {
 	if c.Interval <= 0 {
 		c.Interval = watchInterval
 	}
-	return &watcher{WatchConfig: c, notices: &notices{path: c.Notices, log: c.Log, now: c.now, open: map[string]Notice{}}}
+	w := &watcher{WatchConfig: c}
+	if w.post == nil {
+		w.post = w.postEvents
+	}
+	w.events.log = c.Log
+	w.notices = &notices{path: c.Notices, log: c.Log, now: c.now, open: map[string]Notice{}, began: func(n Notice) {
+		w.events.add(event{Reason: reasonOf(n.Code), Text: sentence(n), Warning: true, At: n.Since})
+	}}
+	return w
+}
+
+// did tells that something about the node has changed, in the log and to the cluster.
+func (w *watcher) did(reason, text string) {
+	w.Log.Warn("something about the node has changed", "code", reason, "what", text)
+	w.events.add(event{Reason: reason, Text: text, At: w.now()})
 }
 
 // Watch looks at a node until the context ends, and does what a kubelet alone does not:
@@ -73,8 +98,9 @@ func newWatcher(c WatchConfig) *watcher {
 //   - a link that a rotation of the kubelet's own left half replaced is put back; without it no kubelet starts;
 //   - a client certificate that expired while the machine slept: the node joins again, if it has a token that is still good;
 //   - authorities of the API server that the cluster publishes anew are taken over, along a chain of trust;
-//   - an address that the machine no longer has, which the kubelet was told to use, and certificates that should have been replaced
-//     are told: once in the log, and in the file of notices for as long as they last.
+//   - another address than the kubelet was told to use is taken over, if it was assigned to the machine;
+//   - that it was not, and certificates that should have been replaced, are told: once in the log and by an Event of the Node, and in the
+//     file of notices for as long as they last.
 func Watch(ctx context.Context, c WatchConfig) {
 	w := newWatcher(c)
 	ticker := time.NewTicker(w.Interval)
@@ -93,6 +119,10 @@ func (w *watcher) look(ctx context.Context) {
 	w.recover(ctx)
 	reports := nodecerts.Read(w.CertDir, w.now())
 	client, serving := reports[0], reports[1]
+	if w.byRole() {
+		w.rest(ctx, serving, serving)
+		return
+	}
 	if client.Has(nodecerts.Missing) { // not joined yet: that is not this watch's business
 		return
 	}
@@ -100,11 +130,23 @@ func (w *watcher) look(ctx context.Context) {
 		w.expired(ctx, client)
 		return
 	}
-	w.rejoined()
+	defer w.events.flush(ctx, w.post)
+	w.rejoined(ctx)
+	w.rest(ctx, serving, reports...)
+}
+
+// byRole tells whether the node joined by its machine's role: then it has no client certificate, and needs none.
+func (w *watcher) byRole() bool {
+	raw, err := os.ReadFile(w.Kubeconfig)
+	return err == nil && render.JoinsByRole(raw)
+}
+
+// rest is what every node that has joined is looked at for.
+func (w *watcher) rest(ctx context.Context, serving nodecerts.Report, reports ...nodecerts.Report) {
 	for _, r := range reports {
 		w.tell(r)
 	}
-	w.address(serving)
+	w.address(ctx, serving)
 	if w.looks++; w.looks%authoritiesEvery == 1 {
 		w.authorities(ctx)
 	}
@@ -119,7 +161,7 @@ func (w *watcher) recover(ctx context.Context) {
 	}
 	w.notices.clear("Recover")
 	if len(recovered) > 0 {
-		w.Log.Warn("an interrupted rotation is completed, and the kubelet starts again", "certificates", fmt.Sprint(recovered))
+		w.did("Recovered", fmt.Sprintf("an interrupted rotation of certificates (%v) is completed, and the kubelet starts again", recovered))
 		w.restart(ctx)
 	}
 }
@@ -177,7 +219,7 @@ func (w *watcher) expired(ctx context.Context, client nodecerts.Report) {
 }
 
 // rejoined removes the token when it is of no more use to anybody here.
-func (w *watcher) rejoined() {
+func (w *watcher) rejoined(ctx context.Context) {
 	w.notices.clear("Expired")
 	if w.tried == nil {
 		return
@@ -187,42 +229,10 @@ func (w *watcher) rejoined() {
 		return
 	}
 	w.tried = nil
-	w.Log.Info("the node has joined again")
-}
-
-// address compares what the kubelet was told with what the machine has. A kubelet that chooses its address itself follows it, by
-// Node.status and a new serving certificate; one that was told an address (--node-ip) keeps the old one, and logs that it is gone.
-func (w *watcher) address(serving nodecerts.Report) {
-	want := netip.Addr{}
-	if w.NodeIP != nil {
-		want = w.NodeIP()
+	w.did("Rejoined", "the node's client certificate had expired, and it has joined again")
+	if w.Rejoined != nil {
+		w.Rejoined(ctx)
 	}
-	if !want.IsValid() {
-		return
-	}
-	found, err := w.interfaces()
-	if err != nil {
-		w.Log.Warn("cannot list the machine's addresses", "error", err)
-		return
-	}
-	var have []netip.Addr
-	for _, a := range found {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().IsGlobalUnicast() {
-			have = append(have, prefix.Addr().Unmap())
-		}
-	}
-	if !slices.Contains(have, want) {
-		w.notices.set("Address", fmt.Sprintf("the kubelet was told to use %s (--node-ip), and the machine has %v", want, have),
-			"register the new address with the cluster, then change the node's NodeConfig and restart the kubelet; or give the machine its address back")
-		return
-	}
-	w.notices.clear("Address")
-	if len(serving.Addresses) > 0 && !slices.Contains(serving.Addresses, want.String()) {
-		w.notices.set("ServingAddress", fmt.Sprintf("the serving certificate is for %v and not for %s: logs and exec fail", serving.Addresses, want),
-			"`muster node rotate --server` asks for another; `muster csr list` shows why there is none")
-		return
-	}
-	w.notices.clear("ServingAddress")
 }
 
 // authorities takes over whom the cluster says to trust.
@@ -239,7 +249,7 @@ func (w *watcher) authorities(ctx context.Context) {
 	}
 	w.notices.clear("Authorities")
 	if changed {
-		w.Log.Warn("the cluster's authorities have changed, and are taken over; the kubelet starts again", "file", w.Authorities)
+		w.did("AuthoritiesChanged", "the cluster's authorities have changed, and are taken over into "+w.Authorities+"; the kubelet starts again")
 		w.restart(ctx)
 	}
 }

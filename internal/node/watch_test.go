@@ -32,6 +32,8 @@ type watched struct {
 	t        *testing.T
 	log      *bytes.Buffer
 	restarts int
+	posted   []event
+	unposted error // what becomes of events
 }
 
 // newWatched is a node that has joined, of an API server that takes one token and publishes nothing.
@@ -60,6 +62,12 @@ func newWatched(t *testing.T) *watched {
 		NodeIP:     func() netip.Addr { return netip.MustParseAddr("192.168.64.11") },
 		Restart:    func(context.Context) error { w.restarts++; return nil },
 		interfaces: func() ([]net.Addr, error) { return addresses("127.0.0.1/8", "192.168.64.11/18"), nil },
+		post: func(_ context.Context, events []event) error {
+			if w.unposted == nil {
+				w.posted = append(w.posted, events...)
+			}
+			return w.unposted
+		},
 	})
 	put(t, w.Kubeconfig, kubeconfigFor(server.URL, ca, "none"))
 	w.certificate("client", time.Hour)
@@ -205,19 +213,6 @@ func TestWatchOfAnExpiredCertificate(t *testing.T) {
 	w.certificate("client", -time.Minute)
 	w.Rejoin = func(context.Context) error { return errors.New("the metadata service is down") }
 	w.expect("Expired", "the metadata service is down")
-}
-
-func TestWatchOfAnAddressThatIsGone(t *testing.T) {
-	w := newWatched(t)
-	w.certificate("client", 20*time.Hour)
-	w.certificate("server", 20*time.Hour)
-	w.interfaces = func() ([]net.Addr, error) { return addresses("127.0.0.1/8", "192.168.64.12/18", "fe80::1/64"), nil }
-	w.expect("Address", "and the machine has [192.168.64.12]")
-	w.NodeIP = func() netip.Addr { return netip.MustParseAddr("192.168.64.12") }
-	w.expect("ServingAddress", "for [192.168.64.11] and not for 192.168.64.12")
-	w.NodeIP = func() netip.Addr { return netip.Addr{} } // it chooses by itself: it follows by itself, too
-	w.notices.open = map[string]Notice{}
-	w.expectNothing()
 }
 
 func TestWatchOfACertificateThatIsOverdue(t *testing.T) {

@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 
 	"muster.dev/muster/internal/nodecerts"
@@ -15,7 +16,9 @@ func (a *agent) watchNode(ctx context.Context) {
 	Watch(ctx, WatchConfig{
 		CertDir: nodecerts.DefaultDir, Kubeconfig: render.PathKubeconfig, Authorities: render.PathCA,
 		BootstrapKubeconfig: render.PathBootstrapKubeconfig, Notices: PathNotices, Log: a.log,
-		NodeIP: func() netip.Addr { return a.instance.PrivateIP },
+		NodeIP:    func() netip.Addr { return a.self().PrivateIP },
+		Readdress: a.readdress,
+		Rejoined:  a.forget,
 		Rejoin: func(ctx context.Context) error {
 			now, err := a.ask(ctx)
 			if err != nil {
@@ -29,4 +32,31 @@ func (a *agent) watchNode(ctx context.Context) {
 			return nil
 		},
 	})
+}
+
+// readdress takes another address, if the metadata service, and so who runs the machine, has assigned it one.
+func (a *agent) readdress(ctx context.Context, old netip.Addr) (netip.Addr, error) {
+	identity, err := a.metadata.Identity(ctx)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	self := instance(identity)
+	if self.PrivateIP == old || !self.PrivateIP.IsValid() {
+		return netip.Addr{}, fmt.Errorf("the metadata service says that this machine's address is still %s: %w", old, ErrNotAssigned)
+	}
+	before := a.self()
+	if render.NodeName(a.current(), self) != render.NodeName(a.current(), before) { // such as one that is made of the address
+		self.PrivateDNSName = before.PrivateDNSName
+	}
+	now, err := a.ask(ctx)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	a.setSelf(self)
+	a.setHeard(now)
+	if err := a.become(ctx, now); err != nil {
+		a.setSelf(before)
+		return netip.Addr{}, err
+	}
+	return self.PrivateIP, nil
 }

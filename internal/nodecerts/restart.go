@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -35,9 +36,24 @@ func restartUnit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, restartTime)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, "systemctl", "restart", "kubelet.service").CombinedOutput(); err != nil {
-		return fmt.Errorf("systemctl restart kubelet.service: %w: %.200s", err, out)
+		return unitError(err, out)
 	}
 	return nil
+}
+
+// maxSaid is how much of what systemctl says an error repeats.
+const maxSaid = 200
+
+// unitError is one line, though systemctl may say more.
+func unitError(err error, out []byte) error {
+	said := strings.Join(strings.Fields(string(out)), " ")
+	if len(said) > maxSaid {
+		said = strings.ToValidUTF8(said[:maxSaid], "") + "…"
+	}
+	if said == "" {
+		said = "it said nothing"
+	}
+	return fmt.Errorf("systemctl restart kubelet.service: %w: %s", err, said)
 }
 
 // askAgent leaves a request and waits until it is answered.

@@ -4,13 +4,14 @@ package nodecerts
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"muster.dev/muster/internal/bundle"
+	"muster.dev/muster/internal/filelock"
 	"muster.dev/muster/internal/review"
 )
 
@@ -27,6 +29,8 @@ type RotateConfig struct {
 	// Dir holds the kubelet's certificates, and Kubeconfig says where the API server is.
 	Dir, Kubeconfig string
 	Kinds           []Kind
+	// Locks is where a second rotation is kept out; empty: [filelock.Dir].
+	Locks string
 	// Timeout of waiting until the certificates are issued.
 	Timeout time.Duration
 	// Restart ends the kubelet and starts it anew: it keeps its certificates in memory.
@@ -55,7 +59,7 @@ const pollInterval = 250 * time.Millisecond
 // Rotate asks for new certificates with the node's present one. Nothing is written before all are issued and checked, and a process
 // that is killed at any moment leaves a kubelet that works: with the old ones, with the new ones, or with one of each.
 func Rotate(ctx context.Context, c RotateConfig) ([]Rotated, error) {
-	unlock, err := lock(c.Dir)
+	unlock, err := c.lock()
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +98,7 @@ func Rotate(ctx context.Context, c RotateConfig) ([]Rotated, error) {
 	for i := range rotated {
 		r := &rotated[i]
 		if r.File, err = into.install(r.Kind, r.pair); err != nil {
-			return nil, fmt.Errorf("%s certificate: %w", r.Kind, err)
+			return rotated[:i], halfDone(rotated[:i], r.Kind, err)
 		}
 		c.Say("%s certificate %s is in %s", r.Kind, r.Serial, r.File)
 	}
@@ -104,6 +108,17 @@ func Rotate(ctx context.Context, c RotateConfig) ([]Rotated, error) {
 	}
 	c.Say("the kubelet starts again")
 	return rotated, c.uses(ctx, node, rotated)
+}
+
+// halfDone says what has been replaced by the time one cannot be: the kubelet goes on with the old ones in its memory, and finds the new
+// at its next start.
+func halfDone(done []Rotated, failed Kind, err error) error {
+	if len(done) == 0 {
+		return fmt.Errorf("%s certificate: %w; nothing was replaced", failed, err)
+	}
+	first := done[len(done)-1]
+	return fmt.Errorf("the %s certificate was replaced (%s), but the %s certificate was not: %w; put that right, then run it again with --%s; "+
+		"the kubelet uses the new one from its next start on", first.Kind, first.File, failed, err, failed)
 }
 
 // obtain asks for one certificate and waits until it is there.
@@ -218,18 +233,24 @@ func published(ctx context.Context, client kubernetes.Interface, kind Kind) ([]*
 	return authorities, nil
 }
 
-// lock keeps a second rotation out. It is the directory's own, so nothing is left behind.
-func lock(dir string) (unlock func(), err error) {
-	file, err := os.Open(dir)
+// lock keeps a second rotation of the same certificates out. It is not in their directory, which others may read, and where nothing is
+// but what upstream's kubelet leaves.
+func (c RotateConfig) lock() (unlock func(), err error) {
+	dir, err := filepath.EvalSymlinks(c.Dir)
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the kubelet's certificates: %w", err)
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = file.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("certificates in %s are being replaced by another muster", dir)
-		}
-		return nil, fmt.Errorf("locking %s: %w", dir, err)
+	locks := c.Locks
+	if locks == "" {
+		locks = filelock.Dir
 	}
-	return func() { _ = file.Close() }, nil
+	sum := sha256.Sum256([]byte(dir))
+	release, err := filelock.Take(locks, "certificates-"+hex.EncodeToString(sum[:8]))
+	if errors.Is(err, filelock.ErrTaken) {
+		return nil, fmt.Errorf("certificates in %s are being replaced by another muster", c.Dir)
+	}
+	return release, err
 }

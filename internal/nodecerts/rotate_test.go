@@ -23,8 +23,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/client-go/util/certificate"
 
@@ -119,8 +121,8 @@ func TestRotateRefuses(t *testing.T) {
 			_ = os.Remove(filepath.Join(w.dir, Serving.link()))
 			write(w.t, filepath.Join(w.dir, Serving.link()), w.pair(Serving, nil), 0o600)
 		}, "is a file and not a link"},
-		"while another does": {func(w *world, _ *RotateConfig) {
-			unlock, err := lock(w.dir)
+		"while another does": {func(w *world, c *RotateConfig) {
+			unlock, err := c.lock()
 			if err != nil {
 				w.t.Error(err)
 			}
@@ -162,6 +164,77 @@ func TestRotateSaysThatTheKubeletWasNotRestarted(t *testing.T) {
 	c.Restart = func(context.Context) error { return errors.New("nobody answers") }
 	if rotated, err := Rotate(t.Context(), c); err == nil || !strings.Contains(err.Error(), "goes on with the old ones until it is restarted: nobody answers") || len(rotated) != 2 {
 		t.Errorf("got %v, %v", rotated, err)
+	}
+}
+
+// When the second cannot be put in its place, the first has been already, and that is said.
+func TestRotateSaysWhatWasReplacedWhenTheRestWasNot(t *testing.T) {
+	t.Parallel()
+	for _, failing := range Kinds() {
+		t.Run(string(failing), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c := w.config()
+			c.Restart = func(context.Context) error { t.Error("the kubelet is restarted"); return nil }
+			writes := 0
+			c.step = func(step string) {
+				if step != "write" {
+					return
+				}
+				writes++
+				if failing == Serving && writes == 1 {
+					return
+				}
+				if err := os.MkdirAll(filepath.Join(w.dir, failing.updated(), "in-the-way"), 0o700); err != nil {
+					t.Error(err)
+				}
+			}
+			rotated, err := Rotate(t.Context(), c)
+			want := "client certificate: "
+			if failing == Serving {
+				want = "the client certificate was replaced (" + w.dir
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("got %v", err)
+			}
+			if failing == Serving && (len(rotated) != 1 || rotated[0].Kind != Client || !strings.Contains(err.Error(), "run it again with --server")) {
+				t.Errorf("got %v, %v", rotated, err)
+			}
+			if failing == Client && (len(rotated) != 0 || !strings.Contains(err.Error(), "nothing was replaced")) {
+				t.Errorf("got %v, %v", rotated, err)
+			}
+		})
+	}
+}
+
+// The directory can be read by every user, and so locked: that keeps no rotation from going on.
+func TestRotateIsNotKeptOutByALockOnTheDirectory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dir, err := os.Open(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = dir.Close() }()
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Rotate(t.Context(), w.config()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatSystemctlSaysIsOneLine(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("exit status 1")
+	if got := unitError(failed, []byte("Job failed.\nSee \"systemctl status\".\n")).Error(); got != `systemctl restart kubelet.service: exit status 1: Job failed. See "systemctl status".` {
+		t.Error(got)
+	}
+	if got := unitError(failed, nil).Error(); !strings.HasSuffix(got, "it said nothing") {
+		t.Error(got)
+	}
+	if got := unitError(failed, bytes.Repeat([]byte("ü"), 300)).Error(); len(got) > 300 || !utf8.ValidString(got) {
+		t.Error(got)
 	}
 }
 

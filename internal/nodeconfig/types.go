@@ -92,17 +92,22 @@ type Network struct {
 	Domains     []string `json:"domains,omitempty"`
 }
 
-// Join is how a machine finds its cluster and proves itself: by a bootstrap token, as kubeadm's nodes do. A machine that has
-// joined needs none of it.
+// Join is how a machine finds its cluster and proves itself: by its role, as EKS's nodes do, or by a bootstrap token, as kubeadm's. A
+// machine that has joined by a token needs none of it.
 type Join struct {
+	// InstanceRole has the machine prove itself by the role that it was launched with, for as long as it lives: the kubelet gets its
+	// tokens from aws-iam-authenticator, which signs with the credentials in the instance's metadata. There is no bootstrap token and
+	// no client certificate.
+	InstanceRole bool `json:"instanceRole,omitempty"`
 	// Token is a bootstrap token; TokenFile names a file that holds one, for user data that must not.
 	Token     string `json:"token,omitempty"`
 	TokenFile string `json:"tokenFile,omitempty"`
-	// CACertHashes pin the authority that discovery by token finds, like sha256:<hex of its public key's hash>.
+	// CACertHashes pin the authority, like sha256:<hex of its public key's hash>: the one that discovery finds, or the one that is told.
 	CACertHashes []string `json:"caCertHashes,omitempty"`
 	// UnsafeSkipCAVerification believes what discovery by token finds without a pin.
 	UnsafeSkipCAVerification bool `json:"unsafeSkipCAVerification,omitempty"`
-	// DiscoveryFile is a kubeconfig, a file or an https URL, that says where the cluster is and whom to trust.
+	// DiscoveryFile is a kubeconfig, a file or an https URL, that says where the cluster is and whom to trust. It is asked even beside a
+	// certificateAuthority, such as that of a launch template, which it must then agree with.
 	DiscoveryFile string `json:"discoveryFile,omitempty"`
 	// NodeName is the name that the node registers by; the machine's own (host name, private DNS name) if empty.
 	NodeName string `json:"nodeName,omitempty"`

@@ -23,7 +23,13 @@ func (s Spec) Validate() field.ErrorList {
 	problems = append(problems, s.Kubelet.validate(path.Child("kubelet"))...)
 	problems = append(problems, s.Instance.validate(path.Child("instance"))...)
 	problems = append(problems, validateGates(path.Child("featureGates"), s.FeatureGates)...)
-	return append(problems, s.Join.validate(path.Child("join"))...)
+	problems = append(problems, s.Join.validate(path.Child("join"))...)
+	if len(problems) == 0 && len(s.Cluster.CertificateAuthority) > 0 {
+		if _, err := Pinned(s.Cluster.CertificateAuthority, s.Join.CACertHashes); err != nil {
+			problems = append(problems, field.Invalid(path.Child("join", "caCertHashes"), s.Join.CACertHashes, err.Error()))
+		}
+	}
+	return problems
 }
 
 // Discovers tells whether the machine finds what it must know of the cluster.

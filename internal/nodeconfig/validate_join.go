@@ -20,7 +20,7 @@ import (
 var caCertHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 func (j Join) validate(at *field.Path) field.ErrorList {
-	var problems field.ErrorList
+	problems := j.validateRole(at)
 	if j.Token != "" {
 		if _, err := token.Parse(j.Token); err != nil {
 			problems = append(problems, field.Invalid(at.Child("token"), hidden, err.Error()))
@@ -46,6 +46,23 @@ func (j Join) validate(at *field.Path) field.ErrorList {
 	if j.NodeName != "" {
 		for _, message := range validation.IsDNS1123Subdomain(j.NodeName) {
 			problems = append(problems, field.Invalid(at.Child("nodeName"), j.NodeName, message))
+		}
+	}
+	return problems
+}
+
+// validateRole refuses two ways to join at once: which of them the machine took would be a matter of chance.
+func (j Join) validateRole(at *field.Path) field.ErrorList {
+	if !j.InstanceRole {
+		return nil
+	}
+	var problems field.ErrorList
+	for _, other := range []struct {
+		name  string
+		given bool
+	}{{"token", j.Token != ""}, {"tokenFile", j.TokenFile != ""}, {"discoveryFile", j.DiscoveryFile != ""}} {
+		if other.given {
+			problems = append(problems, field.Forbidden(at.Child(other.name), "the machine joins by its role (instanceRole); keep one of the two"))
 		}
 	}
 	return problems

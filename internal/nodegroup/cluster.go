@@ -38,6 +38,9 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 		setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionFalse, "OneClusterPerService",
 			fmt.Sprintf("this service runs the cluster %q; delete this one, or start another service with a state directory of its own", r.ClusterName))
 	} else {
+		if r.Changed != nil && before.Status.ObservedGeneration != object.Generation {
+			r.Changed(object)
+		}
 		result.RequeueAfter = r.look(ctx, object)
 	}
 	if equality.Semantic.DeepEqual(before.Status, object.Status) {

@@ -43,6 +43,10 @@ type Config struct {
 	Routes map[v1alpha1.Provider]Routes
 	// UserData renders what a machine boots with; the token is empty for a machine that has joined.
 	UserData func(m *v1alpha1.Machine, token string) ([]byte, error)
+	// NodeRoles are what machines join by that join by role; without them a group that wants that waits.
+	NodeRoles NodeRoles
+	// Changed is told of each Cluster as people want it, when it is first seen and when they change it; may be nil.
+	Changed func(object *v1alpha1.Cluster)
 	// Health looks at the cluster.
 	Health func(ctx context.Context) Health
 	// AuditLog is the path of the cluster's audit log, which tells the steps of joins.
@@ -54,6 +58,35 @@ type Config struct {
 	Now     func() time.Time // the clock if nil
 	Workers int              // machines brought forward at once; 8 if 0
 	Poll    time.Duration    // between looks at the providers' instances; a second if 0
+}
+
+// NodeRoles knows the IAM roles that machines are launched with.
+type NodeRoles interface {
+	// Prepare returns the name of the instance profile that gives machines a role, which is named or an ARN, and sees to it that the
+	// cluster takes those who have the role for nodes. What people must mend is a *RoleProblem.
+	Prepare(ctx context.Context, role string) (instanceProfile string, err error)
+	// Check asks the cluster whether it lets a machine in by its role. A *Refusal says that it does not; after any other error nobody
+	// could tell.
+	Check(ctx context.Context, machine *v1alpha1.Machine) error
+}
+
+// RoleProblem keeps a role from being that of nodes. Reason is in the words of EKS: IamNodeRoleNotFound, IamInstanceProfileNotFound.
+type RoleProblem struct{ Reason, Message string }
+
+func (p *RoleProblem) Error() string { return p.Message }
+
+// Refusal says which rule keeps a machine out, what it saw, and what to do.
+type Refusal struct{ Rule, Saw, Fix string }
+
+func (r *Refusal) Error() string {
+	text := "refused by rule " + r.Rule
+	if r.Saw != "" {
+		text += ": " + r.Saw
+	}
+	if r.Fix != "" {
+		text += "; " + r.Fix
+	}
+	return text
 }
 
 // Routes sends packets for a machine's pods to the machine.

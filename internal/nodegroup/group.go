@@ -48,6 +48,9 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if written := r.writeStatus(ctx, before, group); written != nil {
 		return again(written)
 	}
+	if _, ok := errors.AsType[*RoleProblem](err); ok { // nothing here tells when somebody has mended it
+		return reconcile.Result{RequeueAfter: roleAgain}, nil
+	}
 	if err != nil {
 		return again(err)
 	}
@@ -56,6 +59,9 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	}
 	return again(r.release(ctx, group))
 }
+
+// roleAgain is how often a role that cannot be that of nodes is looked at again.
+const roleAgain = 2 * time.Second
 
 // problem is a state of a NodeGroup that trying again does not mend: somebody has to change something.
 type problem struct{ reason, message string }
@@ -119,8 +125,15 @@ func (r *groups) list(ctx context.Context, reader client.Reader, group string) (
 }
 
 func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) error {
+	profile := ""
+	if action.Create > 0 {
+		var err error
+		if profile, err = r.profile(ctx, group); err != nil {
+			return err
+		}
+	}
 	for range action.Create {
-		machine, err := newMachine(group, r.Random)
+		machine, err := newMachine(group, profile, r.Random)
 		if err != nil {
 			return err
 		}
@@ -143,7 +156,23 @@ func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machin
 	return nil
 }
 
-func newMachine(group *v1alpha1.NodeGroup, random io.Reader) (*v1alpha1.Machine, error) {
+// profile is the instance profile of machines that are made now, or "" if they join by token.
+func (r *groups) profile(ctx context.Context, group *v1alpha1.NodeGroup) (string, error) {
+	role := group.Spec.Role()
+	if role == "" {
+		return "", nil
+	}
+	if r.NodeRoles == nil {
+		return "", &problem{"NoRoles", "this service has no IAM roles; set spec.bootstrap to Token"}
+	}
+	profile, err := r.NodeRoles.Prepare(ctx, role)
+	if err != nil {
+		return "", fmt.Errorf("preparing the node role %s: %w", role, err)
+	}
+	return profile, nil
+}
+
+func newMachine(group *v1alpha1.NodeGroup, profile string, random io.Reader) (*v1alpha1.Machine, error) {
 	const digits = 17
 	id := make([]byte, (digits+1)/2)
 	if _, err := io.ReadFull(random, id); err != nil {
@@ -162,6 +191,8 @@ func newMachine(group *v1alpha1.NodeGroup, random io.Reader) (*v1alpha1.Machine,
 			ClusterName: group.Spec.ClusterName,
 			NodeGroup:   group.Name,
 			Provider:    group.Spec.Provider,
+
+			InstanceProfile: profile,
 		},
 	}
 	spec := group.Spec.DeepCopy()

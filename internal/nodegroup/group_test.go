@@ -89,7 +89,7 @@ func TestGroupScales(t *testing.T) {
 		expected := v1alpha1.MachineSpec{
 			ClusterName: "muster", NodeGroup: "workers", Provider: v1alpha1.ProviderLocal,
 			Labels: v1alpha1.NodeLabels{"team": "blue"}, Taints: v1alpha1.NodeTaints{{Key: "a", Effect: "NoSchedule"}},
-			LaunchTemplate: &v1alpha1.LaunchTemplate{InstanceType: "m5.large"},
+			LaunchTemplate: &v1alpha1.LaunchTemplate{InstanceType: "m5.large"}, InstanceProfile: "profile-of-muster-node",
 		}
 		if diff := cmp.Diff(expected, m.Spec); diff != "" {
 			t.Errorf("spec (-want +got):\n%s", diff)

@@ -60,7 +60,10 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 	ready := metav1.ConditionFalse
 	var reason, message string
 	var p *problem
+	var role *RoleProblem
 	switch {
+	case errors.As(failure, &role):
+		reason, message = role.Reason, failure.Error()
 	case errors.As(failure, &p):
 		reason, message = p.reason, p.message
 	case failure != nil:

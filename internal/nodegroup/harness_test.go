@@ -39,6 +39,7 @@ type world struct {
 	parts
 	provider *provider
 	routes   *routes
+	roles    *roles
 	faults   *faults
 	events   *recorder
 	now      time.Time
@@ -78,7 +79,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.managementLive, w.clusterLive = w.management, w.cluster
 	w.steps = join.NewTracker()
 	w.recorder = w.events
+	w.roles = &roles{faults: w.faults}
 	w.Config = Config{
+		NodeRoles:   w.roles,
 		ClusterName: "muster",
 		Providers:   map[v1alpha1.Provider]machine.Provider{v1alpha1.ProviderLocal: w.provider},
 		Routes:      map[v1alpha1.Provider]Routes{v1alpha1.ProviderLocal: w.routes},
@@ -154,6 +157,29 @@ func newTestNode(ready corev1.ConditionStatus) *corev1.Node {
 			{Type: corev1.NodeReady, Status: ready, Reason: "KubeletSaysSo", Message: "said so"},
 		}},
 	}
+}
+
+// roles is NodeRoles in memory.
+type roles struct {
+	faults  *faults
+	problem *RoleProblem
+	refusal error
+	checks  int
+}
+
+func (r *roles) Prepare(_ context.Context, role string) (string, error) {
+	if r.problem != nil {
+		return "", r.problem
+	}
+	return "profile-of-" + role, r.faults.call("Prepare")
+}
+
+func (r *roles) Check(context.Context, *v1alpha1.Machine) error {
+	r.checks++
+	if err := r.faults.call("Check"); err != nil {
+		return err
+	}
+	return r.refusal
 }
 
 // provider is machine.Provider in memory.

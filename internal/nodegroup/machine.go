@@ -84,7 +84,7 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	joined := node != nil || join.Has(m.Status.Join, v1alpha1.StepReady)
 
 	var credential credential
-	if joined {
+	if joined || m.Spec.InstanceProfile != "" {
 		err = r.dropTokens(ctx, m)
 	} else {
 		credential, err = r.ensureToken(ctx, m)
@@ -107,7 +107,8 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 		return 0, r.failed(m, "RouteFailed", err)
 	}
 	r.sum(m, instance, node)
-	return soonest(wait, credential.left(r.Now()), routed), nil
+	checked := r.admission(ctx, m, instance)
+	return soonest(wait, credential.left(r.Now()), routed, checked), nil
 }
 
 // lost deletes a Machine whose instance is gone without it: what was on it cannot come back, and its group replaces it.

@@ -20,6 +20,7 @@ type memory struct {
 	mu      sync.Mutex
 	written map[string]string // machine → version that the last write gave it
 	tokens  map[string]madeToken
+	asked   map[string]time.Time // machine → when to ask again whether the cluster lets it in
 }
 
 type madeToken struct {
@@ -28,7 +29,7 @@ type madeToken struct {
 }
 
 func newMemory() *memory {
-	return &memory{written: map[string]string{}, tokens: map[string]madeToken{}}
+	return &memory{written: map[string]string{}, tokens: map[string]madeToken{}, asked: map[string]time.Time{}}
 }
 
 // wrote takes note of a Machine just written.
@@ -73,9 +74,24 @@ func (m *memory) joined(machine string) {
 	delete(m.tokens, machine)
 }
 
+// checked takes note of when to ask again whether the cluster lets a machine in.
+func (m *memory) checked(machine string, until time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked[machine] = until
+}
+
+// checkedFor is how long that is from now, or 0.
+func (m *memory) checkedFor(machine string, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return max(m.asked[machine].Sub(now), 0)
+}
+
 func (m *memory) forget(machine string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.written, machine)
 	delete(m.tokens, machine)
+	delete(m.asked, machine)
 }

@@ -21,6 +21,7 @@ type fake struct {
 	programs                                    map[string]string
 	runtime                                     Runtime
 	existing                                    Existing
+	dropIns                                     []DropIn
 	space                                       Space
 	endpoint                                    Endpoint
 	endpointErr                                 error
@@ -59,6 +60,7 @@ func (f *fake) Processes(p string) ([]int, error) {
 func (f *fake) Program(n string) (string, error)         { return f.programs[n], f.err }
 func (f *fake) Runtime(context.Context) (Runtime, error) { return f.runtime, f.err }
 func (f *fake) Existing() (Existing, error)              { return f.existing, f.err }
+func (f *fake) DropIns() ([]DropIn, error)               { return f.dropIns, f.err }
 func (f *fake) Space(string) (Space, error)              { return f.space, f.err }
 
 func (f *fake) Endpoint(context.Context) (Endpoint, error) {

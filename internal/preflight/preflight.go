@@ -63,6 +63,8 @@ type Host interface {
 	Runtime(ctx context.Context) (Runtime, error)
 	// Existing lists what an earlier life as a node has left on the machine.
 	Existing() (Existing, error)
+	// DropIns are those of kubelet.service that are not muster's.
+	DropIns() ([]DropIn, error)
 	// Space is what is left on the file system that a directory is on, or will be.
 	Space(dir string) (Space, error)
 	// Endpoint asks the API server for anything at all.
@@ -93,6 +95,13 @@ type Existing struct {
 	Files []string
 	// ByMuster tells that muster join made them: its ledger is there.
 	ByMuster bool
+}
+
+// DropIn is a file that changes a unit of systemd's.
+type DropIn struct {
+	Path string
+	// Decides tells that it changes what the kubelet is started with.
+	Decides bool
 }
 
 // Space is room on a file system, in bytes and inodes. A file system that does not count inodes has none.
@@ -132,6 +141,7 @@ func checks() []check {
 		{"programs", programs},
 		{"container runtime", containerRuntime},
 		{"existing state", existing},
+		{"kubelet drop-ins", dropIns},
 		{"port 10250", port(10250, "kubelet")},
 		{"port 10248", port(10248, "kubelet")},
 		{"port 10256", port(10256, "kube-proxy")},

@@ -65,6 +65,16 @@ func TestChecks(t *testing.T) {
 			change: func(f *fake) { f.cgroups.Missing = []string{"memory", "pids"} },
 			check:  "cgroups", status: Fail, saw: "without memory, pids",
 		},
+		"kubeadm's drop-in": {
+			change: func(f *fake) {
+				f.dropIns = []DropIn{{Path: "/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", Decides: true}, {Path: "/etc/systemd/system/kubelet.service.d/limits.conf"}}
+			},
+			check: "kubelet drop-ins", status: Fail, saw: "10-kubeadm.conf: the kubelet would be started with",
+		},
+		"a drop-in of limits": {
+			change: func(f *fake) { f.dropIns = []DropIn{{Path: "/etc/systemd/system/kubelet.service.d/limits.conf"}} },
+			check:  "kubelet drop-ins", status: Warn, saw: "limits.conf",
+		},
 		"swap":         {change: func(f *fake) { f.swap = []string{"/swap.img"} }, check: "swap", status: Fail, saw: "/swap.img"},
 		"no overlay":   {change: func(f *fake) { f.overlay = false }, check: "overlay", status: Fail, saw: "lacks the overlay file system"},
 		"no nftables":  {change: func(f *fake) { f.nftables = false }, check: "nf_tables", status: Fail, saw: "lacks nf_tables"},

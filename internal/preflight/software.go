@@ -73,6 +73,31 @@ func existing(_ context.Context, host Host) Result {
 	return ok("none")
 }
 
+// dropIns finds files of packages, kubeadm's above all, and of people that change kubelet.service: systemd lays them over whatever unit
+// there is, muster's too, so the kubelet would be started with their arguments and not with those of the join.
+func dropIns(_ context.Context, host Host) Result {
+	const fix = "remove the package that it is of, or move it away and run systemctl daemon-reload; what it is to say can be said by --config-source (spec.kubelet)"
+	found, err := host.DropIns()
+	if err != nil {
+		return unknown(err, fix)
+	}
+	var decide, others []string
+	for _, d := range found {
+		if d.Decides {
+			decide = append(decide, d.Path)
+		} else {
+			others = append(others, d.Path)
+		}
+	}
+	switch {
+	case len(decide) > 0:
+		return Result{Status: Fail, Saw: strings.Join(decide, ", ") + ": the kubelet would be started with what is said there", Fix: fix}
+	case len(others) > 0:
+		return Result{Status: Warn, Saw: strings.Join(others, ", ") + ", which the kubelet's unit is changed by", Fix: fix}
+	}
+	return ok("none")
+}
+
 // port checks that nobody has a port that one of the node's programs needs, other than that program of an earlier join.
 func port(number int, owner string) func(context.Context, Host) Result {
 	return func(_ context.Context, host Host) Result {

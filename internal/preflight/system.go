@@ -30,6 +30,8 @@ type Config struct {
 	RuntimeSocket string
 	// Ledger is what muster join remembers its works by.
 	Ledger string
+	// Root is put before the paths of units and of the ledger; it is empty but in tests.
+	Root string
 	// Timeout is how long the server and the container runtime may take to answer, each.
 	Timeout time.Duration
 }

@@ -20,6 +20,7 @@ func problems(spec nodeconfig.Spec, instance Instance, layout Layout) field.Erro
 	all := spec.Validate()
 	all = append(all, checkKnown(root.Child("cluster"), spec)...)
 	all = append(all, checkKubelet(root.Child("kubelet"), spec, layout)...)
+	all = append(all, checkRole(root, spec, instance)...)
 	all = append(all, checkNodeName(root, spec, instance)...)
 	if spec.Cluster.EnableOutpost != nil && *spec.Cluster.EnableOutpost {
 		all = append(all, field.Forbidden(root.Child("cluster", "enableOutpost"), "muster does not know the local clusters of AWS Outposts; leave it out"))
@@ -39,7 +40,6 @@ func problems(spec nodeconfig.Spec, instance Instance, layout Layout) field.Erro
 			all = append(all, field.Forbidden(root.Child("featureGates", nodeconfig.GateFastImagePull), message))
 		}
 	}
-	all = append(all, checkLocalStorage(root.Child("instance", "localStorage"), spec.Instance.LocalStorage, layout)...)
 	all = append(all, checkEnvironment(root.Child("instance", "environment"), spec.Instance.Environment, layout)...)
 	return all
 }
@@ -60,16 +60,26 @@ func checkKnown(path *field.Path, spec nodeconfig.Spec) field.ErrorList {
 	return all
 }
 
-// checkLocalStorage refuses all of it: a node that says nothing and keeps its pods on the wrong disk is worse than none.
-func checkLocalStorage(path *field.Path, storage nodeconfig.LocalStorage, layout Layout) field.ErrorList {
-	if storage.Strategy == "" && storage.MountPath == "" && len(storage.DisabledMounts) == 0 {
+// checkRole sees to it that a machine that joins by its role can: the cluster knows it by what the metadata service says it is, and its
+// kubelet has no client certificate that it could rotate.
+func checkRole(root *field.Path, spec nodeconfig.Spec, instance Instance) field.ErrorList {
+	if !spec.Join.InstanceRole {
 		return nil
 	}
-	message := "a machine of the local provider has no disks of its own; leave it out"
-	if layout.Systemd {
-		message = "muster does not set up disks: make the array or file systems yourself, mount them (below /var/lib/containerd and /var/lib/kubelet, to have them used), and leave this out"
+	var all field.ErrorList
+	if spec.Cluster.Name == "" {
+		all = append(all, field.Required(root.Child("cluster", "name"), "a machine that joins by its role must be told which cluster it joins"))
 	}
-	return field.ErrorList{field.Forbidden(path, message)}
+	if instance.Region == "" {
+		all = append(all, field.Invalid(root.Child("join", "instanceRole"), true, "this machine has no instance metadata, and so no role; join by a token"))
+	}
+	if rotates, ok := spec.Kubelet.Config["rotateCertificates"]; ok && rotates != false {
+		all = append(all, field.Invalid(root.Child("kubelet", "config", "rotateCertificates"), rotates, "a machine that joins by its role has no client certificate; leave it out"))
+	}
+	if name := NodeName(spec, instance); name != instance.PrivateDNSName {
+		all = append(all, field.Invalid(root.Child("join", "nodeName"), name, fmt.Sprintf("a machine that joins by its role is known by its private DNS name, %s; leave other names out", instance.PrivateDNSName)))
+	}
+	return all
 }
 
 // checkNodeName sees to it that there is one name, and that the cluster will take it.

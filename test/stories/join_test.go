@@ -4,35 +4,23 @@ package stories
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
-	"muster.dev/muster/internal/vpc"
 	"muster.dev/muster/test/host"
 )
 
 const (
 	ownHostName    = "worker-2"
 	ownHostAddress = "192.168.64.210"
-	privateServer  = "192.168.64.2:443"
 )
 
-// TestJoin brings a host with systemd into a cluster by muster join, and out of it by muster leave, in spite of all that can go
-// wrong: wrong hashes, dead tokens, a server that is down, kill -9.
-func TestJoin(t *testing.T) {
-	if err := host.Sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	i := newInstallation(t)
-	i.muster("up", "--nodes", "0")
-	i.ready(30 * time.Second)
-	s := &joinStory{installation: i, host: newOwnHost(t, i, ownHostName, ownHostAddress), hash: pin(t, i.mustKubectl("get", "configmap", "kube-root-ca.crt", "-o", `jsonpath={.data.ca\.crt}`))}
+// musterJoin brings a host with systemd into a cluster by muster join, and out of it by muster leave, in spite of all that can go
+// wrong: wrong hashes, dead tokens, a clock that is wrong, a server that is down, kill -9.
+func musterJoin(t *testing.T, i *installation, hash string) {
+	s := &joinStory{guest: newGuest(t, i, hash, ownHostName, ownHostAddress)}
 	s.before = s.everything(t)
 	for _, step := range []struct {
 		name string
@@ -41,10 +29,13 @@ func TestJoin(t *testing.T) {
 		{"what is wrong is refused before anything changes", (*joinStory).refusals},
 		{"a dry run changes nothing", (*joinStory).dryRun},
 		{"what the page shows is what happens", (*joinStory).page},
+		{"a clock that is far off is refused", (*joinStory).wrongClock},
+		{"one that is a little off is not", (*joinStory).clockALittleOff},
 		{"killed again and again, and a server that is down", (*joinStory).killed},
 		{"pods run and logs go over the serving certificate", (*joinStory).pods},
 		{"run again it changes nothing", (*joinStory).again},
 		{"what was removed is put back", (*joinStory).repaired},
+		{"what the kubelet alone does not notice is noticed", (*joinStory).watched},
 		{"leave, killed too, leaves nothing", (*joinStory).leave},
 		{"a server that another authority vouches for gets no token", (*joinStory).otherServer},
 		{"a token for another host is denied", (*joinStory).otherTokens},
@@ -59,44 +50,13 @@ func TestJoin(t *testing.T) {
 }
 
 type joinStory struct {
-	installation *installation
-	host         *host.Host
-	hash         string
-	before       string // every file of the host, and what runs there
+	guest
+	before string // every file of the host, and what runs there
 }
 
 func (s *joinStory) in(t *testing.T) *joinStory {
 	t.Helper()
-	again := *s
-	again.installation = s.installation.in(t)
-	return &again
-}
-
-// newOwnHost starts a host in the cluster's VPC that has muster and what its owner has installed.
-func newOwnHost(t *testing.T, i *installation, name, address string, install ...string) *host.Host {
-	t.Helper()
-	network, err := vpc.New(vpc.Config{Dir: i.dir.VPC(), CIDR: netip.MustParsePrefix("192.168.64.0/18")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := host.Start(t.Context(), host.Config{Name: name, Address: netip.MustParseAddr(address), Network: network, Bin: i.bin, Install: install})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
-			defer cancel()
-			for _, unit := range []string{"kubelet", "containerd", "kube-proxy"} {
-				out, err := h.Run(ctx, "journalctl", "--no-pager", "--output=cat", "--lines=40", "--unit="+unit)
-				t.Logf("%s:\n%s%v", unit, out, err)
-			}
-		}
-		if err := h.Close(); err != nil {
-			t.Errorf("closing host: %v", err)
-		}
-	})
-	return h
+	return &joinStory{guest: s.guest.in(t), before: s.before}
 }
 
 // everything is every file of the host with its mode and size, what is mounted, which units and processes run, and the network.
@@ -141,13 +101,6 @@ func differences(before, after string) string {
 	return b.String()
 }
 
-// token makes one for this host alone.
-func (s *joinStory) token(args ...string) string {
-	s.installation.t.Helper()
-	out, _ := s.installation.muster(append([]string{"token", "create", "--node-name", ownHostName, "--address", ownHostAddress}, args...)...)
-	return strings.TrimSpace(out)
-}
-
 // command is muster join.
 func command(args ...string) []string {
 	return append([]string{host.BinDir + "/muster", "join", privateServer}, args...)
@@ -160,13 +113,13 @@ func (s *joinStory) join(ctx context.Context, token string, args ...string) (str
 
 func (s *joinStory) refusals(t *testing.T) {
 	good := s.token()
-	s.signed(good)
+	s.signed(good, true)
 	deleted := s.token()
-	s.signed(deleted)
+	s.signed(deleted, true)
 	id, _, _ := strings.Cut(deleted, ".")
 	s.installation.muster("token", "delete", id)
-	expired := s.token("--ttl", "2s")
-	short := []string{"--timeout", "8s"}[:2:2]
+	expired := s.expiredToken()
+	short := []string{"--timeout", "4s"}[:2:2]
 	goodID, _, _ := strings.Cut(good, ".")
 	for name, c := range map[string]struct {
 		token string
@@ -191,19 +144,6 @@ func (s *joinStory) refusals(t *testing.T) {
 	s.unchanged(t, "after refusals")
 }
 
-// signed waits until cluster-info is signed with a token.
-func (s *joinStory) signed(token string) {
-	s.installation.t.Helper()
-	id, _, _ := strings.Cut(token, ".")
-	s.installation.eventually("cluster-info is signed with token "+id, 30*time.Second, func() error {
-		data, err := s.installation.kubectl("-n", "kube-public", "get", "configmap", "cluster-info", "-o", "jsonpath={.data}")
-		if err == nil && !strings.Contains(data, "jws-kubeconfig-"+id) {
-			err = errors.New("not yet")
-		}
-		return err
-	})
-}
-
 func (s *joinStory) dryRun(t *testing.T) {
 	token := s.token()
 	out, err := s.join(t.Context(), token, "--ca-cert-hash", s.hash, "--dry-run")
@@ -225,7 +165,7 @@ func (s *joinStory) dryRun(t *testing.T) {
 // killed kills muster join later and later, and the API server in the end.
 func (s *joinStory) killed(t *testing.T) {
 	token := s.token()
-	s.signed(token)
+	s.signed(token, true)
 	if err := s.host.Write("/root/token", token+"\n", 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -233,33 +173,8 @@ func (s *joinStory) killed(t *testing.T) {
 		out, _ := s.host.Run(t.Context(), append([]string{"timeout", "--signal=KILL", after}, command("--token-file", "/root/token", "--ca-cert-hash", s.hash)...)...)
 		t.Logf("killed after %s s:\n%s", after, out)
 	}
-	before := s.installation.processes()
-	for _, name := range []string{"guard", "serve"} { // nobody is left to start the API server again
-		if err := syscall.Kill(before[name].PID, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.installation.kill("kube-apiserver")
-	type result struct {
-		out string
-		err error
-	}
-	joined := make(chan result, 1)
-	go func() {
-		out, err := s.join(t.Context(), token, "--ca-cert-hash", s.hash)
-		joined <- result{out, err}
-	}()
-	select {
-	case r := <-joined:
-		t.Fatalf("muster join did not wait: %s%v", r.out, r.err)
-	case <-time.After(3 * time.Second): // long enough for it to have asked in vain
-	}
-	s.installation.muster("up")
-	r := <-joined
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
-	t.Logf("joined:\n%s", r.out)
+	out := s.waitsForServer(func() (string, error) { return s.join(t.Context(), token, "--ca-cert-hash", s.hash) })
+	t.Logf("joined:\n%s", out)
 	s.ready(t)
 	for _, file := range []string{"/var/lib/kubelet/bootstrap-kubeconfig"} {
 		if _, err := s.host.Run(t.Context(), "test", "!", "-e", file); err != nil {
@@ -269,9 +184,6 @@ func (s *joinStory) killed(t *testing.T) {
 	_, secret, _ := strings.Cut(token, ".")
 	if out, err := s.host.Run(t.Context(), "sh", "-c", "rm /root/token; grep -rl "+secret+" /etc /var/lib/muster /var/lib/kubelet /run/systemd /root 2>/dev/null || true; journalctl --no-pager | grep "+secret+" || true"); err != nil || strings.TrimSpace(out) != "" {
 		t.Errorf("the token is kept: %v %s", err, out)
-	}
-	if list, _ := s.installation.muster("token", "list"); !strings.Contains(list, ownHostName) {
-		t.Errorf("no token was used by %s, says token list:\n%s", ownHostName, list)
 	}
 }
 
@@ -290,25 +202,7 @@ func (s *joinStory) ready(t *testing.T) {
 	}
 }
 
-const ownHostPod = `apiVersion: v1
-kind: Pod
-metadata: {name: on-own-host}
-spec:
-  nodeName: ` + ownHostName + `
-  terminationGracePeriodSeconds: 1
-  containers:
-  - name: hello
-    image: muster.dev/workload:v1
-    imagePullPolicy: IfNotPresent
-    args: [serve]
-`
-
-func (s *joinStory) pods(*testing.T) {
-	i := s.installation
-	i.apply(ownHostPod)
-	i.mustKubectl("wait", "--for=condition=Ready", "pod/on-own-host", "--timeout=60s")
-	i.mustKubectl("logs", "on-own-host")
-}
+func (s *joinStory) pods(*testing.T) { s.pod("on-own-host") }
 
 func (s *joinStory) again(t *testing.T) {
 	// Pods of the cluster come and go meanwhile.
@@ -383,7 +277,7 @@ func (s *joinStory) leave(t *testing.T) {
 func (s *joinStory) waits(t *testing.T) {
 	out, _ := s.installation.muster("token", "create")
 	token := strings.TrimSpace(out)
-	s.signed(token)
+	s.signed(token, true)
 	out, err := s.join(t.Context(), token, "--ca-cert-hash", s.hash, "--timeout", "6s")
 	if err == nil || !strings.Contains(err.Error(), "waits for approval; an administrator sees why with `muster csr explain csr-") || !strings.Contains(err.Error(), "not Ready after 6s") {
 		t.Errorf("%v\n%s", err, out)
@@ -402,13 +296,7 @@ func (s *joinStory) away(t *testing.T) {
 	}
 	t.Logf("joined:\n%s", out)
 	s.ready(t)
-	before := s.installation.processes()
-	for _, name := range []string{"guard", "serve"} {
-		if err := syscall.Kill(before[name].PID, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.installation.kill("kube-apiserver")
+	s.stopServing()
 	if out, err := s.host.Run(t.Context(), host.BinDir+"/muster", "leave", "--drain-timeout", "3s"); err == nil || !strings.Contains(err.Error(), "--force") {
 		t.Errorf("left without the cluster: %v %s", err, out)
 	}

@@ -15,7 +15,7 @@ import (
 func (s *joinStory) otherTokens(t *testing.T) {
 	out, _ := s.installation.muster("token", "create", "--node-name", "worker-9", "--address", "192.168.64.219")
 	token := strings.TrimSpace(out)
-	s.signed(token)
+	s.signed(token, true)
 	out, err := s.join(t.Context(), token, "--ca-cert-hash", s.hash)
 	if err == nil {
 		t.Fatalf("joined with another's token:\n%s", out)
@@ -78,12 +78,11 @@ func (s *joinStory) otherServer(t *testing.T) {
 // besideContainerd joins a host on which containerd runs as its distribution's unit: it is used, left alone, and goes on when the host
 // leaves. The cluster is known by a file, and runs kube-proxy itself.
 func (s *joinStory) besideContainerd(t *testing.T) {
-	h := newOwnHost(t, s.installation, "worker-3", "192.168.64.211", host.ContainerdPrograms()...)
+	beside := &joinStory{guest: newGuest(t, s.installation, s.hash, "worker-3", "192.168.64.211", host.ContainerdPrograms()...)}
+	h := beside.host
 	if err := h.InstallContainerd(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	beside := *s
-	beside.installation, beside.host = s.installation.in(t), h
 	// What containerd itself keeps of images and containers is its own affair.
 	everything := func() string {
 		var b strings.Builder
@@ -103,8 +102,7 @@ func (s *joinStory) besideContainerd(t *testing.T) {
 	}
 	files, state := everything(), containerd()
 	ca := beside.installation.mustKubectl("get", "configmap", "kube-root-ca.crt", "-o", `jsonpath={.data.ca\.crt}`)
-	token, _ := beside.installation.muster("token", "create", "--node-name", h.Name, "--address", h.Address.String())
-	out, err := beside.joinByFile(t, ca, strings.TrimSpace(token), "--skip-kube-proxy")
+	out, err := beside.joinByFile(t, ca, beside.token(), "--skip-kube-proxy")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,9 +110,7 @@ func (s *joinStory) besideContainerd(t *testing.T) {
 	if out, err := h.Run(t.Context(), "sh", "-c", "ls /etc/systemd/system /etc/kubernetes /usr/local/bin"); err != nil || strings.Contains(out, "kube-proxy") {
 		t.Errorf("a kube-proxy was installed: %v\n%s", err, out)
 	}
-	beside.installation.apply(strings.NewReplacer(ownHostName, h.Name, "on-own-host", "beside").Replace(ownHostPod))
-	beside.installation.mustKubectl("wait", "--for=condition=Ready", "pod/beside", "--timeout=60s")
-	beside.installation.mustKubectl("logs", "beside")
+	beside.pod("beside")
 	out, err = h.Run(t.Context(), host.BinDir+"/muster", "leave")
 	if err != nil {
 		t.Fatal(err, out)

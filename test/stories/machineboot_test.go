@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,16 +121,21 @@ func (i *installation) scriptsRan(want string) {
 	}
 }
 
+// nodeIsReady waits until a node is, and tells what it waited for.
 func (i *installation) nodeIsReady(node string, timeout time.Duration) {
 	i.t.Helper()
+	var waited []string
 	took := i.eventually(node+" is Ready", timeout, func() error {
-		ready, err := i.kubectl("get", "node", node, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
-		if err == nil && ready != "True" {
-			err = fmt.Errorf("Ready is %q", ready)
+		said, err := i.kubectl("get", "node", node, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].message}`)
+		if err == nil && !strings.HasPrefix(said, "True") {
+			err = fmt.Errorf("Ready is %q", said)
+		}
+		if err != nil && !slices.Contains(waited, err.Error()) {
+			waited = append(waited, err.Error())
 		}
 		return err
 	})
-	i.t.Logf("%s was Ready after %s", node, took.Round(10*time.Millisecond))
+	i.t.Logf("%s was Ready after %s; before: %s", node, took.Round(10*time.Millisecond), strings.Join(waited, "; "))
 }
 
 func toldOnMachine(t *testing.T, i *installation) {

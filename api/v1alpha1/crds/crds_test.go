@@ -110,7 +110,10 @@ func TestDefinitions(t *testing.T) {
 			t.Errorf("%s: %v", definition.Name, problem)
 		}
 	}
-	if diff := cmp.Diff([]string{"clusters.muster.dev", "machines.muster.dev", "nodegroups.muster.dev"}, names); diff != "" {
+	if diff := cmp.Diff([]string{
+		"clusters.muster.dev", "iamaccounts.muster.dev", "iaminstanceprofiles.muster.dev", "iampolicies.muster.dev", "iamroles.muster.dev",
+		"iamusers.muster.dev", "machines.muster.dev", "nodegroups.muster.dev",
+	}, names); diff != "" {
 		t.Errorf("definitions (-want +got):\n%s", diff)
 	}
 }

@@ -137,8 +137,33 @@ func mountPrograms(order bootOrder) error {
 			return err
 		}
 	}
-	return errors.Join(bindReadOnly(hostRoot+"/usr", "/usr"), bindReadOnly(hostRoot+order.BinDir, "/opt/muster/bin"))
+	if err := errors.Join(bindReadOnly(hostRoot+"/usr", "/usr"), bindReadOnly(hostRoot+order.BinDir, "/opt/muster/bin")); err != nil {
+		return err
+	}
+	return nameAuthenticator()
 }
+
+// nameAuthenticator lets muster answer to /usr/bin/aws-iam-authenticator, which the kubeconfig of EKS's nodes names. /usr is the host's
+// and has no such file, or a real one, so a directory with that name alone is laid over it. Where overlays cannot be had (a host that is
+// itself on two of them) the program goes by its name below /etc/eks only, and the kubeconfig says so.
+func nameAuthenticator() error {
+	if err := errors.Join(
+		os.MkdirAll(namesDir, 0o755),   //nolint:gosec // G301: the machine's own root; its parent is private
+		os.MkdirAll("/etc/eks", 0o755), //nolint:gosec // G301: the same
+	); err != nil {
+		return err
+	}
+	for _, path := range []string{namesDir + "/aws-iam-authenticator", "/etc/eks/aws-iam-authenticator"} {
+		if err := link("/opt/muster/bin/muster", path); err != nil {
+			return err
+		}
+	}
+	_ = unix.Mount("overlay", "/usr/bin", "overlay", unix.MS_RDONLY|unix.MS_NODEV, "lowerdir="+namesDir+":/usr/bin")
+	return nil
+}
+
+// namesDir holds the names of muster's that are laid over the host's.
+const namesDir = "/var/lib/muster/names"
 
 // bindReadOnly shows a directory and everything mounted in it at a second place, where it cannot be written.
 func bindReadOnly(source, target string) error {

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// NamespaceIAM is where the Secrets of access keys are.
+	NamespaceIAM = "muster-iam"
+	// SecretTypeAccessKey is the type of the Secret of an access key. Its name is the key's id in lower case.
+	SecretTypeAccessKey = "muster.dev/iam-access-key" //nolint:gosec // G101: the name of a type
+	// LabelIAMUser on the Secret of an access key is the unique id of its user.
+	LabelIAMUser = "muster.dev/iam-user"
+	// LabelIAMStatus on the Secret of an access key is Active or Inactive; a key with another value cannot be used.
+	LabelIAMStatus = "muster.dev/iam-status"
+	// LabelIAMAccount on the Secret of an access key is the account of its user.
+	LabelIAMAccount = "muster.dev/iam-account"
+)
+
+// The kinds of identity and access management. They are written by the identity service, to which people speak as to AWS; whoever
+// writes them by other ways must write what the service would have: it passes over an object that contradicts itself.
+//
+// IAM's names are not Kubernetes' (they have capitals, _ + = , . @), so an object has a name that is made of the account and the name;
+// two names that differ in case only make one name, and that is IAM's rule of uniqueness.
+
+// IAMAccount is an account: the border within which names are unique. Its name is the twelve digits of its id.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=iamaccounts,scope=Cluster,categories=iam
+// +kubebuilder:printcolumn:name="ARN",type=string,JSONPath=`.spec.arn`
+// +kubebuilder:printcolumn:name="Alias",type=string,JSONPath=`.spec.alias`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[0-9]{12}$')",message="an account's name is its id: twelve digits"
+// +kubebuilder:validation:XValidation:rule="self.spec.arn == 'arn:aws:iam::' + self.metadata.name + ':root'",message="spec.arn must be arn:aws:iam::ACCOUNT:root"
+type IAMAccount struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	Spec IAMAccountSpec `json:"spec"`
+}
+
+// IAMAccountSpec is what is known of an account.
+type IAMAccountSpec struct {
+	// +kubebuilder:validation:MaxLength=64
+	ARN string `json:"arn"`
+
+	// Alias is a name for people.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9]|-[a-z0-9])*$`
+	Alias string `json:"alias,omitempty"`
+}
+
+// IAMAccountList is a list of accounts.
+//
+// +kubebuilder:object:root=true
+type IAMAccountList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []IAMAccount `json:"items"`
+}
+
+// IAMName is where an entity of an account is and what it is called.
+type IAMName struct {
+	// Account is the id of the account.
+	//
+	// +kubebuilder:validation:Pattern=`^[0-9]{12}$`
+	Account string `json:"account"`
+
+	// Path begins and ends with a slash.
+	//
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^/([!-~]*/)?$`
+	Path string `json:"path"`
+
+	// Name as it was given, with its capitals.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+=,.@-]+$`
+	Name string `json:"name"`
+
+	// ARN is made of account, path and name.
+	//
+	// +kubebuilder:validation:MaxLength=700
+	ARN string `json:"arn"`
+
+	// Created is when the entity came to be, which its object may outlive: a new name is a new object.
+	Created metav1.Time `json:"created"`
+}
+
+// IAMTags are the tags of an entity.
+//
+// +kubebuilder:validation:MaxItems=50
+// +listType=map
+// +listMapKey=key
+type IAMTags []IAMTag
+
+// IAMTag is one tag.
+type IAMTag struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Key string `json:"key"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Value string `json:"value"`
+}
+
+// IAMGrants are the permissions that a user or role holds.
+type IAMGrants struct {
+	// AttachedPolicies are the ARNs of managed policies.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=2048
+	// +listType=set
+	AttachedPolicies []string `json:"attachedPolicies,omitempty"`
+
+	// InlinePolicies are policies of this user or role alone.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=name
+	InlinePolicies []IAMInlinePolicy `json:"inlinePolicies,omitempty"`
+}
+
+// IAMInlinePolicy is one inline policy.
+type IAMInlinePolicy struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Name string `json:"name"`
+
+	// Document as it was written, JSON.
+	//
+	// +kubebuilder:validation:MaxLength=131072
+	Document string `json:"document"`
+}
+
+// IAMUser is a user. Access keys are Secrets in the namespace muster-iam.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=iamusers,scope=Cluster,categories=iam
+// +kubebuilder:printcolumn:name="ARN",type=string,JSONPath=`.spec.arn`
+// +kubebuilder:printcolumn:name="ID",type=string,JSONPath=`.spec.userID`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.spec.created`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.startsWith(self.spec.account + '.')",message="the name begins with the account and a dot"
+type IAMUser struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	Spec IAMUserSpec `json:"spec"`
+}
+
+// IAMUserSpec is what is known of a user.
+//
+// +kubebuilder:validation:XValidation:rule="self.arn == 'arn:aws:iam::' + self.account + ':user' + self.path + self.name",message="arn must be made of account, path and name"
+// +kubebuilder:validation:XValidation:rule="self.account == oldSelf.account && self.userID == oldSelf.userID && self.name.lowerAscii() == oldSelf.name.lowerAscii()",message="account and userID cannot be changed, and of the name only capitals: another name is another object"
+type IAMUserSpec struct {
+	IAMName `json:",inline"`
+
+	// UserID is never given again, not even to a user of the same name.
+	//
+	// +kubebuilder:validation:Pattern=`^AIDA[A-Z2-7]{17}$`
+	UserID string `json:"userID"`
+
+	// RenamedFrom is the name before the last change of it. The object of that name and this unique id counts no more.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	RenamedFrom string `json:"renamedFrom,omitempty"`
+
+	// +optional
+	Tags IAMTags `json:"tags,omitempty"`
+
+	IAMGrants `json:",inline"`
+}
+
+// IAMUserList is a list of users.
+//
+// +kubebuilder:object:root=true
+type IAMUserList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []IAMUser `json:"items"`
+}
+
+// IAMRole is a role, which others assume as its trust policy says.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=iamroles,scope=Cluster,categories=iam
+// +kubebuilder:printcolumn:name="ARN",type=string,JSONPath=`.spec.arn`
+// +kubebuilder:printcolumn:name="ID",type=string,JSONPath=`.spec.roleID`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.spec.created`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.startsWith(self.spec.account + '.')",message="the name begins with the account and a dot"
+type IAMRole struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	Spec IAMRoleSpec `json:"spec"`
+}
+
+// IAMRoleSpec is what is known of a role.
+//
+// +kubebuilder:validation:XValidation:rule="self.arn == 'arn:aws:iam::' + self.account + ':role' + self.path + self.name",message="arn must be made of account, path and name"
+// +kubebuilder:validation:XValidation:rule="self.account == oldSelf.account && self.roleID == oldSelf.roleID && self.name == oldSelf.name && self.path == oldSelf.path",message="account, roleID, name and path cannot be changed"
+type IAMRoleSpec struct {
+	IAMName `json:",inline"`
+
+	// RoleID is never given again, not even to a role of the same name.
+	//
+	// +kubebuilder:validation:Pattern=`^AROA[A-Z2-7]{17}$`
+	RoleID string `json:"roleID"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1000
+	Description string `json:"description,omitempty"`
+
+	// TrustPolicy says who may assume the role. Its principals are bound to unique ids.
+	//
+	// +kubebuilder:validation:MaxLength=131072
+	TrustPolicy string `json:"trustPolicy"`
+
+	// MaxSessionSeconds is how long a session of the role may last at most.
+	//
+	// +kubebuilder:validation:Minimum=3600
+	// +kubebuilder:validation:Maximum=43200
+	MaxSessionSeconds int32 `json:"maxSessionSeconds"`
+
+	// +optional
+	Tags IAMTags `json:"tags,omitempty"`
+
+	IAMGrants `json:",inline"`
+}
+
+// IAMRoleList is a list of roles.
+//
+// +kubebuilder:object:root=true
+type IAMRoleList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []IAMRole `json:"items"`
+}
+
+// IAMInstanceProfile carries a role to machines.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=iaminstanceprofiles,scope=Cluster,categories=iam
+// +kubebuilder:printcolumn:name="ARN",type=string,JSONPath=`.spec.arn`
+// +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.roleName`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.spec.created`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.startsWith(self.spec.account + '.')",message="the name begins with the account and a dot"
+type IAMInstanceProfile struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	Spec IAMInstanceProfileSpec `json:"spec"`
+}
+
+// IAMInstanceProfileSpec is what is known of an instance profile.
+//
+// +kubebuilder:validation:XValidation:rule="self.arn == 'arn:aws:iam::' + self.account + ':instance-profile' + self.path + self.name",message="arn must be made of account, path and name"
+// +kubebuilder:validation:XValidation:rule="self.account == oldSelf.account && self.profileID == oldSelf.profileID && self.name == oldSelf.name && self.path == oldSelf.path",message="account, profileID, name and path cannot be changed"
+// +kubebuilder:validation:XValidation:rule="has(self.roleID) == has(self.roleName)",message="roleID and roleName are both there or neither"
+type IAMInstanceProfileSpec struct {
+	IAMName `json:",inline"`
+
+	// +kubebuilder:validation:Pattern=`^AIPA[A-Z2-7]{17}$`
+	ProfileID string `json:"profileID"`
+
+	// RoleID is the unique id of its role: another role of the same name does not take the place of one that was deleted.
+	//
+	// +optional
+	// +kubebuilder:validation:Pattern=`^AROA[A-Z2-7]{17}$`
+	RoleID string `json:"roleID,omitempty"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	RoleName string `json:"roleName,omitempty"`
+
+	// +optional
+	Tags IAMTags `json:"tags,omitempty"`
+}
+
+// IAMInstanceProfileList is a list of instance profiles.
+//
+// +kubebuilder:object:root=true
+type IAMInstanceProfileList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []IAMInstanceProfile `json:"items"`
+}
+
+// IAMPolicy is a managed policy of an account.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=iampolicies,scope=Cluster,categories=iam
+// +kubebuilder:printcolumn:name="ARN",type=string,JSONPath=`.spec.arn`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.defaultVersion`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.spec.created`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.startsWith(self.spec.account + '.')",message="the name begins with the account and a dot"
+type IAMPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	Spec IAMPolicySpec `json:"spec"`
+}
+
+// IAMPolicySpec is what is known of a managed policy.
+//
+// +kubebuilder:validation:XValidation:rule="self.arn == 'arn:aws:iam::' + self.account + ':policy' + self.path + self.name",message="arn must be made of account, path and name"
+// +kubebuilder:validation:XValidation:rule="self.account == oldSelf.account && self.policyID == oldSelf.policyID && self.name == oldSelf.name && self.path == oldSelf.path",message="account, policyID, name and path cannot be changed"
+// +kubebuilder:validation:XValidation:rule="self.versions.exists(v, v.id == self.defaultVersion)",message="defaultVersion must be one of versions"
+type IAMPolicySpec struct {
+	IAMName `json:",inline"`
+
+	// +kubebuilder:validation:Pattern=`^ANPA[A-Z2-7]{17}$`
+	PolicyID string `json:"policyID"`
+
+	// +optional
+	// +kubebuilder:validation:MaxLength=1000
+	Description string `json:"description,omitempty"`
+
+	// DefaultVersion is the one in force.
+	//
+	// +kubebuilder:validation:MaxLength=12
+	DefaultVersion string `json:"defaultVersion"`
+
+	// Versions, the oldest first.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=5
+	// +listType=map
+	// +listMapKey=id
+	Versions []IAMPolicyVersion `json:"versions"`
+
+	// Updated is when the policy was changed last.
+	Updated metav1.Time `json:"updated"`
+
+	// +optional
+	Tags IAMTags `json:"tags,omitempty"`
+}
+
+// IAMPolicyVersion is one version of a managed policy.
+type IAMPolicyVersion struct {
+	// +kubebuilder:validation:MaxLength=12
+	// +kubebuilder:validation:Pattern=`^v[1-9][0-9]*$`
+	ID string `json:"id"`
+
+	// Document as it was written, JSON.
+	//
+	// +kubebuilder:validation:MaxLength=131072
+	Document string `json:"document"`
+
+	Created metav1.Time `json:"created"`
+}
+
+// IAMPolicyList is a list of managed policies.
+//
+// +kubebuilder:object:root=true
+type IAMPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []IAMPolicy `json:"items"`
+}

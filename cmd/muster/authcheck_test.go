@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
+	iamauthenticatorv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
+)
+
+const authManifest = `# one of each
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: aws-auth, namespace: kube-system}
+data:
+  mapRoles: |
+    - rolearn: arn:aws:iam::111122223333:role/dev
+      username: dev:{{SessionName}}
+      groups: [system:masters]
+    - rolearn: arn:aws:iam::111122223333:instance-profile/nodes
+      username: system:node:{{EC2PrivateDNSName}}
+      groups: [system:bootstrappers, system:nodes]
+---
+apiVersion: v1
+kind: List
+items:
+- apiVersion: access.muster.dev/v1alpha1
+  kind: AccessEntry
+  metadata: {name: nodes}
+  spec: {principalARN: "arn:aws:iam::111122223333:role/p/nodes", type: EC2_LINUX}
+- apiVersion: iamauthenticator.k8s.aws/v1alpha1
+  kind: IAMIdentityMapping
+  metadata: {name: anna}
+  spec: {arn: "arn:aws:iam::111122223333:user/anna", username: anna, groups: [team]}
+`
+
+// authBench runs "muster auth" over a cluster with these objects.
+func authBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) (*bench, func(args ...string) error) {
+	t.Helper()
+	b := newBench(t, interceptor.Funcs{})
+	scheme, err := newAuthScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
+	c := &authCommand{options: b.o, cluster: func(*options) (client.Reader, error) { return reader, nil }}
+	return b, func(args ...string) error {
+		return b.run(t.Context(), c.command(), append([]string{"check"}, args...)...)
+	}
+}
+
+func written(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "file.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestAuthCheckOfFiles(t *testing.T) {
+	t.Parallel()
+	manifest := written(t, authManifest)
+	mounted := written(t, "mapUsers: [{userarn: 'arn:aws:iam::111122223333:user/bert', username: bert}]\n")
+	const dev, nodes = "arn:aws:iam::111122223333:role/dev", "arn:aws:iam::111122223333:role/nodes"
+	for _, tc := range []struct {
+		name   string
+		args   []string
+		status int
+		want   []string // each in the output
+	}{
+		{"one entry is bad", []string{"-f", manifest}, 1, []string{"aws-auth   mapRoles[1]   rolearn   no     it is the ARN of an instance profile", "give that of the role in it"}},
+		{"nothing is wrong", []string{"--file", mounted}, 0, []string{"Nothing is wrong with 1 entries."}},
+		{"a role", []string{"-f", manifest, dev}, 0, []string{"becomes the user dev:session\nin the groups system:masters\nby aws-auth mapRoles[0].", "nodes", "it is for arn:aws:iam::111122223333:role/p/nodes"}},
+		{"a session", []string{"-f", manifest, "arn:aws:sts::111122223333:assumed-role/dev/anna"}, 0, []string{"becomes the user dev:anna\n"}},
+		{"a named session", []string{"-f", manifest, dev, "--session-name", "bert"}, 0, []string{"becomes the user dev:bert\n"}},
+		{"a user by an object", []string{"-f", manifest, "arn:aws:iam::111122223333:user/anna"}, 0, []string{"becomes the user anna\nin the groups team\nby IAMIdentityMapping anna."}},
+		{"a user by the file", []string{"-f", manifest, "--file", mounted, "arn:aws:iam::111122223333:user/bert"}, 0, []string{"becomes the user bert\nby file mapUsers[0]."}},
+		{"a node that is not proven", []string{"-f", manifest, nodes}, 1, []string{"is not let in: the session \"session\" is not proven", "Only the instance itself gets it", "nodes   refuses"}},
+		{"a node", []string{"-f", manifest, nodes, "--instance", "i-0123456789abcdef0", "--private-dns-name", "ip-10-0-0-1.local"}, 0, []string{"becomes the user system:node:ip-10-0-0-1.local\nin the groups system:nodes\n"}},
+		{"nobody", []string{"-f", manifest, "arn:aws:iam::111122223333:role/other"}, 1, []string{"is not let in: no entry names arn:aws:iam::111122223333:role/other."}},
+		{"the mode does not ask aws-auth", []string{"-f", manifest, "--mode", "API", dev}, 1, []string{"the authentication mode API does not ask this source"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b, check := authBench(t, interceptor.Funcs{})
+			err := check(tc.args...)
+			var status exitStatus
+			if errors.As(err, &status); int(status) != tc.status || err != nil && status == 0 {
+				t.Fatalf("%v, want status %d\n%s", err, tc.status, b.err.String())
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(b.out.String(), want) {
+					t.Errorf("no %q in:\n%s", want, b.out.String())
+				}
+			}
+		})
+	}
+}
+
+func TestAuthCheckAsData(t *testing.T) {
+	t.Parallel()
+	b, check := authBench(t, interceptor.Funcs{})
+	if err := check("-f", written(t, authManifest), "-o", "json", "arn:aws:iam::111122223333:role/dev"); err != nil {
+		t.Fatal(err)
+	}
+	var got checked
+	if err := json.Unmarshal(b.out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Entries != 3 || len(got.Problems) != 1 || !got.Outcome.Mapped || got.Outcome.User.Name != "dev:session" || len(got.Outcome.Checks) != 3 {
+		t.Errorf("%+v", got)
+	}
+	if err := check("-f", written(t, authManifest), "-o", "yaml"); err == nil || !strings.Contains(b.out.String(), "entry: mapRoles[1]\n") {
+		t.Errorf("%v\n%s", err, b.out.String())
+	}
+}
+
+func TestAuthCheckRefusesWhatItCannotRead(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		args  []string
+		usage bool
+		want  string
+	}{
+		"no ARN":             {[]string{"-f", "x", "dev"}, true, ""},
+		"an ARN of no one":   {[]string{"-f", "x", "arn:aws:s3:::bucket"}, true, "names nobody"},
+		"no mode":            {[]string{"--mode", "NONE"}, true, `unknown authentication mode "NONE"`},
+		"no format":          {[]string{"-o", "wide"}, true, "unknown output format"},
+		"a DNS name alone":   {[]string{"--private-dns-name", "x", "arn:aws:iam::111122223333:role/dev"}, true, "name it with --instance"},
+		"a session's name":   {[]string{"--session-name", "a:b", "arn:aws:iam::111122223333:role/dev"}, true, "is no name of a session"},
+		"no file":            {[]string{"-f", filepath.Join(t.TempDir(), "none")}, false, "no such file"},
+		"another kind":       {[]string{"-f", written(t, "{apiVersion: v1, kind: Pod, metadata: {name: a}}")}, false, `document 1: is a "Pod" of "v1"`},
+		"no YAML":            {[]string{"-f", written(t, "a: [")}, false, "is no YAML"},
+		"bare lists with -f": {[]string{"-f", written(t, "mapRoles: []")}, false, "a mounted file is named by --file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, check := authBench(t, interceptor.Funcs{})
+			err := check(tc.args...)
+			_, usage := errors.AsType[usageError](err)
+			if err == nil || usage != tc.usage || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v (usage: %v), want %q", err, usage, tc.want)
+			}
+		})
+	}
+}
+
+func TestAuthCheckOfACluster(t *testing.T) {
+	t.Parallel()
+	entry := &accessv1alpha1.AccessEntry{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: accessv1alpha1.AccessEntrySpec{
+		PrincipalARN: "arn:aws:iam::111122223333:role/dev", PrincipalID: "AROAEXAMPLEEXAMPLE123",
+		AccessPolicies: []accessv1alpha1.AccessPolicy{{PolicyARN: "arn:aws:eks::aws:cluster-access-policy/AmazonEMRJobPolicy", Scope: accessv1alpha1.AccessScope{Type: accessv1alpha1.ScopeCluster}}},
+	}}
+	mapping := &iamauthenticatorv1alpha1.IAMIdentityMapping{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: iamauthenticatorv1alpha1.IAMIdentityMappingSpec{ARN: "arn:aws:iam::111122223333:role/dev", Username: "m"}}
+	awsAuth := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "aws-auth"}, Data: map[string]string{"maproles": "[]"}}
+	b, check := authBench(t, interceptor.Funcs{}, entry, mapping, awsAuth)
+	if err := check(); err == nil {
+		t.Error("no status for bad entries")
+	}
+	for _, want := range []string{"AmazonEMRJobPolicy is for another service of AWS", "write it mapRoles"} {
+		if !strings.Contains(b.out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, b.out.String())
+		}
+	}
+	if err := check("arn:aws:iam::111122223333:role/dev", "--principal-id", "AROAEXAMPLEEXAMPLE123"); err != nil || !strings.Contains(b.out.String(), "by AccessEntry dev.") {
+		t.Errorf("%v\n%s", err, b.out.String())
+	}
+	if err := check("arn:aws:iam::111122223333:role/dev", "--principal-id", "AROAEXAMPLEEXAMPLE000"); err != nil || !strings.Contains(b.out.String(), "by IAMIdentityMapping m.") {
+		t.Errorf("%v\n%s", err, b.out.String())
+	}
+
+	// A cluster that has none of the kinds has no entries; one that does not answer is an error.
+	missing := func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return apierrors.NewNotFound(schema.GroupResource{Group: "access.muster.dev", Resource: "accessentries"}, "")
+	}
+	b, check = authBench(t, interceptor.Funcs{List: missing})
+	if err := check(); err != nil || !strings.Contains(b.err.String(), "The cluster has no kind AccessEntry.") || !strings.Contains(b.err.String(), "no ConfigMap kube-system/aws-auth") {
+		t.Errorf("%v\n%s", err, b.err.String())
+	}
+	_, check = authBench(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return errors.New("away")
+	}})
+	if err := check(); err == nil || !strings.Contains(err.Error(), "reading access entries: away") {
+		t.Error(err)
+	}
+}

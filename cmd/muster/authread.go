@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
+	iamauthenticatorv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
+	"muster.dev/muster/internal/accesspolicy"
+	"muster.dev/muster/internal/identity"
+	"muster.dev/muster/internal/strictyaml"
+)
+
+// authEntries are entries from a cluster or from files, and what is wrong with their form.
+type authEntries struct {
+	accessEntries []identity.AccessEntry
+	mappings      []identity.Mapping
+	problems      []identity.Problem
+	notes         []string
+}
+
+const (
+	awsAuthNamespace = "kube-system"
+	awsAuthName      = "aws-auth"
+)
+
+// authReader reads the kinds that entries are of.
+func (a *access) authReader(o *options) (client.Reader, error) {
+	config, err := a.config(o)
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := newAuthScheme()
+	if err != nil {
+		return nil, err
+	}
+	mapper := newMapper().(*meta.DefaultRESTMapper) //nolint:forcetypeassert // it is made a few lines away
+	mapper.Add(accessv1alpha1.GroupVersion.WithKind("AccessEntry"), meta.RESTScopeRoot)
+	mapper.Add(iamauthenticatorv1alpha1.GroupVersion.WithKind("IAMIdentityMapping"), meta.RESTScopeRoot)
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", theCluster, err)
+	}
+	return c, nil
+}
+
+func newAuthScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, accessv1alpha1.AddToScheme, iamauthenticatorv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering kinds: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// readCluster reads what there is in a cluster. A kind that it does not serve has no entries.
+func (c *authCommand) readCluster(ctx context.Context, into *authEntries) error {
+	reader, err := c.cluster(c.options)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	absent := func(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+
+	var entries accessv1alpha1.AccessEntryList
+	if err := reader.List(ctx, &entries); absent(err) {
+		into.notes = append(into.notes, "The cluster has no kind AccessEntry.")
+	} else if err != nil {
+		return fmt.Errorf("reading access entries: %w", err)
+	}
+	for i := range entries.Items {
+		into.accessEntry(&entries.Items[i])
+	}
+	var mappings iamauthenticatorv1alpha1.IAMIdentityMappingList
+	if err := reader.List(ctx, &mappings); err != nil && !absent(err) {
+		return fmt.Errorf("reading IAMIdentityMapping objects: %w", err)
+	}
+	for i := range mappings.Items {
+		into.mappings = append(into.mappings, identity.FromIAMIdentityMapping(&mappings.Items[i]))
+	}
+	var awsAuth corev1.ConfigMap
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: awsAuthNamespace, Name: awsAuthName}, &awsAuth); absent(err) {
+		into.notes = append(into.notes, "The cluster has no ConfigMap kube-system/aws-auth.")
+	} else if err != nil {
+		return fmt.Errorf("reading aws-auth: %w", err)
+	}
+	into.awsAuth(&awsAuth)
+	return nil
+}
+
+func (e *authEntries) accessEntry(object *accessv1alpha1.AccessEntry) {
+	e.accessEntries = append(e.accessEntries, identity.FromAccessEntry(object))
+	for _, problem := range accesspolicy.NewPlan(object, nil).Problems {
+		e.problems = append(e.problems, identity.Problem{
+			Source: identity.SourceAccessEntry, Entry: object.Name, Field: "spec.accessPolicies", Saw: "has one that is not applied: " + problem, Fix: "remove it, or choose another",
+		})
+	}
+}
+
+func (e *authEntries) awsAuth(object *corev1.ConfigMap) {
+	mappings, problems := identity.ParseAWSAuth(object.Data)
+	e.mappings, e.problems = append(e.mappings, mappings...), append(e.problems, problems...)
+}
+
+// maxAuthFile is how much is read of one file.
+const maxAuthFile = 8 << 20
+
+func (e *authEntries) readFiles(in io.Reader, manifests, files []string) error {
+	for _, name := range manifests {
+		data, err := readLimited(in, name)
+		if err != nil {
+			return err
+		}
+		documents, err := strictyaml.Documents(data)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		for i, document := range documents {
+			if err := e.document(document); err != nil {
+				return fmt.Errorf("%s, document %d: %w", name, i+1, err)
+			}
+		}
+	}
+	for _, name := range files {
+		data, err := readLimited(in, name)
+		if err != nil {
+			return err
+		}
+		mappings, problems := identity.ParseFile(data)
+		e.mappings, e.problems = append(e.mappings, mappings...), append(e.problems, problems...)
+	}
+	return nil
+}
+
+func readLimited(in io.Reader, name string) ([]byte, error) {
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("reading entries: %w", err)
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxAuthFile+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	case len(data) > maxAuthFile:
+		return nil, fmt.Errorf("%s has more than %d MiB", name, maxAuthFile>>20)
+	}
+	return data, nil
+}
+
+// document reads one object, or a list of them.
+func (e *authEntries) document(document []byte) error {
+	data, problems := strictyaml.ToJSON(document)
+	if len(problems) > 0 {
+		return fmt.Errorf("is no YAML: %s", problems[0])
+	}
+	return e.object(data)
+}
+
+func (e *authEntries) object(data []byte) error {
+	var head struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Items             []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return fmt.Errorf("is no object: %w", err)
+	}
+	switch head.GroupVersionKind().String() {
+	case corev1.SchemeGroupVersion.WithKind("List").String():
+		for i, item := range head.Items {
+			if err := e.object(item); err != nil {
+				return fmt.Errorf("item %d: %w", i, err)
+			}
+		}
+		return nil
+	case corev1.SchemeGroupVersion.WithKind("ConfigMap").String():
+		if head.Name != awsAuthName || head.Namespace != "" && head.Namespace != awsAuthNamespace {
+			e.notes = append(e.notes, fmt.Sprintf("The ConfigMap %s/%s is left out: only kube-system/aws-auth is read.", head.Namespace, head.Name))
+			return nil
+		}
+		var object corev1.ConfigMap
+		e.decode(data, &object, identity.SourceAWSAuth, head.Name, func() { e.awsAuth(&object) })
+	case accessv1alpha1.GroupVersion.WithKind("AccessEntry").String():
+		var object accessv1alpha1.AccessEntry
+		e.decode(data, &object, identity.SourceAccessEntry, head.Name, func() { e.accessEntry(&object) })
+	case iamauthenticatorv1alpha1.GroupVersion.WithKind("IAMIdentityMapping").String():
+		var object iamauthenticatorv1alpha1.IAMIdentityMapping
+		e.decode(data, &object, identity.SourceIdentityMapping, head.Name, func() { e.mappings = append(e.mappings, identity.FromIAMIdentityMapping(&object)) })
+	default:
+		return fmt.Errorf("is a %q of %q; there are the ConfigMap aws-auth of v1, AccessEntry of %s and IAMIdentityMapping of %s (a mounted file is named by --file)",
+			head.Kind, head.APIVersion, accessv1alpha1.GroupVersion, iamauthenticatorv1alpha1.GroupVersion)
+	}
+	return nil
+}
+
+// decode reads an object. Fields that are not known are told; what cannot be read is not used, and keeps no other from being.
+func (e *authEntries) decode(data []byte, object client.Object, source identity.Source, name string, use func()) {
+	problems, ok := strictyaml.FromJSON(data, object)
+	for _, problem := range problems {
+		e.problems = append(e.problems, identity.Problem{Source: source, Entry: name, Saw: "cannot be read as it is: " + problem, Fix: "correct it", Unused: !ok})
+	}
+	if ok {
+		use()
+	}
+}

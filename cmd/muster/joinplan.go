@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"muster.dev/muster/internal/hostnode"
+	"muster.dev/muster/internal/nodeconfig"
+)
+
+// printPlan prints what a join would do.
+func (j *joinCommand) printPlan(p hostnode.Plan) error {
+	p.Files = slices.Clone(p.Files)
+	for i := range p.Files {
+		p.Files[i].Content = nodeconfig.WithoutSecrets(p.Files[i].Content)
+	}
+	if j.format != formatTable {
+		return printData(j.out, j.format, struct {
+			NodeName string                 `json:"nodeName"`
+			NodeIP   string                 `json:"nodeIP"`
+			Endpoint string                 `json:"endpoint"`
+			Files    []hostnode.PlannedFile `json:"files"`
+			Services []string               `json:"services"`
+		}{p.Self.Name, p.Self.IP.String(), p.Endpoint, p.Files, p.Services})
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Node %s (%s) of %s.\n\nFiles:\n", p.Self.Name, p.Self.IP, p.Endpoint)
+	for _, f := range p.Files {
+		switch {
+		case f.LinkTo != "":
+			fmt.Fprintf(&b, "  %s -> %s\n", f.Path, f.LinkTo)
+		case f.CopyOf != "":
+			fmt.Fprintf(&b, "  %s %s, a copy of %s\n", f.Path, f.Mode, f.CopyOf)
+		default:
+			fmt.Fprintf(&b, "  %s %s\n", f.Path, f.Mode)
+		}
+	}
+	b.WriteString("\nSteps:\n  systemctl daemon-reload\n")
+	for _, service := range slices.Sorted(slices.Values(p.Services)) { // containerd, kube-proxy, kubelet
+		fmt.Fprintf(&b, "  systemctl enable %[1]s; systemctl start %[1]s\n", service)
+	}
+	b.WriteString("  the kubelet asks for its certificates, and registers the node\n\n")
+	for _, f := range p.Files {
+		if f.Content != "" {
+			fmt.Fprintf(&b, "==> %s %s <==\n%s\n", f.Path, f.Mode, strings.TrimSuffix(f.Content, "\n")+"\n")
+		}
+	}
+	_, err := io.WriteString(j.out, printableLines(b.String()))
+	return err
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+
+	"muster.dev/muster/internal/configsource"
+	"muster.dev/muster/internal/discovery"
+	"muster.dev/muster/internal/hostnode"
+	"muster.dev/muster/internal/imds"
+	"muster.dev/muster/internal/localdisk"
+	"muster.dev/muster/internal/node"
+	"muster.dev/muster/internal/nodeconfig"
+	"muster.dev/muster/internal/token"
+)
+
+// request puts together what flags and configuration say; flags win.
+func (j *joinCommand) request(ctx context.Context) (hostnode.JoinRequest, error) {
+	if j.endpoint != "" && j.file != "" {
+		return hostnode.JoinRequest{}, usageError{errors.New("HOST:PORT and --discovery-file both say where the cluster is: leave one of them out")}
+	}
+	spec, err := j.configuration(ctx)
+	if err != nil {
+		return hostnode.JoinRequest{}, err
+	}
+	if err := j.fillIn(spec); err != nil {
+		return hostnode.JoinRequest{}, err
+	}
+	t, err := j.readToken()
+	if err != nil {
+		return hostnode.JoinRequest{}, err
+	}
+	if j.endpoint == "" && j.file == "" {
+		return hostnode.JoinRequest{}, usageError{errors.New("say where the cluster is: muster join HOST:PORT, or --discovery-file")}
+	}
+	if t.IsZero() && j.file == "" && !joinedAlready() {
+		return hostnode.JoinRequest{}, usageError{errors.New("give the token: --token-file FILE, or --token - to read it from standard input (muster token create makes one)")}
+	}
+	r := hostnode.JoinRequest{
+		Endpoint: j.endpoint, Token: t, Pins: j.hashes, Spec: spec, NodeName: j.nodeName, Timeout: j.timeout,
+		SkipKubeProxy: j.skipKubeProxy, Preflight: j.preflight,
+		Discover: func(ctx context.Context) (hostnode.Found, error) {
+			found, err := discovery.Discover(ctx, discovery.Config{
+				Endpoint: j.endpoint, Token: t, CACertHashes: j.hashes, UnsafeSkipCAVerification: j.skipCA, File: j.file, Timeout: j.timeout,
+				Progress: func(text string) { fmt.Fprintf(j.err, "         discovery      %s\n", text) },
+			})
+			return hostnode.Found{Endpoint: found.Endpoint, CA: found.CA, How: found.How}, err
+		},
+	}
+	if storage := spec.Instance.LocalStorage; localdisk.Wanted(storage) {
+		r.Storage = func(ctx context.Context, say func(string)) error {
+			return node.PrepareDisks(ctx, storage, true, "", say)
+		}
+	}
+	if r.NodeName == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return hostnode.JoinRequest{}, fmt.Errorf("reading this host's name: %w; say which with --node-name", err)
+		}
+		r.NodeName = strings.ToLower(strings.TrimSpace(name))
+	}
+	if j.nodeIP != "" {
+		if r.NodeIP, err = netip.ParseAddr(j.nodeIP); err != nil {
+			return hostnode.JoinRequest{}, usageError{fmt.Errorf("--node-ip %q is no address", j.nodeIP)}
+		}
+	}
+	return r, nil
+}
+
+// fillIn takes from configuration what no flag says. An authority that it names pins what is found.
+func (j *joinCommand) fillIn(spec nodeconfig.Spec) error {
+	join := spec.Join
+	if j.token == "" && j.tokenFile == "" {
+		j.token, j.tokenFile = join.Token, join.TokenFile
+	}
+	if len(j.hashes) == 0 {
+		j.hashes = join.CACertHashes
+	}
+	if authority := spec.Cluster.CertificateAuthority; len(authority) > 0 {
+		told, err := nodeconfig.Pinned(authority, lower(j.hashes))
+		if err == nil {
+			j.hashes, err = discovery.Pins(told)
+		}
+		if err != nil {
+			return fmt.Errorf("--ca-cert-hash, or spec.join.caCertHashes: %w", err)
+		}
+	}
+	j.skipCA = j.skipCA || join.UnsafeSkipCAVerification
+	if j.file == "" && j.endpoint == "" {
+		j.file = join.DiscoveryFile
+	}
+	if j.nodeName == "" {
+		j.nodeName = join.NodeName
+	}
+	if j.endpoint == "" && j.file == "" {
+		j.endpoint = strings.TrimSuffix(strings.TrimPrefix(spec.Cluster.APIServerEndpoint, "https://"), "/")
+	}
+	return nil
+}
+
+// lower is how hashes are compared.
+func lower(hashes []string) []string {
+	all := make([]string, len(hashes))
+	for i, hash := range hashes {
+		all[i] = strings.ToLower(hash)
+	}
+	return all
+}
+
+// configuration reads all sources; there need be none.
+func (j *joinCommand) configuration(ctx context.Context) (nodeconfig.Spec, error) {
+	if len(j.sources) == 0 {
+		return nodeconfig.Spec{}, nil
+	}
+	for _, name := range j.sources {
+		if err := configsource.Check(name); err != nil {
+			return nodeconfig.Spec{}, usageError{err}
+		}
+	}
+	found, err := configsource.Load(ctx, j.sources, configsource.Readers{UserData: imds.NewClient("").UserData})
+	if err != nil {
+		return nodeconfig.Spec{}, err
+	}
+	merged, err := nodeconfig.Read(found.Documents, j.lenient)
+	if err != nil {
+		return nodeconfig.Spec{}, refused(err)
+	}
+	for _, warning := range append(found.Doubts, merged.Warnings...) {
+		fmt.Fprint(j.err, printableLines("Warning: "+warning+"\n"))
+	}
+	return merged.Spec, nil
+}
+
+// maxTokenFile is far more than a token has.
+const maxTokenFile = 1 << 10
+
+// readToken reads the token from where it is said to be. No error shows it.
+func (j *joinCommand) readToken() (token.Token, error) {
+	var text string
+	switch {
+	case j.token != "" && j.tokenFile != "":
+		return token.Token{}, usageError{errors.New("give the token by --token or by --token-file, not both")}
+	case j.token == "-":
+		line, err := bufio.NewReader(io.LimitReader(j.in, maxTokenFile)).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return token.Token{}, fmt.Errorf("reading the token from standard input: %w", err)
+		}
+		text = line
+	case j.token != "":
+		text = j.token
+	case j.tokenFile != "":
+		file, err := os.Open(j.tokenFile)
+		if err != nil {
+			return token.Token{}, fmt.Errorf("reading the token: %w", err)
+		}
+		defer func() { _ = file.Close() }()
+		raw, err := io.ReadAll(io.LimitReader(file, maxTokenFile))
+		if err != nil {
+			return token.Token{}, fmt.Errorf("reading the token: %w", err)
+		}
+		text = string(raw)
+	default:
+		return token.Token{}, nil
+	}
+	t, err := token.Parse(strings.TrimSpace(text))
+	if err != nil {
+		return token.Token{}, usageError{err}
+	}
+	return t, nil
+}
+
+func joinedAlready() bool {
+	_, err := hostnode.ReadLedger("")
+	return err == nil
+}

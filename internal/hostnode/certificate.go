@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/review"
+	"muster.dev/muster/internal/systemd"
+)
+
+// errOnDisk ends the watching of requests: the kubelet has what it asked for.
+var errOnDisk = errors.New("the certificate is on the disk")
+
+// requestsBefore notes which requests there are before the kubelet is started, so that they are not taken for its own. Of one that
+// runs already, those that wait are its own. The server's clock is of no help there: it is another one.
+func (j *joining) requestsBefore(ctx context.Context, runs bool) {
+	j.over = map[string]bool{}
+	config := byToken(j.Endpoint, j.ca, j.request.Token)
+	if j.joined {
+		own, err := j.disk.byNode(j.Endpoint)
+		if err != nil {
+			return
+		}
+		config = own
+	}
+	client, err := j.Connect(config)
+	if err != nil {
+		return
+	}
+	for _, signer := range []string{pki.SignerKubeletClient, pki.SignerKubeletServing} {
+		var found *certificatesv1.CertificateSigningRequestList
+		err := j.wait(func() (err error) {
+			found, err = client.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{FieldSelector: "spec.signerName=" + signer})
+			return err
+		})
+		if err != nil { // an old one may be told of, then; nothing depends on it
+			continue
+		}
+		for i := range found.Items {
+			state, _ := outcome(&found.Items[i])
+			if !runs || state != review.Pending && state != review.Approved {
+				j.over[found.Items[i].Name] = true
+			}
+		}
+	}
+}
+
+// firstCertificate watches the request that the kubelet makes with the token, until the certificate is on the disk.
+func (j *joining) firstCertificate(ctx context.Context) error {
+	client, err := j.Connect(byToken(j.Endpoint, j.ca, j.request.Token))
+	if err != nil {
+		return fmt.Errorf("connecting to the API server: %w", err)
+	}
+	got := func() bool { return j.disk.joined(j.ledger.NodeName, j.Now()) }
+	mine := func(csr *certificatesv1.CertificateSigningRequest) bool {
+		return !j.over[csr.Name] && csr.Spec.Username == "system:bootstrap:"+j.request.Token.ID && asksFor(csr, j.ledger.NodeName)
+	}
+	err = j.certificate(ctx, client, "client CSR", pki.SignerKubeletClient, mine, got)
+	var denied *deniedError
+	switch {
+	case errors.As(err, &denied):
+		// It would ask again and again, a hundred times an hour.
+		if err := j.do(ctx, systemd.Stop, kubeletUnit); err != nil {
+			return errors.Join(denied, err)
+		}
+		return fmt.Errorf("%w; the kubelet was stopped. Put right what was refused, then run muster join again with a token for this node (muster token create --node-name %s --address %s), or muster leave",
+			denied, j.ledger.NodeName, j.Self.IP)
+	case errors.Is(err, errRefused):
+		return fmt.Errorf("the API server does not take token %s any more: it has expired or was deleted meanwhile; make another (muster token create) and run muster join with it again", j.request.Token)
+	case err != nil:
+		return err
+	}
+	j.done("certificate", "client certificate on disk: %s", clientCertificate)
+	return nil
+}
+
+// certificate watches one request for a certificate until that is on the disk.
+func (j *joining) certificate(ctx context.Context, client kubernetes.Interface, step, signer string, mine func(*certificatesv1.CertificateSigningRequest) bool, got func() bool) error {
+	watching, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var poller sync.WaitGroup
+	poller.Go(func() {
+		for !got() {
+			if !sleep(watching, pollInterval) {
+				return
+			}
+		}
+		cancel(errOnDisk)
+	})
+	defer poller.Wait()
+	defer cancel(nil)
+	teller := &requestTeller{joining: j, step: step, signer: signer}
+	defer teller.stop()
+	err := followRequests(watching, client, signer, func(csr *certificatesv1.CertificateSigningRequest) (bool, error) {
+		if csr.Spec.SignerName != signer || !mine(csr) {
+			return false, nil
+		}
+		return teller.tell(csr)
+	}, j.complaint(step))
+	if err != nil && (!errors.Is(err, errRefused) || !j.soon(ctx, got)) && !errors.Is(err, errOnDisk) {
+		return err
+	}
+	for !got() { // issued: the kubelet writes it down
+		if !sleep(ctx, pollInterval) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// soon waits a little: a token may be deleted in the moment in which it has served.
+func (j *joining) soon(ctx context.Context, got func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	for !got() {
+		if !sleep(ctx, pollInterval) {
+			return false
+		}
+	}
+	return true
+}
+
+// requestTeller says what becomes of requests, each thing once.
+type requestTeller struct {
+	*joining
+	step, signer string
+	name         string
+	state        review.State
+	later        *time.Timer
+}
+
+func (t *requestTeller) stop() {
+	if t.later != nil {
+		t.later.Stop()
+	}
+}
+
+// tell says how far a request is, and stops the watching when it is over.
+func (t *requestTeller) tell(csr *certificatesv1.CertificateSigningRequest) (bool, error) {
+	state, why := outcome(csr)
+	if csr.Name == t.name && state == t.state {
+		return false, nil
+	}
+	t.stop()
+	if csr.Name != t.name {
+		t.done(t.step, "%s created", csr.Name)
+	}
+	t.name, t.state = csr.Name, state
+	switch state {
+	case review.Pending:
+		text := waitingFor(csr)
+		t.later = time.AfterFunc(quiet, func() { t.say(t.step, Waiting, "%s", text) })
+	case review.Approved:
+		t.done(t.step, "approved: %s", why)
+		t.later = time.AfterFunc(quiet, func() {
+			t.say(t.step, Waiting, "%s is approved and waits to be signed: is the cluster's signer running (kube-controller-manager or muster certificate-controller)?", csr.Name)
+		})
+	case review.Issued:
+		t.done(t.step, "issued")
+		return true, nil
+	case review.Denied, review.Failed:
+		return true, &deniedError{name: csr.Name, why: why, signer: t.signer}
+	}
+	return false, nil
+}
+
+// servingCertificate watches the request that the kubelet makes as the node.
+func (j *joining) servingCertificate(ctx context.Context, client kubernetes.Interface) error {
+	got := func() bool { return j.disk.holds(servingCertificate, j.ledger.NodeName, j.Now()) }
+	if got() {
+		return nil
+	}
+	mine := func(csr *certificatesv1.CertificateSigningRequest) bool {
+		return !j.over[csr.Name] && csr.Spec.Username == "system:node:"+j.ledger.NodeName
+	}
+	if err := j.certificate(ctx, client, "serving CSR", pki.SignerKubeletServing, mine, got); err != nil {
+		return err
+	}
+	j.done("certificate", "serving certificate on disk: %s", servingCertificate)
+	return nil
+}

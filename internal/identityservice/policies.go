@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package identityservice
+
+import (
+	"slices"
+
+	"muster.dev/muster/internal/arn"
+	"muster.dev/muster/internal/awsquery"
+	"muster.dev/muster/internal/iam"
+	"muster.dev/muster/internal/iampolicy"
+)
+
+type policyInfo struct {
+	PolicyName, PolicyId, Arn, Path string
+	DefaultVersionId                string
+	AttachmentCount                 int
+	PermissionsBoundaryUsageCount   int
+	IsAttachable                    bool
+	Description                     string `xml:",omitempty"`
+	CreateDate, UpdateDate          awsquery.Time
+	Tags                            *awsquery.List[tag] `xml:",omitempty"`
+}
+
+func (c *call) infoOfPolicy(p iam.Policy, whole bool) policyInfo {
+	info := policyInfo{
+		PolicyName: p.Name, PolicyId: p.ID, Arn: p.ARN().String(), Path: p.Path, DefaultVersionId: p.Default, IsAttachable: true,
+		AttachmentCount: c.attachments(p.ARN().String()), CreateDate: awsquery.Time{Time: p.Created}, UpdateDate: awsquery.Time{Time: p.Updated},
+	}
+	if whole {
+		info.Description = p.Description
+		if len(p.Tags) > 0 {
+			list := awsquery.ListOf(tagsOf(p.Tags))
+			info.Tags = &list
+		}
+	}
+	return info
+}
+
+// attachments counts the users and roles of the caller's account that a policy is attached to.
+func (c *call) attachments(arn string) int {
+	n := 0
+	for _, u := range c.state.users {
+		if u.Account == c.account && slices.Contains(u.Attached, arn) {
+			n++
+		}
+	}
+	for _, r := range c.state.roles {
+		if r.Account == c.account && slices.Contains(r.Attached, arn) {
+			n++
+		}
+	}
+	return n
+}
+
+type createPolicyIn struct {
+	PolicyName        string `query:",required"`
+	PolicyDocument    string `query:",required"`
+	Path, Description *string
+	Tags              []tag
+}
+
+type policyOut struct{ Policy policyInfo }
+
+type policyIn struct {
+	PolicyArn string `query:",required"`
+}
+
+type policyVersionIn struct {
+	PolicyArn string `query:",required"`
+	VersionId string `query:",required"`
+}
+
+type policyVersionInfo struct {
+	Document         string `xml:",omitempty"`
+	VersionId        string
+	IsDefaultVersion bool
+	CreateDate       awsquery.Time
+}
+
+type policyVersionOut struct{ PolicyVersion policyVersionInfo }
+
+type listVersionsIn struct {
+	PolicyArn string `query:",required"`
+	Marker    *string
+	MaxItems  *int32
+}
+
+type listVersionsOut struct {
+	awsquery.Page
+	Versions awsquery.List[policyVersionInfo]
+}
+
+type listPoliciesIn struct {
+	Scope              *string
+	OnlyAttached       bool
+	PathPrefix, Marker *string
+	PolicyUsageFilter  *string
+	MaxItems           *int32
+}
+
+type listPoliciesOut struct {
+	awsquery.Page
+	Policies awsquery.List[policyInfo]
+}
+
+func (s *Service) registerPolicies(server *awsquery.Server) {
+	api := awsquery.IAM()
+	register(s, server, api, "CreatePolicy", writes, func(c *call, in createPolicyIn) (target, error) {
+		p := iam.Policy{Account: c.account, Path: pathOr(in.Path), Name: in.PolicyName}
+		return tagged(p.ARN().String(), nil, in.Tags), nil
+	}, s.createPolicy)
+	register(s, server, api, "GetPolicy", reads, func(_ *call, in policyIn) (target, error) { return target{resource: in.PolicyArn}, nil },
+		func(c *call, in policyIn) (*policyOut, error) {
+			p, err := s.findPolicy(c, in.PolicyArn)
+			if err != nil {
+				return nil, err
+			}
+			return &policyOut{c.infoOfPolicy(p, true)}, nil
+		})
+	register(s, server, api, "GetPolicyVersion", reads, func(_ *call, in policyVersionIn) (target, error) { return target{resource: in.PolicyArn}, nil }, s.policyVersion)
+	register(s, server, api, "ListPolicyVersions", reads, func(_ *call, in listVersionsIn) (target, error) { return target{resource: in.PolicyArn}, nil }, s.policyVersions)
+	register(s, server, api, "ListPolicies", reads, func(*call, listPoliciesIn) (target, error) { return anything(), nil }, s.listPolicies)
+	register(s, server, api, "DeletePolicy", writes, func(_ *call, in policyIn) (target, error) { return target{resource: in.PolicyArn}, nil }, s.deletePolicy)
+}
+
+// findPolicy finds AWS's managed policies and those of the caller's account.
+func (s *Service) findPolicy(c *call, name string) (iam.Policy, error) {
+	a, err := arn.Parse(name)
+	if err != nil {
+		return iam.Policy{}, awsquery.Errorf(awsquery.ValidationError, "ARN %.200s is not valid.", name)
+	}
+	p, ok := s.policy(c.state, a.String())
+	if !ok || p.Account != iam.AWSAccount && p.Account != c.account {
+		return iam.Policy{}, awsquery.Errorf(awsquery.NoSuchEntity, "Policy %.200s does not exist or is not attachable.", name)
+	}
+	return p, nil
+}
+
+func (s *Service) createPolicy(c *call, in createPolicyIn) (*policyOut, error) {
+	now := moment(c.now)
+	p := iam.Policy{
+		Account: c.account, Path: pathOr(in.Path), Name: in.PolicyName, Default: "v1", Created: now, Updated: now, Tags: tagsFrom(in.Tags),
+		Versions: []iam.PolicyVersion{{ID: "v1", Document: in.PolicyDocument, Created: now}},
+	}
+	if in.Description != nil {
+		p.Description = *in.Description
+	}
+	if err := firstError(iam.CheckPolicyName(p.Name), iam.CheckPath(p.Path), iam.CheckDescription(p.Description), iam.CheckTags(p.Tags)); err != nil {
+		return nil, err
+	}
+	if c.state.taken(name(p)) {
+		return nil, awsquery.Errorf(awsquery.EntityAlreadyExists, "A policy called %s already exists. Duplicate names are not allowed.", p.Name)
+	}
+	if _, err := iampolicy.Parse(iampolicy.Managed, in.PolicyDocument); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.ID, err = iam.NewID(iam.PolicyPrefix, s.config.Random); err != nil {
+		return nil, err
+	}
+	return &policyOut{c.infoOfPolicy(p, true)}, s.config.Store.Create(c.ctx, p)
+}
+
+func (s *Service) policyVersion(c *call, in policyVersionIn) (*policyVersionOut, error) {
+	p, err := s.findPolicy(c, in.PolicyArn)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range p.Versions {
+		if v.ID == in.VersionId {
+			return &policyVersionOut{policyVersionInfo{awsquery.EncodeDocument(v.Document), v.ID, v.ID == p.Default, awsquery.Time{Time: v.Created}}}, nil
+		}
+	}
+	return nil, awsquery.Errorf(awsquery.NoSuchEntity, "Policy %s version %.20s does not exist or is not attachable.", in.PolicyArn, in.VersionId)
+}
+
+func (s *Service) policyVersions(c *call, in listVersionsIn) (*listVersionsOut, error) {
+	p, err := s.findPolicy(c, in.PolicyArn)
+	if err != nil {
+		return nil, err
+	}
+	versions, page, err := awsquery.PageOf(p.Versions, func(v iam.PolicyVersion) string { return v.ID }, in.Marker, in.MaxItems)
+	out := &listVersionsOut{Page: page}
+	for _, v := range versions {
+		out.Versions.Members = append(out.Versions.Members, policyVersionInfo{"", v.ID, v.ID == p.Default, awsquery.Time{Time: v.Created}})
+	}
+	return out, err
+}
+
+func (s *Service) listPolicies(c *call, in listPoliciesIn) (*listPoliciesOut, error) {
+	scope := "All"
+	if in.Scope != nil {
+		scope = *in.Scope
+	}
+	if !slices.Contains([]string{"All", "AWS", "Local"}, scope) {
+		return nil, awsquery.Errorf(awsquery.ValidationError, "Scope is %.20q: it must be All, AWS or Local", scope)
+	}
+	if in.PolicyUsageFilter != nil && *in.PolicyUsageFilter != "PermissionsPolicy" {
+		return nil, unsupported("permissions boundaries (PolicyUsageFilter)", "leave it out")
+	}
+	var policies []iam.Policy
+	if scope != "AWS" {
+		policies = c.state.Policies(c.account)
+	}
+	if scope != "Local" {
+		for _, p := range s.managed {
+			policies = append(policies, p)
+		}
+	}
+	if in.OnlyAttached {
+		policies = slices.DeleteFunc(policies, func(p iam.Policy) bool { return c.attachments(p.ARN().String()) == 0 })
+	}
+	policies, page, err := pageOf(policies, listIn{in.PathPrefix, in.Marker, in.MaxItems}, func(p iam.Policy) (string, string) { return p.Path, p.ARN().String() })
+	out := &listPoliciesOut{Page: page}
+	for _, p := range policies {
+		out.Policies.Members = append(out.Policies.Members, c.infoOfPolicy(p, false))
+	}
+	return out, err
+}
+
+func (s *Service) deletePolicy(c *call, in policyIn) (*none, error) {
+	p, err := s.findPolicy(c, in.PolicyArn)
+	if err != nil {
+		return nil, err
+	}
+	if p.Account != c.account {
+		return nil, awsquery.Errorf(awsquery.AccessDenied, "%s is managed by AWS: it cannot be deleted", in.PolicyArn)
+	}
+	if c.attachments(p.ARN().String()) > 0 {
+		return nil, awsquery.Errorf(awsquery.DeleteConflict, "Cannot delete a policy attached to entities.")
+	}
+	return nil, s.config.Store.Delete(c.ctx, c.state, p)
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine"
+)
+
+const (
+	// admittedAgain is how often it is asked whether the cluster still lets a machine in that is Ready. When it does not any more, the
+	// Node stays Ready for most of a minute, and nothing on it says why it then is not.
+	admittedAgain = 15 * time.Second
+	refusedAgain  = 2 * time.Second
+)
+
+// admission asks whether the cluster lets the machine in by its role, notes that as a condition, and returns when to ask again.
+func (r *machines) admission(ctx context.Context, m *v1alpha1.Machine, instance machine.Instance) time.Duration {
+	if m.Spec.InstanceProfile == "" || r.NodeRoles == nil {
+		return 0
+	}
+	if instance.State != machine.Running {
+		return refusedAgain
+	}
+	if left := r.memory.checkedFor(m.Name, r.Now()); left > 0 {
+		if old := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionIdentity); old != nil && old.Status == metav1.ConditionFalse {
+			r.keptOut(m, old.Message)
+		}
+		return left
+	}
+	err := r.NodeRoles.Check(ctx, m)
+	var refusal *Refusal
+	again := refusedAgain
+	switch {
+	case err == nil:
+		r.identity(m, metav1.ConditionTrue, "Admitted", "the cluster knows the machine by its role")
+		if m.Status.Phase == v1alpha1.MachineReady {
+			again = admittedAgain
+		}
+	case errors.As(err, &refusal):
+		message := "the cluster does not let the machine in: " + refusal.Error()
+		if r.identity(m, metav1.ConditionFalse, "Refused", message) {
+			r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "Refused", "Join", "%s", shorten(message))
+		}
+		r.keptOut(m, message)
+	default: // a service that starts just now is no news
+		if condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionIdentity); condition != nil {
+			r.identity(m, metav1.ConditionUnknown, "NotKnown", fmt.Sprintf("whether the cluster lets the machine in is not known: %v", err))
+		}
+	}
+	r.memory.checked(m.Name, r.Now().Add(again))
+	return again
+}
+
+// keptOut says of a machine that is not Ready why it is not.
+func (r *machines) keptOut(m *v1alpha1.Machine, message string) {
+	if m.Status.Phase == v1alpha1.MachineJoining || m.Status.Phase == v1alpha1.MachineNotReady {
+		r.judge(m, m.Status.Phase, "Refused", message)
+	}
+}
+
+// identity sets the condition Identity, and reports whether it is another than before.
+func (r *machines) identity(m *v1alpha1.Machine, status metav1.ConditionStatus, reason, message string) bool {
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionIdentity, Status: status, Reason: reason, Message: shorten(message), ObservedGeneration: m.Generation,
+	}
+	old := meta.FindStatusCondition(m.Status.Conditions, condition.Type)
+	if old == nil || old.Status != status {
+		condition.LastTransitionTime = metav1.NewTime(r.Now().Truncate(time.Second))
+	}
+	meta.SetStatusCondition(&m.Status.Conditions, condition)
+	return old == nil || old.Status != status
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"muster.dev/muster/test/host"
+)
+
+// watched has the host watched by muster node watch, and does to it what its kubelet alone does not notice.
+func (s *joinStory) watched(t *testing.T) {
+	s.must("systemd-run", "--unit=node-watch", "--quiet", host.BinDir+"/muster", "node", "watch", "--interval=100ms", "--node-ip="+ownHostAddress)
+	defer func() {
+		if t.Failed() {
+			out, err := s.host.Run(t.Context(), "journalctl", "--no-pager", "--output=cat", "--unit=node-watch")
+			t.Logf("node watch:\n%s%v", out, err)
+		}
+		s.must("systemctl", "stop", "node-watch")
+		s.must("rm", "-rf", "/run/muster")
+	}()
+	for _, step := range []struct {
+		name string
+		run  func(*joinStory, *testing.T)
+	}{
+		{"a rotation that was killed half way", (*joinStory).halfRotated},
+		{"other authorities", (*joinStory).otherAuthorities},
+		{"another address", (*joinStory).otherAddress},
+		{"a client certificate that expired while the host slept", (*joinStory).slept},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.run(s.in(t), t) }) {
+			return
+		}
+	}
+}
+
+// noticed waits until the watch tells of something, in a text and what to do about it.
+func (s *joinStory) noticed(code string, texts ...string) {
+	s.installation.t.Helper()
+	s.installation.eventually("notice "+code, 20*time.Second, func() error {
+		raw, err := s.host.Run(s.installation.t.Context(), "cat", "/run/muster/notices.json")
+		if err != nil {
+			return err
+		}
+		var notices []struct{ Code, Text, Fix string }
+		if err := json.Unmarshal([]byte(raw), &notices); err != nil {
+			return err
+		}
+		for _, n := range notices {
+			for _, text := range texts {
+				if n.Code == code && !strings.Contains(n.Text+" "+n.Fix, text) {
+					return fmt.Errorf("%q is not in %+v", text, n)
+				}
+			}
+			if n.Code == code {
+				return nil
+			}
+		}
+		return fmt.Errorf("there is %s", raw)
+	})
+}
+
+// allIsWell waits until the watch has nothing to tell, and the kubelet answers for its pods.
+func (s *joinStory) allIsWell() {
+	s.installation.t.Helper()
+	s.installation.eventually("no notices, and logs", 30*time.Second, func() error {
+		raw, err := s.host.Run(s.installation.t.Context(), "sh", "-c", "cat /run/muster/notices.json 2>/dev/null || echo []")
+		if err == nil && strings.TrimSpace(raw) != "[]" {
+			err = errors.New(raw)
+		}
+		if err == nil {
+			_, err = s.installation.kubectl("logs", "on-own-host")
+		}
+		return err
+	})
+}
+
+// halfRotated leaves what a kubelet leaves that is killed between removing its link and renaming the next one.
+func (s *joinStory) halfRotated(*testing.T) {
+	s.must("sh", "-c", "cd /var/lib/kubelet/pki && mv kubelet-client-current.pem kubelet-client-updated.pem && systemctl kill --signal=KILL kubelet")
+	s.installation.eventually("the link is back", 10*time.Second, func() error {
+		_, err := s.host.Run(s.installation.t.Context(), "test", "-L", "/var/lib/kubelet/pki/kubelet-client-current.pem")
+		return err
+	})
+	s.allIsWell()
+}
+
+// otherAuthorities has the cluster publish whom else to trust, and then only somebody who does not vouch for its API server.
+func (s *joinStory) otherAuthorities(t *testing.T) {
+	i := s.installation
+	published := i.mustKubectl("-n", "kube-public", "get", "configmap", "cluster-info", "-o", "jsonpath={.data.kubeconfig}")
+	own := i.mustKubectl("get", "configmap", "kube-root-ca.crt", "-o", `jsonpath={.data.ca\.crt}`) + "\n"
+	other := i.mustKubectl("-n", "kube-system", "get", "configmap", "extension-apiserver-authentication", "-o", `jsonpath={.data.requestheader-client-ca-file}`) + "\n"
+	publish := func(authorities string) {
+		t.Helper()
+		config, err := clientcmd.Load([]byte(published))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range config.Clusters {
+			c.CertificateAuthorityData = []byte(authorities)
+		}
+		changed, err := clientcmd.Write(*config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		patch, err := json.Marshal(map[string]any{"data": map[string]string{"kubeconfig": string(changed)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i.mustKubectl("-n", "kube-public", "patch", "configmap", "cluster-info", "--type=merge", "--patch="+string(patch))
+	}
+	trusted := func(want int) {
+		t.Helper()
+		i.eventually(fmt.Sprintf("the host trusts %d authorities", want), 20*time.Second, func() error {
+			if got := strings.Count(s.must("cat", "/etc/kubernetes/pki/ca.crt"), "BEGIN CERTIFICATE"); got != want {
+				return fmt.Errorf("it trusts %d", got)
+			}
+			return nil
+		})
+	}
+	kubelet := s.must("systemctl", "show", "--property=MainPID", "kubelet")
+	publish(own + other)
+	trusted(2)
+	i.eventually("the kubelet starts again", 20*time.Second, func() error {
+		if s.must("systemctl", "show", "--property=MainPID", "kubelet") == kubelet {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+	s.allIsWell()
+	publish(other)
+	s.noticed("Authorities", "they do not verify the API server itself")
+	trusted(2)
+	publish(own)
+	trusted(1)
+	s.allIsWell()
+}
+
+// otherAddress gives the host another address than the kubelet was told to use, and its own again.
+func (s *joinStory) otherAddress(t *testing.T) {
+	const other = "192.168.64.250"
+	if out, err := s.host.Run(t.Context(), "sh", "-c", `set -e
+set -- $(ip -oneline -4 address show to `+ownHostAddress+`)
+echo "$2 $4" >/tmp/address
+ip route >/tmp/routes
+ip address delete "$4" dev "$2"
+ip address add `+other+`/18 dev "$2"`); err != nil {
+		t.Fatal(err, out)
+	}
+	s.noticed("Address", "the kubelet was told to use "+ownHostAddress+" (--node-ip), and the machine has", other, "register the new address")
+	if out, err := s.host.Run(t.Context(), host.BinDir+"/muster", "node", "certs"); !strings.Contains(out, "the kubelet was told to use "+ownHostAddress) {
+		t.Errorf("muster node certs does not tell: %s%v", out, err)
+	}
+	if out, err := s.host.Run(t.Context(), "sh", "-c", `set -e
+read -r device address </tmp/address
+ip address delete `+other+`/18 dev "$device"
+ip address add "$address" dev "$device"
+while read -r route; do ip route replace $route; done </tmp/routes
+rm /tmp/address /tmp/routes`); err != nil {
+		t.Fatal(err, out)
+	}
+	s.allIsWell()
+}
+
+// slept stops the kubelet, has its client certificate expire, and starts it, as a host does that slept for too long. No token is left on
+// it, so it is told what to do, and that is done.
+func (s *joinStory) slept(t *testing.T) {
+	s.must("systemctl", "stop", "kubelet")
+	expired := s.expired(t)
+	const file = "/var/lib/kubelet/pki/kubelet-client-2026-01-01-00-00-00.pem"
+	if err := s.host.Write(file, expired, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.must("ln", "-sfn", file, "/var/lib/kubelet/pki/kubelet-client-current.pem")
+	s.must("systemctl", "start", "kubelet")
+	s.noticed("Expired", "a kubelet cannot renew an expired one", "there is no bootstrap token to join with again", "muster token create --node-name "+ownHostName)
+	if out, err := s.host.Run(t.Context(), host.BinDir+"/muster", "node", "certs"); err == nil || !strings.Contains(out, "Expired") {
+		t.Errorf("muster node certs is content: %s", out)
+	}
+	token := s.token()
+	s.signed(token, true)
+	type result struct {
+		out string
+		err error
+	}
+	joined := make(chan result, 1)
+	go func() {
+		out, err := s.join(t.Context(), token, "--ca-cert-hash", s.hash)
+		joined <- result{out, err}
+	}()
+	// There is a Node of that name, so a token alone does not make its holder that node (rule existing-node): a person vouches for it.
+	var name string
+	s.installation.eventually("a request waits", 20*time.Second, func() (err error) {
+		if name = s.installation.mustKubectl("get", "csr", "-o", `jsonpath={.items[?(@.spec.username=="system:bootstrap:`+token[:6]+`")].metadata.name}`); name == "" {
+			err = errors.New("there is none")
+		}
+		return err
+	})
+	s.installation.waits(name, "existing-node")
+	s.installation.muster("csr", "approve", name, "--reason", "it slept")
+	again := <-joined
+	if again.err != nil {
+		t.Fatal(again.err)
+	}
+	t.Logf("joined again:\n%s", again.out)
+	s.ready(t)
+	s.allIsWell()
+}
+
+// expired is a client certificate of the host that was good until an hour ago, by the authority that signs for kubelets, and its key.
+func (s *joinStory) expired(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(s.installation.dir.PKI(), "kubelet", "kubelet-1.pem")
+	authority, err := tls.LoadX509KeyPair(path, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: nodeSubject(ownHostName),
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, authority.Leaf, key.Public(), authority.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})) + string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}))
+}
