@@ -76,7 +76,7 @@ func misbehave(how string) {
 		fmt.Printf(`{"id":%d,"signature":"AAAA"}`+"\n", request())
 	case "never-reads", "stays":
 		fmt.Print(hello)
-		select {}
+		<-time.After(time.Hour) // without a timer, Go takes it for a deadlock
 	case "closes-output":
 		fmt.Print(hello)
 		request()
