@@ -10,6 +10,7 @@ missing=()
 command -v softhsm2-util >/dev/null || missing+=(softhsm2) # a PKCS #11 token in software, for internal/signer
 # Reads the units that internal/render writes, and is the first process of hosts of test/host.
 command -v systemd-analyze >/dev/null && [[ -x /lib/systemd/systemd ]] || missing+=(systemd)
+command -v aws >/dev/null || missing+=(awscli) # people's tools for IAM, in test/stories
 ((${#missing[@]})) || exit 0
 if may_install; then
 	install_packages "${missing[@]}"

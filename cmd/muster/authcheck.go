@@ -113,6 +113,9 @@ func (c *authCommand) runCheck(ctx context.Context, a authCheck, args []string) 
 	if err != nil {
 		return err
 	}
+	if principal != nil && principal.UserID == "" {
+		entries.suppose(principal)
+	}
 	made, wrong := identity.NewTable(options, entries.accessEntries, entries.mappings)
 	out := checked{Entries: made.Len(), Problems: slices.Concat([]identity.Problem{}, entries.problems, wrong)}
 	if principal != nil {

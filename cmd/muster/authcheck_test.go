@@ -176,6 +176,9 @@ func TestAuthCheckOfACluster(t *testing.T) {
 			t.Errorf("no %q in:\n%s", want, b.out.String())
 		}
 	}
+	if err := check("arn:aws:iam::111122223333:role/dev"); err != nil || !strings.Contains(b.out.String(), "by AccessEntry dev.") || !strings.Contains(b.err.String(), "Supposed that it is AROAEXAMPLEEXAMPLE123") {
+		t.Errorf("%v\n%s%s", err, b.out.String(), b.err.String())
+	}
 	if err := check("arn:aws:iam::111122223333:role/dev", "--principal-id", "AROAEXAMPLEEXAMPLE123"); err != nil || !strings.Contains(b.out.String(), "by AccessEntry dev.") {
 		t.Errorf("%v\n%s", err, b.out.String())
 	}

@@ -52,6 +52,7 @@ type authenticatorParts struct {
 	main     *authenticator.Authenticator
 	// recordMode is nil if nothing is read from the cluster.
 	recordMode func(context.Context) error
+	recorded   chan struct{} // closed when the mode is
 	// background runs until the end.
 	background []func(context.Context)
 	cleanup    []func()
@@ -59,7 +60,7 @@ type authenticatorParts struct {
 
 // runAuthenticator answers until ctx is done.
 func runAuthenticator(ctx context.Context, c authenticatorConfig) error {
-	p := &authenticatorParts{authenticatorConfig: c, registry: prometheus.NewRegistry()}
+	p := &authenticatorParts{authenticatorConfig: c, registry: prometheus.NewRegistry(), recorded: make(chan struct{})}
 	defer func() {
 		for _, f := range p.cleanup {
 			f()
@@ -117,7 +118,7 @@ func (p *authenticatorParts) assemble(ctx context.Context) error {
 	config := authenticator.Config{
 		ClusterID: p.file.ClusterID, Hosts: hosts, Verifier: p.verifier, Table: p.sources.Table,
 		Remember: p.file.Cache.TTL.Value(), RememberNo: p.file.Cache.NegativeTTL.Value(), Most: p.file.Cache.Size, MostNo: p.file.Cache.NegativeSize,
-		Scrubbed: p.file.ScrubbedAccounts, Audiences: p.file.Server.Audiences, Metrics: p.metrics, Logger: p.logger,
+		Scrubbed: p.file.ScrubbedAccounts, Audiences: p.file.Server.Audiences, Metrics: p.metrics, Logger: p.logger, Mapped: p.sources.Learn,
 	}
 	if p.client != nil {
 		config.Live = p.client.Live
@@ -151,9 +152,22 @@ func (p *authenticatorParts) assembleSources(ctx context.Context) error {
 		p.recordMode = func(ctx context.Context) error {
 			return authenticator.RecordMode(ctx, client, p.file.Mapping.Namespace, identity.Mode(p.file.Mapping.Mode))
 		}
-		if p.file.AccessPolicies.Enabled {
-			p.background = append(p.background, func(ctx context.Context) { keepAccessPolicies(ctx, cluster, p.file.Mapping.Namespace, p.logger) })
+		status, err := authenticator.StatusOf(cluster)
+		if err != nil {
+			return err
 		}
+		leading := leading{cluster: cluster, namespace: p.file.Mapping.Namespace, policies: p.file.AccessPolicies.Enabled, alone: p.file.AccessPolicies.Alone, logger: p.logger}
+		leading.status = func(ctx context.Context) error {
+			p.sources.KeepStatus(ctx, status)
+			return nil
+		}
+		p.background = append(p.background, func(ctx context.Context) {
+			select { // before that it may have no rights in the cluster
+			case <-p.recorded:
+				leading.keep(ctx)
+			case <-ctx.Done():
+			}
+		})
 		// All of them in every mode: who is refused because the mode does not ask a source that names him is told so.
 		if config.AccessEntries, err = authenticator.AccessEntries(cluster); err != nil {
 			return err
@@ -172,10 +186,13 @@ func (p *authenticatorParts) assembleSources(ctx context.Context) error {
 	return err
 }
 
+// rightsTime is how long the cluster may take to give the authenticator its rights: both may start at once.
+const rightsTime = 15 * time.Second
+
 // follow reads the mappings once the mode is recorded: nobody is let in by a mode that the cluster has left. It ends the program if
 // it has, and tries again while the API server cannot be asked.
 func (p *authenticatorParts) follow(ctx context.Context, stop context.CancelCauseFunc) {
-	told := false
+	told, began, pause := false, time.Now(), 50*time.Millisecond
 	for p.recordMode != nil {
 		err := p.recordMode(ctx)
 		if err == nil {
@@ -185,18 +202,20 @@ func (p *authenticatorParts) follow(ctx context.Context, stop context.CancelCaus
 			stop(err)
 			return
 		}
-		if !told {
+		if !told && time.Since(began) > rightsTime {
 			p.logger.Warn("authentication mode not recorded yet; nobody is let in until it is", "error", err)
 			told = true
 		}
-		timer := time.NewTimer(time.Second)
+		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
 		case <-timer.C:
 		}
+		pause = min(2*pause, time.Second)
 	}
+	close(p.recorded)
 	p.sources.Run(ctx)
 }
 

@@ -111,6 +111,17 @@ func (e *authEntries) accessEntry(object *accessv1alpha1.AccessEntry) {
 	}
 }
 
+// suppose takes a principal whose id nobody gave for the one that its access entry was made for, and says so.
+func (e *authEntries) suppose(p *identity.Principal) {
+	for _, entry := range e.accessEntries {
+		if entry.PrincipalID != "" && entry.PrincipalARN == p.CanonicalARN.String() {
+			p.UserID = entry.PrincipalID
+			e.notes = append(e.notes, fmt.Sprintf("Supposed that it is %s, for whom the access entry %s was made; --principal-id says which one it is.", p.UserID, entry.Name))
+			return
+		}
+	}
+}
+
 func (e *authEntries) awsAuth(object *corev1.ConfigMap) {
 	mappings, problems := identity.ParseAWSAuth(object.Data)
 	e.mappings, e.problems = append(e.mappings, mappings...), append(e.problems, problems...)

@@ -58,6 +58,7 @@ type createCommand struct {
 
 	nodes, minimum, maximum int32
 	provider, cluster       string
+	nodeRole, bootstrap     string
 	labels, taints          []string
 	dryRun, output          string
 	wait                    bool
@@ -80,6 +81,10 @@ Made again with the same settings it stays as it is. To change a group: muster s
   # Machines for batch jobs only
   muster create nodegroup batch --nodes 2 --labels pool=batch --taints pool=batch:NoSchedule
 
+  # Machines of another IAM role, and machines that join by bootstrap tokens
+  muster create nodegroup team --node-role team-nodes
+  muster create nodegroup plain --bootstrap token
+
   # A hundred nodes that run no pods
   muster create nodegroup many --provider simulated --nodes 100
 
@@ -94,6 +99,8 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	flags.Int32Var(&c.minimum, "min", 0, "fewest machines the group may be scaled to")
 	flags.Int32Var(&c.maximum, "max", mostMachines, "most machines the group may be scaled to")
 	flags.StringVar(&c.provider, "provider", string(v1alpha1.ProviderLocal), "where machines come from: local (namespaces of this host; needs root) or simulated (they run no pods)")
+	flags.StringVar(&c.bootstrap, "bootstrap", "", "how machines prove themselves when they join: role or token (default: role, but token for simulated ones)")
+	flags.StringVar(&c.nodeRole, "node-role", "", "IAM role of machines that join by role, by name or ARN (default: "+v1alpha1.DefaultNodeRole+")")
 	flags.StringVar(&c.cluster, "cluster", "", "cluster that the machines join (default: the only one there is)")
 	flags.StringSliceVar(&c.labels, "labels", nil, "labels of the nodes, as in key=value,other=value")
 	flags.StringSliceVar(&c.taints, "taints", nil, "taints of the nodes, as in key=value:NoSchedule,other:NoExecute")
@@ -106,6 +113,8 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"client", "server", "none"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(
 		[]string{string(v1alpha1.ProviderLocal), string(v1alpha1.ProviderSimulated)}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("bootstrap", cobra.FixedCompletions([]string{"role", "token"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("node-role", c.completeRoles)
 	_ = cmd.RegisterFlagCompletionFunc("cluster", completeNames(c.options, c.planes, clusters(), 0))
 	return cmd
 }
@@ -155,6 +164,10 @@ func (c *createCommand) group(name string, sized bool) (*v1alpha1.NodeGroup, err
 	if err != nil {
 		return nil, usageError{err}
 	}
+	bootstrap, err := c.bootstrapOf()
+	if err != nil {
+		return nil, usageError{err}
+	}
 	if !sized { // --min 3 alone asks for three
 		c.nodes = min(max(c.nodes, c.minimum), c.maximum)
 	}
@@ -167,6 +180,8 @@ func (c *createCommand) group(name string, sized bool) (*v1alpha1.NodeGroup, err
 		ScalingConfig: v1alpha1.ScalingConfig{MinSize: c.minimum, MaxSize: c.maximum, DesiredSize: c.nodes},
 		Labels:        labels,
 		Taints:        taints,
+		Bootstrap:     bootstrap,
+		NodeRole:      c.nodeRole,
 	}}
 	group.Name = name
 	return group, nil
@@ -209,6 +224,8 @@ func different(is, asked *v1alpha1.NodeGroupSpec) string {
 	}
 	note("clusterName", is.ClusterName, asked.ClusterName)
 	note("provider", is.Provider, asked.Provider)
+	note("bootstrap", bootstrapText(is), bootstrapText(asked))
+	note("nodeRole", or(is.Role(), "none"), or(asked.Role(), "none"))
 	note("minSize", is.ScalingConfig.MinSize, asked.ScalingConfig.MinSize)
 	note("maxSize", is.ScalingConfig.MaxSize, asked.ScalingConfig.MaxSize)
 	note("desiredSize", is.ScalingConfig.DesiredSize, asked.ScalingConfig.DesiredSize)

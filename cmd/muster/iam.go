@@ -122,8 +122,12 @@ func shellEnvironment(e environment) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "unset %s\n", strings.Join(overriding, " "))
 	for _, v := range [][2]string{
-		{"AWS_SHARED_CREDENTIALS_FILE", e.Credentials}, {"AWS_CONFIG_FILE", e.Config}, {"AWS_CA_BUNDLE", e.Authority},
-		{"AWS_ENDPOINT_URL", e.Endpoint}, {"AWS_REGION", e.Region}, {"AWS_DEFAULT_REGION", e.Default},
+		{"AWS_SHARED_CREDENTIALS_FILE", e.Credentials},
+		{"AWS_CONFIG_FILE", e.Config},
+		{"AWS_CA_BUNDLE", e.Authority},
+		{"AWS_ENDPOINT_URL", e.Endpoint},
+		{"AWS_REGION", e.Region},
+		{"AWS_DEFAULT_REGION", e.Default},
 	} {
 		fmt.Fprintf(&b, "export %s=%s\n", v[0], words.Quote(v[1]))
 	}

@@ -124,6 +124,8 @@ func nodeGroups() kind {
 			col("MIN", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.MinSize) }).onlyWide(),
 			col("MAX", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.MaxSize) }).onlyWide(),
 			col("CLUSTER", func(g *v1alpha1.NodeGroup) string { return g.Spec.ClusterName }).onlyWide(),
+			col("BOOTSTRAP", func(g *v1alpha1.NodeGroup) string { return bootstrapText(&g.Spec) }).onlyWide(),
+			col("NODE-ROLE", func(g *v1alpha1.NodeGroup) string { return g.Spec.Role() }).onlyWide(),
 		},
 	}
 }

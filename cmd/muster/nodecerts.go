@@ -46,7 +46,7 @@ func (c *nodeCertsCommand) command() *cobra.Command {
 		Use:   "certs [MACHINE]",
 		Short: "Show the kubelet's certificates on this node, or on a local machine, and what is wrong with them",
 		Long: `Show the certificates that the kubelet of this node keeps: the one that it shows to the API server, and the one that it serves.
-With the name of a local machine, those of that machine.
+With the name of a local machine, those of that machine. A node that joined by its machine's role has only the one that it serves.
 
 NEXT ROTATION is the time in which the kubelet will ask for the next one: it draws a moment between 70 and 90 % of a
 certificate's life, and tells it only in its log. If the log is there, that moment is shown.
@@ -64,7 +64,7 @@ its key, or can be read by others than root.`,
 			if len(args) == 1 {
 				return c.enter(cmd.Context(), args[0], []string{"certs", "--cert-dir", c.dir, "--kubelet-log", c.log, "-o", c.output})
 			}
-			return c.run()
+			return c.run(cmd.Context())
 		},
 	}
 	cmd.Flags().StringVar(&c.dir, "cert-dir", nodecerts.DefaultDir, "directory of the kubelet's certificates")
@@ -73,8 +73,12 @@ its key, or can be read by others than root.`,
 	return cmd
 }
 
-func (c *nodeCertsCommand) run() error {
-	reports := nodecerts.Read(c.dir, c.now())
+func (c *nodeCertsCommand) run(ctx context.Context) error {
+	kubeconfig, _ := nodecerts.FindKubeconfig() // a machine that has none has not joined, which its reports tell
+	reports := nodecerts.ReadNode(kubeconfig, c.dir, c.now())
+	if nodecerts.ByRole(kubeconfig) {
+		fmt.Fprintln(c.err, clientByRole(ctx, machineMetadata()))
+	}
 	if err := nodecerts.Drawn(reports, c.log); err != nil {
 		fmt.Fprintln(c.err, "Warning:", err)
 	}

@@ -60,7 +60,7 @@ func TestNodeCertsTells(t *testing.T) {
 	}
 	var out, talk bytes.Buffer
 	c := nodeCertsCommand{options: &options{streams: streams{out: &out, err: &talk}}, now: time.Now, dir: dir, notices: notices, output: formatTable}
-	if err := c.run(); err == nil || !strings.Contains(err.Error(), "client certificate: ") || !strings.Contains(err.Error(), "server certificate: ") {
+	if err := c.run(t.Context()); err == nil || !strings.Contains(err.Error(), "client certificate: ") || !strings.Contains(err.Error(), "server certificate: ") {
 		t.Errorf("got %v", err)
 	}
 	if want := "Since 2026-11-20T19:00:00Z: the address is gone; give it back\n"; talk.String() != want {

@@ -35,7 +35,7 @@ func (r *nodeRotateCommand) command() *cobra.Command {
 		Short: "Ask for new certificates of the kubelet now, on this node or on a local machine",
 		Long: `Ask for new certificates of this node's kubelet now, with its present one: new keys, the same names, the same way in which the
 kubelet asks. When they are issued and checked they become the current ones, and the kubelet is restarted to use them; pods go
-on. Without --client or --server, both are replaced.
+on. Without --client or --server, both are replaced. A node that joined by its machine's role has only the one that it serves.
 
 Nothing is changed before all are there, and a machine that loses its power meanwhile comes back with a kubelet that works.`,
 		Example: `  muster node rotate
@@ -78,18 +78,19 @@ func (r *nodeRotateCommand) run(ctx context.Context) error {
 	if r.timeout <= 0 {
 		return usageError{errors.New("--timeout must be more than nothing")}
 	}
-	path, kinds := r.kubeconfig, nodecerts.Kinds()
-	switch {
-	case r.client && !r.server:
-		kinds = []nodecerts.Kind{nodecerts.Client}
-	case r.server && !r.client:
-		kinds = []nodecerts.Kind{nodecerts.Serving}
-	}
+	path := r.kubeconfig
 	if path == "" {
 		var err error
 		if path, err = nodecerts.FindKubeconfig(); err != nil {
 			return err
 		}
+	}
+	kinds := nodecerts.Kinds()
+	switch {
+	case r.client && !r.server:
+		kinds = []nodecerts.Kind{nodecerts.Client}
+	case r.server && !r.client, !r.client && nodecerts.ByRole(path):
+		kinds = []nodecerts.Kind{nodecerts.Serving}
 	}
 	rotated, err := r.rotate(ctx, nodecerts.RotateConfig{
 		Dir: r.dir, Kubeconfig: path, Kinds: kinds, Timeout: r.timeout, Now: time.Now, Restart: nodecerts.RestartKubelet,

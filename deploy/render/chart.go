@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,11 +36,18 @@ func chartFiles(deploy string) (map[string][]byte, error) {
 		}
 		files[filepath.Join(chartDir, "files", to)] = content
 	}
+	more, err := authenticatorFiles(deploy)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(files, more)
 	return files, nil
 }
 
-func loadChart(deploy string) (*chart.Chart, error) {
-	c, err := loader.LoadDir(filepath.Join(deploy, chartDir))
+func loadChart(deploy string) (*chart.Chart, error) { return loadChartIn(deploy, chartDir) }
+
+func loadChartIn(deploy, dir string) (*chart.Chart, error) {
+	c, err := loader.LoadDir(filepath.Join(deploy, dir))
 	if err != nil {
 		return nil, fmt.Errorf("loading the chart: %w", err)
 	}
@@ -49,9 +57,27 @@ func loadChart(deploy string) (*chart.Chart, error) {
 // render does what `helm template` does, the values' schema included, and returns the objects in the order in which Helm
 // installs them.
 func render(c *chart.Chart, values map[string]any) ([]releaseutil.Manifest, error) {
+	return renderAs(c, values, release)
+}
+
+func renderAs(c *chart.Chart, values map[string]any, name string) ([]releaseutil.Manifest, error) {
+	return renderFor(c, values, name, manifestsFor)
+}
+
+// manifestsFor is the Kubernetes that plain manifests are for. What Helm knows by itself depends on how the program was built.
+const manifestsFor = "v1.30.0"
+
+// renderFor renders for clusters of a version of Kubernetes.
+func renderFor(c *chart.Chart, values map[string]any, name, kubernetes string) ([]releaseutil.Manifest, error) {
+	version, err := common.ParseKubeVersion(kubernetes)
+	if err != nil {
+		return nil, fmt.Errorf("reading the version of Kubernetes: %w", err)
+	}
+	capabilities := common.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = *version
 	all, err := util.ToRenderValues(c, values, common.ReleaseOptions{
-		Name: release, Namespace: namespace, Revision: 1, IsInstall: true,
-	}, common.DefaultCapabilities)
+		Name: name, Namespace: namespace, Revision: 1, IsInstall: true,
+	}, capabilities)
 	if err != nil {
 		return nil, fmt.Errorf("reading the values: %w", err)
 	}

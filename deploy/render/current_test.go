@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -27,7 +28,7 @@ func TestWrittenFilesAreCurrent(t *testing.T) {
 			t.Errorf("deploy/%s is not what the chart and the profiles give (%v): make manifests", name, err)
 		}
 	}
-	for _, dir := range []string{"manifests", filepath.Join(chartDir, "files")} {
+	for _, dir := range []string{"manifests", filepath.Join(chartDir, "files"), filepath.Join(authenticatorChart, "files"), filepath.Join(authenticatorChart, "crds")} {
 		entries, err := os.ReadDir(filepath.Join(deploy, dir))
 		if err != nil {
 			t.Fatal(err)
@@ -46,11 +47,15 @@ func TestManifestsDecodeStrictly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, content := range files {
+		needed := []string{"Namespace", "Deployment", "ServiceAccount", "ConfigMap", "ClusterRole", "Role", "PodDisruptionBudget"}
+		if strings.HasPrefix(name, "manifests/authenticator") {
+			needed = []string{"Namespace", "CustomResourceDefinition", "DaemonSet", "ServiceAccount", "ConfigMap", "ClusterRole", "Role"}
+		}
 		kinds := map[string]int{}
 		for _, document := range split(content) {
 			kinds[decode(t, document).GetObjectKind().GroupVersionKind().Kind]++
 		}
-		for _, kind := range []string{"Namespace", "Deployment", "ServiceAccount", "ConfigMap", "ClusterRole", "Role", "PodDisruptionBudget"} {
+		for _, kind := range needed {
 			if kinds[kind] == 0 {
 				t.Errorf("%s has no %s: %v", name, kind, kinds)
 			}
@@ -59,11 +64,22 @@ func TestManifestsDecodeStrictly(t *testing.T) {
 }
 
 func TestRunWritesEverything(t *testing.T) {
-	dir := t.TempDir()
+	tree := t.TempDir()
+	dir := filepath.Join(tree, "deploy")
 	if err := os.CopyFS(dir, os.DirFS(deploy)); err != nil {
 		t.Fatal(err)
 	}
-	for _, gone := range []string{"manifests", filepath.Join(chartDir, "files")} {
+	for name := range authenticatorCRDs() { // what it takes from elsewhere in the source tree
+		content, err := os.ReadFile(filepath.Join(deploy, "..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := write(tree, map[string][]byte{name: content}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made := []string{"manifests", filepath.Join(chartDir, "files"), filepath.Join(authenticatorChart, "files"), filepath.Join(authenticatorChart, "crds")}
+	for _, gone := range made {
 		if err := os.RemoveAll(filepath.Join(dir, gone)); err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +87,10 @@ func TestRunWritesEverything(t *testing.T) {
 	if err := run(dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"manifests/approve-only.yaml", filepath.Join(chartDir, "files", "alerts.yaml")} {
+	for _, name := range []string{
+		"manifests/approve-only.yaml", "manifests/authenticator.yaml", "manifests/authenticator-access-policies.yaml", filepath.Join(chartDir, "files", "alerts.yaml"),
+		filepath.Join(authenticatorChart, "files", "dashboard.json"), filepath.Join(authenticatorChart, "crds", "accessentries.yaml"),
+	} {
 		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || len(got) == 0 {
 			t.Errorf("%s was not written: %v", name, err)
 		}

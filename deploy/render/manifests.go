@@ -49,7 +49,7 @@ func manifests(deploy string) (map[string][]byte, error) {
 		}
 		files[filepath.Join("manifests", name)] = b.Bytes()
 	}
-	return files, nil
+	return files, authenticator(deploy, files)
 }
 
 // about is what a profile says about itself in the comment at its top.

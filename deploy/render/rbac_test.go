@@ -115,6 +115,14 @@ func sources(s string) string {
 // granted lists every single permission that the service account gets: "where: verb group/resource name".
 func granted(t *testing.T, all []runtime.Object) map[string]bool {
 	t.Helper()
+	return grantedTo(t, all, release)
+}
+
+func grantedTo(t *testing.T, all []runtime.Object, account string) map[string]bool {
+	t.Helper()
+	ours := func(subjects []rbacv1.Subject) bool {
+		return slices.Equal(subjects, []rbacv1.Subject{{Kind: "ServiceAccount", Name: account, Namespace: namespace}})
+	}
 	got := map[string]bool{}
 	for _, binding := range every[*rbacv1.ClusterRoleBinding](all) {
 		if !ours(binding.Subjects) {

@@ -21,9 +21,20 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-func alerts(t *testing.T) []rulefmt.Rule {
+// program is one that is watched: by the names of its files, and what its processes are called in a dashboard.
+type program struct{ alerts, metrics, dashboard string }
+
+func controller() program {
+	return program{"alerts/certificate-controller.yaml", "metrics.txt", "dashboards/certificate-controller.json"}
+}
+
+func authenticatorProgram() program {
+	return program{"alerts/authenticator.yaml", "metrics-authenticator.txt", "dashboards/authenticator.json"}
+}
+
+func (p program) rules(t *testing.T) []rulefmt.Rule {
 	t.Helper()
-	path := filepath.Join(deploy, "alerts", "certificate-controller.yaml")
+	path := filepath.Join(deploy, p.alerts)
 	groups, errs := rulefmt.ParseFile(path, false, model.UTF8Validation, promql(), slog.New(slog.DiscardHandler))
 	for _, err := range errs {
 		t.Error(err)
@@ -40,10 +51,10 @@ func alerts(t *testing.T) []rulefmt.Rule {
 
 func promql() parser.Parser { return parser.NewParser(parser.Options{}) }
 
-// series is what each metric of the controller is labelled with, by its name, as deploy/metrics.txt has it.
-func series(t *testing.T) map[string][]string {
+// series is what each metric of a program is labelled with, by its name, as its list in deploy/ has it.
+func (p program) series(t *testing.T) map[string][]string {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(deploy, "metrics.txt"))
+	raw, err := os.ReadFile(filepath.Join(deploy, p.metrics))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,12 +113,18 @@ func checkQuery(t *testing.T, where, query string, known map[string][]string) {
 }
 
 func TestAlertsUseWhatIsThere(t *testing.T) {
-	known := series(t)
+	for _, p := range []program{controller(), authenticatorProgram()} {
+		t.Run(p.alerts, p.testAlertsUseWhatIsThere)
+	}
+}
+
+func (p program) testAlertsUseWhatIsThere(t *testing.T) {
+	known := p.series(t)
 	page, err := os.ReadFile(filepath.Join(deploy, "..", "docs", "observability.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range alerts(t) {
+	for _, r := range p.rules(t) {
 		checkQuery(t, r.Alert, r.Expr, known)
 		if s := r.Labels["severity"]; s != "warning" && s != "critical" {
 			t.Errorf("%s: severity %q", r.Alert, s)
@@ -150,11 +167,7 @@ func TestAlerts(t *testing.T) {
 		w(`muster_certificates_source_age_seconds{source="static",pod="a"}`, at(0)),
 		w(`muster_certificates_source_age_seconds{source="register",pod="a"}`, at(2)),
 	}
-	for name, tc := range map[string]struct {
-		change []samples // in place of those of the same series
-		less   string    // the metric that is not there
-		want   map[string]time.Duration
-	}{
+	controller().testAlerts(t, well, map[string]whenAlert{
 		"all is well": {},
 		"nobody leads": {
 			change: []samples{w(`muster_certificates_leader{pod="a"}`, at(0))},
@@ -211,7 +224,24 @@ func TestAlerts(t *testing.T) {
 			change: []samples{w(`muster_certificates_source_age_seconds{source="register",pod="a"}`, at(math.Inf(1)))},
 			want:   map[string]time.Duration{"MusterRegisterNotWritten": 5 * minute},
 		},
-	} {
+	})
+}
+
+// whenAlert is what is not well, and what fires because of it.
+type whenAlert struct {
+	change []samples // in place of those of the same series
+	less   string    // the metric that is not there
+	want   map[string]time.Duration
+}
+
+func (p program) testAlerts(t *testing.T, well []samples, cases map[string]whenAlert) {
+	t.Helper()
+	const hour = 3600
+	tried := map[string]bool{}
+	for name, tc := range cases {
+		for alert := range tc.want {
+			tried[alert] = true
+		}
 		t.Run(name, func(t *testing.T) {
 			db := database{}
 			for _, s := range append(slices.Clone(well), tc.change...) {
@@ -220,7 +250,7 @@ func TestAlerts(t *testing.T) {
 				}
 			}
 			got := map[string]time.Duration{}
-			for _, r := range alerts(t) {
+			for _, r := range p.rules(t) {
 				if fired, ok := db.fires(t, r, 2*hour/60); ok {
 					got[r.Alert] = fired
 				}
@@ -233,11 +263,22 @@ func TestAlerts(t *testing.T) {
 			}
 		})
 	}
+	for _, r := range p.rules(t) {
+		if !tried[r.Alert] {
+			t.Errorf("%s is not tried", r.Alert)
+		}
+	}
 }
 
 // Every query of the dashboard asks for what is there, of the data source that the reader chooses.
 func TestDashboard(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join(deploy, "dashboards", "certificate-controller.json"))
+	for _, p := range []program{controller(), authenticatorProgram()} {
+		t.Run(p.dashboard, p.testDashboard)
+	}
+}
+
+func (p program) testDashboard(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(deploy, p.dashboard))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,24 +305,24 @@ func TestDashboard(t *testing.T) {
 	if d.Title == "" || d.UID == "" || len(d.Panels) < 8 {
 		t.Errorf("title %q, uid %q, %d panels", d.Title, d.UID, len(d.Panels))
 	}
-	known := series(t)
+	known := p.series(t)
 	used := map[string]bool{}
 	variables := regexp.MustCompile(`\$(__rate_interval|__interval)`)
 	ids := map[int]string{}
-	for _, p := range d.Panels {
-		if ids[p.ID] != "" || p.GridPos.W == 0 || p.GridPos.X+p.GridPos.W > 24 {
-			t.Errorf("panel %q: id %d (%q has it), place %+v", p.Title, p.ID, ids[p.ID], p.GridPos)
+	for _, panel := range d.Panels {
+		if ids[panel.ID] != "" || panel.GridPos.W == 0 || panel.GridPos.X+panel.GridPos.W > 24 {
+			t.Errorf("panel %q: id %d (%q has it), place %+v", panel.Title, panel.ID, ids[panel.ID], panel.GridPos)
 		}
-		ids[p.ID] = p.Title
-		if p.Type != "row" && len(p.Targets) == 0 {
-			t.Errorf("panel %q shows nothing", p.Title)
+		ids[panel.ID] = panel.Title
+		if panel.Type != "row" && len(panel.Targets) == 0 {
+			t.Errorf("panel %q shows nothing", panel.Title)
 		}
-		for _, q := range p.Targets {
+		for _, q := range panel.Targets {
 			if q.Datasource.UID != "${datasource}" {
-				t.Errorf("panel %q asks %q", p.Title, q.Datasource.UID)
+				t.Errorf("panel %q asks %q", panel.Title, q.Datasource.UID)
 			}
 			query := variables.ReplaceAllString(q.Expr, "5m")
-			checkQuery(t, p.Title, strings.ReplaceAll(query, "$signer", ".*"), known)
+			checkQuery(t, panel.Title, strings.ReplaceAll(query, "$signer", ".*"), known)
 			for name := range maps.Keys(known) {
 				if strings.Contains(q.Expr, name) {
 					used[name] = true

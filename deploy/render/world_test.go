@@ -8,6 +8,7 @@ import (
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -20,7 +21,7 @@ const deploy = ".."
 func strict(t *testing.T) runtime.Decoder {
 	t.Helper()
 	kinds := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, monitoringv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, monitoringv1.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(kinds); err != nil {
 			t.Fatal(err)
 		}
@@ -41,11 +42,16 @@ func values(t *testing.T, text string) map[string]any {
 // objects renders the chart and decodes what came of it.
 func objects(t *testing.T, text string) []runtime.Object {
 	t.Helper()
-	c, err := loadChart(deploy)
+	return objectsOf(t, chartDir, release, text)
+}
+
+func objectsOf(t *testing.T, dir, release, text string) []runtime.Object {
+	t.Helper()
+	c, err := loadChartIn(deploy, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := render(c, values(t, text))
+	rendered, err := renderAs(c, values(t, text), release)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,12 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +24,7 @@ import (
 
 // Config says what to pack. Args, Labels and Roots may be left out.
 type Config struct {
-	Binary       string            // path of a static executable; in the image it is /<its base name>
+	Binaries     []string          // paths of static executables; in the image each is /<its base name>, and the first is what it runs
 	Name         string            // the image's name with a tag
 	User         string            // numeric, so that a kubelet can see that runAsNonRoot holds
 	Architecture string            // as Go names it
@@ -31,7 +33,7 @@ type Config struct {
 	Roots        bool              // the public certificate authorities, for a program that talks to the Internet
 }
 
-// Write packs c.Binary into an OCI image archive at path, which appears only when it is whole.
+// Write packs c.Binaries into an OCI image archive at path, which appears only when it is whole.
 func Write(path string, c Config) error {
 	img, err := image(c)
 	if err != nil {
@@ -73,18 +75,29 @@ func Write(path string, c Config) error {
 
 // image builds the one-layer image in memory.
 func image(c Config) (v1.Image, error) {
-	binary, err := os.ReadFile(c.Binary)
-	if err != nil {
-		return nil, fmt.Errorf("reading the binary: %w", err)
+	if len(c.Binaries) == 0 {
+		return nil, errors.New("there is no binary to pack")
 	}
-	name := filepath.Base(c.Binary)
+	var programs []entry
+	for _, path := range c.Binaries {
+		binary, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading the binary: %w", err)
+		}
+		name := filepath.Base(path)
+		if slices.ContainsFunc(programs, func(p entry) bool { return p.name == name }) {
+			return nil, fmt.Errorf("two binaries are called %s", name)
+		}
+		programs = append(programs, entry{name: name, mode: 0o755, content: binary})
+	}
 	var authorities []byte
+	var err error
 	if c.Roots {
 		if authorities, err = roots(); err != nil {
 			return nil, fmt.Errorf("listing the public certificate authorities: %w", err)
 		}
 	}
-	content, err := rootfs(name, binary, authorities)
+	content, err := rootfs(programs, authorities)
 	if err != nil {
 		return nil, fmt.Errorf("packing the root file system: %w", err)
 	}
@@ -103,7 +116,7 @@ func image(c Config) (v1.Image, error) {
 		Config: v1.Config{
 			User:       c.User,
 			Env:        []string{"PATH=/"},
-			Entrypoint: []string{"/" + name},
+			Entrypoint: []string{"/" + programs[0].name},
 			Cmd:        c.Args,
 			WorkingDir: "/",
 			Labels:     c.Labels,

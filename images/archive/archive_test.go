@@ -38,7 +38,9 @@ func binary(t *testing.T) string {
 
 func config(t *testing.T) Config {
 	t.Helper()
-	return Config{Binary: binary(t), Name: "muster.dev/tool:v1", User: "65532", Architecture: "amd64", Args: []string{"serve"}}
+	second := filepath.Join(t.TempDir(), "second")
+	writeFile(t, second, []byte("another program"))
+	return Config{Binaries: []string{binary(t), second}, Name: "muster.dev/tool:v1", User: "65532", Architecture: "amd64", Args: []string{"serve"}}
 }
 
 func TestWriteImage(t *testing.T) {
@@ -116,7 +118,7 @@ func checkLayer(t *testing.T, img v1.Image, diffIDs []v1.Hash) {
 }
 
 func TestRootFileSystem(t *testing.T) {
-	content, err := rootfs("tool", []byte("program"), nil)
+	content, err := rootfs([]entry{{name: "tool", mode: 0o755, content: []byte("program")}, {name: "other", mode: 0o755}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +129,7 @@ func TestRootFileSystem(t *testing.T) {
 			t.Errorf("%s is of %s, want the epoch", entry.Name, entry.ModTime)
 		}
 	}
-	want := []string{"etc/ 0755 0:0 0", "etc/group 0644 0:0 27", "etc/passwd 0644 0:0 78", "tmp/ 01777 0:0 0", "tool 0755 0:0 7"}
+	want := []string{"etc/ 0755 0:0 0", "etc/group 0644 0:0 27", "etc/passwd 0644 0:0 78", "tmp/ 01777 0:0 0", "tool 0755 0:0 7", "other 0755 0:0 0"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
@@ -159,7 +161,9 @@ func TestWriteFailsAndLeavesNothing(t *testing.T) {
 		change func(*Config)
 		err    string
 	}{
-		"no binary":    {change: func(c *Config) { c.Binary += "-not" }, err: "reading the binary"},
+		"no binary":    {change: func(c *Config) { c.Binaries = nil }, err: "no binary to pack"},
+		"one missing":  {change: func(c *Config) { c.Binaries = append(c.Binaries, c.Binaries[0]+"-not") }, err: "reading the binary"},
+		"one twice":    {change: func(c *Config) { c.Binaries = append(c.Binaries, c.Binaries[0]) }, err: "two binaries are called tool"},
 		"no tag":       {change: func(c *Config) { c.Name = "muster.dev/tool" }, err: "has no tag"},
 		"empty tag":    {change: func(c *Config) { c.Name = "muster.dev/tool:" }, err: "has no tag"},
 		"port, no tag": {change: func(c *Config) { c.Name = "muster.dev:443/tool" }, err: "has no tag"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Archive packs one static binary into an OCI image archive that `ctr images import` and CRI runtimes take without a
-// registry. The same binary always gives the same bytes.
+// Archive packs static binaries into an OCI image archive that `ctr images import` and CRI runtimes take without a
+// registry. The first is what the image runs by itself. The same binaries always give the same bytes.
 package main
 
 import (
@@ -43,9 +43,9 @@ func run(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() != 1 || *output == "" {
-		return fmt.Errorf("want -output FILE and one binary, got %q", args)
+	if flags.NArg() == 0 || *output == "" {
+		return fmt.Errorf("want -output FILE and a binary or more, got %q", args)
 	}
-	c.Binary, c.Args = flags.Arg(0), strings.Fields(arguments)
+	c.Binaries, c.Args = flags.Args(), strings.Fields(arguments)
 	return Write(*output, c)
 }

@@ -15,7 +15,7 @@ func TestRoots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := rootfs("tool", []byte("program"), rest)
+	content, err := rootfs([]entry{{name: "tool", mode: 0o755, content: []byte("program")}}, rest)
 	if err != nil {
 		t.Fatal(err)
 	}

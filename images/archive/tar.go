@@ -18,9 +18,9 @@ type entry struct {
 	content []byte
 }
 
-// rootfs is the tar of an image's file system: the binary, a place for temporary files, names for the users, and if there are
+// rootfs is the tar of an image's file system: the programs, a place for temporary files, names for the users, and if there are
 // any the certificate authorities, where Go programs look for them first.
-func rootfs(name string, binary, authorities []byte) ([]byte, error) {
+func rootfs(programs []entry, authorities []byte) ([]byte, error) {
 	const users = "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"
 	const groups = "root:x:0:\nnonroot:x:65532:\n"
 	var buffer bytes.Buffer
@@ -34,7 +34,7 @@ func rootfs(name string, binary, authorities []byte) ([]byte, error) {
 		entries = append(entries, entry{name: "etc/ssl/", mode: 0o755}, entry{name: "etc/ssl/certs/", mode: 0o755},
 			entry{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: authorities})
 	}
-	for _, entry := range append(entries, entry{name: "tmp/", mode: 0o1777}, entry{name: name, mode: 0o755, content: binary}) {
+	for _, entry := range append(append(entries, entry{name: "tmp/", mode: 0o1777}), programs...) {
 		header := &tar.Header{Typeflag: tar.TypeReg, Name: entry.name, Mode: entry.mode, Size: int64(len(entry.content)), ModTime: epoch()}
 		if entry.name[len(entry.name)-1] == '/' {
 			header.Typeflag = tar.TypeDir

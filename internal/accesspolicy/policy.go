@@ -82,10 +82,10 @@ func Rules() []rbacv1.PolicyRule {
 	}
 	slices.Sort(roles)
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{"access.muster.dev"}, Resources: []string{"accessentries"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"access.muster.dev"}, Resources: []string{"accessentries"}, Verbs: []string{"list", "watch"}},
 		{APIGroups: []string{"access.muster.dev"}, Resources: []string{"accessentries/status"}, Verbs: []string{"patch"}},
-		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings", "rolebindings"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings", "rolebindings"}, Verbs: []string{"list", "watch", "create", "patch", "delete"}},
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: roles, Verbs: []string{"bind"}},
 	}
 }

@@ -35,9 +35,11 @@ type Config struct {
 	Scrubbed []string
 	// Audiences that tokens are good for. If there are none it is left to the API server, which takes them for good for itself.
 	Audiences []string
-	Metrics   *Metrics
-	Logger    *slog.Logger
-	Now       func() time.Time // time.Now if nil
+	// Mapped is told of everybody who is let in, at least when he comes first; nobody is told if nil. It must not take long.
+	Mapped  func(Decision)
+	Metrics *Metrics
+	Logger  *slog.Logger
+	Now     func() time.Time // time.Now if nil
 }
 
 // Authenticator decides about tokens. It may be used by many at once.
@@ -104,7 +106,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, token string) Decision
 		d.Cached = cached
 		return d
 	}
-	d := id.decide(table)
+	d := id.decide(table, a.config.Mapped)
 	d.Cached = cached
 	return d
 }
@@ -121,12 +123,15 @@ type judged struct {
 	decision Decision
 }
 
-func (p *person) decide(table *identity.Table) Decision {
+func (p *person) decide(table *identity.Table, told func(Decision)) Decision {
 	if last := p.last.Load(); last != nil && last.table == table {
 		return last.decision
 	}
 	d := mapped(&p.Identity, table.Map(p.Principal))
 	p.last.Store(&judged{table: table, decision: d})
+	if told != nil && d.Result == Success {
+		told(d)
+	}
 	return d
 }
 

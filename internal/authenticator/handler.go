@@ -3,6 +3,7 @@
 package authenticator
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,27 +19,27 @@ const MaxBody = 64 << 10
 // ServeHTTP answers POST /authenticate.
 func (a *Authenticator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	malformed := func(status int, why string) {
+	malformed := func(ctx context.Context, status int, why string) {
 		http.Error(w, why, status)
-		a.record(r.Context(), Decision{Result: Malformed, Status: status, Rule: "request", Saw: why, Fix: "send a TokenReview by POST"}, r.RemoteAddr, time.Since(began))
+		a.record(ctx, Decision{Result: Malformed, Status: status, Rule: "request", Saw: why, Fix: "send a TokenReview by POST"}, r.RemoteAddr, time.Since(began))
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		malformed(http.StatusMethodNotAllowed, "expected POST")
+		malformed(r.Context(), http.StatusMethodNotAllowed, "expected POST")
 		return
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if err != nil {
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			malformed(http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes", MaxBody))
+			malformed(r.Context(), http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes", MaxBody))
 			return
 		}
-		malformed(http.StatusBadRequest, "expected a request body")
+		malformed(r.Context(), http.StatusBadRequest, "expected a request body")
 		return
 	}
 	asked, err := readReview(raw)
 	if err != nil {
-		malformed(http.StatusBadRequest, err.Error())
+		malformed(r.Context(), http.StatusBadRequest, err.Error())
 		return
 	}
 	d := a.Authenticate(r.Context(), asked.Spec.Token)

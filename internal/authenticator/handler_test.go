@@ -155,8 +155,10 @@ func TestOneLineForEachDecisionAndNoSecretInIt(t *testing.T) {
 	w.post(tokenReview(t, "authentication.k8s.io/v1", w.token(t, "alice", 2)))
 	lines := strings.Split(strings.TrimSpace(w.logs.String()), "\n")
 	wants := [][]string{
-		{`level=INFO`, `msg="access granted"`, `result=success`, `username=alice`, `groups=[devs]`, `arn=arn:aws:iam::111122223333:user/alice`,
-			`uid=aws-iam-authenticator:111122223333:AIDA0000000000000001`, `source=aws-auth`, `entry=mapUsers[0]`, `cached=false`, `access_key_id=AKIA0000000000000001`},
+		{
+			`level=INFO`, `msg="access granted"`, `result=success`, `username=alice`, `groups=[devs]`, `arn=arn:aws:iam::111122223333:user/alice`,
+			`uid=aws-iam-authenticator:111122223333:AIDA0000000000000001`, `source=aws-auth`, `entry=mapUsers[0]`, `cached=false`, `access_key_id=AKIA0000000000000001`,
+		},
 		{`level=WARN`, `msg="access denied"`, `result=uknown_user`, `cached=true`, `rule=`, `fix=`},
 		{`msg="access denied"`, `result=sts_error`, `rule=sts/ExpiredToken`, `saw="it is expired"`, `fix="get new credentials"`},
 	}

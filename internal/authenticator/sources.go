@@ -49,6 +49,10 @@ type Sources struct {
 	table                      atomic.Pointer[identity.Table]
 	changed                    chan struct{}
 	reported                   map[string]identity.Problem // as they were told
+	// What a status says follows from these.
+	made    atomic.Pointer[made]
+	learned learned
+	stale   chan struct{}
 }
 
 // NewSources reads the file, and refuses one that cannot be read. The objects are read by Run.
@@ -62,7 +66,8 @@ func NewSources(c SourcesConfig) (*Sources, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	s := &Sources{config: c, changed: make(chan struct{}, 1), reported: map[string]identity.Problem{}}
+	s := &Sources{config: c, changed: make(chan struct{}, 1), stale: make(chan struct{}, 1), reported: map[string]identity.Problem{}}
+	s.learned.visitors = map[string]visitor{}
 	for _, of := range []struct {
 		into    *cache.SharedIndexInformer
 		from    cache.ListerWatcher
@@ -96,7 +101,14 @@ func (s *Sources) informer(from cache.ListerWatcher, example runtime.Object, fai
 	kind := fmt.Sprintf("%T", example)
 	informer := cache.NewSharedIndexInformer(&optional{inner: cache.ToListerWatcherWithContext(from)}, example, 0, cache.Indexers{})
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { s.change() }, UpdateFunc: func(_, _ any) { s.change() }, DeleteFunc: func(any) { s.change() },
+		AddFunc: func(any) { s.change() }, DeleteFunc: func(any) { s.change() },
+		UpdateFunc: func(before, after any) {
+			if sameSpec(before, after) {
+				s.tellStatus()
+				return
+			}
+			s.change()
+		},
 	})
 	return informer, errors.Join(err,
 		informer.SetTransform(func(o any) (any, error) {
@@ -182,11 +194,12 @@ func (s *Sources) Run(ctx context.Context) {
 // build puts the mappings together and makes them count.
 func (s *Sources) build() {
 	var entries []identity.AccessEntry
-	for _, e := range objectsOf[*accessv1alpha1.AccessEntry](s.entries) {
+	from := &made{entries: objectsOf[*accessv1alpha1.AccessEntry](s.entries), mappings: objectsOf[*iamv1alpha1.IAMIdentityMapping](s.mappings)}
+	for _, e := range from.entries {
 		entries = append(entries, entryOf(e))
 	}
 	var mappings []identity.Mapping
-	for _, m := range objectsOf[*iamv1alpha1.IAMIdentityMapping](s.mappings) {
+	for _, m := range from.mappings {
 		mappings = append(mappings, mappingOf(m))
 	}
 	var problems []identity.Problem
@@ -203,6 +216,21 @@ func (s *Sources) build() {
 	s.table.Store(&table)
 	s.config.Metrics.built(table.Len(), problems, float64(s.config.Now().Unix()))
 	s.report(problems)
+	from.problems = byEntry(problems)
+	s.forgetVisitors(from.mappings)
+	s.made.Store(from)
+	s.tellStatus()
+}
+
+func byEntry(problems []identity.Problem) map[identity.Source]map[string][]identity.Problem {
+	out := map[identity.Source]map[string][]identity.Problem{}
+	for _, p := range problems {
+		if out[p.Source] == nil {
+			out[p.Source] = map[string][]identity.Problem{}
+		}
+		out[p.Source][p.Entry] = append(out[p.Source][p.Entry], p)
+	}
+	return out
 }
 
 // objectsOf are the objects of an informer, the oldest first: one that is made later cannot take a principal from another.

@@ -25,11 +25,12 @@ var manifests embed.FS
 
 // values are what the manifests are filled in with.
 type values struct {
-	GroupKubeletClients, GroupAdministrators, UserCertificateController string
-	CertificateAuthority, Server                                        string // base64 of PEM; URL
-	ClusterDomain, DNSAddress, CoreDNSImage                             string
-	ClusterName, ControlPlaneEndpoint, KubernetesVersion                string
-	PodCIDR, ServiceCIDR                                                string
+	GroupKubeletClients, GroupAdministrators             string
+	UserCertificateController, UserAuthenticator         string
+	CertificateAuthority, Server                         string // base64 of PEM; URL
+	ClusterDomain, DNSAddress, CoreDNSImage              string
+	ClusterName, ControlPlaneEndpoint, KubernetesVersion string
+	PodCIDR, ServiceCIDR                                 string
 }
 
 // Cluster makes the objects of a cluster. caPEM is the certificate of its authority. Where there is no VPC there are no
@@ -40,7 +41,7 @@ func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstruct
 		return nil, err
 	}
 	server := c.ServerURL()
-	names := []string{"rbac.yaml", "cluster-info.yaml", "kubeadm.yaml"}
+	names := []string{"rbac.yaml", "access-policies.yaml", "cluster-info.yaml", "kubeadm.yaml"}
 	if c.VPC {
 		endpoint, err := c.Endpoint()
 		if err != nil {
@@ -54,6 +55,7 @@ func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstruct
 		GroupKubeletClients:       component.GroupKubeletClients,
 		GroupAdministrators:       component.GroupAdministrators,
 		UserCertificateController: component.UserCertificateController,
+		UserAuthenticator:         component.UserAuthenticator,
 		CertificateAuthority:      base64.StdEncoding.EncodeToString(caPEM),
 		Server:                    server,
 		ClusterDomain:             network.ClusterDomain,

@@ -66,6 +66,7 @@ func authenticatorRoles() []runtime.Object {
 	objects := []runtime.Object{
 		&rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: in(""), Rules: slices.Concat(accesspolicy.Rules(), []rbacv1.PolicyRule{
 			{APIGroups: []string{"iamauthenticator.k8s.aws"}, Resources: []string{"iamidentitymappings"}, Verbs: reads},
+			{APIGroups: []string{"iamauthenticator.k8s.aws"}, Resources: []string{"iamidentitymappings/status"}, Verbs: []string{"patch"}},
 			{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		})},
 		&rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: in(""), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: user},

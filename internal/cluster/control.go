@@ -52,10 +52,11 @@ func (s *Service) control(ctx context.Context, wanted config.Config, c component
 // setUpManagement teaches the management plane muster's kinds and makes the first objects.
 func (s *Service) setUpManagement(ctx context.Context, scheme *runtime.Scheme, wanted config.Config, c component.Config) {
 	_ = s.retry(ctx, "setting up the management plane", func(ctx context.Context) error {
-		if err := s.current().WaitReady(ctx, component.Management); err != nil {
+		connection := serviceClient(c, c.ManagementURL(), "management", "management-service")
+		if err := answers(ctx, connection, kindsPath); err != nil {
 			return err
 		}
-		api, err := client.New(serviceClient(c, c.ManagementURL(), "management", "management-service"), client.Options{Scheme: scheme, Mapper: managementMapper()})
+		api, err := client.New(connection, client.Options{Scheme: scheme, Mapper: managementMapper()})
 		if err != nil {
 			return err
 		}
@@ -108,8 +109,8 @@ func applyDefinitions(ctx context.Context, api client.Client, definitions []*api
 
 // served waits until the objects of a kind can be made, which is as soon as its names are accepted, and has it shown to all who ask what
 // the plane has. The generic control plane takes itself for one of three, and so leaves the condition Established, and with it discovery,
-// for five seconds; and who makes an object within two seconds of a change of that condition waits for two more, that the others may
-// have heard of it (apiextensions-apiserver, pkg/apiserver/customresource_handler.go, masterCount and justCreated). This one is alone:
+// for five seconds; and who makes an object within two seconds of a change of that condition, at any API server, waits for two more, that
+// the others may have heard of it (apiextensions-apiserver, pkg/apiserver/customresource_handler.go, masterCount and justCreated). This one is alone:
 // the condition is set here, as of a moment that is past.
 func served(ctx context.Context, api client.Client, wanted *apiextensionsv1.CustomResourceDefinition) error {
 	for {
@@ -117,10 +118,12 @@ func served(ctx context.Context, api client.Client, wanted *apiextensionsv1.Cust
 		if err := api.Get(ctx, client.ObjectKeyFromObject(wanted), current); err != nil {
 			return fmt.Errorf("waiting for kind %s: %w", wanted.Spec.Names.Kind, err)
 		}
-		if apihelpers.IsCRDConditionTrue(current, apiextensionsv1.Established) {
+		established := apihelpers.FindCRDCondition(current, apiextensionsv1.Established)
+		is := established != nil && established.Status == apiextensionsv1.ConditionTrue
+		if is && time.Since(established.LastTransitionTime.Time) > newFor {
 			return nil
 		}
-		if apihelpers.IsCRDConditionTrue(current, apiextensionsv1.NamesAccepted) {
+		if is || apihelpers.IsCRDConditionTrue(current, apiextensionsv1.NamesAccepted) {
 			apihelpers.SetCRDCondition(current, apiextensionsv1.CustomResourceDefinitionCondition{
 				Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue, Reason: "InitialNamesAccepted",
 				Message: "the initial names have been accepted",
@@ -139,8 +142,12 @@ func served(ctx context.Context, api client.Client, wanted *apiextensionsv1.Cust
 	}
 }
 
-// establishedFor is longer than the two seconds for which the plane takes a kind for new.
-const establishedFor = time.Minute
+const (
+	// newFor is how long an API server takes a kind for new, whose times are whole seconds.
+	newFor = 3 * time.Second
+	// establishedFor is longer than that.
+	establishedFor = time.Minute
+)
 
 // seed makes the objects of the first start. The Cluster comes last: once it is there, node groups are the user's alone, and
 // one that he deletes does not come back.
@@ -171,10 +178,11 @@ func seed(ctx context.Context, api client.Client, wanted config.Config) error {
 // setUpCluster makes the objects that every cluster has.
 func (s *Service) setUpCluster(ctx context.Context, scheme *runtime.Scheme, c component.Config) {
 	_ = s.retry(ctx, "setting up the cluster", func(ctx context.Context) error {
-		if err := s.current().WaitReady(ctx, component.APIServer); err != nil {
+		connection := serviceClient(c, c.ServerURL(), "cluster", "service")
+		if err := answers(ctx, connection, kindsPath, systemPath); err != nil {
 			return err
 		}
-		api, err := client.New(serviceClient(c, c.ServerURL(), "cluster", "service"), client.Options{Scheme: scheme})
+		api, err := client.New(connection, client.Options{Scheme: scheme})
 		if err != nil {
 			return err
 		}

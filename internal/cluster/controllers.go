@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -73,14 +74,34 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 		return fmt.Errorf("making controllers: %w", err)
 	}
 	access := access{management: manager.GetAPIReader(), cluster: direct, mode: c.Cluster.Spec.AccessConfig.AuthenticationMode}
-	roles, err := newNodeRoles(c, access, keys)
+	roles, err := newNodeRoles(c, access, keys, s.identityStore)
 	if err != nil {
 		return err
 	}
+	admitted, err := newAdmitted(clusterREST, keys)
+	if err != nil {
+		return err
+	}
+	// One that cannot be watched for is asked for every fifteen seconds.
+	watching, stopWatching := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer stopWatching()
+	group.Go(func() {
+		if err := admitted.run(watching); err != nil {
+			s.cfg.Log.Warn("who is let in is not watched", "error", err)
+		}
+	})
 	creator := c.Cluster.Spec.AccessConfig.BootstrapClusterCreatorAdminPermissions
-	go s.letIn(ctx, access, creator == nil || *creator)
+	group.Go(func() {
+		s.letIn(watching, access, creator == nil || *creator)
+		if err := roles.Tidy(watching); err != nil && watching.Err() == nil { // of groups that went while the service was away
+			s.cfg.Log.Warn("instance profiles of groups that are gone may be left", "error", err)
+		}
+	})
 	if err := nodegroup.Add(manager, nodegroup.Config{
 		NodeRoles:   roles,
+		Admitted:    admitted.changed,
 		Changed:     s.adoptMode,
 		ClusterName: c.Cluster.Name,
 		Cluster:     plane,

@@ -89,11 +89,14 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		return err
 	}
 	group.Go(func() { machines.RunWithContext(ctx) })
+	begin(func() error { return store.Run(ctx) })
+	s.setIdentities(store)
+	defer s.setIdentities(nil)
+	begin(func() error { return s.firstIdentity(ctx, store, c) })
 	// An instance that was not heard of yet would look like one that is gone: machines are known before anything is answered.
 	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
 		return ctx.Err()
 	}
-	begin(func() error { return store.Run(ctx) })
 	group.Go(func() { service.Run(ctx) })
 
 	people, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(component.Loopback, strconv.Itoa(c.Ports.Identity)))
@@ -107,13 +110,14 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		return err
 	}
 	begin(func() error { return keys.Serve(ctx, authenticators) })
-	begin(func() error { return s.firstIdentity(ctx, store, c) })
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
 // firstIdentity makes the first account, and says to AWS's tools where the service is.
 func (s *Service) firstIdentity(ctx context.Context, store identityservice.Store, c component.Config) error {
+	changed, stop := store.Changed()
+	defer stop()
 	for {
 		made, err := identityservice.First(ctx, store, identityservice.DefaultAccount, c.State.IAMCredentials(), time.Now())
 		if made {
@@ -125,8 +129,11 @@ func (s *Service) firstIdentity(ctx context.Context, store identityservice.Store
 		if !errors.Is(err, identityservice.ErrNotReady) {
 			s.cfg.Log.Warn("making the first IAM user", "error", err)
 		}
-		if err := pause(ctx, pollInterval); err != nil {
-			return err
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed: // such as that it is ready
+		case <-time.After(retryInterval):
 		}
 	}
 }

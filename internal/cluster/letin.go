@@ -43,7 +43,7 @@ func (a access) first(ctx context.Context, creator bool) error {
 	done := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: component.HostsNamespace, Name: firstAccess}}
 	err := a.cluster.Get(ctx, client.ObjectKeyFromObject(done), done)
 	if err == nil {
-		return nil
+		return a.moved(ctx, done)
 	}
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("asking who was let in at first: %w", err)
@@ -60,7 +60,7 @@ func (a access) first(ctx context.Context, creator bool) error {
 	if err := a.nodes(ctx, role); err != nil {
 		return err
 	}
-	done.Data = map[string]string{"nodeRole": role.Spec.ARN}
+	done.Data = map[string]string{"nodeRole": role.Spec.ARN, firstMode: string(a.mode)}
 	if err := a.cluster.Create(ctx, done); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("writing down who was let in at first: %w", err)
 	}
@@ -84,7 +84,7 @@ func (a access) creator(ctx context.Context) error {
 			AccessPolicies: []accessv1alpha1.AccessPolicy{{PolicyARN: clusterAdminPolicy, Scope: accessv1alpha1.AccessScope{Type: accessv1alpha1.ScopeCluster}}},
 		})
 	}
-	return errors.New("the first IAM user is not there yet")
+	return errNoUser
 }
 
 // role finds a role that machines may have, by its name or ARN.
@@ -111,7 +111,7 @@ func (a access) role(ctx context.Context, name string) (*v1alpha1.IAMRole, error
 		}
 	}
 	if err := a.management.Get(ctx, client.ObjectKey{Name: identityservice.DefaultAccount}, &v1alpha1.IAMAccount{}); apierrors.IsNotFound(err) {
-		return nil, errors.New("the identity service has not made its first role yet") // in a moment it has
+		return nil, nodegroup.ErrNotYet // in a moment it has made its first role
 	}
 	return nil, &nodegroup.RoleProblem{Reason: reasonNoRole, Message: fmt.Sprintf("there is no IAM role %s: make it (aws iam create-role), or name another in spec.nodeRole", name)}
 }
@@ -144,10 +144,21 @@ func (a access) profile(ctx context.Context, role *v1alpha1.IAMRole) (string, er
 
 // nodes lets those in who have a role, as nodes.
 func (a access) nodes(ctx context.Context, role *v1alpha1.IAMRole) error {
+	err := a.nodesOnce(ctx, role)
+	if errors.Is(err, errMeanwhile) { // it is found now
+		err = a.nodesOnce(ctx, role)
+	}
+	return err
+}
+
+// errMeanwhile is that another part of the service made an object of that name a moment ago.
+var errMeanwhile = errors.New("somebody else was letting the same ones in at the same time")
+
+func (a access) nodesOnce(ctx context.Context, role *v1alpha1.IAMRole) error {
 	name := entryName(role.Spec.Name)
 	if a.mode == v1alpha1.AuthenticationConfigMap {
 		return a.mapping(ctx, name, iamv1alpha1.IAMIdentityMappingSpec{
-			ARN: role.Spec.ARN, Username: "system:node:{{EC2PrivateDNSName}}", Groups: []string{"system:bootstrappers", "system:nodes"},
+			ARN: role.Spec.ARN, Username: nodeUsername, Groups: []string{"system:bootstrappers", "system:nodes"},
 		})
 	}
 	return a.enter(ctx, name, accessv1alpha1.AccessEntrySpec{PrincipalARN: role.Spec.ARN, PrincipalID: role.Spec.RoleID, Type: accessv1alpha1.TypeEC2Linux})
@@ -181,7 +192,9 @@ func (a access) enter(ctx context.Context, name string, spec accessv1alpha1.Acce
 		names[entry.Name] = true
 	}
 	entry := &accessv1alpha1.AccessEntry{ObjectMeta: metav1.ObjectMeta{Name: notTaken(name, names)}, Spec: spec}
-	if err := a.cluster.Create(ctx, entry); err != nil {
+	if err := a.cluster.Create(ctx, entry); apierrors.IsAlreadyExists(err) && !names[entry.Name] {
+		return errMeanwhile
+	} else if err != nil {
 		return fmt.Errorf("making access entry %s: %w", entry.Name, err)
 	}
 	return nil
@@ -201,7 +214,9 @@ func (a access) mapping(ctx context.Context, name string, spec iamv1alpha1.IAMId
 		names[mapping.Name] = true
 	}
 	mapping := &iamv1alpha1.IAMIdentityMapping{ObjectMeta: metav1.ObjectMeta{Name: notTaken(name, names)}, Spec: spec}
-	if err := a.cluster.Create(ctx, mapping); err != nil {
+	if err := a.cluster.Create(ctx, mapping); apierrors.IsAlreadyExists(err) && !names[mapping.Name] {
+		return errMeanwhile
+	} else if err != nil {
 		return fmt.Errorf("making IAMIdentityMapping %s: %w", mapping.Name, err)
 	}
 	return nil
@@ -217,6 +232,8 @@ func notTaken(name string, taken map[string]bool) string {
 	}
 }
 
+var errNoUser = errors.New("the first IAM user is not there yet")
+
 // letIn lets the first ones in, as soon as the identity service has made them.
 func (s *Service) letIn(ctx context.Context, a access, creator bool) {
 	said := ""
@@ -225,7 +242,7 @@ func (s *Service) letIn(ctx context.Context, a access, creator bool) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if text := err.Error(); text != said {
+		if text := err.Error(); text != said && !errors.Is(err, errNoUser) && !errors.Is(err, nodegroup.ErrNotYet) {
 			said = text
 			s.cfg.Log.Info("nobody is let in by IAM yet", "reason", text)
 		}

@@ -130,7 +130,6 @@ func TestPrepareRole(t *testing.T) {
 		{"by the ARN of another path", "arn:aws:iam::000000000000:role/workers", "", reasonNoRole, []client.Object{&v1alpha1.IAMAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, iamRole("/teams/", "workers", "AROA1"), iamProfile("workers", "AROA1")}},
 		{"of another account", "arn:aws:iam::111122223333:role/workers", "", reasonNoRole, []client.Object{iamRole("/", "workers", "AROA1"), iamProfile("workers", "AROA1")}},
 		{"that is not there", "workers", "", reasonNoRole, []client.Object{&v1alpha1.IAMAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}}},
-		{"without a profile", "workers", "", reasonNoProfile, []client.Object{iamRole("/", "workers", "AROA2"), iamProfile("workers", "AROA1")}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n := &nodeRoles{access: newAccess(t, v1alpha1.AuthenticationAPIAndConfigMap, test.objects...)}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,6 +22,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/authenticator"
 	"muster.dev/muster/internal/component"
+	"muster.dev/muster/internal/identityservice"
 	"muster.dev/muster/internal/keyservice"
 	"muster.dev/muster/internal/login"
 	"muster.dev/muster/internal/nodegroup"
@@ -39,12 +41,16 @@ type nodeRoles struct {
 	url     string // of the authenticator
 	http    *http.Client
 	now     func() time.Time
+	// store is the identity service's, or nil while that does not run.
+	store func() identityservice.Store
+	// preparing keeps an instance profile from going while a machine is made with it.
+	preparing sync.Mutex
 }
 
 var _ nodegroup.NodeRoles = (*nodeRoles)(nil)
 
 // newNodeRoles asks by the credential that the API server has.
-func newNodeRoles(c component.Config, a access, keys roleKeys) (*nodeRoles, error) {
+func newNodeRoles(c component.Config, a access, keys roleKeys, store func() identityservice.Store) (*nodeRoles, error) {
 	transport, err := rest.TransportFor(&rest.Config{
 		Host: c.AuthenticatorURL(), TLSClientConfig: rest.TLSClientConfig{CAFile: c.Authority("cluster"), CertFile: c.AuthenticatorClient(), KeyFile: c.AuthenticatorClient()},
 	})
@@ -52,7 +58,7 @@ func newNodeRoles(c component.Config, a access, keys roleKeys) (*nodeRoles, erro
 		return nil, fmt.Errorf("making a client of the authenticator: %w", err)
 	}
 	return &nodeRoles{
-		access: a, keys: keys, cluster: c.Cluster.Name, url: c.AuthenticatorURL() + "/authenticate", now: time.Now,
+		access: a, keys: keys, store: store, cluster: c.Cluster.Name, url: c.AuthenticatorURL() + "/authenticate", now: time.Now,
 		http: &http.Client{Transport: transport, Timeout: checkTimeout},
 	}, nil
 }
@@ -62,11 +68,16 @@ const checkTimeout = 5 * time.Second
 
 // Prepare implements [nodegroup.NodeRoles].
 func (n *nodeRoles) Prepare(ctx context.Context, name string) (string, error) {
+	n.preparing.Lock()
+	defer n.preparing.Unlock()
 	role, err := n.role(ctx, name)
 	if err != nil {
 		return "", err
 	}
 	profile, err := n.profile(ctx, role)
+	if problem, ok := errors.AsType[*nodegroup.RoleProblem](err); ok && problem.Reason == reasonNoProfile {
+		profile, err = n.makeProfile(ctx, role)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/internal/authority"
 	"muster.dev/muster/internal/component"
 	"muster.dev/muster/internal/config"
+	"muster.dev/muster/internal/identityservice"
 	"muster.dev/muster/internal/rotation"
 	"muster.dev/muster/internal/state"
 	"muster.dev/muster/internal/supervise"
@@ -52,7 +53,8 @@ type Service struct {
 	message    string
 	supervisor *supervise.Supervisor
 	specs      component.Config
-	reader     client.Reader // the management plane, once the controllers run
+	reader     client.Reader         // the management plane, once the controllers run
+	identities identityservice.Store // while the identity service runs
 
 	rotationWaits    string
 	rotationProgress *rotation.Progress
@@ -213,6 +215,19 @@ func (s *Service) setReader(reader client.Reader) {
 	s.mu.Lock()
 	s.reader = reader
 	s.mu.Unlock()
+}
+
+// setIdentities says where the identity service keeps who there is; nil when it has ended.
+func (s *Service) setIdentities(store identityservice.Store) {
+	s.mu.Lock()
+	s.identities = store
+	s.mu.Unlock()
+}
+
+func (s *Service) identityStore() identityservice.Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.identities
 }
 
 // say sets what the service works at, for people who wait for it.

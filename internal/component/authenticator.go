@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/authfile"
 )
 
@@ -63,7 +64,8 @@ func (c Config) authenticatorFile() authfile.Configuration {
 			Certificate: credential, Key: credential, ClientCA: c.Authority("front-proxy"),
 		},
 		Backend: authfile.BackendMuster,
-		Muster:  &authfile.Muster{Socket: c.State.IdentitySocket()},
+		// Whoever was known when the service went away stays known for a minute: it takes a few seconds to be started anew.
+		Muster: &authfile.Muster{Socket: c.State.IdentitySocket(), StaleAfter: "1m"},
 		STS: authfile.STS{
 			Regions: []string{Region},
 			// Programs that are told an endpoint sign for it instead of AWS's own host.
@@ -73,6 +75,6 @@ func (c Config) authenticatorFile() authfile.Configuration {
 			},
 		},
 		Mapping:        authfile.Mapping{Mode: string(c.Cluster.Spec.AccessConfig.AuthenticationMode), Namespace: HostsNamespace},
-		AccessPolicies: authfile.AccessPolicies{Enabled: true},
+		AccessPolicies: authfile.AccessPolicies{Alone: true, Enabled: c.Cluster.Spec.AccessConfig.AuthenticationMode != v1alpha1.AuthenticationConfigMap}, // it has no entries
 	}
 }

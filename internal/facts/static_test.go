@@ -212,7 +212,7 @@ func TestStaticFileIsLookedAtEvenIfNothingTells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.watch = func(string) (*fsnotify.Watcher, error) { return nil, errors.New("no inotify") }
+	s.file.Watch = func(string) (*fsnotify.Watcher, error) { return nil, errors.New("no inotify") }
 	running(t, s)
 	until(t, "it is told", func() bool { return e.logged("no inotify") > 0 })
 	replace(t, file, listB)

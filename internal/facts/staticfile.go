@@ -6,13 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
+	"muster.dev/muster/internal/watchfile"
 )
 
 // StaticFileConfig says where the list is.
@@ -32,8 +29,7 @@ type StaticFileConfig struct {
 // nothing; a file that is gone for a minute makes every answer Unknown.
 type StaticFile struct {
 	static
-	config StaticFileConfig
-	watch  func(directory string) (*fsnotify.Watcher, error)
+	file watchfile.File
 }
 
 var _ Source = (*StaticFile)(nil)
@@ -55,9 +51,9 @@ func NewStaticFile(c StaticFileConfig) (*StaticFile, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	s := &StaticFile{config: c, watch: watchDirectory}
+	s := &StaticFile{file: watchfile.File{Path: c.File, What: "list of machines", Poll: c.Poll, MaxSize: maxList, Logger: c.Logger}}
 	s.prepare(c.Name, "the file "+c.File, c.Now, 2*c.Poll, c.OnChange, c.Logger)
-	data, err := s.readFile()
+	data, err := s.file.Read()
 	if err != nil {
 		return nil, fmt.Errorf("reading the inventory: %w", err)
 	}
@@ -68,90 +64,13 @@ func NewStaticFile(c StaticFileConfig) (*StaticFile, error) {
 }
 
 // Run follows the file until ctx is done.
-func (s *StaticFile) Run(ctx context.Context) {
-	directory := filepath.Dir(s.config.File)
-	poll := time.NewTicker(s.config.Poll)
-	defer poll.Stop()
-	for ctx.Err() == nil {
-		// The directory is watched, not the file: one that is replaced is another file.
-		watcher, err := s.watch(directory)
-		if err != nil {
-			s.logger.Warn("directory of the list of machines not watched, it is looked at now and then", "directory", directory, "every", s.config.Poll.String(), "error", err)
-			s.look()
-			select {
-			case <-ctx.Done():
-			case <-poll.C:
-			}
-			continue
-		}
-		s.look() // what changed before it was watched
-		s.follow(ctx, watcher, poll.C)
-		_ = watcher.Close() // it was only read
-	}
-}
-
-// quiet is how long nothing may have happened to a file before it is taken for whole.
-const quiet = 100 * time.Millisecond
-
-// follow looks at the file after events, until the watch may be of no use any more.
-func (s *StaticFile) follow(ctx context.Context, watcher *fsnotify.Watcher, poll <-chan time.Time) {
-	settled := time.NewTimer(quiet)
-	settled.Stop()
-	defer settled.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case _, ok := <-watcher.Events:
-			if !ok {
-				return
-			}
-			settled.Reset(quiet)
-		case <-settled.C:
-			s.look()
-		case err := <-watcher.Errors:
-			s.logger.Debug("watch of the list of machines ended", "error", err)
-			return
-		case <-poll:
-			s.look()
-			return // the directory itself may have been replaced
-		}
-	}
-}
+func (s *StaticFile) Run(ctx context.Context) { s.file.Run(ctx, s.look) }
 
 // look reads the file if it can.
 func (s *StaticFile) look() {
-	data, err := s.readFile()
+	data, err := s.file.Read()
 	s.health.report(err)
 	if err == nil {
 		s.update(data)
 	}
-}
-
-func (s *StaticFile) readFile() ([]byte, error) {
-	file, err := os.Open(s.config.File)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", s.config.File)
-	}
-	return io.ReadAll(io.LimitReader(file, maxList+1))
-}
-
-func watchDirectory(directory string) (*fsnotify.Watcher, error) {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return nil, err
-	}
-	if err := watcher.Add(directory); err != nil {
-		_ = watcher.Close() // it watches nothing
-		return nil, err
-	}
-	return watcher, nil
 }

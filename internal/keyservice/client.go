@@ -24,8 +24,10 @@ type ClientConfig struct {
 	Socket string // an absolute path
 	// Timeout of one question; 5 s if 0.
 	Timeout time.Duration
-	// StaleAfter is how long without an event the stream of changes counts as alive; StaleAfter if 0.
+	// StaleAfter is how long after the last event what was answered before may be used; StaleAfter if 0.
 	StaleAfter time.Duration
+	// QuietAfter is how long a stream may say nothing before another is begun; StaleAfter, the constant, or the field if that is less, if 0.
+	QuietAfter time.Duration
 	Now        func() time.Time // time.Now if nil
 	Logger     *slog.Logger
 }
@@ -54,6 +56,9 @@ func NewClient(c ClientConfig) (*Client, error) {
 	}
 	if c.StaleAfter <= 0 {
 		c.StaleAfter = StaleAfter
+	}
+	if c.QuietAfter <= 0 {
+		c.QuietAfter = min(c.StaleAfter, StaleAfter)
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -158,7 +158,7 @@ func TestTheStreamOfChanges(t *testing.T) {
 	start := time.Now()
 	c := clientOf(t, socket, func(c *ClientConfig) {
 		c.Now = func() time.Time { return start.Add(time.Duration(now.Load())) }
-		c.StaleAfter = time.Hour // of the clock that hangs up, which is the real one
+		c.StaleAfter, c.QuietAfter = time.Hour, time.Hour // the clock that hangs up is the real one
 	})
 	told := make(chan Change, 10)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -194,6 +194,18 @@ func TestTheStreamOfChanges(t *testing.T) {
 	}
 	if n := s.began.Load(); n != 5 {
 		t.Errorf("the stream began %d times", n)
+	}
+}
+
+// What was answered before may be used for long after a stream that says nothing is given up.
+func TestQuietIsNotStale(t *testing.T) {
+	for name, test := range map[string]struct{ stale, want time.Duration }{
+		"by default": {0, StaleAfter}, "long": {time.Minute, StaleAfter}, "short": {2 * time.Second, 2 * time.Second},
+	} {
+		c := clientOf(t, "/socket", func(c *ClientConfig) { c.StaleAfter = test.stale })
+		if c.config.QuietAfter != test.want {
+			t.Errorf("%s: a stream is given up after %s", name, c.config.QuietAfter)
+		}
 	}
 }
 

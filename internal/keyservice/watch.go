@@ -16,8 +16,11 @@ import (
 // Pauses between two tries to follow the stream.
 const (
 	firstPause = 50 * time.Millisecond
-	mostPause  = time.Second
+	mostPause  = 250 * time.Millisecond // the service is on this host, and who waits for it is somebody who wants in
 )
+
+// startTime is how long a service may take until it is first heard of.
+const startTime = 15 * time.Second
 
 // Live tells whether the stream of changes was heard of lately: what was answered before may be used again.
 func (c *Client) Live() bool {
@@ -30,19 +33,21 @@ func (c *Client) sinceStart() time.Duration { return max(1, c.config.Now().Sub(c
 // Watch tells of changes until ctx is done. Each time that the stream begins anew it tells All first, since nobody knows what
 // happened in between. Tell must be quick; an event counts as heard when it has returned.
 func (c *Client) Watch(ctx context.Context, tell func(Change)) {
-	pause, broken := firstPause, false
+	pause, broken, ever := firstPause, false, false
 	for ctx.Err() == nil {
 		begun, err := c.follow(ctx, tell)
 		if ctx.Err() != nil {
 			return
 		}
 		if begun {
-			pause, broken = firstPause, false
+			pause, broken, ever = firstPause, false, true
 		}
-		if !broken { // once for each outage
-			c.config.Logger.Warn("stream of changes from the identity service ended; nothing is remembered until it is back", "socket", c.config.Socket, "error", err)
+		// Once for each outage. A service that starts beside this program may take some seconds.
+		if late := c.sinceStart() > startTime; !broken && (ever || late) {
+			c.config.Logger.Warn("stream of changes from the identity service ended; what is known is used on for a while, and nothing is asked anew until it is back",
+				"socket", c.config.Socket, "for", c.config.StaleAfter, "error", err)
+			broken = true
 		}
-		broken = true
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
@@ -70,8 +75,8 @@ func (c *Client) follow(ctx context.Context, tell func(Change)) (begun bool, err
 	if response.StatusCode != http.StatusOK {
 		return false, fmt.Errorf("the identity service answers %s", response.Status)
 	}
-	quiet := time.AfterFunc(c.config.StaleAfter, func() {
-		cancel(fmt.Errorf("no event for %s", c.config.StaleAfter))
+	quiet := time.AfterFunc(c.config.QuietAfter, func() {
+		cancel(fmt.Errorf("no event for %s", c.config.QuietAfter))
 	})
 	defer quiet.Stop()
 	lines := bufio.NewReaderSize(response.Body, MaxAnswer)
@@ -100,6 +105,6 @@ func (c *Client) follow(ctx context.Context, tell func(Change)) (begun bool, err
 			tell(event.Change)
 		}
 		c.heard.Store(int64(c.sinceStart()))
-		quiet.Reset(c.config.StaleAfter)
+		quiet.Reset(c.config.QuietAfter)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"muster.dev/muster/internal/nodecerts"
 )
@@ -83,7 +84,9 @@ const postTime = 10 * time.Second
 
 // postEvents tells the cluster by the kubelet's own credential, as the kubelet tells its own.
 func (w *watcher) postEvents(ctx context.Context, events []event) error {
-	config, node, err := nodecerts.Connection(w.Kubeconfig, w.CertDir, w.now())
+	ctx, cancel := context.WithTimeout(ctx, postTime)
+	defer cancel()
+	config, node, err := w.connection(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,14 +94,23 @@ func (w *watcher) postEvents(ctx context.Context, events []event) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the API server: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, postTime)
-	defer cancel()
 	for _, e := range events {
 		if _, err := client.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, e.object(node), metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("creating an Event: %w", err)
 		}
 	}
 	return nil
+}
+
+func (w *watcher) connection(ctx context.Context) (*rest.Config, string, error) {
+	if w.Token == nil || !nodecerts.ByRole(w.Kubeconfig) {
+		return nodecerts.Connection(ctx, w.Kubeconfig, w.CertDir, w.now())
+	}
+	token, err := w.Token(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	return nodecerts.TokenConnection(ctx, w.Kubeconfig, token)
 }
 
 // object is an Event of a Node: kubelets give its name as its UID, too, which is what kubectl describe looks for.

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/nodecerts"
-	"muster.dev/muster/internal/render"
 )
 
 // WatchConfig says what a node's watch looks at, and what it can do about what it sees.
@@ -38,6 +37,8 @@ type WatchConfig struct {
 	Rejoined func(context.Context)
 	// Rejoin looks for a credential to join with again and writes BootstrapKubeconfig, if there can be one.
 	Rejoin func(context.Context) error
+	// Token makes a token of the machine's role, where the program that the kubeconfig names must not be started. Nil: it may be.
+	Token func(ctx context.Context) (string, error)
 	// Restart restarts the kubelet.
 	Restart func(context.Context) error
 	Log     *slog.Logger
@@ -119,7 +120,8 @@ func (w *watcher) look(ctx context.Context) {
 	w.recover(ctx)
 	reports := nodecerts.Read(w.CertDir, w.now())
 	client, serving := reports[0], reports[1]
-	if w.byRole() {
+	if nodecerts.ByRole(w.Kubeconfig) { // it has no client certificate, and needs none
+		defer w.events.flush(ctx, w.post)
 		w.rest(ctx, serving, serving)
 		return
 	}
@@ -133,12 +135,6 @@ func (w *watcher) look(ctx context.Context) {
 	defer w.events.flush(ctx, w.post)
 	w.rejoined(ctx)
 	w.rest(ctx, serving, reports...)
-}
-
-// byRole tells whether the node joined by its machine's role: then it has no client certificate, and needs none.
-func (w *watcher) byRole() bool {
-	raw, err := os.ReadFile(w.Kubeconfig)
-	return err == nil && render.JoinsByRole(raw)
 }
 
 // rest is what every node that has joined is looked at for.
@@ -191,7 +187,7 @@ func (w *watcher) tell(r nodecerts.Report) {
 // cannot renew it, and without a bootstrap kubeconfig it does not start.
 func (w *watcher) expired(ctx context.Context, client nodecerts.Report) {
 	text := fmt.Sprintf("the node's client certificate expired at %s, and a kubelet cannot renew an expired one", client.NotAfter.Format(time.RFC3339))
-	fix := fmt.Sprintf("make a token (`muster token create --node-name %s`) and give it to the node: in its user data, or by `muster join`", client.NodeName())
+	fix := fmt.Sprintf("make a token (`muster token create --node-name %s`) and give it to the node, in its user data or by `muster join`; there is a Node of that name, so its request waits for `muster csr approve`", client.NodeName())
 	if w.Rejoin != nil {
 		if err := w.Rejoin(ctx); err != nil {
 			w.notices.set("Expired", text+"; looking for a token: "+err.Error(), fix)

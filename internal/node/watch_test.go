@@ -188,7 +188,7 @@ func TestWatchOfAnExpiredCertificate(t *testing.T) {
 	w := newWatched(t)
 	w.certificate("client", -time.Minute)
 	w.expect("Expired", "there is no bootstrap token to join with again")
-	if !strings.Contains(w.log.String(), "muster token create --node-name a") {
+	if said := w.log.String(); !strings.Contains(said, "muster token create --node-name a") || !strings.Contains(said, "muster csr approve") {
 		t.Errorf("it does not say what to do: %s", w.log)
 	}
 	w.token("abcdef.expiredexpired00")
@@ -213,6 +213,23 @@ func TestWatchOfAnExpiredCertificate(t *testing.T) {
 	w.certificate("client", -time.Minute)
 	w.Rejoin = func(context.Context) error { return errors.New("the metadata service is down") }
 	w.expect("Expired", "the metadata service is down")
+}
+
+// A node that joined by its machine's role has no client certificate to miss, and tells the cluster of all else.
+func TestWatchOfANodeThatJoinedByRole(t *testing.T) {
+	w := newWatched(t)
+	put(t, w.Kubeconfig, []byte("apiVersion: v1\nkind: Config\nusers: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: none, interactiveMode: Never}}}]\n"))
+	w.certificate("client", -time.Minute)
+	w.looks = 1 // whom to trust is another matter
+	w.look(t.Context())
+	if len(w.posted) != 0 || w.restarts != 0 {
+		t.Errorf("all is well, and it tells %+v, restarts %d", w.posted, w.restarts)
+	}
+	w.certificate("server", time.Minute)
+	w.look(t.Context())
+	if len(w.posted) != 1 || w.posted[0].Reason != "CertificateServer" {
+		t.Errorf("the cluster was told %+v", w.posted)
+	}
 }
 
 func TestWatchOfACertificateThatIsOverdue(t *testing.T) {

@@ -18,7 +18,11 @@ func (a *agent) watchNode(ctx context.Context) {
 		BootstrapKubeconfig: render.PathBootstrapKubeconfig, Notices: PathNotices, Log: a.log,
 		NodeIP:    func() netip.Addr { return a.self().PrivateIP },
 		Readdress: a.readdress,
-		Rejoined:  a.forget,
+		Token: func(ctx context.Context) (string, error) {
+			_, token, err := nodeCredential(ctx, a.current().Cluster.Name, a.self().Region)
+			return token, err
+		},
+		Rejoined: a.forget,
 		Rejoin: func(ctx context.Context) error {
 			now, err := a.ask(ctx)
 			if err != nil {

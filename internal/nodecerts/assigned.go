@@ -20,7 +20,7 @@ var ErrNotAssigned = errors.New("the cluster issues no certificate for that addr
 // for a serving certificate. Whether the address is the machine's is known by whoever approves that, and by nobody on the machine. What is
 // issued is thrown away: the kubelet asks for its own.
 func Assigned(ctx context.Context, c RotateConfig, old, address netip.Addr) error {
-	config, name, err := Connection(c.Kubeconfig, c.Dir, c.Now())
+	config, name, err := Connection(ctx, c.Kubeconfig, c.Dir, c.Now())
 	if err != nil {
 		return err
 	}

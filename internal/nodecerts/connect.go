@@ -3,6 +3,7 @@
 package nodecerts
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -39,11 +40,15 @@ func Endpoint(path string) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubelet's kubeconfig: %w", err)
 	}
-	overrides := &clientcmd.ConfigOverrides{}
 	for name := range file.AuthInfos { // what it names may be missing, and is not what is used
 		file.AuthInfos[name] = clientcmdapi.NewAuthInfo()
 	}
-	config, err := clientcmd.NewDefaultClientConfig(*file, overrides).ClientConfig()
+	return configOf(path, file)
+}
+
+// configOf is what a kubeconfig says, if it verifies the API server.
+func configOf(path string, file *clientcmdapi.Config) (*rest.Config, error) {
+	config, err := clientcmd.NewDefaultClientConfig(*file, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubelet's kubeconfig %s: %w", path, err)
 	}
@@ -58,8 +63,12 @@ func Endpoint(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Connection is an endpoint with the node's own certificate: the one on the disk, which the kubeconfig names as well.
-func Connection(kubeconfig, dir string, now time.Time) (config *rest.Config, node string, err error) {
+// Connection is an endpoint with the node's own credential: the certificate on the disk, which the kubeconfig names as well, or tokens of
+// its machine's role.
+func Connection(ctx context.Context, kubeconfig, dir string, now time.Time) (config *rest.Config, node string, err error) {
+	if ByRole(kubeconfig) {
+		return roleConnection(ctx, kubeconfig)
+	}
 	report := read(dir, Client, now)
 	for _, p := range report.Problems {
 		switch p.Trouble {

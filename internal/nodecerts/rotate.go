@@ -53,6 +53,9 @@ type Rotated struct {
 	pair []byte
 }
 
+// errByRole is asking for a certificate that the node does not need.
+var errByRole = errors.New("this node joined by its machine's role and has no client certificate: its tokens are made anew all the time; --server replaces the certificate that it serves")
+
 // pollInterval is how often a request is looked at.
 const pollInterval = 250 * time.Millisecond
 
@@ -65,11 +68,14 @@ func Rotate(ctx context.Context, c RotateConfig) ([]Rotated, error) {
 	}
 	defer unlock()
 	for _, kind := range c.Kinds {
+		if kind == Client && ByRole(c.Kubeconfig) {
+			return nil, errByRole
+		}
 		if err := replaceable(c.Dir, kind); err != nil {
 			return nil, err
 		}
 	}
-	config, name, err := Connection(c.Kubeconfig, c.Dir, c.Now())
+	config, name, err := Connection(ctx, c.Kubeconfig, c.Dir, c.Now())
 	if err != nil {
 		return nil, err
 	}

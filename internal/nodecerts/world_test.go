@@ -127,13 +127,14 @@ type world struct {
 	verdict   certificatesv1.RequestConditionType
 	user      string
 	published []*x509.Certificate
+	bearer    string // what callers must show in place of a certificate
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{authority: newAuthority(t, "kubelet-1"), dir: t.TempDir(), user: "system:node:" + nodeName}
 	w.server = httptest.NewUnstartedServer(http.HandlerFunc(w.serve))
-	w.server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12}
+	w.server.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
 	w.server.StartTLS()
 	t.Cleanup(w.server.Close)
 	w.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
@@ -189,6 +190,10 @@ func (w *world) serve(out http.ResponseWriter, in *http.Request) {
 	}
 	refuse := func(code int, reason metav1.StatusReason) {
 		answer(code, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason})
+	}
+	if (len(in.TLS.PeerCertificates) == 0) != (w.bearer != "") || w.bearer != "" && in.Header.Get("Authorization") != "Bearer "+w.bearer {
+		refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+		return
 	}
 	switch name, one := strings.CutPrefix(in.URL.Path, requests+"/"); {
 	case in.URL.Path == "/api/v1/nodes/"+nodeName:

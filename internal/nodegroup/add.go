@@ -63,12 +63,14 @@ func Add(mgr manager.Manager, config Config) error {
 	if err != nil {
 		return err
 	}
-	for _, runnable := range []manager.Runnable{config.Cluster, watch, follower} {
+	remembered := newMemory()
+	asking := &rechecker{management: p.management, changed: config.Admitted, memory: remembered, nudges: nudges, log: config.Log}
+	for _, runnable := range []manager.Runnable{config.Cluster, watch, follower, asking} {
 		if err := mgr.Add(runnable); err != nil {
 			return fmt.Errorf("adding to the manager: %w", err)
 		}
 	}
-	if err := addMachines(mgr, p, nudges); err != nil {
+	if err := addMachines(mgr, p, remembered, nudges); err != nil {
 		return fmt.Errorf("adding the machine controller: %w", err)
 	}
 	if err := addGroups(mgr, p); err != nil {
@@ -87,7 +89,7 @@ func options(workers int) controller.Options {
 	}
 }
 
-func addMachines(mgr manager.Manager, p parts, nudges <-chan event.TypedGenericEvent[string]) error {
+func addMachines(mgr manager.Manager, p parts, remembered *memory, nudges <-chan event.TypedGenericEvent[string]) error {
 	nodes := source.Kind(p.Cluster.GetCache(), &corev1.Node{},
 		handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, node *corev1.Node) []reconcile.Request {
 			if id := machineOf(node); id != "" {
@@ -106,7 +108,7 @@ func addMachines(mgr manager.Manager, p parts, nudges <-chan event.TypedGenericE
 		WatchesRawSource(nodes).
 		WatchesRawSource(instances).
 		WithOptions(options(p.Workers)).
-		Complete(&machines{parts: p, relaunch: newPacer(), memory: newMemory()})
+		Complete(&machines{parts: p, relaunch: newPacer(), memory: remembered})
 }
 
 func addGroups(mgr manager.Manager, p parts) error {

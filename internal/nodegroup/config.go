@@ -45,6 +45,8 @@ type Config struct {
 	UserData func(m *v1alpha1.Machine, token string) ([]byte, error)
 	// NodeRoles are what machines join by that join by role; without them a group that wants that waits.
 	NodeRoles NodeRoles
+	// Admitted has a value when whom the cluster lets in may have changed: all machines that joined by role are asked for again. Nil: never.
+	Admitted <-chan struct{}
 	// Changed is told of each Cluster as people want it, when it is first seen and when they change it; may be nil.
 	Changed func(object *v1alpha1.Cluster)
 	// Health looks at the cluster.
@@ -63,12 +65,17 @@ type Config struct {
 // NodeRoles knows the IAM roles that machines are launched with.
 type NodeRoles interface {
 	// Prepare returns the name of the instance profile that gives machines a role, which is named or an ARN, and sees to it that the
-	// cluster takes those who have the role for nodes. What people must mend is a *RoleProblem.
+	// cluster takes those who have the role for nodes. What people must mend is a *RoleProblem; ErrNotYet mends itself in a moment.
 	Prepare(ctx context.Context, role string) (instanceProfile string, err error)
+	// Tidy removes what Prepare made for groups that are gone.
+	Tidy(ctx context.Context) error
 	// Check asks the cluster whether it lets a machine in by its role. A *Refusal says that it does not; after any other error nobody
 	// could tell.
 	Check(ctx context.Context, machine *v1alpha1.Machine) error
 }
+
+// ErrNotYet is that nobody can be prepared before the identity service has made its first role.
+var ErrNotYet = errors.New("the identity service has not made its first role yet")
 
 // RoleProblem keeps a role from being that of nodes. Reason is in the words of EKS: IamNodeRoleNotFound, IamInstanceProfileNotFound.
 type RoleProblem struct{ Reason, Message string }

@@ -28,7 +28,9 @@ type groups struct{ parts }
 // Reconcile compares, acts, and writes down what it saw.
 func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	group := &v1alpha1.NodeGroup{}
-	if err := r.management.Get(ctx, request.NamespacedName, group); err != nil {
+	if err := r.management.Get(ctx, request.NamespacedName, group); apierrors.IsNotFound(err) && r.NodeRoles != nil {
+		return again(r.NodeRoles.Tidy(ctx))
+	} else if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !group.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(group, v1alpha1.FinalizerNodeGroup) {
@@ -51,6 +53,9 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if _, ok := errors.AsType[*RoleProblem](err); ok { // nothing here tells when somebody has mended it
 		return reconcile.Result{RequeueAfter: roleAgain}, nil
 	}
+	if errors.Is(err, ErrNotYet) {
+		return reconcile.Result{RequeueAfter: notYetAgain}, nil
+	}
 	if err != nil {
 		return again(err)
 	}
@@ -60,8 +65,12 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return again(r.release(ctx, group))
 }
 
-// roleAgain is how often a role that cannot be that of nodes is looked at again.
-const roleAgain = 2 * time.Second
+const (
+	// roleAgain is how often a role that cannot be that of nodes is looked at again.
+	roleAgain = 2 * time.Second
+	// notYetAgain is how often it is looked whether the first role is there; a new cluster waits for it.
+	notYetAgain = 50 * time.Millisecond
+)
 
 // problem is a state of a NodeGroup that trying again does not mend: somebody has to change something.
 type problem struct{ reason, message string }

@@ -164,14 +164,24 @@ type roles struct {
 	faults  *faults
 	problem *RoleProblem
 	refusal error
+	notYet  bool
 	checks  int
+	tidied  int
 }
 
 func (r *roles) Prepare(_ context.Context, role string) (string, error) {
 	if r.problem != nil {
 		return "", r.problem
 	}
+	if r.notYet {
+		return "", ErrNotYet
+	}
 	return "profile-of-" + role, r.faults.call("Prepare")
+}
+
+func (r *roles) Tidy(context.Context) error {
+	r.tidied++
+	return r.faults.call("Tidy")
 }
 
 func (r *roles) Check(context.Context, *v1alpha1.Machine) error {

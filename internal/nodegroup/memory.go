@@ -88,6 +88,13 @@ func (m *memory) checkedFor(machine string, now time.Time) time.Duration {
 	return max(m.asked[machine].Sub(now), 0)
 }
 
+// recheck makes it time to ask again about every machine.
+func (m *memory) recheck() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.asked)
+}
+
 func (m *memory) forget(machine string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -89,13 +89,16 @@ func (g *Gate) Enter(ctx context.Context, key string) (leave func(good bool), er
 		g.mu.Unlock()
 		return func(good bool) { g.leave(at, l, good) }, nil
 	}
-	if at.waiting >= g.config.Queue || len(l.waiting) >= g.config.QueuePerKey {
+	if full := at.waiting >= g.config.Queue; full || len(l.waiting) >= g.config.QueuePerKey {
 		at.forget(l)
 		g.mu.Unlock()
 		if g.config.Busy != nil {
 			g.config.Busy(known)
 		}
-		return nil, fmt.Errorf("%w: %d questions wait already", ErrThrottled, g.config.Queue)
+		if full {
+			return nil, fmt.Errorf("%w: %d questions wait already", ErrThrottled, g.config.Queue)
+		}
+		return nil, fmt.Errorf("%w: %d questions about this access key wait already", ErrThrottled, g.config.QueuePerKey)
 	}
 	turn := make(chan struct{})
 	at.waiting++

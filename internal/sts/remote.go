@@ -75,7 +75,7 @@ func NewRemote(c RemoteConfig) (*Remote, error) {
 		c.Now = time.Now
 	}
 	if c.Jitter == nil {
-		c.Jitter = rand.N[time.Duration] //nolint:gosec // G404: it only spreads load
+		c.Jitter = rand.N[time.Duration] // it only spreads load
 	}
 	r := &Remote{config: c, endpoints: map[string]*url.URL{}, gate: NewGate(c.Gate)}
 	for host, endpoint := range c.Endpoints {

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
+	"muster.dev/muster/internal/accesspolicy"
+)
+
+// accessLease is by which replicas agree who writes: the status of entries, and the RBAC of access policies.
+const accessLease = "muster-access-policies"
+
+// leading is what one replica does for all. All of them answer the API servers.
+type leading struct {
+	cluster   *rest.Config
+	namespace string // of the lease
+	status    func(context.Context) error
+	policies  bool
+	alone     bool // there are no others to agree with
+	logger    *slog.Logger
+}
+
+// keep does it, as long as this replica leads, until ctx is done. What goes wrong keeps nobody from being told who somebody is: it is
+// begun again.
+func (l leading) keep(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := l.run(ctx); err != nil && ctx.Err() == nil {
+			l.logger.Warn("status of entries and access policies not kept for now", "error", err)
+		}
+		timer := time.NewTimer(2 * time.Second)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+func (l leading) run(ctx context.Context) error {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, accessv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return fmt.Errorf("registering kinds: %w", err)
+		}
+	}
+	again := true // the controller's name is the same in each life
+	options := ctrl.Options{
+		Scheme: scheme, Logger: logr.FromSlogHandler(l.logger.Handler()), Metrics: metricsserver.Options{BindAddress: "0"},
+		LeaderElection: !l.alone, LeaderElectionID: accessLease, LeaderElectionNamespace: l.namespace, LeaderElectionReleaseOnCancel: true,
+	}
+	options.Controller.SkipNameValidation = &again
+	mgr, err := ctrl.NewManager(l.cluster, options)
+	if err != nil {
+		return fmt.Errorf("preparing to lead: %w", err)
+	}
+	if err := mgr.Add(manager.RunnableFunc(l.status)); err != nil {
+		return fmt.Errorf("preparing to lead: %w", err)
+	}
+	if l.policies {
+		if err := accesspolicy.Add(mgr, accesspolicy.Config{Log: l.logger, Now: time.Now}); err != nil {
+			return err
+		}
+	}
+	return mgr.Start(ctx)
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package watchfile follows a file that is replaced, as people and the kubelet replace it: by a rename, or by pointing a symlink on the
+// way to it elsewhere.
+package watchfile
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// quiet is how long nothing may have happened to a file before it is taken for whole.
+const quiet = 100 * time.Millisecond
+
+// File is what is followed.
+type File struct {
+	Path string
+	// What it is, for the log: "list of machines".
+	What string
+	// Poll is how often it is looked at even if nothing tells that it changed.
+	Poll time.Duration
+	// MaxSize is how many bytes it may have.
+	MaxSize int64
+	Logger  *slog.Logger
+	// Watch watches a directory; with inotify if nil.
+	Watch func(directory string) (*fsnotify.Watcher, error)
+}
+
+// Read reads it whole. What is no regular file, or larger than it may be, is an error.
+func (f File) Read() ([]byte, error) {
+	file, err := os.Open(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", f.Path)
+	}
+	data, err := io.ReadAll(io.LimitReader(file, f.MaxSize+1))
+	if err == nil && int64(len(data)) > f.MaxSize {
+		err = fmt.Errorf("%s has more than %d MiB", f.Path, f.MaxSize>>20)
+	}
+	return data, err
+}
+
+// Run has somebody look at the file when it may have changed, until ctx is done. The first look is at once.
+func (f File) Run(ctx context.Context, look func()) {
+	if f.Watch == nil {
+		f.Watch = watchDirectory
+	}
+	directory := filepath.Dir(f.Path)
+	poll := time.NewTicker(f.Poll)
+	defer poll.Stop()
+	for ctx.Err() == nil {
+		// The directory is watched, not the file: one that is replaced is another file.
+		watcher, err := f.Watch(directory)
+		if err != nil {
+			f.Logger.Warn("directory not watched, the file is looked at now and then", "what", f.What, "directory", directory,
+				"every", f.Poll.String(), "error", err)
+			look()
+			select {
+			case <-ctx.Done():
+			case <-poll.C:
+			}
+			continue
+		}
+		look() // what changed before it was watched
+		f.follow(ctx, watcher, poll.C, look)
+		_ = watcher.Close() // it was only read
+	}
+}
+
+// follow looks at the file after events, until the watch may be of no use any more.
+func (f File) follow(ctx context.Context, watcher *fsnotify.Watcher, poll <-chan time.Time, look func()) {
+	settled := time.NewTimer(quiet)
+	settled.Stop()
+	defer settled.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-watcher.Events:
+			if !ok {
+				return
+			}
+			settled.Reset(quiet)
+		case <-settled.C:
+			look()
+		case err := <-watcher.Errors:
+			f.Logger.Debug("watch ended", "what", f.What, "error", err)
+			return
+		case <-poll:
+			look()
+			return // the directory itself may have been replaced
+		}
+	}
+}
+
+func watchDirectory(directory string) (*fsnotify.Watcher, error) {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, err
+	}
+	if err := watcher.Add(directory); err != nil {
+		_ = watcher.Close() // it watches nothing
+		return nil, err
+	}
+	return watcher, nil
+}
