@@ -133,10 +133,11 @@ func (rights Rights) Decide(r Request) Decision {
 	switch session.Verdict {
 	case Deny:
 		return session
-	case Neutral:
+	case Allow:
+		return identity
+	default:
 		return Decision{Reason: "no session policy allows " + r.Action}
 	}
-	return identity
 }
 
 // Assume tells whether the caller may take the role: whom the trust policy names needs nothing more in the role's own account; whom it

@@ -132,7 +132,7 @@ func parseAction(text string) (pattern, error) {
 	if !ok || service == "" || action == "" || strings.Trim(strings.ToLower(service), "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		return nil, errors.New(`an action is * or has the form service:Name, such as iam:GetUser or iam:Get*`)
 	}
-	if strings.ContainsFunc(action, func(r rune) bool { return !(r < 0x80 && (letterOrDigit(r) || r == '*' || r == '?')) }) {
+	if strings.ContainsFunc(action, func(r rune) bool { return r >= 0x80 || !letterOrDigit(r) && r != '*' && r != '?' }) {
 		return nil, errors.New("the name of an action has letters and digits, * and ?")
 	}
 	g, err := parseGlob(strings.ToLower(text), true, false)
