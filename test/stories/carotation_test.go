@@ -39,6 +39,7 @@ kind: NodeGroup
 metadata: {name: default}
 spec:
   clusterName: muster
+  bootstrap: Token
   scalingConfig: {minSize: 0, desiredSize: 2, maxSize: 5}
 `
 
@@ -48,11 +49,7 @@ spec:
 // It takes a quarter of an hour: certificates live for ten minutes at least, and the API server reads a file every five.
 func TestRotationOfKubeletsAuthority(t *testing.T) {
 	i := newInstallation(t)
-	path := filepath.Join(t.TempDir(), "muster.yaml")
-	if err := os.WriteFile(path, []byte(shortLived), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	i.muster("up", "-f", path)
+	i.up(shortLived)
 	i.ready(30 * time.Second)
 	i.apply(workload)
 	i.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=120s")

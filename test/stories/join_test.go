@@ -192,12 +192,12 @@ func (s *joinStory) ready(t *testing.T) {
 	if got := s.installation.mustKubectl("get", "node", ownHostName, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`); got != "True" {
 		t.Errorf("Ready is %q", got)
 	}
-	for _, unit := range []string{"containerd", "kubelet", "kube-proxy"} {
+	for _, unit := range []string{"containerd", "kubelet", "kube-proxy", "muster-node-watch"} {
 		if out, err := s.host.Run(t.Context(), "systemctl", "is-active", unit); err != nil {
 			t.Errorf("%s: %s %v", unit, out, err)
 		}
 	}
-	if out, err := s.host.Run(t.Context(), "systemd-analyze", "verify", "kubelet.service", "containerd.service", "kube-proxy.service"); err != nil {
+	if out, err := s.host.Run(t.Context(), "systemd-analyze", "verify", "kubelet.service", "containerd.service", "kube-proxy.service", "muster-node-watch.service"); err != nil {
 		t.Errorf("systemd finds fault with the units: %v %s", err, out)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// TestMachineBoot boots machines by launch templates: the one that docs/machine-boot.md shows, and one as it was written for Amazon
-// Linux 2, whose user data is MIME multipart with a script that calls /etc/eks/bootstrap.sh.
+// TestMachineBoot boots machines by launch templates: the one that docs/machine-boot.md shows, which joins by its role, and one as it was
+// written for Amazon Linux 2, whose user data is MIME multipart with a script that calls /etc/eks/bootstrap.sh. That one joins by a token.
 func TestMachineBoot(t *testing.T) {
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "0")
@@ -88,7 +88,7 @@ echo second >>/var/lib/scripts-ran
 	group, err := json.Marshal(map[string]any{
 		"apiVersion": "muster.dev/v1alpha1", "kind": "NodeGroup", "metadata": map[string]any{"name": "old"},
 		"spec": map[string]any{
-			"clusterName": "muster", "scalingConfig": map[string]any{"desiredSize": 1}, "labels": map[string]any{"team": "green"},
+			"clusterName": "muster", "bootstrap": "Token", "scalingConfig": map[string]any{"desiredSize": 1}, "labels": map[string]any{"team": "green"},
 			"launchTemplate": map[string]any{"userData": userData, "metadataOptions": map[string]any{"httpPutResponseHopLimit": 2}},
 		},
 	})

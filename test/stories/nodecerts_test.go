@@ -8,6 +8,8 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +20,7 @@ import (
 // TestNodeCertificates looks at a node's certificates, replaces them by hand, has a person read about it, and sees all go on.
 func TestNodeCertificates(t *testing.T) {
 	i := newInstallation(t)
-	i.muster("up", "--nodes", "1")
+	i.up(clientCertificates, 1)
 	i.ready(30 * time.Second)
 	i.apply(workload)
 	i.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=120s")
@@ -37,6 +39,31 @@ func TestNodeCertificates(t *testing.T) {
 			return
 		}
 	}
+}
+
+// clientCertificates is a cluster whose machines join by bootstrap tokens and have certificates of their own: by their role they would need
+// none. Its number of machines is left open.
+const clientCertificates = `apiVersion: muster.dev/v1alpha1
+kind: Cluster
+metadata: {name: muster}
+---
+apiVersion: muster.dev/v1alpha1
+kind: NodeGroup
+metadata: {name: default}
+spec:
+  clusterName: muster
+  bootstrap: Token
+  scalingConfig: {desiredSize: %d}
+`
+
+// up makes a cluster of a file's text, in which arguments are filled in.
+func (i *installation) up(text string, args ...any) {
+	i.t.Helper()
+	path := filepath.Join(i.t.TempDir(), "muster.yaml")
+	if err := os.WriteFile(path, fmt.Appendf(nil, text, args...), 0o600); err != nil {
+		i.t.Fatal(err)
+	}
+	i.muster("up", "-f", path)
 }
 
 // nodeCerts is what "muster node certs" says of a machine, by kind.

@@ -21,11 +21,7 @@ const rounds = 2
 // minutes in the past, and is replaced from 5.5 to 8.5 minutes after it was issued, so two rounds take up to 17 minutes.
 func TestRoundsOfRotation(t *testing.T) {
 	i := newInstallation(t)
-	path := filepath.Join(t.TempDir(), "muster.yaml")
-	if err := os.WriteFile(path, []byte(shortLived), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	i.muster("up", "-f", path)
+	i.up(shortLived)
 	i.ready(30 * time.Second)
 	i.apply(workload)
 	i.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=120s")

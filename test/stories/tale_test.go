@@ -31,7 +31,7 @@ func TestClusterFromUpToNothingLeft(t *testing.T) {
 		{"up again changes nothing", upAgain},
 		{"pods on different nodes reach each other", podsTalk},
 		{"logs, exec, port-forward and metrics over verified TLS", kubeletsVerified},
-		{"kubelet certificates are on the machines as upstream leaves them", certificatesOnMachine},
+		{"a machine has its role, a serving certificate, and no other credential", credentialsOfMachine},
 		{"secrets are sealed in etcd", secretsSealed},
 		{"strangers see health and cluster-info only", strangers},
 		{"nothing listens outside loopback and the VPC", loopbackOnly},
@@ -69,12 +69,14 @@ func joinTable(t *testing.T, i *installation) {
 	i.eventually("every step is recorded", 30*time.Second, func() error {
 		out, _ := i.muster("get", "machines", "-o", "json")
 		for _, step := range []string{
-			"Launched", "APIReached", "ClientCSRCreated", "ClientCSRApproved", "ClientCSRIssued", "NodeRegistered",
-			"ServingCSRCreated", "ServingCSRApproved", "ServingCSRIssued", "Ready",
+			"Launched", "APIReached", "NodeRegistered", "ServingCSRCreated", "ServingCSRApproved", "ServingCSRIssued", "Ready",
 		} {
 			if strings.Count(out, `"step": "`+step+`"`) != 2 {
 				return fmt.Errorf("step %s is not recorded for both machines", step)
 			}
+		}
+		if strings.Contains(out, "ClientCSR") {
+			return fmt.Errorf("machines that join by their role asked for client certificates: %s", out)
 		}
 		return nil
 	})
@@ -139,13 +141,24 @@ func kubeletsVerified(t *testing.T, i *installation) {
 	}
 }
 
-func certificatesOnMachine(t *testing.T, i *installation) {
+func credentialsOfMachine(t *testing.T, i *installation) {
 	machine := strings.TrimPrefix(strings.Fields(first(i.muster("get", "machines", "-o", "name")))[0], "machine.muster.dev/")
 	listing, _ := i.muster("exec", machine, "--", "ls", "-l", "/var/lib/kubelet/pki")
-	for _, name := range []string{"kubelet-client-current.pem -> /var/lib/kubelet/pki/kubelet-client-", "kubelet-server-current.pem -> /var/lib/kubelet/pki/kubelet-server-"} {
-		if !strings.Contains(listing, name) {
-			t.Errorf("no %q in:\n%s", name, listing)
-		}
+	if !strings.Contains(listing, "kubelet-server-current.pem -> /var/lib/kubelet/pki/kubelet-server-") || strings.Contains(listing, "kubelet-client") {
+		t.Errorf("not the serving certificate alone:\n%s", listing)
+	}
+	if out, talk := i.muster("node", "certs", machine); !strings.Contains(out, "\nserver ") || strings.Contains(out, "\nclient ") || !strings.Contains(talk, "joined by its machine's role") {
+		t.Errorf("muster node certs says:\n%s%s", out, talk)
+	}
+	old, _ := i.muster("exec", machine, "--", "readlink", "/var/lib/kubelet/pki/kubelet-server-current.pem")
+	if out, _ := i.muster("node", "rotate", machine); !strings.Contains(out, "server certificate ") || strings.Contains(out, "client") {
+		t.Errorf("muster node rotate says:\n%s", out)
+	}
+	if now, _ := i.muster("exec", machine, "--", "readlink", "/var/lib/kubelet/pki/kubelet-server-current.pem"); now == old {
+		t.Errorf("the serving certificate is still %s", now)
+	}
+	if _, talk, err := i.try("node", "rotate", machine, "--client"); err == nil || !strings.Contains(talk, "has no client certificate") {
+		t.Errorf("a client certificate was replaced: %v, %s", err, talk)
 	}
 	csr := i.mustKubectl("get", "csr", "-o", "yaml")
 	for _, want := range []string{"AutoApproved", "Auto approving self kubelet server certificate after SubjectAccessReview."} {
@@ -153,8 +166,11 @@ func certificatesOnMachine(t *testing.T, i *installation) {
 			t.Errorf("no CSR says %q", want)
 		}
 	}
+	if strings.Contains(csr, "kube-apiserver-client-kubelet") || strings.Contains(csr, "system:bootstrap") {
+		t.Errorf("a machine asked for a client certificate:\n%s", csr)
+	}
 	if secrets := i.mustKubectl("-n", "kube-system", "get", "secrets", "--field-selector", "type=bootstrap.kubernetes.io/token", "-o", "name"); secrets != "" {
-		t.Errorf("bootstrap tokens of machines that have joined are left: %s", secrets)
+		t.Errorf("there are bootstrap tokens: %s", secrets)
 	}
 }
 
@@ -216,7 +232,7 @@ func replaceMachine(t *testing.T, i *installation) {
 func killEach(t *testing.T, i *installation) {
 	i.mustKubectl("create", "configmap", "keepsake", "--from-literal=a=b")
 	for _, name := range []string{
-		"etcd", "kube-apiserver", "management-apiserver", "kube-controller-manager", "kube-scheduler", "certificate-controller", "vpc",
+		"etcd", "kube-apiserver", "management-apiserver", "kube-controller-manager", "kube-scheduler", "certificate-controller", "authenticator", "vpc",
 	} {
 		old := i.kill(name)
 		took := i.eventually(name+" is back", 60*time.Second, func() error {

@@ -23,8 +23,10 @@ import (
 	"muster.dev/muster/test/host"
 )
 
-// watched has the host watched by muster node watch, and does to it what its kubelet alone does not notice.
+// watched has the host watched by muster node watch in place of its own unit, which does the same more seldom, and does to it what its
+// kubelet alone does not notice.
 func (s *joinStory) watched(t *testing.T) {
+	s.must("systemctl", "stop", "muster-node-watch")
 	s.must("systemd-run", "--unit=node-watch", "--quiet", host.BinDir+"/muster", "node", "watch", "--interval=100ms", "--node-ip="+ownHostAddress)
 	defer func() {
 		if t.Failed() {
@@ -33,6 +35,7 @@ func (s *joinStory) watched(t *testing.T) {
 		}
 		s.must("systemctl", "stop", "node-watch")
 		s.must("rm", "-rf", "/run/muster")
+		s.must("systemctl", "start", "muster-node-watch")
 	}()
 	for _, step := range []struct {
 		name string
@@ -189,7 +192,7 @@ func (s *joinStory) slept(t *testing.T) {
 	}
 	s.must("ln", "-sfn", file, "/var/lib/kubelet/pki/kubelet-client-current.pem")
 	s.must("systemctl", "start", "kubelet")
-	s.noticed("Expired", "a kubelet cannot renew an expired one", "there is no bootstrap token to join with again", "muster token create --node-name "+ownHostName)
+	s.noticed("Expired", "a kubelet cannot renew an expired one", "there is no bootstrap token to join with again", "muster token create --node-name "+ownHostName, "muster csr approve")
 	if out, err := s.host.Run(t.Context(), host.BinDir+"/muster", "node", "certs"); err == nil || !strings.Contains(out, "Expired") {
 		t.Errorf("muster node certs is content: %s", out)
 	}
