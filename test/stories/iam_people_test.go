@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+const (
+	aliceARN = "arn:aws:iam::" + iamAccount + ":user/alice"
+	roleARN  = "arn:aws:iam::" + iamAccount + ":role/team/developers"
+	// cacheTime is how long the API server keeps what its authenticator said, and has no flag for.
+	cacheTime = 10 * time.Second
+)
+
+// unmappedUser makes a user, whom the cluster knows nothing of: the API server says Unauthorized, as it does whatever the reason is, and
+// the authenticator's log and `muster auth check` say why.
+func (w *iam) unmappedUser(p *people) {
+	p.alice = w.user("alice")
+	out, err := w.aws(w.as(p.alice), "sts", "get-caller-identity", "--query", "Arn", "--output", "text")
+	if err != nil || out != aliceARN {
+		w.t.Fatalf("STS takes alice for %q: %v", out, err)
+	}
+	if out, err := w.aws(w.as(p.alice), "iam", "create-user", "--user-name", "mallory"); err == nil || !strings.Contains(err.Error(), "AccessDenied") || !strings.Contains(err.Error(), "not authorized to perform: iam:CreateUser") {
+		w.t.Errorf("alice may make users: %s, %v", out, err)
+	}
+	if out, err := w.kubectlAs(w.as(p.alice), p.kubectl, "get", "pods"); err == nil || !strings.Contains(err.Error(), "Unauthorized") && !strings.Contains(err.Error(), "must be logged in") {
+		w.t.Errorf("alice is not refused: %s, %v", out, err)
+	}
+	why := w.refused("alice is refused", w.token(p.alice, "muster"), 403, "no-entry")
+	if !strings.Contains(why.Saw, "no entry names "+aliceARN) || !strings.Contains(why.Fix, "make an access entry for it") {
+		w.t.Errorf("the authenticator says %+v", why)
+	}
+	log, _ := w.muster("logs", "authenticator", "--tail", "50")
+	if !anyLine(log, `msg="access denied"`, "arn="+aliceARN, "rule=no-entry", "no entry names", "fix=") {
+		w.t.Errorf("the log does not say why alice is refused:\n%s", log)
+	}
+	out, talk, err := w.try("auth", "check", aliceARN)
+	if err == nil || !strings.Contains(out, aliceARN+" is not let in: no entry names "+aliceARN) {
+		w.t.Errorf("muster auth check says %v:\n%s%s", err, out, talk)
+	}
+	w.t.Logf("muster auth check:\n%s", out)
+}
+
+// anyLine tells whether a line has all parts.
+func anyLine(text string, parts ...string) bool {
+lines:
+	for line := range strings.Lines(text) {
+		for _, part := range parts {
+			if !strings.Contains(line, part) {
+				continue lines
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func (w *iam) entryLetsIn(p *people) {
+	w.mustKubectl("create", "namespace", "team")
+	w.apply(`apiVersion: access.muster.dev/v1alpha1
+kind: AccessEntry
+metadata: {name: alice}
+spec:
+  principalARN: ` + aliceARN + `
+  accessPolicies:
+  - policyARN: arn:aws:eks::aws:cluster-access-policy/AmazonEKSEditPolicy
+    scope: {type: namespace, namespaces: [team]}
+`)
+	w.becomes(p.alice, aliceARN)
+	w.eventually("alice may edit her namespace", 20*time.Second, func() error {
+		_, err := w.kubectlAs(w.as(p.alice), p.kubectl, "-n", "team", "create", "configmap", "hers", "--from-literal=a=b")
+		return err
+	})
+	if _, err := w.kubectlAs(w.as(p.alice), p.kubectl, "-n", "default", "get", "pods"); err == nil || !strings.Contains(err.Error(), `User "`+aliceARN+`" cannot list resource "pods"`) {
+		w.t.Errorf("she may see another namespace: %v", err)
+	}
+	if out, err := w.kubectlAs(w.as(p.alice), p.kubectl, "-n", "team", "auth", "can-i", "create", "rolebindings"); strings.TrimSpace(out) != "no" {
+		w.t.Errorf("she may bind roles, which Edit does not allow: %s %v", out, err)
+	}
+	if out, err := w.kubectl("get", "accessentry", "alice", "-o", `jsonpath={range .status.conditions[*]}{.type}={.status} {end}`); err != nil || !strings.Contains(out, "PoliciesApplied=True") {
+		w.t.Errorf("the entry's conditions are %q: %v", out, err)
+	}
+	if out, _ := w.muster("auth", "check", aliceARN); !strings.Contains(out, "becomes the user "+aliceARN) || !strings.Contains(out, "AccessEntry alice") {
+		w.t.Errorf("muster auth check says:\n%s", out)
+	}
+}
+
+// assumedRole comes by a role whose ARN has a path, which the original never matches.
+func (w *iam) assumedRole(p *people) {
+	w.mustAWS(nil, "iam", "create-role", "--path", "/team/", "--role-name", "developers", "--assume-role-policy-document",
+		`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"AWS": "`+aliceARN+`"}, "Action": "sts:AssumeRole"}]}`)
+	w.apply(`apiVersion: access.muster.dev/v1alpha1
+kind: AccessEntry
+metadata: {name: developers}
+spec:
+  principalARN: ` + roleARN + `
+  kubernetesGroups: [developers]
+`)
+	out, err := w.aws(w.as(p.alice), "sts", "assume-role", "--role-arn", roleARN, "--role-session-name", "work",
+		"--query", "[Credentials.AccessKeyId, Credentials.SecretAccessKey, Credentials.SessionToken]", "--output", "text")
+	fields := strings.Fields(out)
+	if err != nil || len(fields) != 3 {
+		w.t.Fatalf("assuming the role: %d fields, %v", len(fields), err)
+	}
+	session := "arn:aws:sts::" + iamAccount + ":assumed-role/developers/"
+	w.becomes(keys{fields[0], fields[1], fields[2]}, session+"work")
+	// And by the plugin, which assumes the role itself.
+	w.muster("kubeconfig", "--iam", "--role-arn", roleARN, "--kubeconfig", p.kubectl+".role")
+	out, err = w.kubectlAs(w.as(p.alice), p.kubectl+".role", "auth", "whoami", "-o", "jsonpath={.status.userInfo.username} {.status.userInfo.groups}")
+	if err != nil || !strings.HasPrefix(out, session) || !strings.Contains(out, `"developers"`) {
+		w.t.Errorf("by --role-arn she is %q: %v", out, err)
+	}
+	if _, err := w.aws(w.as(p.alice), "sts", "assume-role", "--role-arn", strings.Replace(roleARN, "team/developers", "muster-node", 1), "--role-session-name", "work"); err == nil || !strings.Contains(err.Error(), "AccessDenied") {
+		w.t.Errorf("alice is not kept from the role of nodes: %v", err)
+	}
+}
+
+// inactiveKey ends a token and comes back: at the authenticator within a second, in the cluster when the API server has forgotten.
+func (w *iam) inactiveKey(p *people) {
+	token := w.token(p.alice, "muster")
+	if who, err := w.whoami(w.t.Context(), token); err != nil || who.Username != aliceARN {
+		w.t.Fatalf("alice is %q: %v", who.Username, err)
+	}
+	w.mustAWS(nil, "iam", "update-access-key", "--user-name", "alice", "--access-key-id", p.alice.AccessKeyID, "--status", "Inactive")
+	why := w.refused("the token of an inactive key is refused", token, 403, "access-key")
+	if !strings.Contains(strings.ToLower(why.Saw), "inactive") {
+		w.t.Errorf("the authenticator says %+v", why)
+	}
+	w.forgotten(token)
+	w.mustAWS(nil, "iam", "update-access-key", "--user-name", "alice", "--access-key-id", p.alice.AccessKeyID, "--status", "Active")
+	w.becomes(p.alice, aliceARN)
+}
+
+// forgotten waits until the API server, too, does not believe a token any more.
+func (w *iam) forgotten(token string) {
+	w.t.Helper()
+	took := w.eventually("the API server has forgotten the token", cacheTime+5*time.Second, func() error {
+		_, err := w.whoami(w.t.Context(), token)
+		if err == nil {
+			return errors.New("it is believed")
+		}
+		if !strings.Contains(err.Error(), "Unauthorized") && !strings.Contains(err.Error(), "provide credentials") {
+			return err
+		}
+		return nil
+	})
+	w.t.Logf("the API server refused the token after %s", took.Round(100*time.Millisecond))
+}
+
+func (w *iam) removedUser(p *people) {
+	token := w.token(p.alice, "muster")
+	if who, err := w.whoami(w.t.Context(), token); err != nil || who.Username != aliceARN {
+		w.t.Fatalf("alice is %q: %v", who.Username, err)
+	}
+	w.mustAWS(nil, "iam", "delete-access-key", "--user-name", "alice", "--access-key-id", p.alice.AccessKeyID)
+	w.mustAWS(nil, "iam", "delete-user", "--user-name", "alice")
+	w.refused("the token of a removed user is refused", token, 403, "access-key")
+	w.forgotten(token)
+	if _, err := w.aws(w.as(p.alice), "sts", "get-caller-identity"); err == nil || !strings.Contains(err.Error(), "InvalidClientTokenId") {
+		w.t.Errorf("STS says of a removed user: %v", err)
+	}
+	// Her access entry does not know another of her name apart, unless it has her id; here it is removed with her.
+	w.mustKubectl("delete", "accessentry", "alice")
+}
+
+// awsAuth gives a ConfigMap with one entry that is wrong, as people write it: the ARN of an instance profile.
+func (w *iam) awsAuth(*people) {
+	bob := w.user("bob")
+	const good = `    - userarn: arn:aws:iam::` + iamAccount + `:user/bob
+      username: bob
+      groups: [developers]
+`
+	roles := func(arn string) string {
+		return `apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: kube-system, name: aws-auth}
+data:
+  mapRoles: |
+    - rolearn: ` + arn + `
+      username: team:{{SessionName}}
+      groups: [developers]
+  mapUsers: |
+` + good
+	}
+	w.apply(roles("arn:aws:iam::" + iamAccount + ":instance-profile/deploy"))
+	w.becomes(bob, "bob")
+	w.eventually("an Event on aws-auth tells of the bad entry", 20*time.Second, func() error {
+		events, err := w.kubectl("-n", "kube-system", "get", "events", "--field-selector", "involvedObject.name=aws-auth", "-o", `jsonpath={range .items[*]}{.type} {.reason} {.message}{"\n"}{end}`)
+		if err == nil && !anyLine(events, "Warning MappingNotUsed", "mapRoles[0]", "instance-profile") {
+			err = fmt.Errorf("events: %q", events)
+		}
+		return err
+	})
+	out, talk, err := w.try("auth", "check")
+	if err == nil || !anyLine(out, "mapRoles[0]", "rolearn", "instance") {
+		w.t.Errorf("muster auth check says %v:\n%s%s", err, out, talk)
+	}
+	w.t.Logf("muster auth check:\n%s", out)
+	// What is no YAML at all takes the entries of its own list away, and no others.
+	w.apply(strings.Replace(roles("x"), "    - rolearn: x", "    - rolearn: [x", 1))
+	w.becomes(bob, "bob")
+	w.apply(roles("arn:aws:iam::" + iamAccount + ":role/deploy"))
+	w.eventually("nothing is wrong any more", 10*time.Second, func() error {
+		out, talk, err := w.try("auth", "check")
+		if err == nil && !strings.Contains(out, "Nothing is wrong") {
+			err = errors.New("something is")
+		}
+		if err != nil {
+			err = fmt.Errorf("%w: %s%s", err, out, talk)
+		}
+		return err
+	})
+	w.becomes(bob, "bob")
+	file := w.t.TempDir() + "/aws-auth.yaml"
+	if err := os.WriteFile(file, []byte(roles("arn:aws:iam::12:role/x")), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	if out, _, err := w.try("auth", "check", "-f", file); err == nil || !strings.Contains(out, "mapRoles[0]") {
+		w.t.Errorf("a bad file passes (%v):\n%s", err, out)
+	}
+	w.mustKubectl("-n", "kube-system", "delete", "configmap", "aws-auth")
+	w.refused("bob is refused", w.token(bob, "muster"), 403, "no-entry")
+	w.mustAWS(nil, "iam", "delete-access-key", "--user-name", "bob", "--access-key-id", bob.AccessKeyID)
+	w.mustAWS(nil, "iam", "delete-user", "--user-name", "bob")
+}
