@@ -77,7 +77,7 @@ func newRoles(ctx context.Context, dir state.Dir, log *slog.Logger) (imds.Creden
 	cache := imds.NewRoleCache(local.NewRoles(client), time.Now)
 	go client.Watch(ctx, func(change keyservice.Change) {
 		if local.ForgetOn(change) {
-			cache.Forget()
+			cache.Changed()
 		}
 	})
 	return cache, nil

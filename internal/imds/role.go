@@ -81,12 +81,15 @@ type RoleCache struct {
 
 	mutex sync.Mutex
 	known map[string]*known
+	// changes is how often something may have changed: what was told before the last one is asked for anew.
+	changes int
 }
 
 // known is what is known of one machine. Who holds its lock asks; others wait for that answer.
 type known struct {
-	mutex sync.Mutex
-	role  Role
+	mutex   sync.Mutex
+	role    Role
+	changes int // when it was told
 }
 
 var _ Credentials = (*RoleCache)(nil)
@@ -101,18 +104,18 @@ func NewRoleCache(from Credentials, now func() time.Time) *RoleCache {
 
 // Role implements [Credentials].
 func (c *RoleCache) Role(ctx context.Context, instanceID string) (Role, error) {
-	k := c.of(instanceID)
+	k, changes := c.of(instanceID)
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	now := c.now()
 	left, life := k.role.Expiration.Sub(now), k.role.Expiration.Sub(k.role.LastUpdated)
-	if left > life/renewalShare && left > 0 {
+	if left > life/renewalShare && left > 0 && k.changes == changes {
 		return k.role, nil
 	}
 	fresh, err := c.from.Role(ctx, instanceID)
 	switch {
 	case err == nil:
-		k.role = fresh
+		k.role, k.changes = fresh, changes
 		return fresh, nil
 	case left > 0 && !isNotFound(err):
 		return k.role, nil
@@ -122,7 +125,7 @@ func (c *RoleCache) Role(ctx context.Context, instanceID string) (Role, error) {
 	return Role{}, err
 }
 
-func (c *RoleCache) of(instanceID string) *known {
+func (c *RoleCache) of(instanceID string) (k *known, changes int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	k, ok := c.known[instanceID]
@@ -133,7 +136,7 @@ func (c *RoleCache) of(instanceID string) *known {
 		k = &known{}
 		c.known[instanceID] = k
 	}
-	return k
+	return k, c.changes
 }
 
 // sweep forgets machines whose credentials nobody asked for until they ended, and those that somebody is just asking for stay.
@@ -157,9 +160,10 @@ func (c *RoleCache) drop(instanceID string, k *known) {
 	}
 }
 
-// Forget has everything asked for anew: a role was deleted or made again, or may have been.
-func (c *RoleCache) Forget() {
+// Changed has everything asked for anew: a role was deleted or made again, or may have been. What was told goes on being told while
+// nobody answers: whoever is shown the credentials asks whether they are still good.
+func (c *RoleCache) Changed() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.known = map[string]*known{}
+	c.changes++
 }
