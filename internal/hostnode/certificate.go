@@ -115,6 +115,7 @@ func (j *joining) certificate(ctx context.Context, client kubernetes.Interface, 
 			return ctx.Err()
 		}
 	}
+	teller.arrived()
 	return nil
 }
 
@@ -142,6 +143,14 @@ type requestTeller struct {
 func (t *requestTeller) stop() {
 	if t.later != nil {
 		t.later.Stop()
+	}
+}
+
+// arrived says what was not seen but is so: a certificate that is on the disk was issued. The kubelet may hear of it first.
+func (t *requestTeller) arrived() {
+	if t.name != "" && t.state != review.Issued {
+		t.stop()
+		t.done(t.step, "issued")
 	}
 }
 
