@@ -115,7 +115,7 @@ func (j *joining) certificate(ctx context.Context, client kubernetes.Interface, 
 			return ctx.Err()
 		}
 	}
-	teller.arrived()
+	teller.arrived(ctx, client, mine)
 	return nil
 }
 
@@ -146,11 +146,34 @@ func (t *requestTeller) stop() {
 	}
 }
 
-// arrived says what was not seen but is so: a certificate that is on the disk was issued. The kubelet may hear of it first.
-func (t *requestTeller) arrived() {
-	if t.name != "" && t.state != review.Issued {
+// arrived says what was not seen but is so, for the kubelet may have its certificate before the request was seen at all. Nothing depends
+// on it, so it is looked at once.
+func (t *requestTeller) arrived(ctx context.Context, client kubernetes.Interface, mine func(*certificatesv1.CertificateSigningRequest) bool) {
+	if t.state == review.Issued {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	found, err := client.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{FieldSelector: "spec.signerName=" + t.signer})
+	if err != nil {
+		return
+	}
+	for i := range found.Items {
+		csr := &found.Items[i]
+		state, why := outcome(csr)
+		if state != review.Issued || !mine(csr) {
+			continue
+		}
 		t.stop()
-		t.done(t.step, "issued")
+		if t.name != csr.Name {
+			t.done(t.step, "%s created", csr.Name)
+			t.name, t.state = csr.Name, review.Pending
+		}
+		if t.state != review.Approved {
+			t.done(t.step, "approved: %s", why)
+		}
+		_, _ = t.tell(csr) // that it is issued
+		return
 	}
 }
 

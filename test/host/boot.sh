@@ -129,6 +129,9 @@ for unit in dbus.service dbus.socket systemd-logind.service getty.target systemd
 	systemd-journald-audit.socket systemd-sysctl.service systemd-random-seed.service systemd-update-utmp.service; do
 	ln -s /dev/null "etc/systemd/system/$unit"
 done
+# With control groups of version 1, systemd is not told here that a unit has none left but its main process: it waits, 90 s by itself.
+mkdir -p etc/systemd/system.conf.d
+printf '[Manager]\nDefaultTimeoutStopSec=5s\n' >etc/systemd/system.conf.d/host.conf
 mkdir -p etc/systemd/journald.conf.d
 printf '[Journal]\nStorage=volatile\nReadKMsg=no\nRateLimitIntervalSec=0\n' >etc/systemd/journald.conf.d/host.conf
 
