@@ -113,7 +113,7 @@ func (k kubeadmStory) serverComesBack(t *testing.T) {
 
 func (k kubeadmStory) ready() {
 	k.installation.t.Helper()
-	k.installation.nodeIsReady(workerName, 60*time.Second)
+	k.installation.nodeIsReady(workerName, 2*time.Minute)
 }
 
 func (k kubeadmStory) certificates(t *testing.T) {
