@@ -323,7 +323,18 @@ func powerLoss(t *testing.T, i *installation) {
 		})
 		break
 	}
-	t.Logf("ready again after %s", i.ready(90*time.Second))
+	// The Node is Ready still, by what its last kubelet said; the new one has to answer.
+	nodes := strings.Fields(i.mustKubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"))
+	took := i.eventually("every kubelet answers", 90*time.Second, func() error {
+		for _, node := range nodes {
+			if _, err := i.kubectl("get", "--raw", "/api/v1/nodes/"+node+"/proxy/healthz"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	t.Logf("every kubelet answers after %s", took)
+	i.ready(90 * time.Second)
 	i.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=120s")
 }
 
