@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,12 +37,12 @@ import (
 
 const nodeName = "ip-192-168-64-11.muster.internal"
 
-// authority signs in tests.
+// authority signs in tests, also in some that run beside one another.
 type authority struct {
 	t           testing.TB
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	serial      int64
+	serial      atomic.Int64
 }
 
 func newAuthority(t testing.TB, name string) *authority {
@@ -62,16 +63,17 @@ func newAuthority(t testing.TB, name string) *authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &authority{t: t, certificate: certificate, key: key, serial: 1}
+	a := &authority{t: t, certificate: certificate, key: key}
+	a.serial.Store(template.SerialNumber.Int64())
+	return a
 }
 
 // sign issues a certificate for a key; change may spoil it first.
 func (a *authority) sign(kind Kind, request *x509.CertificateRequest, key any, change func(*x509.Certificate)) []byte {
 	a.t.Helper()
-	a.serial++
 	_, usage := kind.usage()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(a.serial), Subject: request.Subject, DNSNames: request.DNSNames, IPAddresses: request.IPAddresses,
+		SerialNumber: big.NewInt(a.serial.Add(1)), Subject: request.Subject, DNSNames: request.DNSNames, IPAddresses: request.IPAddresses,
 		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{usage},
 	}
