@@ -74,7 +74,7 @@ func (c *csrCommand) printList(_ context.Context, reviews []review.Review, outpu
 		_, err := fmt.Fprintln(c.err, "No certificate signing requests found.")
 		return err
 	}
-	headings := []string{"NAME", "AGE", "SIGNER", "REQUESTER", "STATE", "WHY"}
+	headings := []string{"NAME", "AGE", "SIGNER", "REQUESTER", "FOR", "STATE", "VERDICT", "WHY"}
 	if output == formatWide {
 		headings = []string{"NAME", "AGE", "SIGNER", "REQUESTER", "COMMON-NAME", "NAMES", "KEY", "STATE", "VERDICT", "RULE", "WHY"}
 	}
@@ -87,7 +87,7 @@ func (c *csrCommand) printList(_ context.Context, reviews []review.Review, outpu
 				string(r.State), string(r.Verdict), string(r.Rule), why(r))
 			continue
 		}
-		t.Row(r.Name, age, shortSigner(r.SignerName), requester(r), string(r.State), shorten(why(r), 100))
+		t.Row(r.Name, age, shortSigner(r.SignerName), requester(r), shorten(asked(r), 60), string(r.State), string(r.Verdict), shorten(why(r), 100))
 	}
 	return t.Flush()
 }
@@ -95,6 +95,13 @@ func (c *csrCommand) printList(_ context.Context, reviews []review.Review, outpu
 // requester is the node's name where it is a node, as that is long enough.
 func requester(r review.Review) string {
 	return strings.TrimPrefix(r.Requester.Username, "system:")
+}
+
+// asked is what the certificate is to be for: of a node the names and addresses that a serving certificate adds to its name.
+func asked(r review.Review) string {
+	own := strings.TrimPrefix(r.Asked.CommonName, "system:node:")
+	others := slices.DeleteFunc(slices.Concat(r.Asked.DNSNames, r.Asked.Addresses), func(name string) bool { return name == own })
+	return strings.Join(slices.Concat([]string{own}, others), ",")
 }
 
 // why says what people want to know next: of an issued certificate how long it lasts, of the others the reason.

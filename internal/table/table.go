@@ -7,7 +7,9 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -20,14 +22,11 @@ type Table struct {
 	out    io.Writer
 	rows   [][]string
 	widths []int
-	escape *strings.Replacer
 }
 
 // New makes a table with headings; none makes a table without a heading line.
 func New(out io.Writer, headings ...string) *Table {
-	// Nodes and requestors choose some of what is printed: keep control characters away from the terminal
-	// (k8s.io/cli-runtime/pkg/printers, WriteEscaped).
-	t := &Table{out: out, escape: strings.NewReplacer("\x1b", "^[", "\n", `\n`, "\r", `\r`, "\t", `\t`)}
+	t := &Table{out: out}
 	if len(headings) > 0 {
 		t.Row(headings...)
 	}
@@ -41,7 +40,7 @@ func (t *Table) Row(cells ...string) {
 		if cell == "" {
 			cell = "<none>"
 		}
-		row[i] = t.escape.Replace(cell)
+		row[i] = printable(cell)
 	}
 	t.rows = append(t.rows, row)
 }
@@ -73,3 +72,23 @@ func (t *Table) Flush() error {
 	}
 	return nil
 }
+
+// printable keeps away from the terminal what would move its cursor, colour it or turn the order of letters: nodes and requesters
+// choose some of what is printed.
+func printable(cell string) string {
+	if !strings.ContainsFunc(cell, acts) && utf8.ValidString(cell) {
+		return cell
+	}
+	var out strings.Builder
+	for _, r := range cell { // what is not UTF-8 comes as U+FFFD
+		if !acts(r) {
+			out.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRuneToASCII(r)
+		out.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return out.String()
+}
+
+func acts(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }

@@ -21,14 +21,14 @@ func TestTable(t *testing.T) {
 	if err := tab.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	tab.Row("x", "two\nlines\x1b[31m", "2m") // comes later: same columns
+	tab.Row("x", "two\nlines\x1b[31m\b\x7f\u009b\u202e\xff", "2m") // comes later: same columns
 	if err := tab.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	want := `NAME                    STATUS   AGE
 default                 <none>   5s
 größer-als-die-andern   Ready    1m
-x                       two\nlines^[[31m   2m
+x                       two\nlines\x1b[31m\b\x7f\u009b\u202e�   2m
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Fatalf("table (-want +got):\n%s", diff)
