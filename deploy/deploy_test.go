@@ -130,7 +130,7 @@ func TestInventoryOfNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	for _, node := range []string{"plain", "ip-10-0-0-7.eu-central-2.compute.internal", "named-otherwise"} {
+	for _, node := range []string{"plain", "ip-10-0-0-7.eu-central-2.compute.internal", "named-otherwise", "repeats-itself"} {
 		m := source.MachineOfNode(node)
 		if m.State != policy.Known {
 			t.Fatalf("%s: %+v", node, m)
@@ -145,6 +145,7 @@ func TestInventoryOfNodes(t *testing.T) {
 		"plain": "11111111-0000-4000-8000-000000000001 10.0.0.5 2001:db8::5 ",
 		"ip-10-0-0-7.eu-central-2.compute.internal": "ec2f0000-0000-4000-8000-000000000007 10.0.0.7 198.51.100.7 ec2-198-51-100-7.example.com",
 		"named-otherwise": "11111111-0000-4000-8000-000000000003 10.0.0.9 host9.example.com",
+		"repeats-itself":  "11111111-0000-4000-8000-000000000004 10.0.0.11 host11.example.com",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("machines (-want +got):\n%s", diff)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -106,14 +107,16 @@ func (c *checker) err() error {
 	return errors.New(some(c.problems))
 }
 
-// once refuses what stands elsewhere already. A machine may repeat its node name, which is at own, among its names.
+// once refuses what another machine has. One machine, whose path is own, may repeat its names and addresses, as a node's status does.
 func (c *checker) once(kind, value, path, own string) {
 	key := kind + " " + value
-	if first, ok := c.seen[key]; ok && first != own {
+	first, ok := c.seen[key]
+	if ok && !strings.HasPrefix(first, own+".") {
 		c.problem(path, "%q is at %s, too", value, first)
-		return
 	}
-	c.seen[key] = path
+	if !ok {
+		c.seen[key] = path
+	}
 }
 
 func (c *checker) machine(path string, m listed) policy.Machine {
@@ -121,10 +124,10 @@ func (c *checker) machine(path string, m listed) policy.Machine {
 	if m.ID == "" || !printable(m.ID) {
 		c.problem(path+".id", "%q is not an ID: up to %d letters, digits and signs without spaces", clipped(m.ID), maxText)
 	} else {
-		c.once("id", m.ID, path+".id", "")
+		c.once("id", m.ID, path+".id", path)
 	}
 	if validName(m.NodeName) {
-		c.once("name", m.NodeName, path+".nodeName", "")
+		c.once("name", m.NodeName, path+".nodeName", path)
 	} else {
 		c.problem(path+".nodeName", "%q is not a node's name: lower-case letters, digits, - and .", clipped(m.NodeName))
 	}
@@ -137,12 +140,15 @@ func (c *checker) machine(path string, m listed) policy.Machine {
 	}
 	for i, n := range m.Names {
 		at := fmt.Sprintf("%s.names[%d]", path, i)
+		n = strings.ToLower(n) // a hostname may have capitals, and means the same
 		if _, err := netip.ParseAddr(n); err == nil || !validName(n) {
-			c.problem(at, "%q is not a DNS name: lower-case letters, digits, - and ., no * and no . at the end", clipped(n))
+			c.problem(at, "%q is not a DNS name: letters, digits, - and ., no * and no . at the end", clipped(n))
 			continue
 		}
-		c.once("name", n, at, path+".nodeName")
-		out.Names = append(out.Names, n)
+		c.once("name", n, at, path)
+		if !slices.Contains(out.Names, n) {
+			out.Names = append(out.Names, n)
+		}
 	}
 	for i, text := range m.Addresses {
 		at := fmt.Sprintf("%s.addresses[%d]", path, i)
@@ -151,8 +157,10 @@ func (c *checker) machine(path string, m listed) policy.Machine {
 			c.problem(at, "%q is not the address of a machine", clipped(text))
 			continue
 		}
-		c.once("name", ip.String(), at, path+".nodeName") // a node's name may be its address
-		out.Addresses = append(out.Addresses, ip)
+		c.once("name", ip.String(), at, path) // a node's name may be its address
+		if !slices.Contains(out.Addresses, ip) {
+			out.Addresses = append(out.Addresses, ip)
+		}
 	}
 	return out
 }
