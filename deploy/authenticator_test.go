@@ -41,6 +41,9 @@ func (nobody) Verify(context.Context, ststoken.Token) (sts.Identity, error) {
 	return sts.Identity{}, sts.ErrThrottled
 }
 
+func (nobody) Admit(string)         {}
+func (nobody) Admitted(string) bool { return false }
+
 func TestMetricsAreThoseOfTheAuthenticator(t *testing.T) {
 	got := &registry{}
 	_, err := authenticator.New(authenticator.Config{

@@ -16,10 +16,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +37,9 @@ import (
 type apiServer struct {
 	*httptest.Server
 	mode string // recorded, "" if none is
+
+	// forbids tells, if not nil, what the authenticator has no right to.
+	forbids func(method, path string) bool
 
 	mu       sync.Mutex
 	statuses map[string]string // what was applied, by the name of the entry
@@ -55,9 +60,15 @@ func newAPIServer(t *testing.T, mode string) *apiServer {
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	const configMaps = "/api/v1/namespaces/muster-system/configmaps"
+	const rbac = "/apis/rbac.authorization.k8s.io/v1"
 	const leases = "/apis/coordination.k8s.io/v1/namespaces/muster-system/leases"
 	entries, mappings := "/apis/access.muster.dev/v1alpha1/accessentries", "/apis/iamauthenticator.k8s.aws/v1alpha1/iamidentitymappings"
 	w.Header().Set("Content-Type", "application/json")
+	if s.forbids != nil && s.forbids(r.Method, r.URL.Path) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Forbidden","code":403,"message":"%s is forbidden: User \"authenticator\" cannot do that"}`, path.Base(r.URL.Path))
+		return
+	}
 	list := func(kind, item string) {
 		if r.URL.Query().Get("watch") != "" {
 			w.WriteHeader(http.StatusOK)
@@ -76,6 +87,12 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		list(`"apiVersion":"v1","kind":"ConfigMapList"`, `{"metadata":{"name":"aws-auth","namespace":"kube-system"},"data":{"mapUsers":"- {userarn: 'arn:aws:iam::111122223333:user/alice', username: alice}"}}`)
+	case "GET /api/v1/namespaces":
+		list(`"apiVersion":"v1","kind":"NamespaceList"`, "")
+	case "GET " + rbac + "/clusterrolebindings":
+		list(`"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBindingList"`, "")
+	case "GET " + rbac + "/rolebindings":
+		list(`"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBindingList"`, "")
 	case "GET " + configMaps + "/" + authenticator.ModeConfigMap:
 		if s.mode == "" {
 			notFound(w)
@@ -121,11 +138,11 @@ func (s *apiServer) kubeconfig(t *testing.T) string {
 	t.Helper()
 	c := clientcmdapi.NewConfig()
 	c.Clusters["a"], c.Contexts["a"], c.CurrentContext = &clientcmdapi.Cluster{Server: s.URL}, &clientcmdapi.Context{Cluster: "a"}, "a"
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*c, path); err != nil {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*c, file); err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return file
 }
 
 // authenticatorConfigOf reads a file that has what all of these tests need beside what is given. It tells where the certificates are.
@@ -183,9 +200,9 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 // health asks a path of the health address.
-func health(t *testing.T, s *authenticator.Server, path string) (int, string) {
+func health(t *testing.T, s *authenticator.Server, at string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.HealthAddress().String()+path, http.NoBody)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.HealthAddress().String()+at, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,6 +288,117 @@ func TestAnAuthenticatorOfACluster(t *testing.T) {
 	})
 	if _, unknown := api.status(""); len(unknown) > 0 { // what the chart's roles and docs do not know of would be refused
 		t.Errorf("it also asked for %v", unknown)
+	}
+}
+
+// lines is a log that many write to.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// worrying are the lines that say that something is wrong.
+func (l *lines) worrying() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []string
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// Beside a new cluster the authenticator starts before its rights are there, and API servers see one of them after the other.
+func TestAnAuthenticatorWaitsForItsRightsInSilence(t *testing.T) {
+	alice := ststest.User("alice", 1)
+	api := newAPIServer(t, "")
+	var step atomic.Int32
+	asked := make(chan string, 1024)
+	api.forbids = func(_, at string) bool {
+		need := map[string]int32{"configmaps": 1, "muster-authenticator": 1, "accessentries": 2, "iamidentitymappings": 3, "namespaces": 4, "rolebindings": 4, "clusterrolebindings": 4}[path.Base(at)]
+		if need <= step.Load() {
+			return false
+		}
+		select {
+		case asked <- path.Base(at):
+		default:
+		}
+		return true
+	}
+	c, state := authenticatorConfigOf(t, stsOf(t, ststest.New(t, alice))+"accessPolicies: {enabled: true}\n")
+	log := &lines{}
+	c.kubeconfig, c.logger = api.kubeconfig(t), slog.New(slog.NewTextHandler(log, nil))
+	s := runningAuthenticator(t, c)
+	for range 4 { // each of them is missed at least twice
+		for range 2 {
+			<-asked
+		}
+		step.Add(1)
+		for len(asked) > 0 {
+			<-asked
+		}
+	}
+	eventually(t, "it is ready", func() bool { status, _ := health(t, s, "/readyz"); return status == http.StatusOK })
+	if status, name := reviewOf(t, s, state, ststest.Token(t, alice, "demo", time.Now())); status != http.StatusOK || name != "alice" {
+		t.Errorf("%d %q", status, name)
+	}
+	for _, line := range log.worrying() {
+		if !strings.Contains(line, "entry of a mapping is wrong") { // which one is
+			t.Error(line)
+		}
+	}
+}
+
+// Rights that do not come are told once, with what to do.
+func TestAnAuthenticatorSaysOnceWhichRightItMisses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		missing string
+		want    []string
+	}{
+		"the mode":              {"muster-authenticator", []string{"nobody is let in", "muster-authenticator is forbidden", "deploy/manifests/authenticator.yaml"}},
+		"a source of mappings":  {"iamidentitymappings", []string{"nobody is let in", "iamidentitymappings is forbidden", "deploy/manifests/authenticator.yaml"}},
+		"what policies bind":    {"rolebindings", []string{"access policies not kept", "rolebindings is forbidden", "deploy/manifests/authenticator-access-policies.yaml"}},
+		"the lease of who does": {accessLease, []string{"access policies not kept", accessLease + " is forbidden", "deploy/manifests/authenticator-access-policies.yaml"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := newAPIServer(t, "")
+			var asked atomic.Int32
+			api.forbids = func(_, at string) bool {
+				if path.Base(at) != tc.missing {
+					return false
+				}
+				asked.Add(1)
+				return true
+			}
+			c, _ := authenticatorConfigOf(t, stsOf(t, ststest.New(t))+"accessPolicies: {enabled: true}\n")
+			log := &lines{}
+			c.kubeconfig, c.logger, c.patience = api.kubeconfig(t), slog.New(slog.NewTextHandler(log, nil)), 100*time.Millisecond
+			runningAuthenticator(t, c)
+			var said []string
+			eventually(t, "it says so", func() bool {
+				said = slices.DeleteFunc(log.worrying(), func(line string) bool { return strings.Contains(line, "entry of a mapping is wrong") })
+				return len(said) > 0
+			})
+			more := asked.Load() + 2
+			eventually(t, "it has tried again", func() bool { return asked.Load() >= more })
+			if said = slices.DeleteFunc(log.worrying(), func(line string) bool { return strings.Contains(line, "entry of a mapping is wrong") }); len(said) != 1 {
+				t.Errorf("it is said %d times:\n%s", len(said), strings.Join(said, ""))
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(said[0], want) {
+					t.Errorf("no %q in %s", want, said[0])
+				}
+			}
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,26 +32,36 @@ type leading struct {
 	status    func(context.Context) error
 	policies  bool
 	alone     bool // there are no others to agree with
+	patience  time.Duration
 	logger    *slog.Logger
 }
 
+// leadAgain is the pause between two tries to lead.
+const leadAgain = 2 * time.Second
+
 // keep does it, as long as this replica leads, until ctx is done. What goes wrong keeps nobody from being told who somebody is: it is
-// begun again.
+// begun again, and told once.
 func (l leading) keep(ctx context.Context) {
+	told, start := "", time.Now()
 	for ctx.Err() == nil {
-		if err := l.run(ctx); err != nil && ctx.Err() == nil {
-			l.logger.Warn("status of entries and access policies not kept for now", "error", err)
+		began := time.Now()
+		err := l.run(ctx)
+		if time.Since(began) > time.Minute { // it went well for a while
+			told = ""
 		}
-		timer := time.NewTimer(2 * time.Second)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-		case <-timer.C:
+		early := apierrors.IsForbidden(err) && time.Since(start) < l.patience
+		if err != nil && !early && err.Error() != told && ctx.Err() == nil {
+			l.logger.Warn("status of entries and access policies not kept for now", withFix(err, fixPolicyRights)...)
+			told = err.Error()
 		}
+		sleep(ctx, leadAgain)
 	}
 }
 
 func (l leading) run(ctx context.Context) error {
+	if err := l.allowed(ctx); err != nil {
+		return err
+	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, accessv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
 
@@ -36,6 +37,8 @@ type authenticatorConfig struct {
 	kubeconfig string
 	file       authfile.Configuration
 	logger     *slog.Logger
+	// patience is how long the cluster may take to give the authenticator its rights, as both may start at once; rightsTime if 0.
+	patience time.Duration
 	// listening is told the addresses, if not nil.
 	listening func(*authenticator.Server)
 }
@@ -50,9 +53,10 @@ type authenticatorParts struct {
 	client   *keyservice.Client // nil unless the backend is muster's
 	own      *sts.Own
 	main     *authenticator.Authenticator
-	// recordMode is nil if nothing is read from the cluster.
+	// recordMode is nil if nothing is read from the cluster; from are the sources that are.
 	recordMode func(context.Context) error
-	recorded   chan struct{} // closed when the mode is
+	from       []cache.ListerWatcher
+	recorded   chan struct{} // closed when the mode is, and mappings may be read
 	// background runs until the end.
 	background []func(context.Context)
 	cleanup    []func()
@@ -60,6 +64,9 @@ type authenticatorParts struct {
 
 // runAuthenticator answers until ctx is done.
 func runAuthenticator(ctx context.Context, c authenticatorConfig) error {
+	if c.patience == 0 {
+		c.patience = rightsTime
+	}
 	p := &authenticatorParts{authenticatorConfig: c, registry: prometheus.NewRegistry(), recorded: make(chan struct{})}
 	defer func() {
 		for _, f := range p.cleanup {
@@ -156,7 +163,7 @@ func (p *authenticatorParts) assembleSources(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		leading := leading{cluster: cluster, namespace: p.file.Mapping.Namespace, policies: p.file.AccessPolicies.Enabled, alone: p.file.AccessPolicies.Alone, logger: p.logger}
+		leading := leading{cluster: cluster, namespace: p.file.Mapping.Namespace, policies: p.file.AccessPolicies.Enabled, alone: p.file.AccessPolicies.Alone, patience: p.patience, logger: p.logger}
 		leading.status = func(ctx context.Context) error {
 			p.sources.KeepStatus(ctx, status)
 			return nil
@@ -176,6 +183,7 @@ func (p *authenticatorParts) assembleSources(ctx context.Context) error {
 			return err
 		}
 		config.AWSAuth = authenticator.AWSAuth(client)
+		p.from = []cache.ListerWatcher{config.AccessEntries, config.IdentityMappings, config.AWSAuth}
 		broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 		p.cleanup = append(p.cleanup, broadcaster.Shutdown)
 		broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
@@ -184,39 +192,6 @@ func (p *authenticatorParts) assembleSources(ctx context.Context) error {
 	var err error
 	p.sources, err = authenticator.NewSources(config)
 	return err
-}
-
-// rightsTime is how long the cluster may take to give the authenticator its rights: both may start at once.
-const rightsTime = 15 * time.Second
-
-// follow reads the mappings once the mode is recorded: nobody is let in by a mode that the cluster has left. It ends the program if
-// it has, and tries again while the API server cannot be asked.
-func (p *authenticatorParts) follow(ctx context.Context, stop context.CancelCauseFunc) {
-	told, began, pause := false, time.Now(), 50*time.Millisecond
-	for p.recordMode != nil {
-		err := p.recordMode(ctx)
-		if err == nil {
-			break
-		}
-		if errors.Is(err, authenticator.ErrMode) {
-			stop(err)
-			return
-		}
-		if !told && time.Since(began) > rightsTime {
-			p.logger.Warn("authentication mode not recorded yet; nobody is let in until it is", "error", err)
-			told = true
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-		pause = min(2*pause, time.Second)
-	}
-	close(p.recorded)
-	p.sources.Run(ctx)
 }
 
 func (p *authenticatorParts) assembleVerifier(ctx context.Context) error {

@@ -70,7 +70,7 @@ func newVPCCommand() *cobra.Command {
 
 // newRoles knows machines' roles by the identity service, and forgets them when that tells of a change.
 func newRoles(ctx context.Context, dir state.Dir, log *slog.Logger) (imds.Credentials, error) {
-	client, err := keyservice.NewClient(keyservice.ClientConfig{Socket: dir.IdentitySocket(), Logger: log})
+	client, err := keyservice.NewClient(keyservice.ClientConfig{Socket: dir.MetadataSocket(), Logger: log})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,6 +35,18 @@ type world struct {
 	fails   string
 	writes  int
 	deleted []string
+	// before is done before a binding is applied or deleted, or a status written: it is what somebody else does meanwhile. What it
+	// returns, if anything, is what the API server answers.
+	before func(c client.Client) error
+}
+
+// meanwhile does once what somebody else does between reading and writing.
+func (w *world) meanwhile(c client.Client) error {
+	do := w.before
+	if w.before = nil; do == nil {
+		return nil
+	}
+	return do(c)
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -51,17 +64,29 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 				GetName() *string
 				GetNamespace() *string
 			})
+			if err := w.meanwhile(c); err != nil {
+				return err
+			}
 			if w.writes++; ok && w.fails != "" && strings.HasSuffix(*named.GetName(), w.fails) {
 				return errors.New("the API server is away")
 			}
 			return c.Apply(ctx, object, options...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			if err := w.meanwhile(c); err != nil {
+				return err
+			}
 			if w.writes++; w.fails != "" && strings.HasSuffix(object.GetName(), w.fails) {
 				return errors.New("the API server is away")
 			}
 			w.deleted = append(w.deleted, object.GetNamespace()+"/"+object.GetName())
 			return c.Delete(ctx, object, options...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, subresource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			if err := w.meanwhile(c); err != nil {
+				return err
+			}
+			return c.SubResource(subresource).Patch(ctx, object, patch, options...)
 		},
 	}).Build()
 	r, err := New(w.Client, Config{Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC) }})
@@ -245,13 +270,15 @@ func TestBindingsFollowTheirEntryAndNamespaces(t *testing.T) {
 	step(f)
 }
 
-func TestWhatOthersMadeStays(t *testing.T) {
-	theirs := func(name, label, of string) *rbacv1.ClusterRoleBinding {
-		return &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{LabelManaged: label}, Annotations: map[string]string{AnnotationEntry: of}},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
-		}
+// theirs is a binding that may be this part's by one of its marks alone.
+func theirs(name, label, of string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{LabelManaged: label}, Annotations: map[string]string{AnnotationEntry: of}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 	}
+}
+
+func TestWhatOthersMadeStays(t *testing.T) {
 	w := newWorld(t, theirs("system:node", managed, "e"), theirs("muster:access-entry:e:x", "somebody", "e"), theirs("muster:access-entry:f:x", managed, "f"), theirs("muster:access-entry:e:gone", managed, "e"))
 	if err := w.reconcile(t, "e"); err != nil {
 		t.Fatal(err)
@@ -285,6 +312,72 @@ func TestOneThatFailsKeepsNothingElseFromBeingDone(t *testing.T) {
 	w.fails = "AmazonEKSEditPolicy"
 	if err := w.reconcile(t, "e"); err == nil || len(w.bindings(t)) != 1 {
 		t.Error(err, w.bindings(t))
+	}
+}
+
+// What others do between reading and writing is no failure: none of it is an error, which would be a line in the log, and all of it
+// comes out right in the end.
+func TestWhatOthersDoMeanwhileIsNoError(t *testing.T) {
+	ctx := t.Context()
+	view := []accessv1alpha1.AccessPolicy{policy("AmazonEKSViewPolicy")}
+	viewDev := []accessv1alpha1.AccessPolicy{policy("AmazonEKSViewPolicy", "dev")}
+	bound := []string{"dev/muster:access-entry:e:AmazonEKSViewPolicy view Group:muster:access-entry:e"}
+	deleted := func(c client.Client) error { return c.Delete(ctx, entry("e")) }
+	ending := apierrors.NewForbidden(rbacv1.Resource("rolebindings"), "x", errors.New("unable to create new content in namespace dev because it is being terminated"))
+	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	for name, tc := range map[string]struct {
+		policies []accessv1alpha1.AccessPolicy
+		there    *rbacv1.ClusterRoleBinding
+		before   func(client.Client) error
+		again    bool // no watch tells of it
+		want     []string
+	}{
+		"the entry is deleted before its binding is made":   {policies: view, before: deleted},
+		"the entry is deleted before its status is written": {before: deleted},
+		"the entry is made anew before its status is written": {again: true, before: func(c client.Client) error {
+			return errors.Join(c.Delete(ctx, entry("e")), c.Create(ctx, entry("e")))
+		}},
+		"another condition is written": {again: true, before: func(c client.Client) error {
+			e := &accessv1alpha1.AccessEntry{}
+			err := c.Get(ctx, client.ObjectKey{Name: "e"}, e)
+			meta.SetStatusCondition(&e.Status.Conditions, metav1.Condition{Type: accessv1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Mapped"})
+			return errors.Join(err, c.Status().Update(ctx, e))
+		}},
+		"the namespace ends":    {policies: viewDev, before: func(client.Client) error { return ending }, want: bound},
+		"the namespace is gone": {policies: viewDev, before: func(client.Client) error { return apierrors.NewNotFound(corev1.Resource("namespaces"), "dev") }, want: bound},
+		"another is made under the name of a binding": {there: theirs("muster:access-entry:e:x", managed, "e"), before: func(c client.Client) error {
+			other := theirs("muster:access-entry:e:x", "somebody", "e")
+			return errors.Join(c.Delete(ctx, theirs(other.Name, managed, "e")), c.Create(ctx, other),
+				apierrors.NewConflict(rbacv1.Resource("clusterrolebindings"), other.Name, errors.New("Precondition failed: UID in precondition: a, UID in object meta: b")))
+		}, want: []string{"/muster:access-entry:e:x view"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []client.Object{entry("e", tc.policies...), namespace("dev")}
+			if tc.there != nil {
+				objects = append(objects, tc.there)
+			}
+			w := newWorld(t, objects...)
+			w.before = tc.before
+			result, err := w.Reconcile(t.Context(), request("e"))
+			if err != nil {
+				t.Fatalf("an error: %v", err)
+			}
+			if w.before != nil {
+				t.Fatal("nothing was written")
+			}
+			if (result.RequeueAfter > 0) != tc.again || result.RequeueAfter > time.Second {
+				t.Errorf("it is tried again after %s", result.RequeueAfter)
+			}
+			if err := w.reconcile(t, "e"); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, w.bindings(t)); diff != "" {
+				t.Errorf("bindings (-want +got):\n%s", diff)
+			}
+			if err := w.Get(t.Context(), client.ObjectKey{Name: "e"}, &accessv1alpha1.AccessEntry{}); err == nil && !strings.HasPrefix(w.condition(t, "e"), "True") {
+				t.Errorf("condition %s", w.condition(t, "e"))
+			}
+		})
 	}
 }
 

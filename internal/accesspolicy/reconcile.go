@@ -71,7 +71,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if gone {
 		return reconcile.Result{}, failure
 	}
-	return reconcile.Result{}, errors.Join(failure, r.tell(ctx, entry, plan, failure))
+	told := r.tell(ctx, entry, plan, failure)
+	if failure == nil && apierrors.IsConflict(told) { // somebody wrote another condition, of which no watch tells
+		return reconcile.Result{RequeueAfter: firstRetry}, nil
+	}
+	return reconcile.Result{}, errors.Join(failure, told)
 }
 
 // namespaces are those in which something can be made.
@@ -121,7 +125,11 @@ func (r *Reconciler) remove(ctx context.Context, plan Plan, there []state) error
 			continue
 		}
 		uid := s.object.GetUID()
-		if err := r.client.Delete(ctx, s.object, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		err := r.client.Delete(ctx, s.object, client.Preconditions{UID: &uid})
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is gone, or another: a watch tells of it
+			continue
+		}
+		if err != nil {
 			failures = append(failures, fmt.Errorf("removing the binding %s: %w", where(s.object.GetNamespace(), s.object.GetName()), err))
 			continue
 		}
@@ -137,7 +145,11 @@ func (r *Reconciler) apply(ctx context.Context, entry string, plan Plan, there [
 		if slices.ContainsFunc(there, func(s state) bool { return b.of(s.object) && s.good(b, entry) }) {
 			continue
 		}
-		if err := r.client.Apply(ctx, b.configuration(entry), fieldOwner, client.ForceOwnership); err != nil {
+		err := r.client.Apply(ctx, b.configuration(entry), fieldOwner, client.ForceOwnership)
+		if b.Namespace != "" && (apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)) { // a watch tells of it
+			continue
+		}
+		if err != nil {
 			failures = append(failures, fmt.Errorf("applying the binding %s: %w", where(b.Namespace, b.Name), err))
 			continue
 		}

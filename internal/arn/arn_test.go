@@ -99,7 +99,8 @@ func TestPrincipals(t *testing.T) {
 		{name: "a role without a name", in: "iam::" + me + "role/"},
 		{name: "a path without a name", in: "iam::" + me + "role/a/"},
 		{name: "two slashes", in: "iam::" + me + "role//R"},
-		{name: "two slashes in the path", in: "iam::" + me + "role/a//b/R"},
+		{name: "two slashes in the path", in: "iam::" + me + "role/a//b/R", canonical: "iam::" + me + "role/a//b/R", withoutPath: "iam::" + me + "role/R", role: "/a//b/ R"},
+		{name: "two slashes in the path of a user", in: "iam::" + me + "user//a/U", canonical: "iam::" + me + "user//a/U", withoutPath: "iam::" + me + "user/U", user: "//a/ U"},
 		{name: "a role with a sign that names do not have", in: "iam::" + me + "role/a*"},
 		{name: "a role with every sign of names", in: "iam::" + me + "role/_+=,.@-aZ09", canonical: "iam::" + me + "role/_+=,.@-aZ09", role: "/ _+=,.@-aZ09"},
 		{name: "a role in a region", in: "iam:eu-west-1:" + me + "role/R"},
@@ -154,6 +155,36 @@ func TestPrincipals(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Who writes a name that IAM would not take is told so, and not that it is of the wrong kind: examples and templates have such names.
+func TestNamesThatAreTooLong(t *testing.T) {
+	const long = "eksctl-my-cluster-nodegroup-standard-wo-NodeInstanceRole-1WP3NUE3O6UCF"
+	for in, want := range map[string]string{
+		"arn:aws:iam::123456789012:role/" + long:                    long,
+		"arn:aws:iam::123456789012:role/team/" + long:               long,
+		"arn:aws:iam::123456789012:user/" + long:                    long,
+		"arn:aws:sts::123456789012:assumed-role/" + long + "/anna":  long,
+		"arn:aws:sts::123456789012:assumed-role/p/" + long + "/ann": long,
+		"arn:aws:iam::123456789012:role/" + long[:64]:               "",
+		"arn:aws:iam::123456789012:role/" + long[:64] + ":":         "", // no name at all
+		"arn:aws:iam::123456789012:role//" + long:                   "",
+		"arn:aws:iam::123456789012:instance-profile/" + long:        "",
+		"arn:aws:sts::123456789012:assumed-role/" + long:            "",
+		"arn:aws:sts::123456789012:assumed-role/dev/" + long:        "", // of a session, which is not IAM's
+		"arn:aws:iam:eu-west-1:123456789012:role/" + long:           "",
+	} {
+		a, err := arn.Parse(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := a.LongName(); got != want || ok != (want != "") {
+			t.Errorf("%s: %q %t, want %q", in, got, ok, want)
+		}
+		if _, err := a.Canonical(); want != "" && (err == nil || !strings.Contains(err.Error(), "names nobody: its name has 70 characters, and IAM's have at most 64")) {
+			t.Errorf("%s: %v", in, err)
+		}
 	}
 }
 

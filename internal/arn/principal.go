@@ -7,12 +7,14 @@ import (
 	"strings"
 )
 
+// MaxName is how long the name of a role, a user or a session may be.
+const MaxName = 64
+
 // Limits of IAM and STS on names, in bytes: IAM API Reference, types Role, User and the parameters of AssumeRole and
 // GetFederationToken.
 const (
 	maxPath        = 512
-	maxName        = 64
-	minSession     = 2 // and at most maxName
+	minSession     = 2 // and at most MaxName
 	maxFederated   = 32
 	rolePrefix     = "role/"
 	userPrefix     = "user/"
@@ -30,6 +32,9 @@ func (a ARN) Canonical() (ARN, error) {
 	_, _, user := a.User()
 	if role || user || a.isRoot() || a.isFederated() {
 		return a, nil
+	}
+	if name, ok := a.LongName(); ok {
+		return ARN{}, fmt.Errorf("%s names nobody: its name has %d characters, and IAM's have at most %d", quote(a.String()), len(name), MaxName)
 	}
 	return ARN{}, fmt.Errorf("%s names nobody: a principal is an iam role/NAME, user/NAME or root, or an sts assumed-role/ROLE/SESSION or "+
 		"federated-user/NAME, of an account of 12 digits and without region", quote(a.String()))
@@ -52,6 +57,24 @@ func (a ARN) AssumedRole() (role, session string, ok bool) {
 		return "", "", false
 	}
 	return role, session, true
+}
+
+// LongName is the name of a role or user that cannot be, since IAM has none that long. What is wrong in another way has none.
+func (a ARN) LongName() (name string, ok bool) {
+	if role, isSession := strings.CutPrefix(a.Resource, assumedPrefix); isSession && a.Service == "sts" {
+		a.Service, a.Resource = "iam", rolePrefix+role[:max(0, strings.LastIndexByte(role, '/'))]
+	}
+	at := strings.LastIndexByte(a.Resource, '/') + 1
+	if name = a.Resource[at:]; len(name) <= MaxName || !all(name, isNameCharacter) {
+		return "", false
+	}
+	a.Resource = a.Resource[:at] + name[:MaxName] // would it be one, were it shorter?
+	_, _, role := a.Role()
+	_, _, user := a.User()
+	if !role && !user {
+		return "", false
+	}
+	return name, true
 }
 
 // WithoutPath is the ARN of a role or user as STS would write it, which never says the path; any other is itself.
@@ -91,14 +114,14 @@ func (a ARN) named(service, prefix string) (path, name string, ok bool) {
 	return path, name, true
 }
 
-// isPath tells whether p is an IAM path, which may be "/" only. IAM would also let through two slashes in a row; here a path has one
-// spelling.
+// isPath tells whether p is an IAM path: "/", or something between two slashes, which may have slashes side by side (IAM API Reference,
+// CreateUser, Path).
 func isPath(p string) bool {
-	return len(p) <= maxPath && strings.HasPrefix(p, "/") && strings.HasSuffix(p, "/") && !strings.Contains(p, "//") && all(p, isGraphic)
+	return len(p) <= maxPath && strings.HasPrefix(p, "/") && strings.HasSuffix(p, "/") && p != "//" && all(p, isGraphic)
 }
 
-func isName(s string) bool {
-	return s != "" && len(s) <= maxName && all(s, func(c byte) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || isDigit(c) || strings.IndexByte("_+=,.@-", c) >= 0
-	})
+func isName(s string) bool { return s != "" && len(s) <= MaxName && all(s, isNameCharacter) }
+
+func isNameCharacter(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || isDigit(c) || strings.IndexByte("_+=,.@-", c) >= 0
 }

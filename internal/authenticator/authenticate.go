@@ -46,7 +46,7 @@ type Config struct {
 type Authenticator struct {
 	config Config
 	memory *memory
-	quota  quota // of lines about tokens that nobody made
+	quota  quota // of lines about who is not let in
 
 	mu     sync.Mutex
 	asking map[hash]*asking
@@ -57,6 +57,7 @@ type asking struct {
 	done    chan struct{}
 	changes uint64
 	id      *person
+	cached  bool
 	err     error
 }
 
@@ -100,13 +101,13 @@ func (a *Authenticator) Authenticate(ctx context.Context, token string) Decision
 	if table == nil {
 		return unavailable("the mappings have not been read yet")
 	}
-	id, cached, err := a.identify(ctx, token)
+	id, claim, cached, err := a.identify(ctx, token)
 	if err != nil {
 		d := refused(err)
-		d.Cached = cached
+		d.Claim, d.Cached = claim, cached
 		return d
 	}
-	d := id.decide(table, a.config.Mapped)
+	d := a.decide(id, table)
 	d.Cached = cached
 	return d
 }
@@ -123,27 +124,30 @@ type judged struct {
 	decision Decision
 }
 
-func (p *person) decide(table *identity.Table, told func(Decision)) Decision {
+func (a *Authenticator) decide(p *person, table *identity.Table) Decision {
 	if last := p.last.Load(); last != nil && last.table == table {
 		return last.decision
 	}
 	d := mapped(&p.Identity, table.Map(p.Principal))
 	p.last.Store(&judged{table: table, decision: d})
-	if told != nil && d.Result == Success {
-		told(d)
+	if d.Result == Success {
+		a.config.Verifier.Admit(p.AccessKeyID)
+		if a.config.Mapped != nil {
+			a.config.Mapped(d)
+		}
 	}
 	return d
 }
 
-// identify finds out who made a token. What costs least comes first.
-func (a *Authenticator) identify(ctx context.Context, token string) (id *person, cached bool, err error) {
+// identify finds out who made a token, or which access key he claims to have. What costs least comes first.
+func (a *Authenticator) identify(ctx context.Context, token string) (id *person, claim string, cached bool, err error) {
 	now := a.config.Now()
 	if len(token) > ststoken.MaxSize || !strings.HasPrefix(token, ststoken.Prefix) {
 		_, err := ststoken.Parse(token, a.config.ClusterID, a.config.Hosts, now) // says why
 		if err == nil {
 			err = errors.New("a token that is none was taken for one")
 		}
-		return nil, false, err
+		return nil, "", false, err
 	}
 	h := sha256.Sum256([]byte(token))
 	live := a.config.Live()
@@ -151,30 +155,30 @@ func (a *Authenticator) identify(ctx context.Context, token string) (id *person,
 		if r, ok := a.memory.get(h, now); ok {
 			if r.id == nil {
 				a.config.Metrics.hitNo.Inc()
-				return nil, true, r.no
+				return nil, r.claim, true, r.no
 			}
 			a.config.Metrics.hit.Inc()
-			return r.id, true, nil
+			return r.id, "", true, nil
 		}
 	}
 	t, err := ststoken.Parse(token, a.config.ClusterID, a.config.Hosts, now)
 	if err != nil {
-		return nil, false, err
+		return nil, "", false, err
 	}
 	a.config.Metrics.miss.Inc()
-	id, err = a.ask(ctx, h, t, live)
-	return id, false, err
+	id, cached, err = a.ask(ctx, h, t, live)
+	return id, t.Signed.AccessKeyID, cached, err
 }
 
 // ask asks the verifier, once for all who have the same token at the same time.
-func (a *Authenticator) ask(ctx context.Context, h hash, t ststoken.Token, live bool) (*person, error) {
+func (a *Authenticator) ask(ctx context.Context, h hash, t ststoken.Token, live bool) (id *person, cached bool, err error) {
 	changes := a.memory.changes.Load()
 	a.mu.Lock()
 	q := a.asking[h]
 	if q == nil && live { // it may have been answered just now
 		if r, ok := a.memory.get(h, a.config.Now()); ok && r.id != nil {
 			a.mu.Unlock()
-			return r.id, nil
+			return r.id, true, nil
 		}
 	}
 	if q == nil || q.changes != changes { // an older one may be answered by what is not true any more
@@ -182,19 +186,19 @@ func (a *Authenticator) ask(ctx context.Context, h hash, t ststoken.Token, live 
 		a.asking[h] = q
 		a.mu.Unlock()
 		// Here and not in a goroutine, whose stack would have to grow first. Whoever hangs up meanwhile has it finished for the others.
-		a.verify(context.WithoutCancel(ctx), h, t, q)
-		return q.id, q.err
+		a.verify(context.WithoutCancel(ctx), h, t, live, q)
+		return q.id, q.cached, q.err
 	}
 	a.mu.Unlock()
 	select {
 	case <-q.done:
-		return q.id, q.err
+		return q.id, q.cached, q.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, false, ctx.Err()
 	}
 }
 
-func (a *Authenticator) verify(ctx context.Context, h hash, t ststoken.Token, q *asking) {
+func (a *Authenticator) verify(ctx context.Context, h hash, t ststoken.Token, live bool, q *asking) {
 	defer func() { // whatever happens, nobody waits for ever
 		a.mu.Lock()
 		if a.asking[h] == q {
@@ -206,18 +210,35 @@ func (a *Authenticator) verify(ctx context.Context, h hash, t ststoken.Token, q 
 	id, err := a.config.Verifier.Verify(ctx, t)
 	no, refused := errors.AsType[*sts.Refused](err)
 	now := a.config.Now()
+	if live && (isUnavailable(err) || isUnavailable(id.Unproven)) {
+		if last, ok := a.memory.outlasting(h, now); ok {
+			a.config.Metrics.hitOutage.Inc()
+			q.id, q.cached, q.err = last, true, nil
+			return
+		}
+	}
 	switch {
 	case err == nil:
 		q.id, q.err = &person{Identity: id}, nil
-		if _, late := errors.AsType[*sts.Unavailable](id.Unproven); !late {
-			a.memory.put(h, remembered{id: q.id, until: earliest(now.Add(a.config.Remember), t.Expires, id.ValidUntil)}, q.changes)
+		if isUnavailable(id.Unproven) {
+			return
 		}
+		table := a.config.Table()
+		r := remembered{id: q.id, until: earliest(now.Add(a.config.Remember), t.Expires, id.ValidUntil)}
+		r.letIn = table != nil && a.decide(q.id, table).Result == Success
+		a.memory.put(h, r, q.changes)
 	case refused:
 		q.err = no
-		a.memory.put(h, remembered{no: no, until: earliest(now.Add(a.config.RememberNo), t.Expires)}, q.changes)
+		a.memory.put(h, remembered{no: no, claim: t.Signed.AccessKeyID, until: earliest(now.Add(a.config.RememberNo), t.Expires)}, q.changes)
 	default:
 		q.err = err
 	}
+}
+
+// isUnavailable tells whether nobody could tell.
+func isUnavailable(err error) bool {
+	_, ok := errors.AsType[*sts.Unavailable](err)
+	return ok
 }
 
 func earliest(first time.Time, others ...time.Time) time.Time {

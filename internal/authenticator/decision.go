@@ -31,8 +31,10 @@ type Decision struct {
 	User   identity.User
 	// Identity is who made the token, if that is known.
 	Identity *sts.Identity
-	Source   identity.Source
-	Entry    string
+	// Claim is the access key that a token names whose maker is not known. Anybody can name any.
+	Claim  string
+	Source identity.Source
+	Entry  string
 	// Rule, Saw and Fix say why it was refused.
 	Rule, Saw, Fix string
 	Cached         bool // who made the token was known already

@@ -5,7 +5,9 @@ package authenticator
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"sync"
 	"time"
@@ -18,7 +20,8 @@ import (
 const maxFile = 8 << 20
 
 // file is the mounted file of mappings. A new version counts at once, also if the file is replaced or a symlink on the way to it
-// points elsewhere, as the kubelet does for ConfigMaps. While there is no file that can be read, the last one counts.
+// points elsewhere, as the kubelet does for ConfigMaps. While it cannot be read, the last version counts; when it is gone, it maps nobody,
+// as a program that starts without it lets nobody in either.
 type file struct {
 	source watchfile.File
 	change func()
@@ -30,7 +33,11 @@ type file struct {
 	read   []identity.Mapping
 	wrong  []identity.Problem
 	broken bool
+	gone   bool
 }
+
+// goneAfter is how long a file must be away to be gone: people also replace files by removing them first.
+const goneAfter = time.Second
 
 func newFile(path string, poll time.Duration, change, failed func(), logger *slog.Logger) (*file, error) {
 	if poll <= 0 {
@@ -78,23 +85,46 @@ func (f *file) mappings() ([]identity.Mapping, []identity.Problem) {
 }
 
 // run follows the file until ctx is done.
-func (f *file) run(ctx context.Context) { f.source.Run(ctx, f.look) }
+func (f *file) run(ctx context.Context) { f.source.Run(ctx, func() { f.look(ctx) }) }
 
 // look reads the file if it can, and tells if it is another than before.
-func (f *file) look() {
+func (f *file) look(ctx context.Context) {
 	data, err := f.source.Read()
-	f.mu.Lock()
-	was, same := f.broken, bytes.Equal(data, f.data)
-	f.broken = err != nil
-	f.mu.Unlock()
-	switch {
-	case err != nil:
-		f.failed()
-		if !was { // once for each outage
-			f.logger.Warn("file of mappings not read; the last version counts on", "file", f.source.Path, "error", err)
+	if errors.Is(err, fs.ErrNotExist) {
+		timer := time.NewTimer(goneAfter)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
 		}
-	case !same:
+		data, err = f.source.Read()
+	}
+	gone := errors.Is(err, fs.ErrNotExist)
+	f.mu.Lock()
+	broken, wasGone, same := f.broken, f.gone, bytes.Equal(data, f.data)
+	f.broken, f.gone = err != nil, gone
+	f.mu.Unlock()
+	if err != nil {
+		f.failed()
+	}
+	switch {
+	case gone && !wasGone:
+		f.logger.Warn("file of mappings is gone; nobody is mapped by it any more", "file", f.source.Path)
+		f.leave()
+		f.change()
+	case err != nil && !broken: // once for each outage
+		f.logger.Warn("file of mappings not read; the last version counts on", "file", f.source.Path, "error", err)
+	case err == nil && (!same || wasGone):
 		f.take(data)
 		f.change()
 	}
+}
+
+// leave forgets what the file said.
+func (f *file) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.read = nil
+	f.wrong = []identity.Problem{{Source: identity.SourceFile, Saw: "is gone", Fix: "put it back at " + f.source.Path, Unused: true}}
 }

@@ -3,11 +3,11 @@
 package authenticator
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -28,8 +28,8 @@ func (a *Authenticator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		malformed(r.Context(), http.StatusMethodNotAllowed, "expected POST")
 		return
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	if err != nil {
+	raw := bytes.NewBuffer(make([]byte, 0, bytes.MinRead+min(max(0, r.ContentLength), MaxBody)))
+	if _, err := raw.ReadFrom(http.MaxBytesReader(w, r.Body, MaxBody)); err != nil {
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			malformed(r.Context(), http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes", MaxBody))
 			return
@@ -37,7 +37,7 @@ func (a *Authenticator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		malformed(r.Context(), http.StatusBadRequest, "expected a request body")
 		return
 	}
-	asked, err := readReview(raw)
+	asked, err := readReview(raw.Bytes())
 	if err != nil {
 		malformed(r.Context(), http.StatusBadRequest, err.Error())
 		return

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/internal/identity"
+	"muster.dev/muster/internal/keyservice"
 	"muster.dev/muster/internal/sts"
 	"muster.dev/muster/internal/sts/ststest"
 )
@@ -195,7 +196,7 @@ func TestLinesAboutTokensOfNobodyAreLimited(t *testing.T) {
 	for range 250 {
 		w.post(tokenReview(t, "authentication.k8s.io/v1", "nonsense"))
 	}
-	if n := strings.Count(w.logs.String(), "\n"); n != linesPerSecond {
+	if n := strings.Count(w.logs.String(), "\n"); n != linesPerKind {
 		t.Errorf("%d lines", n)
 	}
 	w.post(tokenReview(t, "authentication.k8s.io/v1", w.token(t, "alice", 1)))
@@ -206,6 +207,56 @@ func TestLinesAboutTokensOfNobodyAreLimited(t *testing.T) {
 	w.post(tokenReview(t, "authentication.k8s.io/v1", "nonsense"))
 	if !strings.Contains(w.logs.String(), "left_out_before=150") {
 		t.Errorf("nobody says that lines were left out")
+	}
+}
+
+func TestNoFloodHidesThatAKeyWasRevoked(t *testing.T) {
+	w := newWorld(t, nil)
+	if got := w.user(t, w.token(t, "alice", 1)); got != "alice" {
+		t.Fatal(got)
+	}
+	w.verifier.set(func() {
+		w.verifier.err = &sts.Refused{Rule: "access-key", Code: "InvalidClientTokenId", Saw: "revoked"}
+	})
+	w.Forget(keyservice.Change{All: true})
+	for n := range 300 { // of strangers, and of one who knows the id of somebody else
+		w.post(tokenReview(t, "authentication.k8s.io/v1", w.token(t, "mallory", 100+n)))
+	}
+	_ = w.user(t, w.token(t, "bob", 2))
+	w.verifier.Admit(ststest.User("bob", 2).ID)
+	for range 50 {
+		w.post(tokenReview(t, "authentication.k8s.io/v1", w.token(t, "bob", 2)))
+	}
+	w.post(tokenReview(t, "authentication.k8s.io/v1", w.token(t, "alice", 1))) // the token is verified
+	w.post(tokenReview(t, "authentication.k8s.io/v1", w.token(t, "alice", 1))) // and the answer remembered
+	text := w.logs.String()
+	if n := strings.Count(text, "claimed_access_key_id="+ststest.User("alice", 1).ID); n != 2 {
+		t.Errorf("%d of 2 lines tell that alice's key was revoked", n)
+	}
+	if all, bobs := strings.Count(text, "access denied"), strings.Count(text, ststest.User("bob", 2).ID); all != linesPerKind+linesPerWho+2 || bobs != linesPerWho {
+		t.Errorf("%d lines, %d about bob", all, bobs)
+	}
+}
+
+func TestPeopleOfAnAccountWhoAreNotLetInDoNotFillTheDisk(t *testing.T) {
+	w := newWorld(t, nil)
+	w.mapTo(t, "")
+	account := "111122223333"
+	w.verifier.more = func(id *sts.Identity) { id.Account = account }
+	for range 50 {
+		w.post(tokenReview(t, "authentication.k8s.io/v1", w.token(t, "alice", 1)))
+	}
+	if n := strings.Count(w.logs.String(), "access denied"); n != linesPerWho {
+		t.Errorf("%d lines about one account in a second, want %d", n, linesPerWho)
+	}
+	for n := range 50 {
+		account = fmt.Sprintf("%012d", n)
+		for range 5 {
+			w.post(tokenReview(t, "authentication.k8s.io/v1", w.token(t, "alice", n)))
+		}
+	}
+	if n := strings.Count(w.logs.String(), "access denied"); n != linesPerKind {
+		t.Errorf("%d lines about all accounts in a second, want %d", n, linesPerKind)
 	}
 }
 

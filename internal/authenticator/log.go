@@ -10,32 +10,65 @@ import (
 	"time"
 )
 
-// quota bounds the lines about tokens that nobody made: anybody who reaches the API server can send those by the thousand, and the
-// disk is the cluster's. Decisions about somebody are all written.
+// quota bounds the lines about who is not let in: anybody who reaches the API server can send tokens by the thousand, good ones of AWS
+// accounts of his own too, and the disk is the cluster's. Those about somebody who was let in before have a share of their own, so that no
+// flood hides that a key was revoked. Who is let in is always written.
 type quota struct {
 	mu      sync.Mutex
 	from    time.Time
-	lines   int
+	lines   map[about]int
 	leftOut int
 }
 
-// linesPerSecond is how many of those lines are written.
-const linesPerSecond = 100
+// about is what lines are about: somebody of a kind, or all of that kind.
+type about struct{ kind, who string }
 
-// take tells whether a line may be written, and how many were left out before.
-func (q *quota) take(now time.Time) (ok bool, leftOut int) {
+// Kinds of lines about who is not let in.
+const (
+	aboutNobody  = "nobody"  // it is not even known who
+	aboutKey     = "key"     // of somebody who was let in
+	aboutAccount = "account" // of somebody else
+)
+
+// How many lines are written each second.
+const (
+	linesPerKind = 100
+	linesPerWho  = 10 // of one key or account
+)
+
+// take tells whether a line may be written, and how many were left out before. Who is "" if it is not known.
+func (q *quota) take(now time.Time, kind, who string) (ok bool, leftOut int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if now.Sub(q.from) >= time.Second || now.Before(q.from) {
-		q.from, q.lines = now, 0
+		q.from, q.lines = now, map[about]int{}
 		leftOut, q.leftOut = q.leftOut, 0
 	}
-	if q.lines >= linesPerSecond {
+	all, one := about{kind, ""}, about{kind, who}
+	if q.lines[all] >= linesPerKind || who != "" && q.lines[one] >= linesPerWho {
 		q.leftOut++
 		return false, 0
 	}
-	q.lines++
+	q.lines[all]++
+	if who != "" {
+		q.lines[one]++
+	}
 	return true, leftOut
+}
+
+// lineAbout tells which lines a refusal is one of.
+func (a *Authenticator) lineAbout(d Decision) (kind, who string) {
+	key := d.Claim
+	if d.Identity != nil {
+		key = d.Identity.AccessKeyID
+	}
+	switch {
+	case key != "" && a.config.Verifier.Admitted(key):
+		return aboutKey, key
+	case d.Identity != nil:
+		return aboutAccount, d.Identity.Account
+	}
+	return aboutNobody, ""
 }
 
 // record writes one line about a decision and counts it. What a token holds is never in it.
@@ -45,8 +78,9 @@ func (a *Authenticator) record(ctx context.Context, d Decision, client string, t
 	attributes := make([]slog.Attr, 0, 16)
 	attributes = append(attributes, slog.String("result", string(d.Result)), slog.Int("status", d.Status), slog.String("client", client),
 		slog.Duration("took", took), slog.Bool("cached", d.Cached))
-	if d.Identity == nil {
-		ok, leftOut := a.quota.take(a.config.Now())
+	if d.Result != Success {
+		kind, who := a.lineAbout(d)
+		ok, leftOut := a.quota.take(a.config.Now(), kind, who)
 		if !ok {
 			a.config.Metrics.linesLeftOut.Inc()
 			return
@@ -77,6 +111,9 @@ func (a *Authenticator) record(ctx context.Context, d Decision, client string, t
 		return
 	}
 	attributes = append(attributes, slog.String("rule", d.Rule))
+	if d.Claim != "" {
+		attributes = append(attributes, slog.String("claimed_access_key_id", d.Claim))
+	}
 	if !scrubbed {
 		attributes = append(attributes, slog.String("saw", d.Saw), slog.String("fix", d.Fix))
 	}

@@ -16,7 +16,8 @@ import (
 // hash names a token. It is a real one: whoever could make two tokens with one hash would be somebody else.
 type hash = [sha256.Size]byte
 
-// memory is who made which token. Both halves are bounded, and the second one holds all that a flood of bad tokens can fill.
+// memory is who made which token. Both halves are bounded, and the second one holds all that a flood of tokens can fill: bad ones, and
+// those of people who are not let in, of whom there are as many as there are AWS accounts.
 type memory struct {
 	shards [shards]shard
 	// changes is how often something was forgotten. What was found out before a change is not put in after it.
@@ -34,6 +35,8 @@ type shard struct {
 type remembered struct {
 	id    *person // nil for a "no"
 	no    *sts.Refused
+	claim string // the access key that a "no" is about
+	letIn bool
 	until time.Time
 }
 
@@ -58,30 +61,39 @@ func (m *memory) get(h hash, now time.Time) (remembered, bool) {
 		switch {
 		case ok && now.Before(r.until):
 			return r, true
-		case ok:
+		case ok && (r.id == nil || !now.Before(r.id.OutageUntil)):
 			half.Delete(h)
 		}
 	}
 	return remembered{}, false
 }
 
-// put remembers what was found out, unless something changed since.
+// outlasting finds who made a token as it was known last, while nobody can tell who it is now.
+func (m *memory) outlasting(h hash, now time.Time) (*person, bool) {
+	s := m.shard(h)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.good.Get(h)
+	return r.id, ok && now.Before(r.id.OutageUntil)
+}
+
+// put remembers what was found out, unless something changed since. Nobody is remembered after he was refused.
 func (m *memory) put(h hash, r remembered, changes uint64) {
 	s := m.shard(h)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m.changes.Load() != changes {
-		return
-	}
-	if r.id != nil {
-		s.bad.Delete(h)
+	s.good.Delete(h)
+	s.bad.Delete(h)
+	switch {
+	case m.changes.Load() != changes:
+	case r.letIn:
 		s.good.Put(h, r)
-		return
+	default:
+		s.bad.Put(h, r)
 	}
-	s.bad.Put(h, r)
 }
 
-// forget drops what a change is about, and all that was ever refused: it may be right now.
+// forget drops what a change is about, and all who were not let in: it may be right now.
 func (m *memory) forget(c keyservice.Change) {
 	m.changes.Add(1) // first: who puts in something after this knows
 	for n := range m.shards {

@@ -26,13 +26,15 @@ type Metrics struct {
 	disabledRegion     prometheus.Counter
 	describeInstances  prometheus.Counter
 
-	hit, hitNo, miss prometheus.Counter
-	decisions        *prometheus.CounterVec
-	busy             *prometheus.CounterVec
-	entries          prometheus.Gauge
-	problems         *prometheus.GaugeVec
-	tableAge         prometheus.Gauge
-	linesLeftOut     prometheus.Counter
+	fileEnabled, fileOnly prometheus.Gauge
+
+	hit, hitNo, hitOutage, miss prometheus.Counter
+	decisions                   *prometheus.CounterVec
+	busy                        *prometheus.CounterVec
+	entries                     prometheus.Gauge
+	problems                    *prometheus.GaugeVec
+	tableAge                    prometheus.Gauge
+	linesLeftOut                prometheus.Counter
 
 	mu      sync.Mutex
 	regions map[string]bool
@@ -64,15 +66,18 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		responses:          counters(theirs, "sts_responses_total", "Answers of STS.", "ResponseCode", "StsRegion"),
 		disabledRegion:     counter(theirs, "sts_disabled_region_call", "Questions to STS in a region that is switched off."),
 		describeInstances:  counter(theirs, "ec2_describe_instances_calls_total", "Calls of DescribeInstances."),
+		fileEnabled:        f.NewGauge(prometheus.GaugeOpts{Namespace: theirs, Name: "dynamic_file_enabled", Help: "1 if there is a file of mappings."}),
+		fileOnly:           f.NewGauge(prometheus.GaugeOpts{Namespace: theirs, Name: "dynamic_file_only", Help: "1 if the file of mappings is all there is."}),
 		decisions:          counters(ours, "decisions_total", "Decisions, by the source of the mapping that decided.", "result", "source"),
-		busy:               counters(ours, "questions_refused_total", "Questions that were not asked because too many waited, by whether the access key was good before.", "key"),
+		busy:               counters(ours, "questions_refused_total", "Questions that were not asked because too many waited, by whether whose access key it is was let in before.", "key"),
 		entries:            f.NewGauge(prometheus.GaugeOpts{Namespace: ours, Name: "mapping_entries", Help: "Entries of all sources that are in use."}),
 		problems:           f.NewGaugeVec(prometheus.GaugeOpts{Namespace: ours, Name: "mapping_problems", Help: "What is wrong with entries now, by source."}, []string{"source"}),
 		tableAge:           f.NewGauge(prometheus.GaugeOpts{Namespace: ours, Name: "mapping_changed_timestamp_seconds", Help: "When the mappings changed last."}),
-		linesLeftOut:       counter(ours, "log_lines_left_out_total", "Lines about tokens that nobody made which were not written because there were too many."),
+		linesLeftOut:       counter(ours, "log_lines_left_out_total", "Lines about who is not let in which were not written because there were too many."),
 	}
-	lookups := counters(ours, "lookups_total", "Tokens of the right form: remembered (hit, hit_no) or verified (miss).", "result")
+	lookups := counters(ours, "lookups_total", "Tokens of the right form: remembered (hit, hit_no) or verified (miss), and of the latter those that nobody could verify and whose maker was known (hit_outage).", "result")
 	m.hit, m.hitNo, m.miss = lookups.WithLabelValues("hit"), lookups.WithLabelValues("hit_no"), lookups.WithLabelValues("miss")
+	m.hitOutage = lookups.WithLabelValues("hit_outage")
 	return m
 }
 
@@ -121,6 +126,16 @@ func (m *Metrics) Busy(known bool) {
 		label = "known"
 	}
 	m.busy.WithLabelValues(label).Inc()
+}
+
+// sources tells where mappings are.
+func (m *Metrics) sources(file, only bool) {
+	for gauge, is := range map[prometheus.Gauge]bool{m.fileEnabled: file, m.fileOnly: file && only} {
+		gauge.Set(0)
+		if is {
+			gauge.Set(1)
+		}
+	}
 }
 
 // DescribedInstances counts a call of EC2.

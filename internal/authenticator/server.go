@@ -91,7 +91,9 @@ func (s *Server) serve(l net.Listener, h http.Handler) {
 	s.listeners = append(s.listeners, l)
 	s.servers = append(s.servers, &http.Server{
 		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 40 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 32 << 10, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000}, // an API server asks all on one connection
+		MaxHeaderBytes: 32 << 10,
+		// An API server asks all on one connection, and makes another for each question above this, just when there are too many.
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 10_000},
 		ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
 	})
 }

@@ -68,6 +68,7 @@ func NewSources(c SourcesConfig) (*Sources, error) {
 	}
 	s := &Sources{config: c, changed: make(chan struct{}, 1), stale: make(chan struct{}, 1), reported: map[string]identity.Problem{}}
 	s.learned.visitors = map[string]visitor{}
+	c.Metrics.sources(c.File != "", c.AccessEntries == nil && c.IdentityMappings == nil && c.AWSAuth == nil)
 	for _, of := range []struct {
 		into    *cache.SharedIndexInformer
 		from    cache.ListerWatcher

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,14 +120,68 @@ func TestTheFirstSourceThatNamesSomebodyDecides(t *testing.T) {
 	write(t, path, "mapUsers:\n- userarn: "+alice+"\n  username: by-new-file\n")
 	is("by-new-file")
 	write(t, path, "mapUsers: {not: [a, list")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	time.Sleep(300 * time.Millisecond) //nolint:forbidigo // nothing tells that a file was read and left aside
 	if got := becomes(t, s, alice); got != "by-new-file" {
 		t.Errorf("without a file that can be read it is %q", got)
 	}
 	write(t, path, "mapUsers: []\n")
 	is("")
+}
+
+func TestAFileThatIsGoneMapsNobody(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mappings.yaml")
+	const text = "mapUsers:\n- userarn: " + alice + "\n  username: by-file\n"
+	write(t, path, text)
+	registry := prometheus.NewRegistry()
+	s := following(t, func(c *SourcesConfig) { c.File, c.Poll, c.Metrics = path, 50*time.Millisecond, NewMetrics(registry) })
+	is := func(want string) {
+		t.Helper()
+		until(t, "it is "+want, func() bool { return becomes(t, s, alice) == want })
+	}
+	is("by-file")
+	var flapped atomic.Bool
+	ctx, stop := context.WithCancel(t.Context())
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for ctx.Err() == nil {
+			if becomes(t, s, alice) != "by-file" {
+				flapped.Store(true)
+			}
+			time.Sleep(time.Millisecond) //nolint:forbidigo // it is looked at all the time
+		}
+	})
+	if err := os.Remove(path); err != nil { // as people do who do not know of rename
+		t.Fatal(err)
+	}
+	time.Sleep(goneAfter / 2) //nolint:forbidigo // it is away for a moment
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(goneAfter) //nolint:forbidigo // until it was looked at again
+	stop()
+	watch.Wait()
+	if flapped.Load() {
+		t.Error("a file that was replaced mapped nobody for a moment")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	is("")
+	_, problems := s.file.mappings()
+	if len(problems) != 1 || problems[0].Saw != "is gone" {
+		t.Errorf("problems: %v", problems)
+	}
+	write(t, path, text) // the same as before
+	is("by-file")
+	gathered, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range gathered {
+		if name := family.GetName(); strings.HasPrefix(name, "aws_iam_authenticator_dynamic_file") && family.GetMetric()[0].GetGauge().GetValue() != 1 {
+			t.Errorf("%s is 0 with a file and nothing else", name)
+		}
+	}
 }
 
 func write(t *testing.T, path, text string) {

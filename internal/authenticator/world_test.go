@@ -30,8 +30,27 @@ type believer struct {
 	err   error
 	hold  chan struct{}
 	life  time.Duration
+	// outage is how long an answer may be used while nobody can tell.
+	outage time.Duration
 	// more changes an identity.
 	more func(*sts.Identity)
+	// admitted are the access keys of whom was let in.
+	admitted map[string]bool
+}
+
+func (b *believer) Admit(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.admitted == nil {
+		b.admitted = map[string]bool{}
+	}
+	b.admitted[key] = true
+}
+
+func (b *believer) Admitted(key string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.admitted[key]
 }
 
 func (b *believer) Verify(_ context.Context, t ststoken.Token) (sts.Identity, error) {
@@ -48,6 +67,9 @@ func (b *believer) Verify(_ context.Context, t ststoken.Token) (sts.Identity, er
 	id := sts.Identity{ValidUntil: t.Expires}
 	if life > 0 {
 		id.ValidUntil = t.Signed.SignedAt.Add(life)
+	}
+	if b.outage > 0 {
+		id.OutageUntil = t.Signed.SignedAt.Add(b.outage)
 	}
 	a, parseErr := arn.Parse("arn:aws:iam::111122223333:user/alice")
 	if parseErr != nil {

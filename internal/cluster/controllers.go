@@ -64,7 +64,7 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 	if err != nil {
 		return err
 	}
-	keys, err := keyservice.NewClient(keyservice.ClientConfig{Socket: c.State.IdentitySocket(), Logger: s.cfg.Log})
+	keys, err := keyservice.NewClient(keyservice.ClientConfig{Socket: c.State.MetadataSocket(), Logger: s.cfg.Log})
 	if err != nil {
 		return err
 	}

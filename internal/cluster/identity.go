@@ -69,10 +69,6 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	if err != nil {
 		return err
 	}
-	keys, err := keyservice.NewServer(keyservice.ServerConfig{Backend: service, Logger: s.cfg.Log})
-	if err != nil {
-		return err
-	}
 	registration, err := machines.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { service.InstancesChanged(o.(*v1alpha1.Machine).Name) },
 		UpdateFunc: func(old, now any) { machineChanged(service, old.(*v1alpha1.Machine), now.(*v1alpha1.Machine)) },
@@ -105,11 +101,17 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	}
 	certificate := &certificateFile{path: c.Credential(component.CredentialIdentity)}
 	begin(func() error { return service.Serve(ctx, people, certificate.get) })
-	authenticators, err := keys.Listen(ctx, c.State.IdentitySocket())
-	if err != nil {
-		return err
+	for socket, credentials := range map[string]bool{c.State.IdentitySocket(): false, c.State.MetadataSocket(): true} {
+		keys, err := keyservice.NewServer(keyservice.ServerConfig{Backend: service, Credentials: credentials, Logger: s.cfg.Log})
+		if err != nil {
+			return err
+		}
+		listener, err := keys.Listen(ctx, socket)
+		if err != nil {
+			return err
+		}
+		begin(func() error { return keys.Serve(ctx, listener) })
 	}
-	begin(func() error { return keys.Serve(ctx, authenticators) })
 	<-ctx.Done()
 	return context.Cause(ctx)
 }

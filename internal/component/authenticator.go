@@ -64,8 +64,8 @@ func (c Config) authenticatorFile() authfile.Configuration {
 			Certificate: credential, Key: credential, ClientCA: c.Authority("front-proxy"),
 		},
 		Backend: authfile.BackendMuster,
-		// Whoever was known when the service went away stays known for a minute: it takes a few seconds to be started anew.
-		Muster: &authfile.Muster{Socket: c.State.IdentitySocket(), StaleAfter: "1m"},
+		// Whoever was known when the service went away stays known for a while: through an outage of a minute, and until it was started anew.
+		Muster: &authfile.Muster{Socket: c.State.IdentitySocket(), StaleAfter: "3m"},
 		STS: authfile.STS{
 			Regions: []string{Region},
 			// Programs that are told an endpoint sign for it instead of AWS's own host.

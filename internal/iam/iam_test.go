@@ -158,6 +158,14 @@ func TestLimits(t *testing.T) {
 	if grants.CheckAttach("j") != nil || grants.CheckAttach("k") == nil {
 		t.Error("ten policies and one of them again are fine, an eleventh is not")
 	}
+	policy := iam.Policy{Name: "p", Versions: []iam.PolicyVersion{{ID: "v1"}, {ID: "v10"}, {ID: "v9"}, {ID: "v3"}}}
+	if next := policy.NextVersion(); next != "v11" || policy.CheckNewVersion() != nil {
+		t.Errorf("the fifth version, %s, was refused, or is no new one: %v", next, policy.CheckNewVersion())
+	}
+	policy.Versions = append(policy.Versions, iam.PolicyVersion{ID: "v11"})
+	if err := policy.CheckNewVersion(); !errors.As(err, &limit) {
+		t.Error("a sixth version was let through:", err)
+	}
 	if _, err := iam.KeyStatus("active").Parse(); err == nil {
 		t.Error("a status has one spelling")
 	}

@@ -5,6 +5,8 @@ package iam
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -57,6 +59,25 @@ func CheckNewKey(user User, keys int) error {
 		return &Limit{"access keys of the user " + user.Name, MaxKeysPerUser, "delete one first, an inactive one counts too"}
 	}
 	return nil
+}
+
+// CheckNewVersion checks that the policy may have another version.
+func (p Policy) CheckNewVersion() error {
+	if len(p.Versions) >= MaxVersions {
+		return &Limit{"versions of the policy " + p.Name, MaxVersions, "delete one that is not in force first"}
+	}
+	return nil
+}
+
+// NextVersion is the id of the policy's next version.
+func (p Policy) NextVersion() string {
+	last := 0
+	for _, v := range p.Versions {
+		if n, err := strconv.Atoi(strings.TrimPrefix(v.ID, "v")); err == nil {
+			last = max(last, n)
+		}
+	}
+	return "v" + strconv.Itoa(last+1)
 }
 
 // CheckAttach checks that one more managed policy may be attached.

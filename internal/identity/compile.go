@@ -144,6 +144,16 @@ func (c *compiler) principalOf(d draft) {
 
 // notAPrincipal explains the ARNs that people take for a principal's.
 func notAPrincipal(a arn.ARN, d draft) fault {
+	if name, ok := a.LongName(); ok { // aws-iam-authenticator keeps such an entry and says nothing, as nobody ever comes who has that name
+		kind := KindRole
+		if strings.HasPrefix(a.Resource, "user/") {
+			kind = KindUser
+		}
+		return fault{
+			fmt.Sprintf("has a name of %d characters, and IAM's have at most %d, so nobody is meant: %s", len(name), arn.MaxName, a),
+			fmt.Sprintf("give the ARN as aws iam get-%s says; eksctl and CloudFormation cut the names that they make", kind),
+		}
+	}
 	if canonical, err := a.Canonical(); err == nil && canonical != a {
 		return fault{fmt.Sprintf("is the ARN of a session: %s", a), fmt.Sprintf("give that of its role, %s", canonical)}
 	}
@@ -171,6 +181,8 @@ func (c *compiler) patternOf(d draft) {
 		c.refuse(field, fault{fmt.Sprintf("has a * in it: %q", clip(d.arn)), "name one principal"})
 	case !c.options.RolePatterns:
 		c.refuse(field, fault{fmt.Sprintf("has a * in it, and role patterns are not switched on: %q", clip(d.arn)), "switch role patterns on, or name the role by its ARN"})
+	case err == nil && len(strings.ReplaceAll(name, "*", "")) > arn.MaxName:
+		c.refuse(field, fault{fmt.Sprintf("is longer without * than any name, which has at most %d characters: %q", arn.MaxName, clip(d.arn)), "shorten it"})
 	case err != nil, !ok, k.kind != KindRole:
 		c.refuse(field, fault{fmt.Sprintf("is no pattern of roles: %q", clip(d.arn)), "* may stand in the name of a role only: arn:aws:iam::111122223333:role/team-*"})
 	case len(first) < minPattern, strings.Count(name, "*") > 4:

@@ -143,6 +143,7 @@ func TestAccessEntries(t *testing.T) {
 func TestMappings(t *testing.T) {
 	dnsNode := awsAuth(role("n"), "system:node:{{EC2PrivateDNSName}}", "system:bootstrappers", "system:nodes")
 	sessionNode := awsAuth(role("n"), "system:node:{{SessionName}}", "system:nodes")
+	rawNode := awsAuth(role("n"), "system:node:{{SessionNameRaw}}", "system:nodes")
 	sso := func(s identity.SSO) identity.Mapping {
 		return identity.Mapping{Source: identity.SourceAWSAuth, Entry: "mapRoles[0]", Kind: identity.KindSSO, SSO: s, Username: "x"}
 	}
@@ -169,6 +170,13 @@ func TestMappings(t *testing.T) {
 			"a person who names a session like a node", sessionNode, session(t, "n", dnsName),
 			`no: instance: the session "ip-10-0-0-1.local-1.compute.internal" is not proven to be an instance's, and "system:node:{{SessionName}}" is for instances`,
 		},
+		{"a node named as its raw session", rawNode, session(t, "n", node, proven(node, dnsName)), "system:node:" + node + " [system:nodes] by mapRoles[0]"},
+		{
+			"a person who names a raw session like a node", rawNode, session(t, "n", dnsName),
+			`no: instance: the session "ip-10-0-0-1.local-1.compute.internal" is not proven to be an instance's, and "system:node:{{SessionNameRaw}}" is for instances`,
+		},
+		{"a session whose @ would become another node's dash", sessionNode, session(t, "n", "a@b", proven(node, "a-b")), `no: instance: the session is named "a@b", and not after the instance i-0123456789abcdef0`},
+		{"a node that has no name", dnsNode, session(t, "n", node, proven(node, "")), "no: instance: the instance i-0123456789abcdef0 has no private DNS name"},
 		{"account and raw session", awsAuth(role("dev"), "{{AccountID}}:{{SessionNameRaw}}", "s-{{SessionName}}"), session(t, "dev", "a@b"), "111122223333:a@b [s-a-b] by mapRoles[0]"},
 		{"an access key", awsAuth(role("dev"), "key:{{AccessKeyID}}"), session(t, "dev", "anna"), "key:ASIAEXAMPLEEXAMPLE12 [] by mapRoles[0]"},
 		{
@@ -186,6 +194,10 @@ func TestMappings(t *testing.T) {
 		{
 			"the session makes up a system name", awsAuth(role("dev"), "{{SessionName}}:admin"), session(t, "dev", "system"),
 			`no: reserved: filled in, the user name "{{SessionName}}:admin" becomes "system:admin", which begins with system:`,
+		},
+		{
+			"and so does the raw one", awsAuth(role("dev"), "{{SessionNameRaw}}:admin"), session(t, "dev", "system"),
+			`no: reserved: filled in, the user name "{{SessionNameRaw}}:admin" becomes "system:admin", which begins with system:`,
 		},
 		{
 			"and completes one", awsAuth(role("dev"), "sys{{SessionName}}:node:x"), session(t, "dev", "tem"),

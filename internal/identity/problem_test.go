@@ -18,6 +18,16 @@ func told(problems []identity.Problem) []string {
 	return out
 }
 
+// long is the name of a role in eksctl's example of an aws-auth.
+const (
+	long      = "eksctl-my-cluster-nodegroup-standard-wo-NodeInstanceRole-1WP3NUE3O6UCF"
+	asIAMSays = "give the ARN as aws iam get-role says; eksctl and CloudFormation cut the names that they make"
+)
+
+// unproven is told of an entry that is used, and lets nobody in but instances.
+const unproven = "names nodes after their sessions, and whoever may assume the role chooses the name: only instances' own sessions are let in, " +
+	"hybrid nodes and those of Fargate are refused; let such nodes join with bootstrap tokens"
+
 func TestWhatIsWrongWithAMapping(t *testing.T) {
 	m := awsAuth
 	const unused = "; the entry is not used; "
@@ -40,17 +50,27 @@ func TestWhatIsWrongWithAMapping(t *testing.T) {
 		{"a user among roles", identity.Options{}, m("arn:aws:iam::111122223333:user/anna", "x"), []string{
 			"aws-auth mapRoles[0] rolearn: is the ARN of a user: arn:aws:iam::111122223333:user/anna" + unused + "move the entry to mapUsers, with userarn",
 		}},
+		{"a name that no role can have", identity.Options{}, m(role(long), "x"), []string{
+			"aws-auth mapRoles[0] rolearn: has a name of 70 characters, and IAM's have at most 64, so nobody is meant: arn:aws:iam::111122223333:role/" + long + unused + asIAMSays,
+		}},
+		{"a session of one", identity.Options{}, m("arn:aws:sts::111122223333:assumed-role/"+long+"/anna", "x"), []string{
+			"aws-auth mapRoles[0] rolearn: has a name of 70 characters, and IAM's have at most 64, so nobody is meant: arn:aws:sts::111122223333:assumed-role/" + long + "/anna" + unused + asIAMSays,
+		}},
+		{"a pattern that no role can fit", identity.Options{RolePatterns: true}, m(role(long+"*"), "x"), []string{
+			`aws-auth mapRoles[0] rolearn: is longer without * than any name, which has at most 64 characters: "arn:aws:iam::111122223333:role/` + long + `*"` + unused + "shorten it",
+		}},
 		{"a group of IAM", identity.Options{}, m("arn:aws:iam::111122223333:group/g", "x"), []string{
 			"aws-auth mapRoles[0] rolearn: is neither a role nor a user: arn:aws:iam::111122223333:group/g" + unused + "give the ARN of the role, as aws iam get-role says",
 		}},
+		{"nodes named after sessions", identity.Options{}, m(role("a"), "system:node:{{SessionName}}", "system:nodes"), []string{"aws-auth mapRoles[0] username: " + unproven}},
 		{"a literal node", identity.Options{}, m(role("a"), "system:node:ip-10-0-0-1", "system:nodes"), []string{
 			`aws-auth mapRoles[0] username: is the name of a node that the session need not be: "system:node:ip-10-0-0-1"` + unused +
-				"write system:node:{{EC2PrivateDNSName}}, or system:node:{{SessionName}} for nodes whose sessions are named as they are",
+				"write system:node:{{EC2PrivateDNSName}}, or system:node:{{SessionName}} for instances whose nodes are named by their ids",
 			`aws-auth mapRoles[0] groups[0]: is system:nodes, but the user name is not a node's: "system:node:ip-10-0-0-1"` + unused + "write the user name system:node:{{EC2PrivateDNSName}}, or remove the group",
 		}},
 		{"a node by its access key", identity.Options{}, m(role("a"), "system:node:{{AccessKeyID}}"), []string{
 			`aws-auth mapRoles[0] username: is the name of a node that the session need not be: "system:node:{{AccessKeyID}}"` + unused +
-				"write system:node:{{EC2PrivateDNSName}}, or system:node:{{SessionName}} for nodes whose sessions are named as they are",
+				"write system:node:{{EC2PrivateDNSName}}, or system:node:{{SessionName}} for instances whose nodes are named by their ids",
 		}},
 		{"a system name of a session", identity.Options{}, m(role("a"), "system:{{SessionName}}"), []string{
 			`aws-auth mapRoles[0] username: is of Kubernetes itself, with something to fill in: "system:{{SessionName}}"` + unused + "give a name that does not begin with system:",
@@ -128,10 +148,15 @@ func TestWhatIsWrongWithAnAccessEntry(t *testing.T) {
 		{"a service-linked role", identity.AccessEntry{PrincipalARN: role("aws-service-role/eks.amazonaws.com/X")}, []string{
 			"AccessEntry e spec.principalARN: is a service-linked role: arn:aws:iam::111122223333:role/aws-service-role/eks.amazonaws.com/X" + unused + "access entries cannot be made for these",
 		}},
+		{"a name that no role can have", identity.AccessEntry{PrincipalARN: role(long), Type: identity.TypeEC2Linux}, []string{
+			"AccessEntry e spec.principalARN: has a name of 70 characters, and IAM's have at most 64, so nobody is meant: arn:aws:iam::111122223333:role/" + long + unused + asIAMSays,
+		}},
 		{"a pattern", identity.AccessEntry{PrincipalARN: role("team-*")}, []string{`AccessEntry e spec.principalARN: has a * in it: "arn:aws:iam::111122223333:role/team-*"` + unused + "name one principal"}},
 		{"a type that is none", identity.AccessEntry{PrincipalARN: role("a"), Type: "EC2"}, []string{
 			"AccessEntry e spec.type: is none that there is" + unused + "it is STANDARD, EC2_LINUX, EC2_WINDOWS, FARGATE_LINUX or HYBRID_LINUX",
 		}},
+		{"hybrid nodes", identity.AccessEntry{PrincipalARN: role("a"), Type: identity.TypeHybridLinux}, []string{"AccessEntry e spec.type: " + unproven}},
+		{"nodes of Fargate", identity.AccessEntry{PrincipalARN: role("a"), Type: identity.TypeFargateLinux}, []string{"AccessEntry e spec.type: " + unproven}},
 		{"a user as nodes", identity.AccessEntry{PrincipalARN: "arn:aws:iam::111122223333:user/a", Type: identity.TypeEC2Linux}, []string{
 			"AccessEntry e spec.principalARN: is a user: arn:aws:iam::111122223333:user/a" + unused + "an entry of nodes is for the role of their instance profile",
 		}},

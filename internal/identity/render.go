@@ -74,6 +74,8 @@ func (r *rule) proven(p Principal) *refusal {
 	switch {
 	case r.proof == proofNone:
 		return nil
+	case i == nil && r.proof == proofSession:
+		return refuse(RuleInstance, fix+"; of hybrid nodes and those of Fargate nothing can be proven: "+unprovenHint, "the session %q is not proven to be an instance's, and %q is for instances", p.SessionName, r.username.source)
 	case i == nil:
 		return refuse(RuleInstance, fix, "the session %q is not proven to be an instance's, and %q is for instances", p.SessionName, r.username.source)
 	case r.proof == proofEC2 && !isInstanceID(i.ID):

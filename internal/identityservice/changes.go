@@ -144,7 +144,7 @@ func difference(old, now *State) keyservice.Change {
 	for id := range both(old.roles, now.roles) {
 		before, had := old.roles[id]
 		after, has := now.roles[id]
-		if had != has || before.ARN() != after.ARN() {
+		if had != has || before.ARN() != after.ARN() || before.Trust != after.Trust { // instances may have it no more
 			c.UserIDs = append(c.UserIDs, id)
 		}
 	}

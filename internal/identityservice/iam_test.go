@@ -290,3 +290,99 @@ func TestTheManagementPlaneIsAway(t *testing.T) {
 		w.wants("reading meanwhile", err, "")
 	}
 }
+
+func TestVersionsOfPolicies(t *testing.T) {
+	w := newWorld(t, nil)
+	c, ctx := w.iam(w.admin()), t.Context()
+	alice := w.user("alice")
+	own := must[*iam.CreatePolicyOutput](w)(c.CreatePolicy(ctx, &iam.CreatePolicyInput{PolicyName: aws.String("own"), PolicyDocument: aws.String(listing)})).Policy.Arn
+	_, err := c.AttachUserPolicy(ctx, &iam.AttachUserPolicyInput{UserName: aws.String("alice"), PolicyArn: own})
+	w.wants("attaching", err, "")
+	may := func(what, want string) {
+		t.Helper()
+		_, err := w.iam(alice).ListUsers(ctx, &iam.ListUsersInput{})
+		w.wants(what, err, want)
+	}
+	next := func(what string, arn *string, document string, inForce bool, want string) (id string) {
+		t.Helper()
+		out, err := c.CreatePolicyVersion(ctx, &iam.CreatePolicyVersionInput{PolicyArn: arn, PolicyDocument: &document, SetAsDefault: inForce})
+		w.wants(what, err, want)
+		if err != nil {
+			return ""
+		}
+		if out.PolicyVersion.IsDefaultVersion != inForce || out.PolicyVersion.CreateDate == nil {
+			t.Errorf("%s: %+v", what, out.PolicyVersion)
+		}
+		return *out.PolicyVersion.VersionId
+	}
+	drop := func(version string) error {
+		_, err := c.DeletePolicyVersion(ctx, &iam.DeletePolicyVersionInput{PolicyArn: own, VersionId: &version})
+		return err
+	}
+	nothing := strings.ReplaceAll(listing, "iam:List*", "iam:GetUser")
+
+	if id := next("a version that is not in force", own, nothing, false, ""); id != "v2" {
+		t.Errorf("the second version is %s", id)
+	}
+	may("by the first version", "")
+	if id := next("one that is", own, nothing, true, ""); id != "v3" {
+		t.Errorf("the third version is %s", id)
+	}
+	may("by the third", "AccessDenied")
+	_, err = c.SetDefaultPolicyVersion(ctx, &iam.SetDefaultPolicyVersionInput{PolicyArn: own, VersionId: aws.String("v1")})
+	w.wants("the first again", err, "")
+	may("by the first again", "")
+	got := must[*iam.GetPolicyOutput](w)(c.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: own})).Policy
+	if *got.DefaultVersionId != "v1" || got.UpdateDate.Before(*got.CreateDate) {
+		t.Errorf("%+v", got)
+	}
+	_, err = c.SetDefaultPolicyVersion(ctx, &iam.SetDefaultPolicyVersionInput{PolicyArn: own, VersionId: aws.String("v9")})
+	w.wants("one that there is not", err, "NoSuchEntity")
+	next("a document that is none", own, `{"Statement":[]}`, true, "MalformedPolicyDocument")
+	next("a version of AWS's own", aws.String(managed+"AdministratorAccess"), listing, true, "AccessDenied")
+	next("a version of nothing", aws.String("arn:aws:iam::000000000000:policy/none"), listing, true, "NoSuchEntity")
+	next("the fourth", own, nothing, false, "")
+	next("the fifth", own, nothing, false, "")
+	next("the sixth", own, nothing, false, "LimitExceeded")
+	w.wants("deleting the version in force", drop("v1"), "DeleteConflict")
+	w.wants("deleting one that there is not", drop("v9"), "NoSuchEntity")
+	w.wants("deleting the second", drop("v2"), "")
+	if id := next("another", own, nothing, false, ""); id != "v6" {
+		t.Errorf("after the second was deleted, the next is %s", id)
+	}
+	if l := must[*iam.ListPolicyVersionsOutput](w)(c.ListPolicyVersions(ctx, &iam.ListPolicyVersionsInput{PolicyArn: own})).Versions; len(l) != 5 || !l[0].IsDefaultVersion {
+		t.Errorf("%+v", l)
+	}
+
+	// Who has a policy must be found before it can be deleted, and its other versions go first.
+	_, err = c.AttachRolePolicy(ctx, &iam.AttachRolePolicyInput{RoleName: aws.String("muster-node"), PolicyArn: own})
+	w.wants("attaching to a role", err, "")
+	held := must[*iam.ListEntitiesForPolicyOutput](w)(c.ListEntitiesForPolicy(ctx, &iam.ListEntitiesForPolicyInput{PolicyArn: own}))
+	if len(held.PolicyUsers) != 1 || *held.PolicyUsers[0].UserName != "alice" || !strings.HasPrefix(*held.PolicyUsers[0].UserId, "AIDA") ||
+		len(held.PolicyRoles) != 1 || *held.PolicyRoles[0].RoleName != "muster-node" || !strings.HasPrefix(*held.PolicyRoles[0].RoleId, "AROA") || len(held.PolicyGroups) != 0 {
+		t.Errorf("%+v", held)
+	}
+	held = must[*iam.ListEntitiesForPolicyOutput](w)(c.ListEntitiesForPolicy(ctx, &iam.ListEntitiesForPolicyInput{PolicyArn: own, EntityFilter: types.EntityTypeRole}))
+	if len(held.PolicyUsers) != 0 || len(held.PolicyRoles) != 1 {
+		t.Errorf("roles alone: %+v", held)
+	}
+	held = must[*iam.ListEntitiesForPolicyOutput](w)(c.ListEntitiesForPolicy(ctx, &iam.ListEntitiesForPolicyInput{PolicyArn: own, MaxItems: aws.Int32(1)}))
+	if len(held.PolicyUsers)+len(held.PolicyRoles) != 1 || !held.IsTruncated {
+		t.Errorf("a page of one: %+v", held)
+	}
+	more := must[*iam.ListEntitiesForPolicyOutput](w)(c.ListEntitiesForPolicy(ctx, &iam.ListEntitiesForPolicyInput{PolicyArn: own, MaxItems: aws.Int32(1), Marker: held.Marker}))
+	if len(more.PolicyUsers)+len(more.PolicyRoles) != 1 || len(more.PolicyUsers) == len(held.PolicyUsers) || more.IsTruncated {
+		t.Errorf("the page after it: %+v", more)
+	}
+	_, err = c.DetachUserPolicy(ctx, &iam.DetachUserPolicyInput{UserName: aws.String("alice"), PolicyArn: own})
+	w.wants("detaching from the user", err, "")
+	_, err = c.DetachRolePolicy(ctx, &iam.DetachRolePolicyInput{RoleName: aws.String("muster-node"), PolicyArn: own})
+	w.wants("detaching from the role", err, "")
+	_, err = c.DeletePolicy(ctx, &iam.DeletePolicyInput{PolicyArn: own})
+	w.wants("deleting a policy with several versions", err, "DeleteConflict")
+	for _, version := range []string{"v3", "v4", "v5", "v6"} {
+		w.wants("deleting "+version, drop(version), "")
+	}
+	_, err = c.DeletePolicy(ctx, &iam.DeletePolicyInput{PolicyArn: own})
+	w.wants("deleting it", err, "")
+}

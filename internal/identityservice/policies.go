@@ -25,7 +25,7 @@ type policyInfo struct {
 func (c *call) infoOfPolicy(p iam.Policy, whole bool) policyInfo {
 	info := policyInfo{
 		PolicyName: p.Name, PolicyId: p.ID, Arn: p.ARN().String(), Path: p.Path, DefaultVersionId: p.Default, IsAttachable: true,
-		AttachmentCount: c.attachments(p.ARN().String()), CreateDate: awsquery.Time{Time: p.Created}, UpdateDate: awsquery.Time{Time: p.Updated},
+		AttachmentCount: len(c.holders(p.ARN().String())), CreateDate: awsquery.Time{Time: p.Created}, UpdateDate: awsquery.Time{Time: p.Updated},
 	}
 	if whole {
 		info.Description = p.Description
@@ -35,22 +35,6 @@ func (c *call) infoOfPolicy(p iam.Policy, whole bool) policyInfo {
 		}
 	}
 	return info
-}
-
-// attachments counts the users and roles of the caller's account that a policy is attached to.
-func (c *call) attachments(arn string) int {
-	n := 0
-	for _, u := range c.state.users {
-		if u.Account == c.account && slices.Contains(u.Attached, arn) {
-			n++
-		}
-	}
-	for _, r := range c.state.roles {
-		if r.Account == c.account && slices.Contains(r.Attached, arn) {
-			n++
-		}
-	}
-	return n
 }
 
 type createPolicyIn struct {
@@ -64,31 +48,6 @@ type policyOut struct{ Policy policyInfo }
 
 type policyIn struct {
 	PolicyArn string `query:",required"`
-}
-
-type policyVersionIn struct {
-	PolicyArn string `query:",required"`
-	VersionId string `query:",required"`
-}
-
-type policyVersionInfo struct {
-	Document         string `xml:",omitempty"`
-	VersionId        string
-	IsDefaultVersion bool
-	CreateDate       awsquery.Time
-}
-
-type policyVersionOut struct{ PolicyVersion policyVersionInfo }
-
-type listVersionsIn struct {
-	PolicyArn string `query:",required"`
-	Marker    *string
-	MaxItems  *int32
-}
-
-type listVersionsOut struct {
-	awsquery.Page
-	Versions awsquery.List[policyVersionInfo]
 }
 
 type listPoliciesIn struct {
@@ -118,8 +77,6 @@ func (s *Service) registerPolicies(server *awsquery.Server) {
 			}
 			return &policyOut{c.infoOfPolicy(p, true)}, nil
 		})
-	register(s, server, api, "GetPolicyVersion", reads, func(_ *call, in policyVersionIn) (target, error) { return target{resource: in.PolicyArn}, nil }, s.policyVersion)
-	register(s, server, api, "ListPolicyVersions", reads, func(_ *call, in listVersionsIn) (target, error) { return target{resource: in.PolicyArn}, nil }, s.policyVersions)
 	register(s, server, api, "ListPolicies", reads, func(*call, listPoliciesIn) (target, error) { return anything(), nil }, s.listPolicies)
 	register(s, server, api, "DeletePolicy", writes, func(_ *call, in policyIn) (target, error) { return target{resource: in.PolicyArn}, nil }, s.deletePolicy)
 }
@@ -135,6 +92,15 @@ func (s *Service) findPolicy(c *call, name string) (iam.Policy, error) {
 		return iam.Policy{}, awsquery.Errorf(awsquery.NoSuchEntity, "Policy %.200s does not exist or is not attachable.", name)
 	}
 	return p, nil
+}
+
+// ownPolicy finds one that can be changed.
+func (s *Service) ownPolicy(c *call, name string) (iam.Policy, error) {
+	p, err := s.findPolicy(c, name)
+	if err == nil && p.Account != c.account {
+		err = awsquery.Errorf(awsquery.AccessDenied, "%.200s is managed by AWS: it can be neither changed nor deleted", name)
+	}
+	return p, err
 }
 
 func (s *Service) createPolicy(c *call, in createPolicyIn) (*policyOut, error) {
@@ -162,32 +128,6 @@ func (s *Service) createPolicy(c *call, in createPolicyIn) (*policyOut, error) {
 	return &policyOut{c.infoOfPolicy(p, true)}, s.config.Store.Create(c.ctx, p)
 }
 
-func (s *Service) policyVersion(c *call, in policyVersionIn) (*policyVersionOut, error) {
-	p, err := s.findPolicy(c, in.PolicyArn)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range p.Versions {
-		if v.ID == in.VersionId {
-			return &policyVersionOut{policyVersionInfo{awsquery.EncodeDocument(v.Document), v.ID, v.ID == p.Default, awsquery.Time{Time: v.Created}}}, nil
-		}
-	}
-	return nil, awsquery.Errorf(awsquery.NoSuchEntity, "Policy %s version %.20s does not exist or is not attachable.", in.PolicyArn, in.VersionId)
-}
-
-func (s *Service) policyVersions(c *call, in listVersionsIn) (*listVersionsOut, error) {
-	p, err := s.findPolicy(c, in.PolicyArn)
-	if err != nil {
-		return nil, err
-	}
-	versions, page, err := awsquery.PageOf(p.Versions, func(v iam.PolicyVersion) string { return v.ID }, in.Marker, in.MaxItems)
-	out := &listVersionsOut{Page: page}
-	for _, v := range versions {
-		out.Versions.Members = append(out.Versions.Members, policyVersionInfo{"", v.ID, v.ID == p.Default, awsquery.Time{Time: v.Created}})
-	}
-	return out, err
-}
-
 func (s *Service) listPolicies(c *call, in listPoliciesIn) (*listPoliciesOut, error) {
 	scope := "All"
 	if in.Scope != nil {
@@ -209,7 +149,7 @@ func (s *Service) listPolicies(c *call, in listPoliciesIn) (*listPoliciesOut, er
 		}
 	}
 	if in.OnlyAttached {
-		policies = slices.DeleteFunc(policies, func(p iam.Policy) bool { return c.attachments(p.ARN().String()) == 0 })
+		policies = slices.DeleteFunc(policies, func(p iam.Policy) bool { return len(c.holders(p.ARN().String())) == 0 })
 	}
 	policies, page, err := pageOf(policies, listIn{in.PathPrefix, in.Marker, in.MaxItems}, func(p iam.Policy) (string, string) { return p.Path, p.ARN().String() })
 	out := &listPoliciesOut{Page: page}
@@ -220,15 +160,16 @@ func (s *Service) listPolicies(c *call, in listPoliciesIn) (*listPoliciesOut, er
 }
 
 func (s *Service) deletePolicy(c *call, in policyIn) (*none, error) {
-	p, err := s.findPolicy(c, in.PolicyArn)
+	p, err := s.ownPolicy(c, in.PolicyArn)
 	if err != nil {
 		return nil, err
 	}
-	if p.Account != c.account {
-		return nil, awsquery.Errorf(awsquery.AccessDenied, "%s is managed by AWS: it cannot be deleted", in.PolicyArn)
-	}
-	if c.attachments(p.ARN().String()) > 0 {
+	if len(c.holders(p.ARN().String())) > 0 {
 		return nil, awsquery.Errorf(awsquery.DeleteConflict, "Cannot delete a policy attached to entities.")
+	}
+	if len(p.Versions) > 1 {
+		return nil, awsquery.Errorf(awsquery.DeleteConflict, "This policy has more than one version. Before you delete a policy, you must delete the policy's versions. "+
+			"The default version is deleted with the policy.")
 	}
 	return nil, s.config.Store.Delete(c.ctx, c.state, p)
 }

@@ -84,7 +84,7 @@ func (s *Service) lookup(state *State, keyID, token string, now time.Time) (prin
 	if !now.Before(session.Expires) {
 		return principal{}, &refused{awsquery.ExpiredToken, "the session ended at " + session.Expires.Format(time.RFC3339)}
 	}
-	if err := s.rooted(state, session); err != nil {
+	if err := s.rooted(state, session, now); err != nil {
 		return principal{}, err
 	}
 	p := principal{id: session.PrincipalID, session: &session, secret: session.Secret, keyID: keyID}
@@ -125,7 +125,7 @@ func longLived(state *State, keyID string) (iam.AccessKey, iam.User, error) {
 }
 
 // rooted checks what a session was first made with: a session ends with the key or the instance at its root.
-func (s *Service) rooted(state *State, session Session) error {
+func (s *Service) rooted(state *State, session Session, now time.Time) error {
 	switch {
 	case session.RootKey != "":
 		if _, _, err := longLived(state, session.RootKey); err != nil {
@@ -143,6 +143,13 @@ func (s *Service) rooted(state *State, session Session) error {
 		p, ok := state.Profile(s.config.Account, profile)
 		if !ok || p.RoleID != session.RootRole {
 			return invalidToken("the instance profile of %s does not carry the role %s any more", session.RootInstance, session.RootRole)
+		}
+		role, ok := state.RoleByID(session.RootRole)
+		if !ok {
+			return invalidToken("the role %s of the instance %s does not exist any more", session.RootRole, session.RootInstance)
+		}
+		if err := s.trustsInstances(role, now); err != nil {
+			return invalidToken("%v", err)
 		}
 		return nil
 	}

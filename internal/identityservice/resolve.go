@@ -116,8 +116,8 @@ func (s *Service) RoleCredentials(_ context.Context, instanceID string) (keyserv
 	case dns == "":
 		return keyservice.RoleCredentials{}, unknown(awsquery.NoSuchEntity, "the instance %s has no private DNS name yet", instanceID)
 	}
-	if err := s.trusts(role, iampolicy.Caller{Service: serviceEC2}, "sts:AssumeRole", nil, now); err != nil {
-		return keyservice.RoleCredentials{}, unknown(awsquery.AccessDenied, "the trust policy of the role %s does not let %s assume it: %v", role.Name, serviceEC2, err)
+	if err := s.trustsInstances(role, now); err != nil {
+		return keyservice.RoleCredentials{}, unknown(awsquery.AccessDenied, "%v", err)
 	}
 	s.issuedMu.Lock()
 	defer s.issuedMu.Unlock()
@@ -143,6 +143,14 @@ func (s *Service) RoleCredentials(_ context.Context, instanceID string) (keyserv
 	s.issued[instanceID] = issued{c, role.ID}
 	s.config.Log.Info("issued credentials of an instance", "instance", instanceID, "role", role.Name, "access_key_id", session.AccessKeyID, "until", session.Expires)
 	return c, nil
+}
+
+// trustsInstances tells whether instances may have a role: to get credentials, and to use those that they have.
+func (s *Service) trustsInstances(role iam.Role, now time.Time) error {
+	if err := s.trusts(role, iampolicy.Caller{Service: serviceEC2}, "sts:AssumeRole", nil, now); err != nil {
+		return fmt.Errorf("the trust policy of the role %s does not let %s assume it: %w", role.Name, serviceEC2, err)
+	}
+	return nil
 }
 
 // issued are the credentials that an instance has now.

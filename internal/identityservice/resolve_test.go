@@ -188,6 +188,12 @@ func TestRoleCredentialsOfAnInstance(t *testing.T) {
 	}
 	_, no = credentials()
 	w.says("a role that does not trust EC2", no, "does not let ec2.amazonaws.com assume it")
+	_, no = w.resolve(s) // or the machine would go on for hours of which everybody is told that it is not let in
+	w.says("credentials from before", no, "does not let ec2.amazonaws.com assume it")
+	_, no = w.resolve(session(chained.Credentials))
+	w.says("a chain from them", no, "does not let ec2.amazonaws.com assume it")
+	_, no = w.resolve(session(person.Credentials))
+	w.says("a session of the role that is no instance's", no, "")
 }
 
 // socket serves the world to authenticators, and gives a client that follows the changes.
@@ -255,7 +261,7 @@ func TestAuthenticatorsAreToldOfChanges(t *testing.T) {
 	if _, err := client.Resolve(t.Context(), alice.id, "", w.scope()); err != nil {
 		t.Fatal(err)
 	}
-	credentials, err := client.RoleCredentials(t.Context(), node)
+	credentials, err := w.service.RoleCredentials(t.Context(), node)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +281,15 @@ func TestAuthenticatorsAreToldOfChanges(t *testing.T) {
 		t.Error(err)
 	}
 	w.role("app", trusting("Service", "ec2.amazonaws.com"))
-	await("a role that came", func(c keyservice.Change) bool { return len(c.UserIDs) == 1 && own.IsID(own.RolePrefix, c.UserIDs[0]) })
+	role := func(c keyservice.Change) bool { return len(c.UserIDs) == 1 && own.IsID(own.RolePrefix, c.UserIDs[0]) }
+	await("a role that came", role)
+	for len(changes) > 0 {
+		<-changes
+	}
+	if _, err := admin.UpdateAssumeRolePolicy(t.Context(), &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("app"), PolicyDocument: aws.String(trusting("AWS", account))}); err != nil {
+		t.Fatal(err)
+	}
+	await("a role that instances may not have any more", role)
 	if _, err := admin.RemoveRoleFromInstanceProfile(t.Context(), &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String("muster-node"), RoleName: aws.String("muster-node")}); err != nil {
 		t.Fatal(err)
 	}

@@ -92,6 +92,8 @@ func New(c Config) (*Service, error) {
 	s.registerRoles(server)
 	s.registerProfiles(server)
 	s.registerPolicies(server)
+	s.registerPolicyVersions(server)
+	s.registerPolicyHolders(server)
 	s.registerGrants(server)
 	s.registerTags(server)
 	s.registerAccount(server)

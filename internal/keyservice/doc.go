@@ -7,6 +7,9 @@
 //	POST /v1/role-credentials   InstanceQuery   → 200 RoleCredentials, 404 Refusal
 //	GET  /v1/changes            → 200, lines of Event without end: the first at once, then a heartbeat each second
 //
+// The second is for instance metadata and controllers, which have a socket of their own where there is no first: whoever takes over an
+// authenticator does not have the credentials of every node. Changes are told on both.
+//
 // Bodies are JSON. The answer to a query holds a signing key that is derived for one day, region and service (SigV4's kSigning):
 // whoever has it can neither sign for another day or service nor find the secret. The socket is mode 0600 and both ends look at who
 // the other one is (SO_PEERCRED), so nothing else on the host takes part.

@@ -47,7 +47,9 @@ type Feed interface {
 // ServerConfig is what a server needs.
 type ServerConfig struct {
 	Backend Backend
-	Logger  *slog.Logger
+	// Credentials has it give the credentials of instances, and not tell whose access keys are: who may ask the one need not ask the other.
+	Credentials bool
+	Logger      *slog.Logger
 	// Heartbeat is the longest time between two events; Heartbeat if 0.
 	Heartbeat time.Duration
 }
@@ -55,9 +57,7 @@ type ServerConfig struct {
 // Server answers on a unix socket.
 type Server struct {
 	config ServerConfig
-	// fence is held for reading from before a question is looked up until its answer has left, and taken before an event is sent: no
-	// answer from before a change leaves after its event.
-	fence sync.RWMutex
+	fence  fence
 }
 
 // NewServer makes a server; Serve runs it.
@@ -68,7 +68,7 @@ func NewServer(c ServerConfig) (*Server, error) {
 	if c.Heartbeat <= 0 {
 		c.Heartbeat = Heartbeat
 	}
-	return &Server{config: c}, nil
+	return &Server{config: c, fence: fence{limit: fenceTime, all: map[*leaving]struct{}{}}}, nil
 }
 
 // Listen makes the socket, in place of one that a killed service left. Its directory must be private. Connections of other users are
@@ -109,20 +109,23 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 // Handler is the service without its socket.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+PathResolve, func(w http.ResponseWriter, r *http.Request) {
-		ask(s, w, r, func(ctx context.Context, q Query) (any, error) {
-			resolved, err := s.config.Backend.Resolve(ctx, q.AccessKeyID, q.SessionToken, q.Scope.SigV4())
-			if err != nil {
-				return nil, err
-			}
-			return AnswerOf(resolved), nil
+	if s.config.Credentials {
+		mux.HandleFunc("POST "+PathRoleCredentials, func(w http.ResponseWriter, r *http.Request) {
+			ask(s, w, r, func(ctx context.Context, q InstanceQuery) (any, error) {
+				return s.config.Backend.RoleCredentials(ctx, q.InstanceID)
+			})
 		})
-	})
-	mux.HandleFunc("POST "+PathRoleCredentials, func(w http.ResponseWriter, r *http.Request) {
-		ask(s, w, r, func(ctx context.Context, q InstanceQuery) (any, error) {
-			return s.config.Backend.RoleCredentials(ctx, q.InstanceID)
+	} else {
+		mux.HandleFunc("POST "+PathResolve, func(w http.ResponseWriter, r *http.Request) {
+			ask(s, w, r, func(ctx context.Context, q Query) (any, error) {
+				resolved, err := s.config.Backend.Resolve(ctx, q.AccessKeyID, q.SessionToken, q.Scope.SigV4())
+				if err != nil {
+					return nil, err
+				}
+				return AnswerOf(resolved), nil
+			})
 		})
-	})
+	}
 	mux.HandleFunc("GET "+PathChanges, s.changes)
 	return mux
 }
@@ -141,8 +144,8 @@ func ask[Q any](s *Server, w http.ResponseWriter, r *http.Request, answer func(c
 		http.Error(w, "the question is not the JSON that was expected", http.StatusBadRequest)
 		return
 	}
-	s.fence.RLock()
-	defer s.fence.RUnlock()
+	leaving := s.fence.enter(control)
+	defer s.fence.leave(leaving)
 	status, body := http.StatusOK, []byte(nil)
 	var no *Unknown
 	switch result, err := answer(r.Context(), question); {
@@ -159,7 +162,9 @@ func ask[Q any](s *Server, w http.ResponseWriter, r *http.Request, answer func(c
 		status = http.StatusServiceUnavailable
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = control.SetWriteDeadline(time.Now().Add(answerTime))
+	if !leaving.write() {
+		status, body = http.StatusServiceUnavailable, nil // something changed since
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // whoever asked has gone
 	_ = control.Flush()
@@ -199,8 +204,7 @@ func (s *Server) tell(w io.Writer, control *http.ResponseController, e Event) er
 		return err
 	}
 	if !e.Empty() {
-		s.fence.Lock()   // answers from before the change leave first
-		s.fence.Unlock() //nolint:staticcheck // SA2001: waiting is all
+		s.fence.wait()
 	}
 	if err := control.SetWriteDeadline(time.Now().Add(answerTime)); err != nil {
 		return err

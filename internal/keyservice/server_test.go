@@ -94,6 +94,12 @@ func TestWhatAServerAnswers(t *testing.T) {
 		return Resolved{}, errors.New("secret detail")
 	}}
 	_, h := serverOf(t, b, time.Hour)
+	of, err := NewServer(ServerConfig{Backend: b, Credentials: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata := httptest.NewServer(of.Handler())
+	t.Cleanup(metadata.Close)
 	for _, test := range []struct {
 		name, path, body string
 		status           int
@@ -104,11 +110,17 @@ func TestWhatAServerAnswers(t *testing.T) {
 		{"nobody can tell", PathResolve, `{"accessKeyID":"x"}`, http.StatusServiceUnavailable, ""},
 		{"no JSON", PathResolve, `{`, http.StatusBadRequest, ""},
 		{"too long", PathResolve, `{"accessKeyID":"` + strings.Repeat("x", MaxQuery) + `"}`, http.StatusBadRequest, ""},
-		{"an instance", PathRoleCredentials, `{"instanceID":"i-0"}`, http.StatusNotFound, "NoSuchEntity"},
+		{"an instance, of who tells whose keys are", PathRoleCredentials, `{"instanceID":"i-0"}`, http.StatusNotFound, "404 page not found"},
+		{"an instance", "metadata " + PathRoleCredentials, `{"instanceID":"i-0"}`, http.StatusNotFound, "NoSuchEntity"},
+		{"a key, of who gives credentials", "metadata " + PathResolve, `{"accessKeyID":"good"}`, http.StatusNotFound, "404 page not found"},
 		{"another path", "/v1/other", `{}`, http.StatusNotFound, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+test.path, strings.NewReader(test.body))
+			url := h.URL + test.path
+			if path, ok := strings.CutPrefix(test.path, "metadata "); ok {
+				url = metadata.URL + path
+			}
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(test.body))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,19 +137,9 @@ func TestWhatAServerAnswers(t *testing.T) {
 	}
 }
 
-// An answer from before a change leaves before its event: else a client would keep what it was told to forget.
-func TestAnAnswerFromBeforeAChangeLeavesFirst(t *testing.T) {
-	asked, answer := make(chan struct{}), make(chan struct{})
-	b := &backend{resolve: func(ctx context.Context, _ string) (Resolved, error) {
-		close(asked)
-		select {
-		case <-answer:
-		case <-ctx.Done():
-		}
-		return Resolved{ARN: "a", Account: "b", UserID: "c", ValidUntil: time.Unix(1, 0)}, nil
-	}}
-	_, h := serverOf(t, b, time.Hour)
-	events := make(chan Event, 8)
+// eventsOf follows the stream of changes, from behind the first one on.
+func eventsOf(t *testing.T, h *httptest.Server) <-chan Event {
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+PathChanges, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +148,8 @@ func TestAnAnswerFromBeforeAChangeLeavesFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = stream.Body.Close() }()
+	t.Cleanup(func() { _ = stream.Body.Close() })
+	events := make(chan Event, 8)
 	go func() {
 		lines := bufio.NewScanner(stream.Body)
 		for lines.Scan() {
@@ -159,6 +162,23 @@ func TestAnAnswerFromBeforeAChangeLeavesFirst(t *testing.T) {
 	if first := <-events; first.Sequence != 1 || !first.All {
 		t.Errorf("%+v", first)
 	}
+	return events
+}
+
+// An answer from before a change leaves before its event: else a client would keep what it was told to forget.
+func TestAnAnswerFromBeforeAChangeLeavesFirst(t *testing.T) {
+	asked, answer := make(chan struct{}), make(chan struct{})
+	b := &backend{resolve: func(ctx context.Context, _ string) (Resolved, error) {
+		close(asked)
+		select {
+		case <-answer:
+		case <-ctx.Done():
+		}
+		return Resolved{ARN: "a", Account: "b", UserID: "c", ValidUntil: time.Unix(1, 0)}, nil
+	}}
+	s, h := serverOf(t, b, time.Hour)
+	s.fence.limit = time.Hour
+	events := eventsOf(t, h)
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)

@@ -119,8 +119,11 @@ func (d Dir) Socket() string { return d.join("run", "serve.sock") }
 // EgressSocket is where API servers reach into the VPC.
 func (d Dir) EgressSocket() string { return d.join("run", "egress.sock") }
 
-// IdentitySocket is where the identity service tells authenticators, and instance metadata, whose access keys those are.
+// IdentitySocket is where the identity service tells authenticators whose access keys those are.
 func (d Dir) IdentitySocket() string { return d.join("run", "identity.sock") }
+
+// MetadataSocket is where the identity service gives instance metadata, and who looks after machines, their credentials.
+func (d Dir) MetadataSocket() string { return d.join("run", "metadata.sock") }
 
 // IAM holds what the identity service keeps beside the management plane.
 func (d Dir) IAM() string { return d.join("iam") }

@@ -7,7 +7,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"unicode"
@@ -47,36 +46,30 @@ type document struct {
 }
 
 // readAnswer reads what came back. An error is an answer that says nothing about the caller.
-func readAnswer(response *http.Response) (answer, error) {
-	raw, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	switch {
-	case err != nil:
-		return answer{}, fmt.Errorf("reading the answer: %w", err)
-	case len(raw) > maxAnswer:
-		return answer{}, fmt.Errorf("%w: it has more than %d bytes", errNotSTS, maxAnswer)
-	case response.StatusCode >= 300 && response.StatusCode < 400:
-		return answer{}, fmt.Errorf("%w: it sends elsewhere (%s), where nobody goes", errNotSTS, http.StatusText(response.StatusCode))
+func readAnswer(r response) (answer, error) {
+	if r.status >= 300 && r.status < 400 {
+		return answer{}, fmt.Errorf("%w: it sends elsewhere (%s), where nobody goes", errNotSTS, http.StatusText(r.status))
 	}
-	d, ok := parseDocument(raw)
+	d, ok := parseDocument(r.body)
 	a := answer{
-		Status: response.StatusCode, Code: clean(d.Error.Code, maxCode), Message: clean(d.Error.Message, maxMessage),
+		Status: r.status, Code: clean(d.Error.Code, maxCode), Message: clean(d.Error.Message, maxMessage),
 		ARN: d.Response.Result.ARN, Account: d.Response.Result.Account, UserID: d.Response.Result.UserID,
-	}
-	said := fmt.Sprintf("status %d", a.Status)
-	if a.Code != "" {
-		said += " " + a.Code
 	}
 	switch {
 	case throttled(a):
 		return a, nil
 	case a.Status >= 500:
-		return a, fmt.Errorf("it answers %s", said)
+		return a, fmt.Errorf("it answers %s", a.said())
 	case a.Status == http.StatusOK && ok && a.ARN != "" && a.Account != "" && a.UserID != "":
 		return a, nil
 	case a.Status >= 400 && ok && a.Code != "":
 		return a, nil
 	}
-	return a, fmt.Errorf("%w: %s without what STS says with it", errNotSTS, said)
+	return a, fmt.Errorf("%w: %s without what STS says with it", errNotSTS, a.said())
+}
+
+func (a answer) said() string {
+	return strings.TrimSpace(fmt.Sprintf("status %d %s", a.Status, a.Code))
 }
 
 func parseDocument(raw []byte) (d document, ok bool) {
@@ -117,10 +110,10 @@ func (a answer) identity(t ststoken.Token) (Identity, error) {
 		return Identity{}, &Refused{Rule: "sts", Code: a.Code, Saw: strings.TrimSpace(t.Host + " refused it: " + a.Message), Fix: fixOf(a.Code)}
 	}
 	p, err := principalOf(a.ARN, a.Account, a.UserID, t.Signed.AccessKeyID)
-	if err != nil {
-		return Identity{}, &Unavailable{Asked: t.Host, Err: fmt.Errorf("%w: %w", errNotSTS, err)}
+	if err != nil { // STS did answer, and others go on asking it
+		return Identity{}, &Refused{Rule: "sts", Saw: fmt.Sprintf("%s vouches for somebody who cannot be mapped: %v", t.Host, err)}
 	}
-	return Identity{Principal: p, ValidUntil: t.Expires}, nil
+	return Identity{Principal: p, ValidUntil: t.Expires, OutageUntil: t.Expires}, nil
 }
 
 // fixOf is what to do about an error of STS.

@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"muster.dev/muster/internal/bounded"
 )
 
-// A host that failed so often in a row is left alone for a while; then one question at a time finds out whether it is back.
+// A host that failed so often in a row is left alone for a while; then one question at a time finds out whether it is back. One that
+// takes longer than probeTime is waited for no more than that: it may have gone where nothing comes back from, and the host not.
 const (
 	breakAfter = 5
 	breakFor   = 500 * time.Millisecond
-	mostHosts  = 256
+	probeTime  = time.Second
+	mostHosts  = 256 // that answered, and as many that did not
 )
 
 // breaker is what is known about one host.
@@ -20,7 +24,7 @@ type breaker struct {
 	mu       sync.Mutex
 	failures int
 	until    time.Time
-	probing  bool
+	probe    time.Time // when the last one that is on its way began; zero if none is
 	last     error
 }
 
@@ -32,10 +36,10 @@ func (b *breaker) open(now time.Time) error {
 }
 
 func (b *breaker) why(now time.Time) error {
-	if b.failures < breakAfter || !now.Before(b.until) && !b.probing {
+	if b.failures < breakAfter || !now.Before(b.until) && !now.Before(b.probe.Add(probeTime)) {
 		return nil
 	}
-	return fmt.Errorf("it failed %d times in a row and is tried again in at most %s; last: %w", b.failures, breakFor, b.last)
+	return fmt.Errorf("it failed %d times in a row and is tried again in at most %s; last: %w", b.failures, probeTime, b.last)
 }
 
 // begin is called before a question is asked. When there is an error it must not be.
@@ -45,15 +49,17 @@ func (b *breaker) begin(now time.Time) error {
 	if err := b.why(now); err != nil {
 		return err
 	}
-	b.probing = b.failures >= breakAfter
+	if b.failures >= breakAfter {
+		b.probe = now
+	}
 	return nil
 }
 
-// end tells what came of a question; err is nil if the host answered, whatever it said.
-func (b *breaker) end(now time.Time, err error) {
+// end tells what came of the question that was begun then; err is nil if the host answered, whatever it said.
+func (b *breaker) end(began, now time.Time, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.probing = false
+	b.over(began)
 	if err == nil {
 		b.failures, b.last = 0, nil
 		return
@@ -63,33 +69,52 @@ func (b *breaker) end(now time.Time, err error) {
 }
 
 // abandoned ends a question of which nothing came because whoever asked went away.
-func (b *breaker) abandoned() {
+func (b *breaker) abandoned(began time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.probing = false
+	b.over(began)
 }
 
-// breakers are those of all hosts. Tokens name hosts, within the rules, so there are bounds: the rest share one.
+// over lets others find out whether the host is back, unless somebody has begun to since.
+func (b *breaker) over(began time.Time) {
+	if b.probe.Equal(began) {
+		b.probe = time.Time{}
+	}
+}
+
+// breakers are those of all hosts. Tokens name hosts, within the rules, and most of those that somebody makes up do not exist: hosts that
+// answered are kept apart from them, and nobody shares a breaker with anybody.
 type breakers struct {
-	mu    sync.Mutex
-	hosts map[string]*breaker
-	rest  breaker
+	mu       sync.Mutex
+	answered *bounded.Map[string, *breaker]
+	others   *bounded.Map[string, *breaker]
 }
 
-func (b *breakers) of(host string) *breaker {
+func newBreakers() *breakers {
+	return &breakers{answered: bounded.New[string, *breaker](mostHosts), others: bounded.New[string, *breaker](mostHosts)}
+}
+
+// of finds a host's breaker, and tells whether the host ever answered.
+func (b *breakers) of(host string) (known *breaker, answered bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known, ok := b.hosts[host]
-	switch {
-	case ok:
-		return known
-	case len(b.hosts) >= mostHosts:
-		return &b.rest
+	if known, answered = b.answered.Get(host); answered {
+		return known, true
 	}
-	if b.hosts == nil {
-		b.hosts = map[string]*breaker{}
+	known, ok := b.others.Get(host)
+	if !ok {
+		known = &breaker{}
+		b.others.Put(host, known)
 	}
-	known = &breaker{}
-	b.hosts[host] = known
-	return known
+	return known, false
+}
+
+// exists tells that a host answered.
+func (b *breakers) exists(host string, its *breaker) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.answered.Get(host); !ok {
+		b.others.Delete(host)
+		b.answered.Put(host, its)
+	}
 }

@@ -13,31 +13,33 @@ import (
 
 // GateConfig bounds how many questions are asked at once.
 type GateConfig struct {
-	Known   int // at once, by access keys that were good before; 48 if 0
-	Unknown int // at once, by others; 16 if 0
+	Known   int // at once, by access keys of people who are let in; 48 if 0
+	Unknown int // at once, by others; 16 if 0. A quarter of that, in addition, where nobody ever answered.
 	PerKey  int // at once, by one access key; 4 if 0
-	Queue   int // waiting in each of the two lanes; 256 if 0
+	Queue   int // waiting in each of the lanes; 256 if 0
 	// QueuePerKey is how many of one key may wait; 16 if 0.
 	QueuePerKey int
 	Wait        time.Duration // at most; 2 s if 0
-	Remember    int           // keys known to be good; 8192 if 0
+	Remember    int           // known keys; 8192 if 0
 	// Busy is called for each question that is not asked, if not nil.
 	Busy func(known bool)
 }
 
-// Gate is in front of whoever answers. Keys that were good before have a lane of their own, so whoever makes tokens by the thousand
-// with keys that nobody knows waits for himself alone. Within a lane the keys take turns.
+// Gate is in front of whoever answers. Keys of people who are let in have a lane of their own, so whoever makes tokens by the thousand
+// with keys that nobody knows waits for himself alone. Others have two: where nobody ever answered, questions take long and there is
+// seldom anybody. Within a lane the keys take turns.
 type Gate struct {
 	config GateConfig
 	mu     sync.Mutex
-	good   *bounded.Map[string, struct{}]
-	lanes  [2]lane
+	known  *bounded.Map[string, struct{}]
+	lanes  [3]lane
 }
 
 // The lanes.
 const (
-	unknownLane = iota
-	knownLane
+	knownLane = iota
+	unknownLane
+	nowhereLane
 )
 
 type lane struct {
@@ -64,19 +66,39 @@ func NewGate(c GateConfig) *Gate {
 	if c.Wait <= 0 {
 		c.Wait = 2 * time.Second
 	}
-	g := &Gate{config: c, good: bounded.New[string, struct{}](c.Remember)}
-	g.lanes[unknownLane] = lane{free: c.Unknown, lines: map[string]*line{}}
-	g.lanes[knownLane] = lane{free: c.Known, lines: map[string]*line{}}
+	g := &Gate{config: c, known: bounded.New[string, struct{}](c.Remember)}
+	for which, free := range map[int]int{knownLane: c.Known, unknownLane: c.Unknown, nowhereLane: max(1, c.Unknown/4)} {
+		g.lanes[which] = lane{free: free, lines: map[string]*line{}}
+	}
 	return g
 }
 
-// Enter waits for a turn. The error is ErrThrottled, or that of ctx. Leave must be called once; good tells whether the key was.
-func (g *Gate) Enter(ctx context.Context, key string) (leave func(good bool), err error) {
+// Admit makes an access key a known one.
+func (g *Gate) Admit(key string) {
 	g.mu.Lock()
-	_, known := g.good.Get(key)
-	at := &g.lanes[unknownLane]
-	if known {
-		at = &g.lanes[knownLane]
+	defer g.mu.Unlock()
+	g.known.Put(key, struct{}{})
+}
+
+// Admitted tells whether an access key is a known one.
+func (g *Gate) Admitted(key string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, known := g.known.Get(key)
+	return known
+}
+
+// Enter waits for a turn; answered tells whether whoever is asked ever did. The error is ErrThrottled, or that of ctx. Leave must be
+// called once.
+func (g *Gate) Enter(ctx context.Context, key string, answered bool) (leave func(), err error) {
+	g.mu.Lock()
+	_, known := g.known.Get(key)
+	at := &g.lanes[knownLane]
+	switch {
+	case !answered: // also for known keys, whose ids are no secret
+		at = &g.lanes[nowhereLane]
+	case !known:
+		at = &g.lanes[unknownLane]
 	}
 	l := at.lines[key]
 	if l == nil {
@@ -87,7 +109,7 @@ func (g *Gate) Enter(ctx context.Context, key string) (leave func(good bool), er
 		at.free--
 		l.busy++
 		g.mu.Unlock()
-		return func(good bool) { g.leave(at, l, good) }, nil
+		return func() { g.leave(at, l) }, nil
 	}
 	if full := at.waiting >= g.config.Queue; full || len(l.waiting) >= g.config.QueuePerKey {
 		at.forget(l)
@@ -110,13 +132,13 @@ func (g *Gate) Enter(ctx context.Context, key string) (leave func(good bool), er
 	return g.wait(ctx, at, l, turn, known)
 }
 
-func (g *Gate) wait(ctx context.Context, at *lane, l *line, turn chan struct{}, known bool) (func(bool), error) {
+func (g *Gate) wait(ctx context.Context, at *lane, l *line, turn chan struct{}, known bool) (func(), error) {
 	timer := time.NewTimer(g.config.Wait)
 	defer timer.Stop()
 	var err error
 	select {
 	case <-turn:
-		return func(good bool) { g.leave(at, l, good) }, nil
+		return func() { g.leave(at, l) }, nil
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-timer.C:
@@ -126,7 +148,7 @@ func (g *Gate) wait(ctx context.Context, at *lane, l *line, turn chan struct{}, 
 	gone := at.abandon(l, turn)
 	g.mu.Unlock()
 	if !gone { // it became our turn just now
-		return func(good bool) { g.leave(at, l, good) }, nil
+		return func() { g.leave(at, l) }, nil
 	}
 	if g.config.Busy != nil {
 		g.config.Busy(known)
@@ -134,12 +156,9 @@ func (g *Gate) wait(ctx context.Context, at *lane, l *line, turn chan struct{}, 
 	return nil, err
 }
 
-func (g *Gate) leave(at *lane, l *line, good bool) {
+func (g *Gate) leave(at *lane, l *line) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if good {
-		g.good.Put(l.key, struct{}{})
-	}
 	at.free++
 	l.busy--
 	at.next(g.config.PerKey)

@@ -103,17 +103,23 @@ func (i *Instances) Verify(ctx context.Context, t ststoken.Token) (Identity, err
 	if _, _, ok := id.ARN.AssumedRole(); !ok || !i.id.MatchString(id.SessionName) {
 		return id, nil
 	}
-	id.Instance, id.Unproven = i.prove(ctx, id)
-	if end := i.config.Now().Add(i.config.MaxAge); end.Before(id.ValidUntil) { // the instance may end before the token
-		id.ValidUntil = end
+	s, unknown := i.get(ctx, id.SessionName)
+	id.Instance, id.Unproven = i.prove(id, s, unknown)
+	if unknown == nil && s.until.Before(id.ValidUntil) { // the instance may end before the token, and EC2 said this a while ago
+		id.ValidUntil = s.until
 	}
 	return id, nil
 }
 
-func (i *Instances) prove(ctx context.Context, id Identity) (*identity.Instance, error) {
-	s, err := i.get(ctx, id.SessionName)
-	if err != nil {
-		return nil, &Unavailable{Asked: "EC2", Err: err}
+// Admit implements [Verifier].
+func (i *Instances) Admit(accessKeyID string) { i.verifier.Admit(accessKeyID) }
+
+// Admitted implements [Verifier].
+func (i *Instances) Admitted(accessKeyID string) bool { return i.verifier.Admitted(accessKeyID) }
+
+func (i *Instances) prove(id Identity, s seen, unknown error) (*identity.Instance, error) {
+	if unknown != nil {
+		return nil, &Unavailable{Asked: "EC2", Err: unknown}
 	}
 	refuse := func(saw, fix string) (*identity.Instance, error) {
 		return nil, &Refused{Rule: "instance", Saw: saw, Fix: fix}

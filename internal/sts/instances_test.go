@@ -23,6 +23,9 @@ type stated struct{ identity sts.Identity }
 
 func (s stated) Verify(context.Context, ststoken.Token) (sts.Identity, error) { return s.identity, nil }
 
+func (stated) Admit(string)         {}
+func (stated) Admitted(string) bool { return false }
+
 const (
 	nodeID  = "i-0123456789abcdef0"
 	profile = "arn:aws:iam::111122223333:instance-profile/nodes"
@@ -160,11 +163,36 @@ func (*each) Verify(ctx context.Context, _ ststoken.Token) (sts.Identity, error)
 	return id, nil
 }
 
+func (*each) Admit(string)         {}
+func (*each) Admitted(string) bool { return false }
+
 func sum(all []int) (total int) {
 	for _, n := range all {
 		total += n
 	}
 	return total
+}
+
+// What EC2 said a while ago counts for the rest of its time, and not for as long again.
+func TestAnInstanceCountsForAsLongAsWhatEC2SaidOfIt(t *testing.T) {
+	id := sessionOf(t, "nodes", nodeID)
+	synctest.Test(t, func(t *testing.T) {
+		i, err := sts.NewInstances(&each{}, sts.InstancesConfig{Describe: func(context.Context, []string) (map[string]sts.Instance, error) {
+			return map[string]sts.Instance{nodeID: {ID: nodeID, PrivateDNSName: "node.internal", Profile: profile, Live: true}}, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := context.WithValue(t.Context(), who{}, id)
+		first, err := i.Verify(ctx, ststoken.Token{})
+		if err != nil || time.Until(first.ValidUntil) != 30*time.Second {
+			t.Errorf("at first it counts for %s: %v", time.Until(first.ValidUntil), err)
+		}
+		time.Sleep(25 * time.Second) //nolint:forbidigo // it is a synctest bubble: of the bubble's clock
+		if later, err := i.Verify(ctx, ststoken.Token{}); err != nil || !later.ValidUntil.Equal(first.ValidUntil) {
+			t.Errorf("25 s later it counts for %s more: %v", time.Until(later.ValidUntil), err)
+		}
+	})
 }
 
 func TestAnAnswerAboutAnInstanceThatThereIsNotIsNotKeptForLong(t *testing.T) {

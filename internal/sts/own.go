@@ -24,7 +24,7 @@ type OwnConfig struct {
 	// Live tells whether changes are told now. While they are not, nothing is remembered; see keyservice.Client.Live.
 	Live func() bool
 	Gate GateConfig
-	// Most is how many keys are remembered; 16384 if 0. A quarter of that for keys that there are not.
+	// Most is how many keys are remembered that made a good signature; 16384 if 0. A quarter of that for all others.
 	Most int
 	Now  func() time.Time // time.Now if nil
 }
@@ -35,8 +35,9 @@ type Own struct {
 	gate   *Gate
 
 	mu      sync.Mutex
-	changes uint64 // how often something was forgotten
-	keys    *bounded.Map[question, known]
+	changes uint64                        // how often something was forgotten
+	keys    *bounded.Map[question, known] // made a good signature
+	unused  *bounded.Map[question, known] // did not yet: an access key's id is no secret, and anybody can name regions
 	none    *bounded.Map[question, refusal]
 	asked   map[question]*asking
 }
@@ -84,7 +85,7 @@ func NewOwn(c OwnConfig) (*Own, error) {
 		c.Now = time.Now
 	}
 	return &Own{
-		config: c, gate: NewGate(c.Gate), keys: bounded.New[question, known](c.Most),
+		config: c, gate: NewGate(c.Gate), keys: bounded.New[question, known](c.Most), unused: bounded.New[question, known](c.Most / 4),
 		none: bounded.New[question, refusal](c.Most / 4), asked: map[question]*asking{},
 	}, nil
 }
@@ -95,7 +96,11 @@ func (o *Own) Verify(ctx context.Context, t ststoken.Token) (Identity, error) {
 	if !now.Before(t.Expires) || t.Signed.SignedAt.After(now.Add(ststoken.MaxAhead)) { // it was right when it was read
 		return Identity{}, &Refused{Rule: "date", Code: "RequestExpired", Saw: "a token that is not valid at this moment", Fix: fixOf("RequestExpired")}
 	}
-	k, err := o.key(ctx, t, now)
+	q := question{accessKeyID: t.Signed.AccessKeyID, scope: t.Signed.Scope}
+	if t.Signed.SessionToken != "" {
+		q.session = sha256.Sum256([]byte(t.Signed.SessionToken))
+	}
+	k, proven, err := o.key(ctx, q, t.Signed.SessionToken, now)
 	if err != nil {
 		return Identity{}, err
 	}
@@ -106,42 +111,61 @@ func (o *Own) Verify(ctx context.Context, t ststoken.Token) (Identity, error) {
 			Fix: fixOf(sigv4.CodeMismatch),
 		}
 	}
+	if !proven {
+		o.prove(q)
+	}
 	if t.Expires.Before(k.id.ValidUntil) {
 		k.id.ValidUntil = t.Expires
 	}
 	return k.id, nil
 }
 
-// key finds the token's key, here or by asking.
-func (o *Own) key(ctx context.Context, t ststoken.Token, now time.Time) (known, error) {
-	q := question{accessKeyID: t.Signed.AccessKeyID, scope: t.Signed.Scope}
-	if t.Signed.SessionToken != "" {
-		q.session = sha256.Sum256([]byte(t.Signed.SessionToken))
+// prove keeps a key that made a good signature with the others that did, unless it was forgotten meanwhile.
+func (o *Own) prove(q question) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if k, ok := o.unused.Get(q); ok {
+		o.unused.Delete(q)
+		o.keys.Put(q, k)
 	}
+}
+
+// Admit implements [Verifier].
+func (o *Own) Admit(accessKeyID string) { o.gate.Admit(accessKeyID) }
+
+// Admitted implements [Verifier].
+func (o *Own) Admitted(accessKeyID string) bool { return o.gate.Admitted(accessKeyID) }
+
+// key finds a key, here or by asking, and tells whether it made a good signature before.
+func (o *Own) key(ctx context.Context, q question, sessionToken string, now time.Time) (k known, proven bool, err error) {
 	live := o.config.Live()
 	o.mu.Lock()
 	if live {
 		if k, ok := o.keys.Get(q); ok && now.Before(k.id.ValidUntil) {
 			o.mu.Unlock()
-			return k, nil
+			return k, true, nil
+		}
+		if k, ok := o.unused.Get(q); ok && now.Before(k.id.ValidUntil) {
+			o.mu.Unlock()
+			return k, false, nil
 		}
 		if no, ok := o.none.Get(q); ok && now.Before(no.until) {
 			o.mu.Unlock()
-			return known{}, no.err
+			return known{}, false, no.err
 		}
 	}
 	a := o.asked[q]
 	if a == nil || a.changes != o.changes { // an older one may be answered by what is not true any more
 		a = &asking{done: make(chan struct{}), changes: o.changes}
 		o.asked[q] = a
-		go o.ask(context.WithoutCancel(ctx), q, t.Signed.SessionToken, a)
+		go o.ask(context.WithoutCancel(ctx), q, sessionToken, a)
 	}
 	o.mu.Unlock()
 	select {
 	case <-a.done:
-		return a.known, a.err
+		return a.known, false, a.err
 	case <-ctx.Done():
-		return known{}, &Unavailable{Asked: askedOwn, Err: ctx.Err()}
+		return known{}, false, &Unavailable{Asked: askedOwn, Err: ctx.Err()}
 	}
 }
 
@@ -159,10 +183,15 @@ func (o *Own) ask(ctx context.Context, q question, sessionToken string, a *askin
 		no, refused := errors.AsType[*Refused](a.err)
 		switch {
 		case a.err == nil:
-			o.keys.Put(q, a.known)
+			into := o.unused
+			if _, ok := o.keys.Get(q); ok {
+				into = o.keys
+			}
+			into.Put(q, a.known)
 			o.none.Delete(q)
 		case refused:
 			o.keys.Delete(q)
+			o.unused.Delete(q)
 			o.none.Put(q, refusal{err: no, until: o.config.Now().Add(noneFor)})
 		}
 	}
@@ -170,12 +199,11 @@ func (o *Own) ask(ctx context.Context, q question, sessionToken string, a *askin
 }
 
 func (o *Own) resolve(ctx context.Context, q question, sessionToken string) (known, error) {
-	leave, err := o.gate.Enter(ctx, q.accessKeyID)
+	leave, err := o.gate.Enter(ctx, q.accessKeyID, true)
 	if err != nil {
 		return known{}, err
 	}
-	good := false
-	defer func() { leave(good) }()
+	defer leave()
 	r, err := o.config.Keys.Resolve(ctx, q.accessKeyID, sessionToken, q.scope)
 	if no, ok := errors.AsType[*keyservice.Unknown](err); ok {
 		return known{}, &Refused{Rule: "access-key", Code: clean(no.Code, maxCode), Saw: clean(no.Reason, maxMessage), Fix: fixOf(no.Code)}
@@ -192,7 +220,6 @@ func (o *Own) resolve(ctx context.Context, q question, sessionToken string) (kno
 		return known{}, &Unavailable{Asked: askedOwn, Err: err}
 	}
 	p.Instance = r.Instance
-	good = true
 	return known{key: r.Key, id: Identity{Principal: p, ValidUntil: r.ValidUntil}}, nil
 }
 
@@ -202,11 +229,14 @@ func (o *Own) Forget(c keyservice.Change) {
 	defer o.mu.Unlock()
 	o.changes++
 	o.none.Clear()
-	if c.All {
-		o.keys.Clear()
-		return
+	concerned := func(_ question, k known) bool { return Concerns(c, k.id) }
+	for _, keys := range []*bounded.Map[question, known]{o.keys, o.unused} {
+		if c.All {
+			keys.Clear()
+		} else {
+			keys.DeleteFunc(concerned)
+		}
 	}
-	o.keys.DeleteFunc(func(_ question, k known) bool { return Concerns(c, k.id) })
 }
 
 // Concerns tells whether a change is about somebody.

@@ -253,6 +253,55 @@ func TestOneQuestionForAll(t *testing.T) {
 	})
 }
 
+// An access key's id is in audit logs, and the region of a token may be any.
+func TestWhoKnowsAKeysIDPushesOutNobodysKey(t *testing.T) {
+	users := []ststest.Key{ststest.User("alice", 1), ststest.User("bob", 2)}
+	k := newKeys(users...)
+	o := own(t, k, func(c *sts.OwnConfig) { c.Most = 8 })
+	all := func() {
+		t.Helper()
+		for _, user := range users {
+			if _, err := o.Verify(t.Context(), token(t, user)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	all()
+	for n := range 100 {
+		forged := token(t, ststest.Key{ID: users[0].ID, Secret: "guessed"})
+		forged.Signed.Region = fmt.Sprintf("invented-%d", n)
+		if _, err := o.Verify(t.Context(), forged); kind(err) != "refused" {
+			t.Fatalf("a forged token: %v", err)
+		}
+	}
+	if o.Admitted(users[0].ID) {
+		t.Error("whoever asks about a key makes it a known one")
+	}
+	calls := k.count()
+	all()
+	if asked := k.count() - calls; asked != 0 {
+		t.Errorf("%d of two keys were pushed out", asked)
+	}
+	for range 3 { // of a region that alice did not use yet
+		forged := token(t, ststest.Key{ID: users[0].ID, Secret: "guessed"})
+		forged.Signed.Region = "twice"
+		_, _ = o.Verify(t.Context(), forged)
+	}
+	if asked := k.count() - calls; asked != 1 {
+		t.Errorf("forged tokens of one region asked %d times", asked)
+	}
+	carol := ststest.User("carol", 3)
+	k.set(func() { k.known[carol.ID] = carol })
+	_, _ = o.Verify(t.Context(), token(t, ststest.Key{ID: carol.ID, Secret: "guessed"})) // now the key is known, though she never used it
+	k.set(func() { delete(k.known, users[0].ID); delete(k.known, carol.ID) })
+	o.Forget(keyservice.Change{AccessKeyIDs: []string{users[0].ID, carol.ID}})
+	for _, revoked := range []ststest.Key{users[0], carol} {
+		if _, err := o.Verify(t.Context(), token(t, revoked)); kind(err) != "refused" {
+			t.Errorf("a key that was revoked: %v", err)
+		}
+	}
+}
+
 func BenchmarkOwnCold(b *testing.B) {
 	user := ststest.User("alice", 1)
 	k := newKeys(user)

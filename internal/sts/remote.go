@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -48,10 +47,10 @@ type Observation struct {
 // Remote asks STS.
 type Remote struct {
 	config    RemoteConfig
-	transport *http.Transport // a client would follow redirects, and work more for each question
+	way       way
 	endpoints map[string]*url.URL
 	gate      *Gate
-	breakers  breakers
+	breakers  *breakers
 }
 
 var _ Verifier = (*Remote)(nil)
@@ -77,20 +76,21 @@ func NewRemote(c RemoteConfig) (*Remote, error) {
 	if c.Jitter == nil {
 		c.Jitter = rand.N[time.Duration] // it only spreads load
 	}
-	r := &Remote{config: c, endpoints: map[string]*url.URL{}, gate: NewGate(c.Gate)}
+	r := &Remote{config: c, endpoints: map[string]*url.URL{}, gate: NewGate(c.Gate), breakers: newBreakers()}
 	for host, endpoint := range c.Endpoints {
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
 			return nil, fmt.Errorf("the endpoint %q of %s is not a URL such as https://sts.example:8443", endpoint, host)
 		}
 		r.endpoints[host] = u
+		r.breakers.exists(host, &breaker{}) // whoever set it up says so
 	}
-	r.transport = newTransport(c)
+	r.way = newWay(c)
 	return r, nil
 }
 
 // Close ends connections that nobody uses.
-func (r *Remote) Close() { r.transport.CloseIdleConnections() }
+func (r *Remote) Close() { r.way.close() }
 
 // retryPause is the longest pause before the second try.
 const retryPause = 200 * time.Millisecond
@@ -99,25 +99,45 @@ const retryPause = 200 * time.Millisecond
 func (r *Remote) Verify(ctx context.Context, t ststoken.Token) (Identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
-	host := r.breakers.of(t.Host)
-	if err := host.open(r.config.Now()); err != nil { // before it waits for a turn
-		return Identity{}, &Unavailable{Asked: t.Host, Err: err}
+	id, asked, err := r.once(ctx, t)
+	// Who is not known tries again himself: places would be held for regions that there are not.
+	if asked && err != nil && again(err) && r.gate.Admitted(t.Signed.AccessKeyID) && r.pause(ctx) {
+		id, _, err = r.once(ctx, t)
 	}
-	leave, err := r.gate.Enter(ctx, t.Signed.AccessKeyID)
+	if grace := r.config.Now().Add(outage); err == nil && grace.Before(id.OutageUntil) {
+		id.OutageUntil = grace
+	}
+	return id, err
+}
+
+// outage is how long after an answer it is used on while STS does not answer any more.
+const outage = 5 * time.Minute
+
+// Admit implements [Verifier].
+func (r *Remote) Admit(accessKeyID string) { r.gate.Admit(accessKeyID) }
+
+// Admitted implements [Verifier].
+func (r *Remote) Admitted(accessKeyID string) bool { return r.gate.Admitted(accessKeyID) }
+
+// once waits for a turn and asks.
+func (r *Remote) once(ctx context.Context, t ststoken.Token) (id Identity, asked bool, err error) {
+	host, answered := r.breakers.of(t.Host)
+	if err := host.open(r.config.Now()); err != nil { // before it waits for a turn
+		return Identity{}, false, &Unavailable{Asked: t.Host, Err: err}
+	}
+	leave, err := r.gate.Enter(ctx, t.Signed.AccessKeyID, answered)
 	switch {
 	case errors.Is(err, ErrThrottled):
-		return Identity{}, err
+		return Identity{}, false, err
 	case err != nil:
-		return Identity{}, &Unavailable{Asked: t.Host, Err: err}
+		return Identity{}, false, &Unavailable{Asked: t.Host, Err: err}
 	}
-	good := false
-	defer func() { leave(good) }()
-	id, err := r.ask(ctx, host, t)
-	if err != nil && again(err) && r.pause(ctx) {
-		id, err = r.ask(ctx, host, t)
+	defer leave()
+	id, err = r.ask(ctx, host, t)
+	if _, silent := errors.AsType[*Unavailable](err); !silent && !answered {
+		r.breakers.exists(t.Host, host)
 	}
-	good = err == nil
-	return id, err
+	return id, true, err
 }
 
 // again tells whether a second try may help.
@@ -143,48 +163,43 @@ func (r *Remote) pause(ctx context.Context) bool {
 
 // ask sends the request once.
 func (r *Remote) ask(ctx context.Context, host *breaker, t ststoken.Token) (Identity, error) {
-	if err := host.begin(r.config.Now()); err != nil {
+	began := r.config.Now()
+	if err := host.begin(began); err != nil {
 		return Identity{}, &Unavailable{Asked: t.Host, Err: err}
 	}
 	id, err := r.try(ctx, t)
 	failed, unavailable := errors.AsType[*Unavailable](err)
 	switch {
 	case unavailable && errors.Is(ctx.Err(), context.Canceled): // it may have answered
-		host.abandoned()
+		host.abandoned(began)
 	case unavailable:
-		host.end(r.config.Now(), failed.Err)
+		host.end(began, r.config.Now(), failed.Err)
 	default:
-		host.end(r.config.Now(), nil)
+		host.end(began, r.config.Now(), nil)
 	}
 	return id, err
 }
 
+// try sends what was signed and nothing else, to the host that it was signed for.
 func (r *Remote) try(ctx context.Context, t ststoken.Token) (Identity, error) {
-	response, err := r.transport.RoundTrip(r.request(ctx, t))
-	if err != nil {
+	to := r.endpoints[t.Host]
+	if to == nil {
+		to = &url.URL{Scheme: t.Scheme, Host: t.Host}
+	}
+	response, err := r.way.ask(ctx, to, t.Host, t.Query)
+	if err != nil && response.status == 0 {
 		r.observe(Observation{Region: t.Region})
 		return Identity{}, &Unavailable{Asked: t.Host, Err: err}
 	}
-	defer func() { _ = response.Body.Close() }() // it was only read
-	answer, err := readAnswer(response)
-	r.observe(Observation{Region: t.Region, Status: response.StatusCode, Code: answer.Code, Known: answer.Code != "" || answer.ARN != ""})
+	var a answer
+	if err == nil {
+		a, err = readAnswer(response)
+	}
+	r.observe(Observation{Region: t.Region, Status: response.status, Code: a.Code, Known: a.Code != "" || a.ARN != ""})
 	if err != nil {
 		return Identity{}, &Unavailable{Asked: t.Host, Err: err}
 	}
-	return answer.identity(t)
-}
-
-// request is what is sent: what was signed and nothing else, to the host that it was signed for.
-func (r *Remote) request(ctx context.Context, t ststoken.Token) *http.Request {
-	request := &http.Request{
-		Method: http.MethodGet, Host: t.Host, URL: &url.URL{Scheme: t.Scheme, Host: t.Host, Path: "/", RawQuery: t.Query},
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{ststoken.ClusterHeader: {r.config.ClusterID}, "Accept": {"application/json"}, "User-Agent": {"muster-authenticator"}},
-	}
-	if endpoint := r.endpoints[t.Host]; endpoint != nil {
-		request.URL.Scheme, request.URL.Host = endpoint.Scheme, endpoint.Host
-	}
-	return request.WithContext(ctx)
+	return a.identity(t)
 }
 
 func (r *Remote) observe(o Observation) {

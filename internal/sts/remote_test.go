@@ -81,6 +81,9 @@ func TestSTSSaysWhoMadeAToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if grace := time.Until(got.OutageUntil); grace < 4*time.Minute || grace > 5*time.Minute {
+			t.Errorf("in an outage it goes on for %s", grace)
+		}
 		if diff := cmp.Diff(tc.want, got.Principal); diff != "" || !got.ValidUntil.Equal(parsed.Expires) {
 			t.Errorf("valid until %s, the token until %s (-want +got):\n%s", got.ValidUntil, parsed.Expires, diff)
 		}
@@ -135,9 +138,9 @@ func TestAnswersOfSTS(t *testing.T) {
 		{name: "JSON of something else", fail: answer(200, `{"status":"ok"}`), want: "unavailable", says: "not STS's", calls: 1},
 		{name: "a proxy's 403", fail: answer(403, `<html>Forbidden</html>`), want: "unavailable", says: "not STS's", calls: 1},
 		{name: "404", fail: answer(404, ``), want: "unavailable", says: "not STS's", calls: 1},
-		{name: "an account that is not the ARN's", fail: answer(200, `{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":"999922223333","Arn":"arn:aws:iam::111122223333:user/alice","UserId":"AIDA1"}}}`), want: "unavailable", says: "999922223333", calls: 1},
+		{name: "an account that is not the ARN's", fail: answer(200, `{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":"999922223333","Arn":"arn:aws:iam::111122223333:user/alice","UserId":"AIDA1"}}}`), want: "refused", says: "999922223333", calls: 1},
 		{name: "an identity together with an error", fail: answer(200, `{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":"111122223333","Arn":"arn:aws:iam::111122223333:user/alice","UserId":"AIDA1"}},"Error":{"Code":"AccessDenied"}}`), want: "refused", calls: 1},
-		{name: "a session that is not the ARN's", fail: answer(200, `{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":"111122223333","Arn":"arn:aws:sts::111122223333:assumed-role/r/one","UserId":"AROA1:two"}}}`), want: "unavailable", says: "two", calls: 1},
+		{name: "a session that is not the ARN's", fail: answer(200, `{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":"111122223333","Arn":"arn:aws:sts::111122223333:assumed-role/r/one","UserId":"AROA1:two"}}}`), want: "refused", says: "two", calls: 1},
 		{name: "a connection that breaks", fail: func(_ int64, w http.ResponseWriter, _ *http.Request) bool {
 			c, _, err := w.(http.Hijacker).Hijack()
 			if err == nil {
@@ -154,7 +157,9 @@ func TestAnswersOfSTS(t *testing.T) {
 			s := ststest.New(t, key)
 			s.Fail(tc.fail)
 			parsed := token(t, key)
-			_, err := remote(t, s, tc.change).Verify(t.Context(), parsed)
+			r := remote(t, s, tc.change)
+			r.Admit(key.ID)
+			_, err := r.Verify(t.Context(), parsed)
 			if got := kind(err); got != tc.want || !strings.Contains(fmt.Sprint(err), tc.says) {
 				t.Errorf("%s: %v; want %s with %q", got, err, tc.want, tc.says)
 			}
@@ -246,6 +251,27 @@ func TestAHostThatFailsIsLeftAloneAndIsBackAtOnce(t *testing.T) {
 	}
 }
 
+// Everybody has an AWS account, and IAM lets him choose a name: that is no failure of STS.
+func TestAStrangePrincipalStopsNobodyElse(t *testing.T) {
+	strange, good := ststest.User("strange", 1), ststest.User("alice", 2)
+	strange.ARN = "arn:aws:iam::111122223333:group/strange"
+	slashes := ststest.User("slashes", 3)
+	slashes.ARN = "arn:aws:iam::111122223333:user/a//b/slashes"
+	s := ststest.New(t, strange, good, slashes)
+	r := remote(t, s, nil)
+	for range 20 {
+		if _, err := r.Verify(t.Context(), token(t, strange)); kind(err) != "refused" || !strings.Contains(err.Error(), "sts: ") || !strings.Contains(err.Error(), "names nobody") {
+			t.Fatalf("a principal that nobody can map: %v", err)
+		}
+	}
+	if _, err := r.Verify(t.Context(), token(t, good)); err != nil {
+		t.Errorf("others are not let in: %v", err)
+	}
+	if id, err := r.Verify(t.Context(), token(t, slashes)); err != nil || id.ARN.String() != slashes.ARN {
+		t.Errorf("a path with two slashes: %+v: %v", id.ARN, err)
+	}
+}
+
 func TestNobodyListens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -269,9 +295,7 @@ func TestWhoKeepsSTSBusyWaitsForHimself(t *testing.T) {
 	r := remote(t, s, func(c *sts.RemoteConfig) {
 		c.Gate = sts.GateConfig{Known: 2, Unknown: 2, PerKey: 2, Queue: 4, Wait: 100 * time.Millisecond, Busy: func(known bool) { busy.Store(known, true) }}
 	})
-	if _, err := r.Verify(t.Context(), token(t, good)); err != nil { // from now on the key is known
-		t.Fatal(err)
-	}
+	r.Admit(good.ID)
 	hang, came := make(chan struct{}), make(chan struct{}, 100)
 	s.Fail(func(_ int64, _ http.ResponseWriter, r *http.Request) bool {
 		if strings.Contains(r.URL.RawQuery, stranger.ID) {

@@ -16,6 +16,11 @@ import (
 // Verifier finds out who made a token. It may be called by many at once.
 type Verifier interface {
 	Verify(ctx context.Context, t ststoken.Token) (Identity, error)
+	// Admit tells that whoever made a good token with an access key is let in: from now on its questions do not wait for strangers'. That
+	// a token is good is not enough, as everybody has an AWS account.
+	Admit(accessKeyID string)
+	// Admitted tells whether that was told of an access key.
+	Admitted(accessKeyID string) bool
 }
 
 // Identity is somebody whom STS vouches for.
@@ -23,6 +28,8 @@ type Identity struct {
 	identity.Principal
 	// ValidUntil is until when the answer may be used again. It is never zero.
 	ValidUntil time.Time
+	// OutageUntil is until when the answer may be used while nobody can tell who it is now; zero if no longer than ValidUntil.
+	OutageUntil time.Time
 	// Unproven says why Principal.Instance is nil although the session is named after an instance: *Refused or *Unavailable.
 	Unproven error
 }

@@ -51,10 +51,9 @@ func decode(raw string) (string, *Refusal) {
 	if !ok {
 		return "", refuse(RulePrefix, "", "a token of aws eks get-token begins with "+Prefix)
 	}
-	var in, stack [MaxSize]byte // of which nothing moves to the heap
-	size := copy(in[:], encoded)
+	var stack [MaxSize / 4 * 3]byte // it does not move to the heap
 	// The decoder would skip line breaks, and take any value of the last unused bits: a token has one spelling.
-	n, err := base64.RawURLEncoding.Strict().Decode(stack[:], in[:size])
+	n, err := base64.RawURLEncoding.Strict().Decode(stack[:], []byte(encoded))
 	if err != nil || strings.IndexByte(encoded, '\r') >= 0 || strings.IndexByte(encoded, '\n') >= 0 {
 		return "", refuse(RuleEncoding, "",
 			"send the token unchanged: after "+Prefix+" comes base64 for URLs, without padding or line breaks")

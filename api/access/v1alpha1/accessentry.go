@@ -74,7 +74,7 @@ type AccessEntrySpec struct {
 	//
 	// +kubebuilder:validation:MinLength=20
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="self.matches('^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/([!-~]+/)?[A-Za-z0-9_+=,.@-]{1,64}$')",message="it is the ARN of a role or a user: arn:aws:iam::111122223333:role/NAME"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/([!-~]+/)?[A-Za-z0-9_+=,.@-]{1,64}$')",message="it is the ARN of a role or a user, whose name has at most 64 characters: arn:aws:iam::111122223333:role/NAME"
 	// +kubebuilder:validation:XValidation:rule="!self.contains(':role/aws-service-role/')",message="service-linked roles cannot be let in"
 	PrincipalARN string `json:"principalARN"`
 

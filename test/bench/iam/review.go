@@ -11,6 +11,8 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -92,8 +94,8 @@ func (b *bench) review(ctx context.Context, s system, round int) (err error) {
 		one.Part, one.System, one.Round = partReview, s.name, round
 		one.Load = fmt.Sprintf("%s at %g/s, %s", load.as, b.options.rate, load.name)
 		b.report.add(one)
-		fmt.Fprintf(os.Stderr, "round %d, %s, %s: p50 %.2f ms, p99 %.2f ms, authenticator %.0f µs, API server %.0f µs\n",
-			round+1, s.name, one.Load, one.P50, one.P99, one.CPU, one.APIServerCPU)
+		fmt.Fprintf(os.Stderr, "round %d, %s, %s: p50 %.2f ms, p99 %.2f ms, authenticator %.0f µs, API server %.0f µs, load %.0f µs\n",
+			round+1, s.name, one.Load, one.P50, one.P99, one.CPU, one.APIServerCPU, one.LoadCPU)
 		if err := r.settle(ctx); err != nil {
 			return err
 		}
@@ -163,10 +165,12 @@ func (r *reviewer) run(ctx context.Context, as string, tokens []string, rate flo
 	if as == asReview {
 		one = r.review
 	}
+	defer withoutCollecting()()
 	before, err := r.costs()
 	if err != nil {
 		return result{}, err
 	}
+	load := usage().cpu
 	took, lag := make([]float64, len(tokens)), make([]float64, len(tokens))
 	var group sync.WaitGroup
 	var once sync.Once
@@ -190,6 +194,7 @@ func (r *reviewer) run(ctx context.Context, as string, tokens []string, rate flo
 	}
 	group.Wait()
 	seconds := time.Since(begin).Seconds()
+	load = usage().cpu - load
 	after, err := r.costs()
 	if err := errors.Join(ctx.Err(), err); err != nil {
 		return result{}, err
@@ -204,8 +209,22 @@ func (r *reviewer) run(ctx context.Context, as string, tokens []string, rate flo
 		Rate: n / seconds, Refused: float64(count.Load()), P50: percentile(took, 50), P99: percentile(took, 99), Max: took[len(took)-1], Lag: percentile(lag, 99),
 		CPU:          float64((after[0].CPU - before[0].CPU).Microseconds()) / n,
 		APIServerCPU: float64((after[1].CPU - before[1].CPU).Microseconds()) / n,
+		LoadCPU:      float64(load.Microseconds()) / n,
 		Peak:         float64(after[0].Peak) / (1 << 20),
 	}, nil
+}
+
+// mostGarbage is how much memory the load may take, in bytes, before garbage is collected meanwhile.
+const mostGarbage = 2 << 30
+
+// withoutCollecting has no garbage collected until the end, if there is not too much: that of the load would delay what is measured.
+func withoutCollecting() (end func()) {
+	runtime.GC()
+	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(mostGarbage)
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -179,7 +179,9 @@ func (p *parts) verify(ctx context.Context, raw string) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.verifier.Verify(ctx, t)
+	if _, err = p.verifier.Verify(ctx, t); err == nil {
+		p.verifier.Admit(t.Signed.AccessKeyID) // as the whole does with who is let in
+	}
 	return err
 }
 
