@@ -54,6 +54,12 @@ test: build ## unit tests with the race detector, stories on real components
 soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates (25 minutes)
 	@$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=60m -run "TestRotationOfKubeletsAuthority|TestRoundsOfRotation" ./test/stories
 
+FUZZTIME ?= 10s
+
+.PHONY: fuzz
+fuzz: ## fuzz each target in turn for FUZZTIME=10s; what is found stays in testdata/fuzz as a test
+	@tools/fuzz.sh $(FUZZTIME)
+
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## vet and golangci-lint (fetched into .tools/ once)
 	@$(AS_BUILT) $(GOLANGCI_LINT) run ./...

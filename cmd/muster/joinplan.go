@@ -39,10 +39,11 @@ func (j *joinCommand) printPlan(p hostnode.Plan) error {
 			fmt.Fprintf(&b, "  %s %s\n", f.Path, f.Mode)
 		}
 	}
-	b.WriteString("\nSteps:\n  systemctl daemon-reload\n")
+	b.WriteString("\nSteps:\n")
 	for _, service := range slices.Sorted(slices.Values(p.Services)) { // containerd, kube-proxy, kubelet
-		fmt.Fprintf(&b, "  systemctl enable %[1]s; systemctl start %[1]s\n", service)
+		fmt.Fprintf(&b, "  systemctl start %[1]s; systemctl enable %[1]s\n", service)
 	}
+	b.WriteString("  systemctl daemon-reload\n")
 	b.WriteString("  the kubelet asks for its certificates, and registers the node\n\n")
 	for _, f := range p.Files {
 		if f.Content != "" {

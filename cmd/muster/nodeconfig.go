@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/internal/imds"
 	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/table"
+	"muster.dev/muster/internal/userdata"
 )
 
 // nodeConfigCommand is "muster node config": what a machine is told, without doing any of it.
@@ -109,7 +110,12 @@ func others(found configsource.Found) string {
 	if len(types) == 0 {
 		return ", which holds nothing"
 	}
-	return ", which holds " + strings.Join(types, ", ")
+	text := ", which holds " + strings.Join(types, ", ")
+	const script = "/etc/eks/" + bootstrapScript
+	if slices.ContainsFunc(found.Parts, func(part userdata.Part) bool { return bytes.Contains(part.Content, []byte(script)) }) {
+		text += "; what a script says to " + script + " is known when it has run"
+	}
+	return text
 }
 
 // refused makes one error of many lines.

@@ -157,6 +157,36 @@ func TestNodeConfigOfThisMachine(t *testing.T) {
 	}
 }
 
+// User data of EKS says nothing of how a machine proves itself: its nodes do so by their role.
+func TestNodeConfigByRole(t *testing.T) {
+	eks := strings.Replace(strings.Replace(plainConfig, "muster.dev", "eks.aws", 1), "  join: {token: abcdef.0123456789abcdef}\n", "", 1)
+	const exec = "- --region\n      - local-1\n"
+	if out, err := configOf(t, eks, "render"); err != nil || !strings.Contains(out, exec) || strings.Contains(out, "Warning") || strings.Contains(out, "bootstrap-kubeconfig") {
+		t.Errorf("%s, %v", out, err)
+	}
+	file := filepath.Join(t.TempDir(), "node.yaml")
+	authority, err := os.ReadFile("../../internal/nodeconfig/testdata/ca.crt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(eks, "AUTHORITY", base64.StdEncoding.EncodeToString(authority), 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := configOf(t, "", "render", "-c", file, "--node-ip", "192.168.64.11")
+	if err != nil || !strings.HasPrefix(out, "Warning: there is no token, so a machine would join by its role; say --region") || strings.Contains(out, "users:") {
+		t.Errorf("somewhere else: %s, %v", out, err)
+	}
+	if out, err := configOf(t, "", "render", "-c", file, "--node-ip", "192.168.64.11", "--region", "local-1"); err != nil || !strings.Contains(out, exec) {
+		t.Errorf("with a region: %s, %v", out, err)
+	}
+	byRole := strings.Replace(plainConfig, "token: abcdef.0123456789abcdef", "instanceRole: true", 1)
+	for _, config := range []string{eks, byRole, strings.Replace(eks, "10.100.0.0/16", "fd00:10::/108", 1)} {
+		if out, err := configOf(t, config, "check"); err != nil {
+			t.Errorf("%q, %v", out, err)
+		}
+	}
+}
+
 // Files that are written are those of a machine, secrets and modes included, and nothing else is touched.
 func TestNodeConfigRenderToDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "rendered")
@@ -206,6 +236,13 @@ func TestNodeConfigRefuses(t *testing.T) {
 		if _, usage := errors.AsType[usageError](err); usage != c.usage {
 			t.Errorf("%s: usage error: %t, want %t", c.args, usage, c.usage)
 		}
+	}
+	al2, err := os.ReadFile("../../internal/userdata/testdata/amazon-linux-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := configOf(t, string(al2), "check"); err == nil || !strings.HasSuffix(err.Error(), "text/x-shellscript; what a script says to /etc/eks/bootstrap.sh is known when it has run") {
+		t.Errorf("user data of Amazon Linux 2: %v", err)
 	}
 	// A machine that finds its cluster by a token need not be told what it finds.
 	const joins = "apiVersion: node.muster.dev/v1alpha1\nkind: NodeConfig\nspec:\n  cluster: {apiServerEndpoint: \"https://192.168.64.2:443\"}\n  join: {token: abcdef.0123456789abcdef, unsafeSkipCAVerification: true}\n"

@@ -52,7 +52,7 @@ func thisMachine() (hardware, error) {
 type renderFlags struct {
 	to                 string
 	id, instanceType   string
-	zone               string
+	region, zone       string
 	nodeIP, hostname   string
 	cpus               int
 	memory             string
@@ -87,6 +87,7 @@ metadata service says of it.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.to, "to", "", "directory to write to, which must not exist or be empty")
 	flags.StringVar(&f.id, "instance-id", "", "id of the instance, such as i-0123456789abcdef0")
+	flags.StringVar(&f.region, "region", "", "region of the instance, which the tokens of a machine that joins by its role are for")
 	flags.StringVar(&f.zone, "availability-zone", "", "availability zone of the instance")
 	flags.StringVar(&f.nodeIP, "node-ip", "", "address of the machine")
 	flags.StringVar(&f.hostname, "hostname", "", "name of the machine: its private DNS name, or that of the host")
@@ -108,7 +109,10 @@ func (f *renderFlags) addCommon(cmd *cobra.Command) {
 
 // problems are all that a machine would refuse, of a machine that has what any has.
 func (f *renderFlags) problems(spec nodeconfig.Spec, layout render.Layout) nodeconfig.Problems {
-	instance := render.Instance{ID: "i-0123456789abcdef0", Type: f.instanceType, PrivateIP: netip.AddrFrom4([4]byte{192, 0, 2, 1}), PrivateDNSName: "worker"}
+	instance := render.Instance{
+		ID: "i-0123456789abcdef0", Type: f.instanceType, Region: "local-1",
+		PrivateIP: netip.AddrFrom4([4]byte{192, 0, 2, 1}), IPv6: netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1}), PrivateDNSName: "worker",
+	}
 	if instance.Type == "" {
 		instance.Type = "m4.xlarge" // an expression may ask for its network interfaces
 	}
@@ -142,15 +146,31 @@ func (c *nodeConfigCommand) runRender(cmd *cobra.Command, f renderFlags) error {
 	if err != nil {
 		return err
 	}
-	files, err := render.Files(merged.Spec, instance, facts, layout)
+	spec, err := asItJoins(cmd.ErrOrStderr(), merged.Spec, instance)
+	if err != nil {
+		return err
+	}
+	files, err := render.Files(spec, instance, facts, layout)
 	if err != nil {
 		return refused(err)
 	}
 	if f.to != "" {
 		return writeFiles(f.to, files)
 	}
-	args := render.KubeletArgs(merged.Spec, instance, layout, merged.Spec.Join.Token != "")
+	args := render.KubeletArgs(spec, instance, layout, spec.Join.Token != "")
 	return printFiles(cmd.OutOrStdout(), files, args)
+}
+
+// asItJoins is what a machine makes of a NodeConfig that says nothing of how it proves itself: one of EKS, whose nodes do so by their role.
+func asItJoins(warnings io.Writer, spec nodeconfig.Spec, instance render.Instance) (nodeconfig.Spec, error) {
+	if spec.Join.Proves() || spec.Join.DiscoveryFile != "" {
+		return spec, nil
+	}
+	if spec.Join.InstanceRole = instance.Region != ""; spec.Join.InstanceRole {
+		return spec, nil
+	}
+	_, err := io.WriteString(warnings, "Warning: there is no token, so a machine would join by its role; say --region REGION to see its kubeconfig, or give spec.join.token\n")
+	return spec, err
 }
 
 func (f renderFlags) chosenLayout() (render.Layout, error) {
@@ -170,7 +190,7 @@ func (f renderFlags) chosenLayout() (render.Layout, error) {
 
 // describe puts together what flags say, what the instance metadata service does, and what this machine is.
 func (c *nodeConfigCommand) describe(ctx context.Context, f renderFlags) (render.Instance, render.Facts, error) {
-	instance := render.Instance{ID: f.id, Type: f.instanceType, AvailabilityZone: f.zone, PrivateDNSName: f.hostname}
+	instance := render.Instance{ID: f.id, Type: f.instanceType, Region: f.region, AvailabilityZone: f.zone, PrivateDNSName: f.hostname}
 	facts := render.Facts{CPUs: f.cpus, CgroupVersion: f.cgroupVersion, SysResource: true, OverlayFS: true}
 	switch {
 	case f.cpus < 0:
@@ -199,7 +219,7 @@ func (c *nodeConfigCommand) describe(ctx context.Context, f renderFlags) (render
 		}
 		instance = completed(instance, render.Instance{
 			ID: known.ID, Type: known.Type, Region: known.Region, AvailabilityZone: known.AvailabilityZone,
-			PrivateIP: known.PrivateIP, PrivateDNSName: known.PrivateDNSName,
+			PrivateIP: known.PrivateIP, IPv6: known.IPv6, PrivateDNSName: known.PrivateDNSName,
 		})
 	}
 	if facts.CPUs == 0 || facts.MemoryBytes == 0 || facts.CgroupVersion == 0 || instance.PrivateDNSName == "" {
@@ -246,7 +266,7 @@ func completed(instance, by render.Instance) render.Instance {
 		}
 	}
 	if !instance.PrivateIP.IsValid() {
-		instance.PrivateIP = by.PrivateIP
+		instance.PrivateIP, instance.IPv6 = by.PrivateIP, by.IPv6
 	}
 	return instance
 }

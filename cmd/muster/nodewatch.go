@@ -28,7 +28,8 @@ func newNodeWatchCommand(o *options) *cobra.Command {
 		Long: `Notice on this node what its kubelet alone does not, and put right what can be:
 
   a rotation that was killed half way     is completed; the kubelet could not start without
-  a client certificate that has expired   the node joins again, if its bootstrap kubeconfig has a token that is still good
+  a client certificate that has expired   the kubelet asks for another, if its bootstrap kubeconfig has a token that is still good;
+                                          it is let in if that was made with --rejoin, or by muster csr approve
   other authorities of the API server     are taken over from kube-public/cluster-info, if the present ones verify who says so
   another address than --node-ip          on a host of muster join the kubelet is given the new one, if the cluster issues a certificate
                                           for it; else it is told
@@ -56,9 +57,16 @@ muster join run this as muster-node-watch.service; local machines do all of it b
 					return err
 				}
 			}
-			if _, err := hostnode.ReadLedger(""); err == nil && address == "" && c.Readdress == nil {
-				if err := followAddress(o, &c); err != nil {
+			c.Give = "put it into " + c.BootstrapKubeconfig + ", from where its kubelet takes it"
+			if _, err := hostnode.ReadLedger(""); err == nil {
+				c.Owned, c.Give = !cmd.Flags().Changed("bootstrap-kubeconfig"), "run `muster join` with it on this host"
+				h, err := newHost(o)
+				if err != nil {
 					return err
+				}
+				c.Busy = h.Busy
+				if address == "" && c.Readdress == nil {
+					followAddress(h, &c)
 				}
 			}
 			c.Log = slog.New(slog.NewTextHandler(o.err, nil))
@@ -80,11 +88,7 @@ muster join run this as muster-node-watch.service; local machines do all of it b
 const assignedPatience = 20 * time.Second
 
 // followAddress has a host of muster join take over another address, if the cluster issues a certificate for it.
-func followAddress(o *options, c *node.WatchConfig) error {
-	h, err := newHost(o)
-	if err != nil {
-		return err
-	}
+func followAddress(h *hostnode.Host, c *node.WatchConfig) {
 	asking := nodecerts.RotateConfig{
 		Dir: c.CertDir, Kubeconfig: c.Kubeconfig, Timeout: assignedPatience, Now: time.Now,
 		Say: func(format string, args ...any) {
@@ -101,5 +105,4 @@ func followAddress(o *options, c *node.WatchConfig) error {
 		}
 		return address, err
 	}
-	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"muster.dev/muster/internal/component"
@@ -24,27 +26,50 @@ import (
 type tokenCommand struct {
 	*options
 	cluster func(*options) (*plane, error)
-	issued  func(context.Context, *options) ([]register.Entry, error)
-	now     func() time.Time
-	random  io.Reader
+	// issued and bindings read the register of issued certificates, and who may do what.
+	issued   func(context.Context, *options) ([]register.Entry, error)
+	bindings func(context.Context, *options) ([]rbacv1.ClusterRoleBinding, error)
+	now      func() time.Time
+	random   io.Reader
 }
 
 func newTokenCommand(o *options) *cobra.Command {
 	var way access
-	c := &tokenCommand{options: o, cluster: way.connect, now: time.Now, random: rand.Reader, issued: func(ctx context.Context, o *options) ([]register.Entry, error) {
-		config, err := way.config(o)
+	c := &tokenCommand{options: o, cluster: way.connect, now: time.Now, random: rand.Reader}
+	c.issued = func(ctx context.Context, o *options) ([]register.Entry, error) {
+		client, err := way.clientset(o)
 		if err != nil {
 			return nil, err
 		}
-		client, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			return nil, fmt.Errorf("connecting to %s: %w", theCluster, err)
-		}
 		return register.Load(ctx, client, component.HostsNamespace)
-	}}
+	}
+	c.bindings = func(ctx context.Context, o *options) ([]rbacv1.ClusterRoleBinding, error) {
+		client, err := way.clientset(o)
+		if err != nil {
+			return nil, err
+		}
+		list, err := client.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return list.Items, nil
+	}
 	cmd := c.command()
 	way.addFlags(cmd.PersistentFlags())
 	return cmd
+}
+
+// clientset is the cluster that the flags name, for what reads it by the clients of Kubernetes.
+func (a *access) clientset(o *options) (kubernetes.Interface, error) {
+	config, err := a.config(o)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", theCluster, err)
+	}
+	return client, nil
 }
 
 func (c *tokenCommand) command() *cobra.Command {

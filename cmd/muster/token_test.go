@@ -9,11 +9,13 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -31,7 +33,8 @@ const secretHalf = "zyxwvutsrq987654"
 func (b *bench) tokens(ctx context.Context, entries []register.Entry, args ...string) error {
 	c := &tokenCommand{
 		options: b.o, cluster: b.planes.cluster, now: func() time.Time { return noon }, random: bytes.NewReader(make([]byte, 1024)),
-		issued: func(context.Context, *options) ([]register.Entry, error) { return entries, nil },
+		issued:   func(context.Context, *options) ([]register.Entry, error) { return entries, nil },
+		bindings: func(context.Context, *options) ([]rbacv1.ClusterRoleBinding, error) { return b.bindings, b.unseen },
 	}
 	return b.run(ctx, c.command(), args...)
 }
@@ -184,6 +187,64 @@ func TestTokenCreate(t *testing.T) {
 	}
 }
 
+// A binding holds where muster's controller decides. Elsewhere upstream's approves the token for any node, which must not come as a surprise.
+func TestTokenThatIsBoundToLittle(t *testing.T) {
+	t.Parallel()
+	opens := func(name, group string) rbacv1.ClusterRoleBinding {
+		return rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: approves}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: group}}}
+	}
+	kubeadm, everybody := opens("kubeadm:node-autoapprove-bootstrap", token.DefaultGroup), opens("all", "system:bootstrappers")
+	rotation := opens("kubeadm:node-autoapprove-certificate-rotation", token.DefaultGroup)
+	rotation.RoleRef.Name = "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient"
+	recorded := []register.Entry{{Signer: pki.SignerKubeletClient, Node: "a"}}
+	for name, tc := range map[string]struct {
+		bindings []rbacv1.ClusterRoleBinding
+		unseen   error
+		entries  []register.Entry
+		args     []string
+		warns    string
+	}{
+		"kubeadm's cluster":                      {[]rbacv1.ClusterRoleBinding{rotation, kubeadm}, nil, nil, []string{"--node-name", "a"}, "ClusterRoleBinding kubeadm:node-autoapprove-bootstrap has upstream's approve this token for any node"},
+		"any token is approved":                  {[]rbacv1.ClusterRoleBinding{everybody}, nil, nil, []string{"--pattern", "a-*", "--groups="}, "ClusterRoleBinding all"},
+		"our controller has signed serving ones": {[]rbacv1.ClusterRoleBinding{kubeadm}, nil, []register.Entry{{Signer: pki.SignerKubeletServing, Node: "a"}}, []string{"--group", "a"}, "has recorded no node's certificate"},
+		"whatever is registered":                 {[]rbacv1.ClusterRoleBinding{kubeadm}, nil, nil, []string{"--node-name", "a", "--address", "10.0.0.1"}, "Warning: the token may be good for more"},
+		"it cannot be seen":                      {nil, errors.New("forbidden"), nil, []string{"--machine", "i-1"}, "cannot be seen: forbidden"},
+		"without that group":                     {[]rbacv1.ClusterRoleBinding{kubeadm}, nil, nil, []string{"--node-name", "a", "--groups="}, ""},
+		"muster's cluster":                       {[]rbacv1.ClusterRoleBinding{kubeadm, opens(ownBinding, "system:bootstrappers")}, nil, nil, []string{"--node-name", "a"}, ""},
+		"our controller decides":                 {[]rbacv1.ClusterRoleBinding{kubeadm}, nil, recorded, []string{"--node-name", "a"}, ""},
+		"only rotation is approved":              {[]rbacv1.ClusterRoleBinding{rotation}, nil, nil, []string{"--node-name", "a"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, interceptor.Funcs{}, door(t)...)
+			b.bindings, b.unseen = tc.bindings, tc.unseen
+			if err := b.tokens(t.Context(), tc.entries, append([]string{"create"}, tc.args...)...); err != nil {
+				t.Fatal(err)
+			}
+			said := b.err.String()
+			if warned := strings.Contains(said, "Warning:"); warned != (tc.warns != "") || !strings.Contains(said, tc.warns) || warned == strings.Contains(said, "Only machines") {
+				t.Errorf("said %q", said)
+			}
+		})
+	}
+}
+
+// What lets a node join again is bound to its name as well.
+func TestTokenToJoinAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{}, door(t)...)
+	if err := b.tokens(t.Context(), nil, "create", "--node-name", "worker-1", "--rejoin", "-o", "json"); err != nil {
+		t.Fatal(err)
+	}
+	var made shownToken
+	if err := json.Unmarshal(b.out.Bytes(), &made); err != nil {
+		t.Fatal(err)
+	}
+	if want := []boundTo{{token.ScopeName, "worker-1"}, {token.ScopeRejoin, "worker-1"}}; !slices.Equal(made.BoundTo, want) || strings.Contains(b.err.String(), "inventory") {
+		t.Errorf("made %+v, said %q", made, b.err.String())
+	}
+}
+
 func TestTokenUsage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
@@ -209,6 +270,7 @@ func TestTokenUsage(t *testing.T) {
 		{[]string{"create", "--node-name", "a", "--address", "here"}, `"here" is no IP address`},
 		{[]string{"create", "--node-name", "a", "--address", "127.0.0.1"}, `"127.0.0.1" is not the address of a machine`},
 		{[]string{"create", "--node-name", "a", "--address", "10.0.0.1", "--machine", "i-1"}, "registers the host as machine host-a"},
+		{[]string{"create", "--rejoin"}, "say which: --node-name"},
 		{[]string{"create", "-o", "table"}, "unknown output format"},
 		{[]string{"create", "--for", "kops"}, "no program that joins"},
 		{[]string{"print-join-command", "ABCDEF"}, "not the ID of a bootstrap token"},

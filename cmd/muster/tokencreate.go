@@ -29,7 +29,7 @@ type tokenWish struct {
 	usages, groups, addresses         []string
 	description                       string
 	machine, nodeName, pattern, group string
-	joinCommand                       bool
+	joinCommand, rejoin               bool
 	tool, output                      string
 }
 
@@ -43,9 +43,15 @@ the standard input, which others on this host cannot see.
 
 With --node-name it is good for the node of that name alone, and with --address that host is registered, too: the certificate
 controller then knows that it may be a node, and which addresses may be in its certificates. A token that is bound to nothing
-finds the cluster and asks for a certificate, and the request waits for muster csr approve.`,
+finds the cluster and asks for a certificate, and the request waits for muster csr approve.
+
+The name of a node that is there already stays that node's, whoever has a token for it. With --rejoin it may join again, once its
+certificate has expired, as it does when a machine was off for too long.`,
 		Example: `  # A host of your own: register it, and print the command to run on it
   muster token create --node-name worker-1 --address 192.168.64.200 --print-join-command
+
+  # Its certificate expired while it was off
+  muster token create --node-name worker-1 --rejoin --ttl 1h --print-join-command
 
   # Whatever is called rack-7-… and in the inventory, for a week, by kubeadm
   muster token create --pattern 'rack-7-*' --ttl 168h --print-join-command --for kubeadm
@@ -61,6 +67,7 @@ finds the cluster and asks for a certificate, and the request waits for muster c
 	flags.StringSliceVar(&w.groups, "groups", []string{token.DefaultGroup}, "groups that its holder is in")
 	flags.StringVar(&w.description, "description", "", "what it is for, for people")
 	flags.StringVar(&w.nodeName, "node-name", "", "bind it to the node of this name")
+	flags.BoolVar(&w.rejoin, "rejoin", false, "let the node of this --node-name join again, once its certificate has expired")
 	flags.StringVar(&w.pattern, "pattern", "", "bind it to names of nodes such as 'worker-*'")
 	flags.StringVar(&w.group, "group", "", "bind it to the machines of this group of the inventory")
 	flags.StringVar(&w.machine, "machine", "", "bind it to the machine of this ID")
@@ -80,12 +87,19 @@ func (c *tokenCommand) wished(args []string, w tokenWish) (token.Bootstrap, erro
 	if w.ttl > 0 {
 		b.Expires = c.now().Add(w.ttl).UTC().Truncate(time.Second)
 	}
+	again := ""
+	if w.rejoin {
+		if again = w.nodeName; again == "" {
+			return token.Bootstrap{}, errors.New("--rejoin lets one node join again, so say which: --node-name")
+		}
+	}
 	var scopes []token.Scope
 	for _, s := range []token.Scope{
 		{Kind: token.ScopeMachine, Value: w.machine},
 		{Kind: token.ScopeName, Value: w.nodeName},
 		{Kind: token.ScopeGroup, Value: w.group},
 		{Kind: token.ScopePattern, Value: w.pattern},
+		{Kind: token.ScopeRejoin, Value: again},
 	} {
 		if s.Value != "" {
 			scopes = append(scopes, s)
@@ -181,7 +195,7 @@ func (c *tokenCommand) runCreate(ctx context.Context, args []string, w tokenWish
 			return errors.Join(err, undone)
 		}
 	}
-	c.advise(b, scopes, host)
+	c.advise(ctx, p, made, host != nil || w.rejoin)
 	if w.output != formatText {
 		shown := c.shown(made, nil, true)
 		shown.JoinCommand = command
@@ -205,16 +219,22 @@ func (c *tokenCommand) register(ctx context.Context, p *plane, host policy.Machi
 	return err
 }
 
-// advise says to people what they may not have thought of.
-func (c *tokenCommand) advise(b token.Bootstrap, scopes []token.Scope, host *policy.Machine) {
+// advise says to people what they may not have thought of. That the machine is known to an inventory they need not be told.
+func (c *tokenCommand) advise(ctx context.Context, p *plane, b invite.Listed, known bool) {
 	if b.Expires.IsZero() {
 		_, _ = fmt.Fprintf(c.err, "The token never expires: muster token delete %s, when it has served.\n", b.Token.ID)
 	}
 	switch {
 	case !b.May(token.UsageAuthentication):
-	case len(scopes) == 0:
+		return
+	case len(b.Scopes) == 0:
 		_, _ = fmt.Fprintln(c.err, "The token is bound to no machine: requests made with it wait for muster csr approve, unless the policy says otherwise.")
-	case host == nil:
+		return
+	}
+	switch why := c.unenforced(ctx, p, b.Bootstrap); {
+	case why != "":
+		_, _ = fmt.Fprintf(c.err, "Warning: the token may be good for more than it is bound to: %s.\n", why)
+	case !known:
 		_, _ = fmt.Fprintln(c.err, "Only machines that an inventory knows are let in with it; --node-name with --address registers one.")
 	}
 }

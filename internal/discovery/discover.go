@@ -45,7 +45,7 @@ type Config struct {
 type Result struct {
 	// Endpoint is the URL of the API server, as the cluster or the file says it.
 	Endpoint string
-	// CA is PEM.
+	// CA is PEM: the pinned authorities, if there are pins.
 	CA []byte
 	// How it is known, in words for people.
 	How string
@@ -203,6 +203,7 @@ func (d *discoverer) byToken(ctx context.Context) (Result, error) {
 			return Result{}, err
 		}
 		how = "its authority is the pinned one, " + Pin(trusted[0])
+		cluster.CA = encode(trusted) // nothing vouches for others that cluster-info names
 	}
 	second, err := d.fetch(ctx, d.endpoint, trusted, &knowledge{all: cluster.Authorities, ahead: first.ahead})
 	if err != nil {

@@ -7,7 +7,9 @@
 // cluster knows the token; the hash of the authority's public key, pinned by who made the token, proves that the cluster is not
 // somebody else who knows it, too. Then it is fetched again from a server whose certificate a pinned authority signed, and must
 // be the same to the byte. Upstream stops one step short here: it accepts the second answer from a server that any authority of
-// the first answer vouches for, and one who knows the token may have put his own beside the pinned one.
+// the first answer vouches for, and one who knows the token may have put his own beside the pinned one. For the same reason only pinned
+// authorities are in the result: a kubelet takes them for those of its clients, too. While a cluster replaces its authority, the join
+// command has the hashes of both.
 //
 // By file, from the disk or from an https URL that the system's authorities vouch for: the file is the proof.
 package discovery

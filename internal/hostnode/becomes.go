@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"muster.dev/muster/internal/systemd"
 )
 
 const (
@@ -26,22 +28,47 @@ func (j *joining) becomes(ctx context.Context) error {
 		watchers.Go(func() { j.watchUnit(ctx) })
 		defer watchers.Wait()
 		defer cancel()
-		var unimported error
-		imported := make(chan struct{})
-		go func() {
-			defer close(imported)
-			unimported = j.images(ctx, func(name string) bool { return name != sandboxImage })
-		}()
+		imported := soon(&j.aside, func() (struct{}, error) {
+			return struct{}{}, j.images(ctx, func(name string) bool { return name != sandboxImage })
+		})
+		placed := soon(&j.aside, func() (map[string]string, error) { return j.rest(ctx) })
 		err := j.bootstrap(ctx)
 		if err != nil {
 			cancel()
 		}
-		<-imported
+		_, unimported := imported()
+		marks, unplaced := placed()
 		if err != nil {
 			return err
 		}
-		return unimported
+		for path, mark := range marks {
+			j.ledger.settle(path, mark)
+		}
+		return errors.Join(unplaced, unimported)
 	})
+}
+
+// rest is what the kubelet does not wait for: programs that it runs later, and that systemd starts all units when the host is next
+// started. It ends with the hashes of all programs that are new on the host.
+func (j *joining) rest(ctx context.Context) (map[string]string, error) {
+	for _, a := range j.artifacts {
+		if !a.late {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := j.disk.place(a); err != nil {
+			return nil, err
+		}
+	}
+	if err := j.do(ctx, systemd.Enable, j.Services...); err != nil {
+		return nil, err
+	}
+	if err := j.do(ctx, systemd.Reload); err != nil {
+		return nil, err
+	}
+	return j.disk.fingerprints(ctx, j.copies()), nil
 }
 
 // bootstrap is the TLS bootstrap, and what follows from it.

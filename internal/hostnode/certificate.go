@@ -21,38 +21,41 @@ import (
 // errOnDisk ends the watching of requests: the kubelet has what it asked for.
 var errOnDisk = errors.New("the certificate is on the disk")
 
-// requestsBefore notes which requests there are before the kubelet is started, so that they are not taken for its own. Of one that
-// runs already, those that wait are its own. The server's clock is of no help there: it is another one.
-func (j *joining) requestsBefore(ctx context.Context, runs bool) {
-	j.over = map[string]bool{}
+// requests are those that there are before the kubelet is started.
+func (j *joining) requests(ctx context.Context) []certificatesv1.CertificateSigningRequest {
 	config := byToken(j.Endpoint, j.ca, j.request.Token)
 	if j.joined {
 		own, err := j.disk.byNode(j.Endpoint)
 		if err != nil {
-			return
+			return nil
 		}
 		config = own
 	}
 	client, err := j.Connect(config)
 	if err != nil {
-		return
+		return nil
 	}
+	var all []certificatesv1.CertificateSigningRequest
 	for _, signer := range []string{pki.SignerKubeletClient, pki.SignerKubeletServing} {
-		var found *certificatesv1.CertificateSigningRequestList
-		err := j.wait(func() (err error) {
-			found, err = client.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{FieldSelector: "spec.signerName=" + signer})
-			return err
-		})
-		if err != nil { // an old one may be told of, then; nothing depends on it
-			continue
-		}
-		for i := range found.Items {
-			state, _ := outcome(&found.Items[i])
-			if !runs || state != review.Pending && state != review.Approved {
-				j.over[found.Items[i].Name] = true
-			}
+		found, err := client.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{FieldSelector: "spec.signerName=" + signer})
+		if err == nil { // else an old one may be told of; nothing depends on it
+			all = append(all, found.Items...)
 		}
 	}
+	return all
+}
+
+// notOwn are those of the requests before that are not to be taken for the kubelet's own. Of one that runs already, those that wait are
+// its own. The server's clock is of no help there: it is another one.
+func notOwn(before []certificatesv1.CertificateSigningRequest, runs bool) map[string]bool {
+	names := map[string]bool{}
+	for i := range before {
+		state, _ := outcome(&before[i])
+		if !runs || state != review.Pending && state != review.Approved {
+			names[before[i].Name] = true
+		}
+	}
+	return names
 }
 
 // firstCertificate watches the request that the kubelet makes with the token, until the certificate is on the disk.

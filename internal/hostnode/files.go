@@ -23,6 +23,8 @@ type artifact struct {
 	content []byte
 	copyOf  string // outside root; of a link, what it leads to there
 	linkTo  string
+	// late is what the kubelet does not need to start: it is placed when that has been started.
+	late bool
 	// secret keeps its content from being shown.
 	secret bool
 }
@@ -52,7 +54,7 @@ const (
 	different
 )
 
-// look compares an artifact with what is there. Modes are not compared: what was there is somebody's decision.
+// look compares an artifact with what is there. Modes are not compared: what was there is somebody's decision; see loosened for what is not.
 func (d disk) look(a artifact) (state, error) {
 	path := d.at(a.path)
 	info, err := os.Lstat(path)

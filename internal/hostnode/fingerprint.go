@@ -119,22 +119,18 @@ func (l Ledger) checkHashes() error {
 	return nil
 }
 
-// hashPrograms reads what was copied, while others are waited for.
-func (d disk) hashPrograms(ctx context.Context, copies []artifact) <-chan map[string]string {
-	out := make(chan map[string]string, 1)
-	go func() {
-		marks := map[string]string{}
-		for _, a := range copies {
-			if ctx.Err() != nil {
-				break
-			}
-			if mark, err := d.fingerprint(a.path); err == nil {
-				marks[a.path] = mark
-			}
+// fingerprints reads what was copied. What cannot be read stays unknown.
+func (d disk) fingerprints(ctx context.Context, copies []artifact) map[string]string {
+	marks := map[string]string{}
+	for _, a := range copies {
+		if ctx.Err() != nil {
+			break
 		}
-		out <- marks
-	}()
-	return out
+		if mark, err := d.fingerprint(a.path); err == nil {
+			marks[a.path] = mark
+		}
+	}
+	return marks
 }
 
 // chunk is how much of two programs is compared at a time.

@@ -28,6 +28,7 @@ import (
 type Units interface {
 	Do(ctx context.Context, verb systemd.Verb, units ...string) error
 	Show(ctx context.Context, unit string) (systemd.Unit, error)
+	ShowAll(ctx context.Context, units ...string) ([]systemd.Unit, error)
 }
 
 // Self is what a host joins as.
@@ -70,6 +71,8 @@ type Host struct {
 	waited time.Duration
 	waits  int // inside each other: the outermost counts
 	steps  []Step
+
+	aside sync.WaitGroup // what is begun before it is needed
 }
 
 // New checks the configuration.
@@ -118,8 +121,8 @@ type Report struct {
 	NodeName string `json:"nodeName"`
 	Endpoint string `json:"endpoint"`
 	Steps    []Step `json:"steps"`
-	// Seconds in all, and those of them in which muster itself did something: in the others it waited for systemd, the container
-	// runtime, the kubelet and the API server.
+	// Seconds in all, and those of them in which muster waited for nobody: neither systemd, nor the container runtime, the kubelet or the
+	// API server.
 	Seconds    float64 `json:"seconds"`
 	OwnSeconds float64 `json:"ownSeconds"`
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
+
 	"muster.dev/muster/internal/durable"
 	"muster.dev/muster/internal/render"
 	"muster.dev/muster/internal/systemd"
@@ -27,6 +29,7 @@ func (h *Host) Join(ctx context.Context, r JoinRequest) (Report, error) {
 	}
 	defer unlock()
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer h.aside.Wait()
 	defer cancel()
 	p, err := h.plan(ctx, r)
 	if err != nil {
@@ -39,12 +42,8 @@ func (h *Host) Join(ctx context.Context, r JoinRequest) (Report, error) {
 	if err := j.make(ctx); err != nil {
 		return h.report(j.ledger), err
 	}
-	hashed := h.disk.hashPrograms(ctx, j.copies())
 	if err := j.becomes(ctx); err != nil {
 		return h.report(j.ledger), err
-	}
-	for path, mark := range <-hashed {
-		j.ledger.settle(path, mark)
 	}
 	return h.report(j.ledger), j.finish(ctx)
 }
@@ -81,6 +80,8 @@ type joining struct {
 	request JoinRequest
 	// changed are the files that programs which run may not have seen.
 	changed map[string]bool
+	// later is how many files are to be placed when the kubelet has been started.
+	later int
 	// over are requests for certificates that are not this join's business any more.
 	over map[string]bool
 	// started is when the kubelet was, if this join did that.
@@ -92,15 +93,17 @@ func (j *joining) copies() []artifact {
 	return slices.DeleteFunc(slices.Clone(j.artifacts), func(a artifact) bool { return a.copyOf == "" || a.linkTo != "" })
 }
 
-// make puts everything on the host and starts the container runtime. Before any of it, the ledger lists all of it.
+// make puts on the host what the kubelet needs to start, and starts it. Before any of it, the ledger lists all of it, and also what
+// comes later.
 func (j *joining) make(ctx context.Context) error {
-	changed := map[string]bool{}
+	changed, later := map[string]bool{}, 0
 	if j.ledger.Unsettled {
 		for _, f := range j.Files {
 			changed[f.Path] = true
 		}
 	}
 	j.ledger.Unsettled = j.ledger.Unsettled || len(j.artifacts) > 0
+	j.ledger.Drained = false // pods may come again
 	for _, a := range j.copies() {
 		delete(j.ledger.Hashes, a.path) // not known again before it is hashed
 	}
@@ -116,17 +119,20 @@ func (j *joining) make(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		changed[a.path] = true
+		if a.late {
+			later++
+			continue
+		}
 		if err := j.disk.place(a); err != nil {
 			return err
 		}
-		changed[a.path] = true
 	}
-	j.changed = changed
-	j.done("files", "%d written, %d as they should be", len(j.artifacts), len(j.Files)-len(j.artifacts))
-	if err := j.do(ctx, systemd.Enable, j.Services...); err != nil {
-		return err
-	}
-	if err := j.do(ctx, systemd.Reload); err != nil {
+	j.changed, j.later = changed, later
+	j.done("files", "%d written, %d as they should be", len(j.artifacts)-later, len(j.Files)-len(j.artifacts))
+	requests := soon(&j.aside, func() ([]certificatesv1.CertificateSigningRequest, error) { return j.requests(ctx), nil })
+	kubelet, err := j.read(ctx)
+	if err != nil {
 		return err
 	}
 	if err := j.containerd(ctx); err != nil {
@@ -135,7 +141,32 @@ func (j *joining) make(ctx context.Context) error {
 	if err := j.images(ctx, func(name string) bool { return name == sandboxImage }); err != nil {
 		return err
 	}
-	return j.kubelet(ctx)
+	before, err := await(j.Host, requests)
+	if err != nil {
+		return err
+	}
+	return j.kubelet(ctx, kubelet, before)
+}
+
+// read sees to it that systemd knows the units as they are. One that it has never heard of it reads when it is first asked about it, so that
+// on a host that is no node yet nobody waits for a daemon-reload: that reads all units of the host again, and runs all generators.
+// It returns the kubelet's.
+func (j *joining) read(ctx context.Context) (kubelet systemd.Unit, err error) {
+	var units []systemd.Unit
+	err = j.wait(func() (err error) {
+		units, err = j.Units.ShowAll(ctx, j.Services...)
+		return err
+	})
+	if err != nil {
+		return kubelet, err
+	}
+	if at := slices.Index(j.Services, kubeletUnit); at >= 0 {
+		kubelet = units[at]
+	}
+	if slices.ContainsFunc(units, func(u systemd.Unit) bool { return u.Outdated || !u.Exists() }) {
+		return kubelet, j.do(ctx, systemd.Reload)
+	}
+	return kubelet, nil
 }
 
 // containerd starts the join's own.
@@ -236,27 +267,20 @@ func (j *joining) images(ctx context.Context, chosen func(name string) bool) err
 
 // kubelet starts it. One that does not rotate its certificate leaves the key of an attempt that failed behind, and with it would ask
 // for the very request that was refused (pkg/kubelet/certificate/bootstrap): it gets another.
-func (j *joining) kubelet(ctx context.Context) error {
-	var before systemd.Unit
-	err := j.wait(func() (err error) {
-		before, err = j.Units.Show(ctx, kubeletUnit)
-		return err
-	})
-	if err != nil {
-		return err
-	}
+func (j *joining) kubelet(ctx context.Context, before systemd.Unit, requests []certificatesv1.CertificateSigningRequest) error {
 	if !j.joined && before.ActiveState != "active" {
 		if err := j.disk.remove(pendingKey); err != nil {
 			return err
 		}
 	}
-	restart := before.Active() && j.changes("/etc/eks/", "/etc/kubernetes/kubelet/", "/etc/kubernetes/pki/", "/var/lib/kubelet/", "/etc/muster/", unitDir+"/kubelet.service.d/", unitDir+"/"+kubeletUnit)
-	j.requestsBefore(ctx, before.Active() && !restart)
+	changed := j.changes("/etc/eks/", "/etc/kubernetes/kubelet/", "/etc/kubernetes/pki/", "/var/lib/kubelet/", "/etc/muster/", unitDir+"/kubelet.service.d/", unitDir+"/"+kubeletUnit)
+	runs := before.Active() && !changed
+	j.over = notOwn(requests, runs)
 	now := j.Now()
-	if err := j.run(ctx, kubeletUnit, restart); err != nil {
+	if err := j.run(ctx, kubeletUnit, changed); err != nil { // of one that systemd has started again meanwhile, too
 		return err
 	}
-	if restart || !before.Active() {
+	if !runs {
 		j.started = now.Truncate(time.Second) // the cluster tells whole seconds
 		j.done("kubelet", "started")
 	} else {
@@ -265,8 +289,8 @@ func (j *joining) kubelet(ctx context.Context) error {
 	return nil
 }
 
-// finish removes the token, which is of no more use to anybody here, takes it out of the kubelet's arguments for its next start, and
-// writes down that the host has joined.
+// finish removes the token, which is of no more use to anybody here, and writes down what the files are without it and that the host has
+// joined. The kubelet still looks where it was: should its certificate expire, another one may be put there (muster node watch).
 func (j *joining) finish(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -286,6 +310,9 @@ func (j *joining) finish(ctx context.Context) error {
 	}
 	if err := j.disk.remove(render.PathBootstrapKubeconfig); err != nil {
 		return err
+	}
+	if j.later > 0 {
+		j.done("programs", "%d more installed", j.later)
 	}
 	if err := j.watch(ctx); err != nil {
 		return err

@@ -43,7 +43,7 @@ func TestJoin(t *testing.T) {
 	mustRun(t, w.join)
 	want := `discovery done: API server https://192.168.64.2:443; its authority is known by a pin
 token done: accepted: system:bootstrap:abcdef
-files done: 20 written, 0 as they should be
+files done: 17 written, 0 as they should be
 containerd done: containerd v2.2.1 answers
 images done: 1 imported
 kubelet done: started
@@ -53,7 +53,7 @@ kubelet done: started
 	}
 	for _, line := range []string{
 		"client CSR done: issued\n", "certificate done: client certificate on disk: /var/lib/kubelet/pki/kubelet-client-current.pem\n",
-		"node done: registered: worker-1\n", "watch done: started: certificates and address are looked after\n", "kube-proxy done: started\n", "ready done: node worker-1 is Ready\n",
+		"node done: registered: worker-1\n", "programs done: 3 more installed\n", "watch done: started: certificates and address are looked after\n", "kube-proxy done: started\n", "ready done: node worker-1 is Ready\n",
 	} {
 		if !strings.Contains(w.said(), line) {
 			t.Errorf("%q was not said:\n%s", line, w.said())

@@ -12,9 +12,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"muster.dev/muster/internal/systemd"
@@ -22,7 +19,7 @@ import (
 
 // LeaveRequest is how to leave.
 type LeaveRequest struct {
-	// Admin reaches the cluster as somebody who may delete Nodes; nil: there is nobody.
+	// Admin reaches the cluster as somebody who may drain and delete Nodes; nil: there is nobody.
 	Admin kubernetes.Interface
 	// Force goes on when the cluster does not answer, pods cannot be evicted, or the container runtime cannot remove them.
 	Force bool
@@ -70,6 +67,8 @@ func (l *leaving) leave(ctx context.Context) error {
 			return fmt.Errorf("%w; --force leaves without that", err)
 		}
 		l.warn("drain", "%v", err)
+	} else if err := l.drained(); err != nil {
+		return err
 	}
 	if err := l.stop(ctx, watchUnit, kubeProxyUnit, kubeletUnit); err != nil {
 		return err
@@ -124,70 +123,6 @@ func (l *leaving) slices(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// own is the node's own way in; nil if it has none.
-func (l *leaving) own() kubernetes.Interface {
-	config, err := l.disk.byNode(l.ledger.Endpoint)
-	if err != nil {
-		return nil
-	}
-	client, err := l.Connect(config)
-	if err != nil {
-		return nil
-	}
-	return client
-}
-
-// drain asks the node's pods to go elsewhere. A node may evict its own pods and say of itself that it takes no more, so nobody
-// else's credential is needed.
-func (l *leaving) drain(ctx context.Context) error {
-	client := l.own()
-	if client == nil {
-		l.done("drain", "the node never had a certificate, so it has no pods")
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, l.request.DrainTimeout)
-	defer cancel()
-	node, err := client.CoreV1().Nodes().Get(ctx, l.ledger.NodeName, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		l.done("drain", "the cluster has no node %s", l.ledger.NodeName)
-		return nil
-	case err != nil:
-		return fmt.Errorf("asking the API server %s for node %s: %w", l.ledger.Endpoint, l.ledger.NodeName, err)
-	case l.anothers(node):
-		l.warn("drain", "the cluster's node %s is another machine by now (machine ID %s), so it is left alone", node.Name, node.Status.NodeInfo.MachineID)
-		return nil
-	}
-	l.ledger.NodeUID, l.ledger.Cordoned = string(node.UID), true
-	if err := l.save(l.ledger); err != nil {
-		return err
-	}
-	if err := l.disk.change("cordon"); err != nil {
-		return err
-	}
-	if err := cordon(ctx, client, l.ledger.NodeName, true); err != nil {
-		return err
-	}
-	evicted, err := evictAll(ctx, client, l.ledger.NodeName, func(why string) { l.say("drain", Waiting, "%s", why) })
-	if err != nil {
-		return err
-	}
-	l.done("drain", "%d pods evicted", evicted)
-	return nil
-}
-
-// anothers tells whether a Node is not the one that this host was, but that of another machine which has joined under its name since.
-// A Node that was deleted and registered by this host again has another UID, too, but this host's machine ID (machine-id(5)), which the
-// kubelet tells in Node.status.
-func (l *leaving) anothers(node *corev1.Node) bool {
-	if string(node.UID) == l.ledger.NodeUID {
-		return false
-	}
-	own, err := os.ReadFile(l.disk.at("/etc/machine-id"))
-	theirs := node.Status.NodeInfo.MachineID
-	return err == nil && len(own) > 0 && theirs != "" && strings.TrimSpace(string(own)) != theirs
 }
 
 // stop ends units for good. One that does not exist has ended.

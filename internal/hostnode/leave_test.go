@@ -3,6 +3,9 @@
 package hostnode
 
 import (
+	"errors"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"muster.dev/muster/internal/token"
 )
@@ -56,6 +62,8 @@ func TestLeaveDeletesTheNodesOwnTokenAlone(t *testing.T) {
 	}{
 		"its own":        {[]token.Scope{{Kind: token.ScopeName, Value: nodeName}}, true},
 		"anybody's":      {nil, false},
+		"another's":      {[]token.Scope{{Kind: token.ScopeName, Value: "worker-9"}}, false},
+		"of a machine":   {[]token.Scope{{Kind: token.ScopeMachine, Value: "worker-9"}}, false},
 		"of all workers": {[]token.Scope{{Kind: token.ScopePattern, Value: "worker-*"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,9 +83,83 @@ func TestLeaveDeletesTheNodesOwnTokenAlone(t *testing.T) {
 			mustRun(t, w.join)
 			mustRun(t, w.leave)
 			_, err = secrets.Get(t.Context(), secret.Name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) != tc.deleted || strings.Contains(w.said(), "is not bound to this node alone") == tc.deleted || strings.Contains(w.said(), "0123456789abcdef") {
+			if apierrors.IsNotFound(err) != tc.deleted || strings.Contains(w.said(), "is not bound to this node's name") == tc.deleted || strings.Contains(w.said(), "0123456789abcdef") {
 				t.Errorf("%v; said:\n%s", err, w.said())
 			}
 		})
+	}
+}
+
+// A certificate that is lost, or expired, is not one that never was: such a node has pods, and only an administrator can drain it.
+func TestLeaveDrainsWithoutTheNodesCertificate(t *testing.T) {
+	for name, breaks := range map[string]func(*world){
+		"a rotation that was killed half way": func(w *world) { mustRemove(w.t, w.at(clientCertificate)) },
+		"no authority":                        func(w *world) { mustRemove(w.t, w.at(authority)) },
+		"a certificate that is damaged":       func(w *world) { mustTruncate(w.t, w.at(clientCertificate)) },
+		"a certificate that has expired":      func(w *world) { w.now = time.Now().Add(48 * time.Hour) },
+		"a server that does not take it": func(w *world) {
+			w.cluster.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewUnauthorized("Unauthorized")
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			mustRun(t, w.join)
+			node, err := w.cluster.CoreV1().Nodes().Get(t.Context(), nodeName, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			admin := fake.NewClientset(node)
+			breaks(w)
+			before := w.tree()
+			_, err = w.host().Leave(t.Context(), LeaveRequest{DrainTimeout: 5 * time.Second})
+			if err == nil || !strings.Contains(err.Error(), "--kubeconfig") || !strings.Contains(err.Error(), "--force") {
+				t.Errorf("it left without a drain: %v; said:\n%s", err, w.said())
+			}
+			compare(t, "after a leave that was refused", before, w.tree())
+			if _, err := w.host().Leave(t.Context(), LeaveRequest{DrainTimeout: 5 * time.Second, Admin: admin}); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(admin.Actions(), func(a clienttesting.Action) bool { return a.Matches("patch", "nodes") }) {
+				t.Errorf("the administrator did not cordon the node; said:\n%s", w.said())
+			}
+			if _, err := admin.CoreV1().Nodes().Get(t.Context(), nodeName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				t.Errorf("the Node is still there: %v", err)
+			}
+		})
+	}
+}
+
+// A leave that had drained the node and was killed while it removed files goes on as the node, too, whose certificate is gone by then.
+func TestLeaveGoesOnWithoutTheCertificate(t *testing.T) {
+	w := newWorld(t)
+	start := w.tree()
+	mustRun(t, w.join)
+	alone := func() error {
+		_, err := w.host().Leave(t.Context(), LeaveRequest{DrainTimeout: 5 * time.Second})
+		return err
+	}
+	for w.crashAt = 1; ; w.crashAt++ {
+		if err := alone(); err == nil {
+			break
+		} else if !errors.Is(err, errCrash) {
+			t.Fatalf("killed at change %d of the last, then: %v", w.crashAt-1, err)
+		}
+	}
+	compare(t, "after a leave that was killed again and again", start, w.tree())
+}
+
+func mustRemove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustTruncate(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Truncate(path, 10); err != nil {
+		t.Fatal(err)
 	}
 }

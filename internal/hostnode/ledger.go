@@ -55,6 +55,8 @@ type Ledger struct {
 	Unsettled bool `json:"unsettled,omitempty"`
 	// Cordoned tells that a leave began, and made the node unschedulable.
 	Cordoned bool `json:"cordoned,omitempty"`
+	// Drained tells that a leave has seen to the node's pods, so that it may go on when it has removed the certificate.
+	Drained bool `json:"drained,omitempty"`
 
 	// Directories that were not there, outer ones first; they go when nothing else is in them.
 	Directories []string `json:"directories,omitempty"`

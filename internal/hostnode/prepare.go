@@ -15,6 +15,7 @@ import (
 
 	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/render"
+	"muster.dev/muster/internal/systemd"
 	"muster.dev/muster/internal/token"
 )
 
@@ -99,17 +100,22 @@ func ofContainerd(path string) bool {
 func (h *Host) Plan(ctx context.Context, r JoinRequest) (Plan, error) {
 	h.begin()
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer h.aside.Wait()
 	defer cancel()
 	return h.plan(ctx, r)
 }
 
 func (h *Host) plan(ctx context.Context, r JoinRequest) (Plan, error) {
-	if err := h.preflight(ctx, r); err != nil {
-		return Plan{}, err
-	}
 	p := Plan{spec: r.Spec, Self: Self{Name: r.NodeName, IP: r.NodeIP}}
 	ledger, err := ReadLedger(h.Root)
 	known := err == nil
+	p.joined = known && h.disk.joined(ledger.NodeName, h.Now())
+	// Others are asked while the host is looked at. None of them is told the token.
+	discovered := soon(&h.aside, func() (Found, error) { return h.find(ctx, r, ledger, p.joined) })
+	around := soon(&h.aside, func() (surroundings, error) { return h.surroundings(ctx, known) })
+	if err := h.preflight(ctx, r); err != nil {
+		return Plan{}, err
+	}
 	if err != nil && !errors.Is(err, ErrNotJoined) {
 		return Plan{}, err
 	}
@@ -120,11 +126,15 @@ func (h *Host) plan(ctx context.Context, r JoinRequest) (Plan, error) {
 		if r.SkipKubeProxy && !ledger.SkipKubeProxy {
 			return Plan{}, errors.New("this host has joined with a kube-proxy of its own and shall now be without: `muster leave` first")
 		}
-		p.joined = h.disk.joined(ledger.NodeName, h.Now())
 	}
-	found, err := h.find(ctx, r, ledger, p.joined)
+	found, err := await(h, discovered)
 	if err != nil {
 		return Plan{}, err
+	}
+	if found.How == "" {
+		h.done("discovery", "not needed: this host is node %s of %s already", ledger.NodeName, ledger.Endpoint)
+	} else {
+		h.done("discovery", "API server %s; its authority is known by %s", found.Endpoint, found.How)
 	}
 	pins, err := PinsOf(found.CA)
 	if err != nil {
@@ -138,7 +148,7 @@ func (h *Host) plan(ctx context.Context, r JoinRequest) (Plan, error) {
 		p.ledger = Ledger{Began: h.Now().UTC().Truncate(time.Second), NodeName: p.Self.Name, SkipKubeProxy: r.SkipKubeProxy}
 	}
 	p.ledger.Asked, p.ledger.Endpoint = r.Endpoint, found.Endpoint
-	if !r.Token.IsZero() {
+	if !p.joined && !r.Token.IsZero() { // a node that has a certificate uses none
 		p.ledger.TokenID = r.Token.ID
 	}
 	add(&p.ledger.Authorities, pins...)
@@ -150,7 +160,36 @@ func (h *Host) plan(ctx context.Context, r JoinRequest) (Plan, error) {
 			return Plan{}, err
 		}
 	}
-	return p, h.fill(ctx, &p, known, r)
+	s, err := await(h, around)
+	if err != nil {
+		return Plan{}, err
+	}
+	return p, h.fill(ctx, &p, known, s, r)
+}
+
+// surroundings are what a host that has not joined runs already.
+type surroundings struct {
+	// runtime is the container runtime that answers; empty if none does.
+	runtime           string
+	containerd, slice systemd.Unit
+}
+
+func (h *Host) surroundings(ctx context.Context, known bool) (s surroundings, err error) {
+	if known { // the ledger says what there was
+		return s, nil
+	}
+	shown := soon(&h.aside, func() ([]systemd.Unit, error) { return h.Units.ShowAll(ctx, containerdUnit, programSlice) })
+	answering, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if version, err := h.Runtime.Version(answering); err == nil {
+		s.runtime = version
+	}
+	units, err := shown()
+	if err != nil {
+		return s, err
+	}
+	s.containerd, s.slice = units[0], units[1]
+	return s, nil
 }
 
 func (h *Host) preflight(ctx context.Context, r JoinRequest) error {
@@ -165,31 +204,22 @@ func (h *Host) preflight(ctx context.Context, r JoinRequest) error {
 	return nil
 }
 
-// find finds the cluster. A host that has joined it needs no token for that.
-func (h *Host) find(ctx context.Context, r JoinRequest, l Ledger, joined bool) (found Found, err error) {
+// find finds the cluster. A host that has joined it needs no token for that: it knows, and nothing else vouches.
+func (h *Host) find(ctx context.Context, r JoinRequest, l Ledger, joined bool) (Found, error) {
 	asked := r.Endpoint == "" || r.Endpoint == l.Asked
 	pinned := len(r.Pins) == 0 || slices.ContainsFunc(r.Pins, func(pin string) bool { return slices.Contains(l.Authorities, strings.ToLower(pin)) })
 	if joined && asked && pinned {
 		ca, err := os.ReadFile(h.disk.at(authority))
 		if err == nil {
-			h.done("discovery", "not needed: this host is node %s of %s already", l.NodeName, l.Endpoint)
 			return Found{Endpoint: l.Endpoint, CA: ca}, nil
 		}
 	}
-	err = h.wait(func() error {
-		found, err = r.Discover(ctx)
-		return err
-	})
-	if err != nil {
-		return Found{}, err
-	}
-	h.done("discovery", "API server %s; its authority is known by %s", found.Endpoint, found.How)
-	return found, nil
+	return r.Discover(ctx)
 }
 
 // fill decides which files are to be made, and refuses to touch anybody else's.
-func (h *Host) fill(ctx context.Context, p *Plan, known bool, r JoinRequest) error {
-	if err := h.chooseRuntime(ctx, p, known); err != nil {
+func (h *Host) fill(ctx context.Context, p *Plan, known bool, around surroundings, r JoinRequest) error {
+	if err := h.chooseRuntime(p, known, around); err != nil {
 		return err
 	}
 	p.spec.Join = nodeconfig.Join{NodeName: p.Self.Name}
@@ -216,7 +246,7 @@ func (h *Host) fill(ctx context.Context, p *Plan, known bool, r JoinRequest) err
 	}
 	wanted = append(wanted, h.watchArtifact())
 	add(&p.Services, watchUnit)
-	return h.compare(ctx, p, wanted, known)
+	return h.compare(ctx, p, wanted, known, around)
 }
 
 // onlyOwnContainerd tells what is made for a containerd of the join's own.
@@ -231,35 +261,24 @@ func onlyKubeProxy(path string) bool {
 }
 
 // chooseRuntime takes a containerd that answers, unless it is an earlier join's.
-func (h *Host) chooseRuntime(ctx context.Context, p *Plan, known bool) error {
+func (h *Host) chooseRuntime(p *Plan, known bool, around surroundings) error {
 	p.Self.OwnContainerd = known && p.ledger.OwnContainerd
 	if known {
 		return nil
 	}
-	var version string
-	err := h.wait(func() (err error) {
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		version, err = h.Runtime.Version(ctx)
-		return err
-	})
-	if err == nil {
-		h.done("runtime", "%s answers and is used as it is", version)
+	if around.runtime != "" {
+		h.done("runtime", "%s answers and is used as it is", around.runtime)
 		return nil
 	}
-	unit, err := h.Units.Show(ctx, containerdUnit)
-	if err != nil {
-		return err
-	}
-	if unit.Exists() {
-		return fmt.Errorf("there is a containerd.service (%s) that does not answer as a container runtime: start it with CRI enabled (systemctl enable --now containerd; \"cri\" must not be among disabled_plugins in /etc/containerd/config.toml), or remove it", unit.FragmentPath)
+	if around.containerd.Exists() {
+		return fmt.Errorf("there is a containerd.service (%s) that does not answer as a container runtime: start it with CRI enabled (systemctl enable --now containerd; \"cri\" must not be among disabled_plugins in /etc/containerd/config.toml), or remove it", around.containerd.FragmentPath)
 	}
 	p.Self.OwnContainerd, p.ledger.OwnContainerd = true, true
 	return nil
 }
 
 // compare finds out which of the wanted files are to be placed, and enters all into the plan's ledger.
-func (h *Host) compare(ctx context.Context, p *Plan, wanted []artifact, known bool) error {
+func (h *Host) compare(ctx context.Context, p *Plan, wanted []artifact, known bool, around surroundings) error {
 	var foreign []string
 	for _, a := range wanted {
 		found, err := h.disk.look(a)
@@ -277,6 +296,9 @@ func (h *Host) compare(ctx context.Context, p *Plan, wanted []artifact, known bo
 			continue
 		case found != same:
 			p.artifacts = append(p.artifacts, a)
+		case h.disk.loosened(a):
+			p.artifacts = append(p.artifacts, a)
+			h.done("modes", "%s can be read or written by more than should: it is to have mode %04o again", a.path, a.mode)
 		}
 		add(&p.ledger.Directories, h.disk.missing(a.path)...)
 		add(&p.ledger.Files, a.path)
@@ -294,11 +316,7 @@ func (h *Host) compare(ctx context.Context, p *Plan, wanted []artifact, known bo
 	if known {
 		return nil // the rest was entered when nothing had been started yet
 	}
-	slice, err := h.Units.Show(ctx, programSlice)
-	if err != nil {
-		return err
-	}
-	if !slice.Active() {
+	if !around.slice.Active() {
 		add(&p.ledger.Slices, programSlice)
 	}
 	return h.enterTrees(p)

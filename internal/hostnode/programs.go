@@ -15,7 +15,7 @@ import (
 
 // programs are those that a node needs, from muster's own directory. A name there may be a link to a program of many names.
 func (h *Host) programs(ownContainerd, skipKubeProxy bool) ([]artifact, error) {
-	names := []string{"kubelet", "muster"}
+	names := []string{"kubelet"}
 	if !skipKubeProxy {
 		names = append(names, "kube-proxy")
 	}
@@ -29,6 +29,7 @@ func (h *Host) programs(ownContainerd, skipKubeProxy bool) ([]artifact, error) {
 	for _, plugin := range plugins {
 		names = append(names, "cni/"+filepath.Base(plugin))
 	}
+	names = append(names, "muster") // the last, as it is large and nothing waits for it
 	var artifacts []artifact
 	seen := map[string]bool{}
 	for len(names) > 0 {
@@ -46,7 +47,7 @@ func (h *Host) programs(ownContainerd, skipKubeProxy bool) ([]artifact, error) {
 		if err != nil {
 			return nil, fmt.Errorf("looking for programs: %w", err)
 		}
-		a := artifact{path: h.placeOf(name), mode: 0o755}
+		a := artifact{path: h.placeOf(name), mode: 0o755, late: late(name)}
 		if info.Mode()&os.ModeSymlink != 0 {
 			target, err := os.Readlink(source)
 			if err == nil && target == filepath.Base(target) {
@@ -63,6 +64,9 @@ func (h *Host) programs(ownContainerd, skipKubeProxy bool) ([]artifact, error) {
 	}
 	return artifacts, nil
 }
+
+// late are the programs that nobody runs before the node has registered: network plugins, and muster itself for its watch.
+func late(name string) bool { return name == "muster" || strings.HasPrefix(name, "cni/") }
 
 // needs tells whether a link leads, or will lead, to what stands beside it.
 func (h *Host) needs(a artifact) bool {

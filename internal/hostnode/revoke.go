@@ -43,7 +43,7 @@ func (l *leaving) revoke(ctx context.Context) error {
 	return l.deleteNode(ctx, admin, name)
 }
 
-// deleteToken deletes the token that the host came in by, if that is good for this node alone. Others may be about to join by one that
+// deleteToken deletes the token that the host came in by, if that is bound to this node's name. Others may be about to join by one that
 // is not.
 func (l *leaving) deleteToken(ctx context.Context, admin kubernetes.Interface) error {
 	if l.ledger.TokenID == "" {
@@ -58,7 +58,7 @@ func (l *leaving) deleteToken(ctx context.Context, admin kubernetes.Interface) e
 	case err != nil:
 		return fmt.Errorf("reading the bootstrap token: %w", err)
 	case !boundTo(secret, l.ledger.NodeName):
-		l.warn("token", "%s is not bound to this node alone, so others may join by it, and it stays: kubectl -n kube-system delete secret %s", l.ledger.TokenID, secret.Name)
+		l.warn("token", "%s is not bound to this node's name, so it may be others' to join by, and stays: kubectl -n kube-system delete secret %s", l.ledger.TokenID, secret.Name)
 		return nil
 	}
 	if err := secrets.Delete(ctx, secret.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -68,7 +68,8 @@ func (l *leaving) deleteToken(ctx context.Context, admin kubernetes.Interface) e
 	return nil
 }
 
-// boundTo tells whether a token is good for one node alone.
+// boundTo tells whether a token is good for one node alone. One that is bound to a machine may be another's, which was tried here and
+// denied: nothing on this host tells.
 func boundTo(secret *corev1.Secret, node string) bool {
 	b, err := token.Read(secret)
 	if err != nil {
@@ -76,7 +77,7 @@ func boundTo(secret *corev1.Secret, node string) bool {
 	}
 	scopes, err := b.Scopes()
 	return err == nil && slices.ContainsFunc(scopes, func(s token.Scope) bool {
-		return s.Kind == token.ScopeName && s.Value == node || s.Kind == token.ScopeMachine
+		return s.Kind == token.ScopeName && s.Value == node
 	})
 }
 

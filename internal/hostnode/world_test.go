@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,13 +67,16 @@ type world struct {
 	decide func(*certificatesv1.CertificateSigningRequest)
 	// tokens are those that the API server takes.
 	tokens map[string]bool
+	// now is what the host's clock says; zero: the truth.
+	now time.Time
 	// notReady keeps the Node from becoming Ready.
 	notReady bool
 	pods     int // sandboxes in the runtime
 	// removedSince is from when on pods were removed.
 	removedSince time.Time
 
-	crashAt int // of all changes; 0: never
+	mu      sync.Mutex // of changes: some are made at the same time
+	crashAt int        // of all changes; 0: never
 	changes []string
 	steps   []Step
 	run     []string
@@ -162,6 +166,7 @@ func (w *world) host() *Host {
 		Root: w.root, Programs: w.programs, BinDir: "/usr/local/bin", CNIBinDir: "/opt/cni/bin",
 		Units: w.units, Runtime: w, Render: w.render, Run: w.runs, Connect: w.connect,
 		Show:   func(s Step) { w.steps = append(w.steps, s) },
+		Now:    w.clock,
 		before: w.before,
 	})
 	if err != nil {
@@ -170,11 +175,24 @@ func (w *world) host() *Host {
 	return h
 }
 
-// before kills muster at its crashAt-th change. A file that it was writing is left behind, half written.
+func (w *world) clock() time.Time {
+	if !w.now.IsZero() {
+		return w.now
+	}
+	return time.Now()
+}
+
+// before kills muster at its crashAt-th change, and nothing is changed by it from then on. A file that it was writing is left behind, half
+// written.
 func (w *world) before(what string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.changes = append(w.changes, what)
-	if len(w.changes) != w.crashAt {
+	switch {
+	case w.crashAt == 0 || len(w.changes) < w.crashAt:
 		return nil
+	case len(w.changes) > w.crashAt:
+		return errCrash
 	}
 	if path, ok := strings.CutPrefix(what, "write /"); ok {
 		w.write(filepath.Join(filepath.Dir("/"+path), ".new-"+filepath.Base(path)+"-1234567"), "half")

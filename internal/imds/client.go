@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -88,7 +89,9 @@ type Identity struct {
 	ID, Type                 string
 	Region, AvailabilityZone string
 	PrivateIP                netip.Addr
-	PrivateDNSName           string
+	// IPv6 is the first address that the first network interface has of that kind; it is not valid if there is none.
+	IPv6           netip.Addr
+	PrivateDNSName string
 }
 
 // Identity asks who the machine is.
@@ -108,10 +111,42 @@ func (c *Client) Identity(ctx context.Context) (Identity, error) {
 	if document.InstanceID == "" || name == "" {
 		return Identity{}, errors.New("asking who this machine is: the answer lacks instanceId or local-hostname")
 	}
+	ipv6, err := c.ipv6(ctx)
+	if err != nil {
+		return Identity{}, fmt.Errorf("asking who this machine is: %w", err)
+	}
 	return Identity{
 		ID: document.InstanceID, Type: document.InstanceType, Region: document.Region, AvailabilityZone: document.AvailabilityZone,
-		PrivateIP: address, PrivateDNSName: name,
+		PrivateIP: address, IPv6: ipv6, PrivateDNSName: name,
 	}, nil
+}
+
+// ipv6 is the address that EKS's nodes take in clusters of IPv6 (amazon-eks-ami, nodeadm/internal/kubelet/config.go, getNodeIp).
+func (c *Client) ipv6(ctx context.Context) (netip.Addr, error) {
+	mac, err := c.Metadata(ctx, "mac")
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	all, err := c.Metadata(ctx, "network/interfaces/macs/"+mac+"/ipv6s")
+	if errors.Is(err, ErrNotFound) {
+		return netip.Addr{}, nil
+	}
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	first, _, _ := strings.Cut(all, "\n")
+	address, err := netip.ParseAddr(strings.TrimSpace(first))
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("ipv6s: %w", err)
+	}
+	return address, nil
+}
+
+// Role is the name of the machine's role; ErrNotFound if it has none.
+func (c *Client) Role(ctx context.Context) (string, error) {
+	names, err := c.Metadata(ctx, "iam/security-credentials/")
+	name, _, _ := strings.Cut(names, "\n")
+	return strings.TrimSpace(name), err
 }
 
 func readAll(content io.ReadCloser) ([]byte, error) {

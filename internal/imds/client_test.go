@@ -70,6 +70,16 @@ func TestClient(t *testing.T) {
 	}
 }
 
+// A machine may have an address of the other kind, too.
+func TestClientTellsIPv6(t *testing.T) {
+	known := instance("i-0000000000000000a", loopback)
+	known.IPv6 = netip.MustParseAddr("fd00:1::5")
+	identity, err := NewClient(serve(t, machines{loopback: known})).Identity(t.Context())
+	if err != nil || identity.IPv6 != known.IPv6 || identity.PrivateIP != loopback {
+		t.Errorf("got %+v, %v", identity, err)
+	}
+}
+
 // AWS's own client, as any program on a machine has it, with nothing changed but the address.
 func TestUnmodifiedSDK(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", serve(t, machines{loopback: instance("i-0000000000000000a", loopback)}))

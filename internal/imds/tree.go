@@ -18,6 +18,7 @@ import (
 type Instance struct {
 	ID, Type       string
 	PrivateIP      netip.Addr
+	IPv6           netip.Addr // not valid if it has none
 	PrivateDNSName string
 	MAC            net.HardwareAddr
 	LaunchTime     time.Time
@@ -36,7 +37,7 @@ const (
 // metadata are the texts below latest/meta-data/, by path.
 func (i Instance) metadata() map[string]string {
 	adapter := "network/interfaces/macs/" + i.MAC.String() + "/"
-	return map[string]string{
+	leaves := map[string]string{
 		"hostname":                         i.PrivateDNSName,
 		"instance-id":                      i.ID,
 		"instance-life-cycle":              "on-demand",
@@ -55,6 +56,10 @@ func (i Instance) metadata() map[string]string {
 		adapter + "vpc-ipv4-cidr-block":    i.Network.String(),
 		adapter + "vpc-ipv4-cidr-blocks":   i.Network.String(),
 	}
+	if i.IPv6.IsValid() {
+		leaves[adapter+"ipv6s"] = i.IPv6.String()
+	}
+	return leaves
 }
 
 // document is the instance identity document (EC2's user guide, "Instance identity documents"). What an instance here has not,

@@ -55,6 +55,7 @@ type agent struct {
 	credential credential
 
 	becoming sync.Mutex
+	booted   bool   // it has become a node since it was booted
 	doubted  string // what the log says of the user data already
 	disks    string // and of disks
 
@@ -133,7 +134,7 @@ func (a *agent) setSelf(self render.Instance) {
 func instance(identity imds.Identity) render.Instance {
 	return render.Instance{
 		ID: identity.ID, Type: identity.Type, Region: identity.Region, AvailabilityZone: identity.AvailabilityZone,
-		PrivateIP: identity.PrivateIP, PrivateDNSName: identity.PrivateDNSName,
+		PrivateIP: identity.PrivateIP, IPv6: identity.IPv6, PrivateDNSName: identity.PrivateDNSName,
 	}
 }
 

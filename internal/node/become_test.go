@@ -36,7 +36,7 @@ type launched struct {
 }
 
 func (l *launched) Lookup(address netip.Addr) (imds.Instance, error) {
-	return imds.Instance{ID: "i-0000000000000000a", Type: "m5.large", PrivateIP: address, PrivateDNSName: "ip-127-0-0-1.muster.test", HopLimit: 1}, nil
+	return imds.Instance{ID: "i-0000000000000000a", Type: "m5.large", PrivateIP: address, IPv6: netip.MustParseAddr("fd00:1::5"), MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, PrivateDNSName: "ip-127-0-0-1.muster.test", HopLimit: 1}, nil
 }
 
 func (l *launched) UserData(string) ([]byte, error) {
@@ -54,10 +54,26 @@ func (l *launched) set(data []byte) {
 	l.data = data
 }
 
+func (l *launched) Role(context.Context, string) (imds.Role, error) {
+	return imds.Role{Name: "muster-node"}, nil
+}
+
 // serve serves it on a loopback port.
 func (l *launched) serve(t *testing.T) (endpoint string) {
 	t.Helper()
-	server, err := imds.NewServer(imds.ServerConfig{Directory: l, Key: make([]byte, 32), Log: slog.New(slog.DiscardHandler)})
+	return serveMetadata(t, imds.ServerConfig{Directory: l})
+}
+
+// serveRole serves it with a role.
+func (l *launched) serveRole(t *testing.T) (endpoint string) {
+	t.Helper()
+	return serveMetadata(t, imds.ServerConfig{Directory: l, Credentials: l})
+}
+
+func serveMetadata(t *testing.T, config imds.ServerConfig) (endpoint string) {
+	t.Helper()
+	config.Key, config.Log = make([]byte, 32), slog.New(slog.DiscardHandler)
+	server, err := imds.NewServer(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +273,7 @@ func TestInit(t *testing.T) {
 	var did []string
 	config := InitConfig{
 		Sources: []string{file}, Metadata: l.serve(t), DropInDir: filepath.Join(dir, "nodeadm.d"), Root: dir, Say: func(string) {},
-		Write: func(spec nodeconfig.Spec, instance render.Instance, layout render.Layout) error {
+		Write: func(spec nodeconfig.Spec, instance render.Instance, _ render.Layout, _ func(string)) error {
 			did = append(did, "wrote "+spec.Cluster.Name+" for "+instance.ID)
 			return nil
 		},

@@ -128,20 +128,37 @@ func (a *agent) become(ctx context.Context, now told) error {
 	}
 	say := func(what string) { a.log.Info("discovery", "found", what) }
 	self := a.self()
-	joined, err := a.credential.ownCredential(render.NodeName(merged.Spec, self), time.Now(), func(what string) { a.log.Warn("not this machine's credential", "found", what) })
+	name := render.NodeName(merged.Spec, self)
+	if whose, ok := a.credential.anothers(name, time.Now()); ok && a.booted {
+		return fmt.Errorf("by what this machine is told it is node %s, and its certificate is that of %s: it becomes another node when it boots, and not before", name, whose)
+	}
+	notice := func(what string) { a.log.Warn("this machine was not as it should be", "found", what) }
+	joined, err := a.credential.regain(name, time.Now(), notice)
 	if err != nil {
 		return err
 	}
-	spec, err := settle(ctx, merged.Spec, joined, say)
+	spec, err := a.credential.prove(ctx, merged.Spec, joined, a.metadata, say)
+	if err != nil {
+		return err
+	}
+	spec, err = settle(ctx, spec, joined, say)
+	if err != nil {
+		return err
+	}
+	files, err := render.Files(spec, self, a.facts, render.MachineLayout())
 	if err != nil {
 		return err
 	}
 	if err := PrepareDisks(ctx, spec.Instance.LocalStorage, false, "", a.noteDisks); err != nil {
 		return err
 	}
-	if err := write(spec, self, a.facts, render.MachineLayout(), joined); err != nil {
+	if err := a.credential.disown(name, time.Now(), notice); err != nil {
 		return err
 	}
+	if err := write(files, joined, notice); err != nil {
+		return err
+	}
+	a.booted = true
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	a.spec = spec
@@ -168,15 +185,15 @@ func (a *agent) current() nodeconfig.Spec {
 	return a.spec
 }
 
-// write writes files; those that are right already are left alone, and a machine that has joined needs no token.
-func write(spec nodeconfig.Spec, instance render.Instance, facts render.Facts, layout render.Layout, joined bool) error {
-	files, err := render.Files(spec, instance, facts, layout)
-	if err != nil {
-		return err
-	}
+// write writes files; those that are right already are left alone, and a machine that has joined needs no token. Say is told of those
+// that more could read or write than should.
+func write(files []render.File, joined bool, say func(string)) error {
 	for _, file := range files {
 		if file.Path == render.PathBootstrapKubeconfig && joined {
 			continue
+		}
+		if was, ok := loosened(file); ok {
+			say(fmt.Sprintf("%s had mode %04o, and has %04o again", file.Path, was, file.Mode))
 		}
 		if err := os.MkdirAll(filepath.Dir(file.Path), 0o755); err != nil { //nolint:gosec // G301: as on every node
 			return fmt.Errorf("making directory: %w", err)
@@ -186,6 +203,15 @@ func write(spec nodeconfig.Spec, instance render.Instance, facts render.Facts, l
 		}
 	}
 	return nil
+}
+
+// loosened tells whether a file is there with more permissions than it is to have.
+func loosened(file render.File) (was fs.FileMode, ok bool) {
+	info, err := os.Lstat(file.Path)
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, false
+	}
+	return info.Mode().Perm(), info.Mode().Perm()&^file.Mode != 0
 }
 
 // joined tells whether the machine's kubelet has a certificate of its own that is still good.
@@ -201,6 +227,9 @@ func (a *agent) joins(ctx context.Context) bool {
 	a.log.Info("kubelet has its credential")
 	if err := os.Remove(render.PathBootstrapKubeconfig); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		a.log.Error("cannot remove bootstrap token", "error", err)
+	}
+	if err := a.credential.forgetOthers(); err != nil {
+		a.log.Error("cannot remove certificates", "error", err)
 	}
 	a.forget(ctx)
 	return true

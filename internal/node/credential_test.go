@@ -3,6 +3,7 @@
 package node
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/nodeconfig"
+	"muster.dev/muster/internal/render"
 )
 
 // onDisk is the credential of node a, good for so long.
@@ -42,33 +44,100 @@ func TestJoinedIsByItsOwnCertificate(t *testing.T) {
 	}
 }
 
-// The disk of one machine in another does not make it that one: what it is known by is removed, and that is said.
+// The disk of one machine in another does not make it that one: what it is known by is set aside, and that is said. It comes back if the
+// machine is that node after all, and goes when it has joined as another.
 func TestACopiedDiskIsNotTheOriginal(t *testing.T) {
+	var said string
+	say := func(what string) { said += what }
+	quiet := func(what string) { t.Errorf("said %q", what) }
 	for name, left := range map[string]time.Duration{"good": time.Hour, "expired": -time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			c := onDisk(t, left)
-			said := ""
-			joined, err := c.ownCredential("b", time.Now(), func(what string) { said += what })
-			if err != nil || joined || !strings.Contains(said, "that of system:node:a, and this machine is node b") {
-				t.Errorf("joined %t, %v; said %q", joined, err, said)
+			before, err := os.ReadDir(c.dir)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if left, err := os.ReadDir(c.dir); err != nil || exists(c.kubeconfig) {
-				t.Errorf("left are %v, %v", left, err)
-			} else {
-				for _, file := range left {
-					t.Errorf("%s is left", file.Name())
-				}
+			said = ""
+			if err := c.disown("b", time.Now(), say); err != nil || !strings.Contains(said, "that of system:node:a, and this machine is node b") {
+				t.Errorf("%v; said %q", err, said)
+			}
+			if seen, err := os.ReadDir(c.dir); err != nil || len(seen) > 0 || exists(c.kubeconfig) {
+				t.Errorf("the kubelet sees %v, %v", seen, err)
+			}
+			if joined, err := c.regain("b", time.Now(), quiet); err != nil || joined {
+				t.Errorf("joined as b: %t, %v", joined, err)
+			}
+			put(t, filepath.Join(c.dir, "kubelet-client.key.tmp"), []byte("of an attempt"))
+			said = ""
+			joined, err := c.regain("a", time.Now(), say)
+			if after, readErr := os.ReadDir(c.dir); err != nil || joined != (left > 0) || !exists(c.kubeconfig) || len(after) != len(before) || !strings.Contains(said, "node a again") {
+				t.Errorf("back as a: joined %t, %v; it has %v, %v; said %q", joined, err, after, readErr, said)
+			}
+			if err := c.disown("b", time.Now(), say); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.forgetOthers(); err != nil || exists(c.aside("a")) {
+				t.Errorf("what is another's is still there: %v", err)
 			}
 		})
 	}
 	c := onDisk(t, time.Hour)
-	joined, err := c.ownCredential("a", time.Now(), func(what string) { t.Errorf("said %q", what) })
-	if err != nil || !joined || !exists(c.kubeconfig) {
+	if err := c.disown("a", time.Now(), quiet); err != nil || !exists(c.kubeconfig) {
+		t.Errorf("its own: %v", err)
+	}
+	if joined, err := c.regain("a", time.Now(), quiet); err != nil || !joined {
 		t.Errorf("its own: joined %t, %v", joined, err)
 	}
 	nothing := credential{dir: t.TempDir(), kubeconfig: filepath.Join(t.TempDir(), "none")}
-	if joined, err := nothing.ownCredential("a", time.Now(), func(what string) { t.Errorf("said %q", what) }); err != nil || joined {
+	if err := nothing.disown("a", time.Now(), quiet); err != nil {
+		t.Error(err)
+	}
+	if joined, err := nothing.regain("a", time.Now(), quiet); err != nil || joined {
 		t.Errorf("nothing: joined %t, %v", joined, err)
+	}
+}
+
+// What is wrong with what a machine is told takes nothing from it: it may have no other way in. What would make it another node does that
+// when it boots, and not before.
+func TestAWrongDropInTakesNothing(t *testing.T) {
+	a := newAgent(t)
+	a.credential = onDisk(t, time.Hour)
+	a.instance = render.Instance{ID: "i-0000000000000000a", PrivateIP: netip.MustParseAddr("192.168.64.11"), PrivateDNSName: "b"}
+	refused, wrong := complete(t), complete(t)
+	refused.Join.NodeName = "no_name"
+	wrong.Kubelet.Flags = []string{"--kubeconfig=/mine"}
+	for name, spec := range map[string]nodeconfig.Spec{"refused": refused, "not to be rendered": wrong} {
+		err := a.become(t.Context(), told{dropIns: []nodeconfig.Source{{Name: "drop-in", Content: document(t, spec)}}})
+		if err == nil || !a.credential.joined("a", time.Now()) {
+			t.Errorf("%s: %v; it has its certificate: %t", name, err, a.credential.joined("a", time.Now()))
+		}
+	}
+	a.booted = true // and what it is told is wrong besides: a test must not come as far as to write this machine's files
+	err := a.become(t.Context(), told{dropIns: []nodeconfig.Source{{Name: "drop-in", Content: document(t, wrong)}}})
+	if err == nil || !strings.Contains(err.Error(), "it becomes another node when it boots") || !a.credential.joined("a", time.Now()) {
+		t.Errorf("another name: %v", err)
+	}
+}
+
+// A file that somebody opened to others is closed again, and that is said.
+func TestLoosenedFilesAreClosed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	files := []render.File{{Path: path, Mode: 0o600, Content: []byte("secret")}}
+	var said []string
+	say := func(what string) { said = append(said, what) }
+	for _, loose := range []bool{false, true, false} {
+		if loose {
+			if err := os.Chmod(path, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		said = nil
+		if err := write(files, true, say); err != nil || len(said) > 0 != loose {
+			t.Errorf("%v, said %q", err, said)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
 	}
 }
 

@@ -23,8 +23,8 @@ func TestWatchTellsTheClusterLater(t *testing.T) {
 	w.certificate("client", -time.Minute)
 	w.certificate("server", 20*time.Hour)
 	w.token("abcdef.0123456789abcdef")
-	rejoined := 0
-	w.Rejoined = func(context.Context) { rejoined++ }
+	forgotten := 0
+	w.Forget = func(context.Context) { forgotten++ }
 	w.look(t.Context())
 	if len(w.posted) > 0 {
 		t.Errorf("it was told with an expired certificate: %+v", w.posted)
@@ -44,8 +44,8 @@ func TestWatchTellsTheClusterLater(t *testing.T) {
 	for _, e := range w.posted {
 		reasons = append(reasons, e.Reason)
 	}
-	if want := []string{"Expired", "Rejoined"}; !slices.Equal(reasons, want) || rejoined != 1 {
-		t.Errorf("the cluster was told %q, not %q; joined again %d times", reasons, want, rejoined)
+	if want := []string{"Expired", "Rejoined"}; !slices.Equal(reasons, want) || forgotten != 1 {
+		t.Errorf("the cluster was told %q, not %q; the token was forgotten %d times", reasons, want, forgotten)
 	}
 }
 

@@ -109,12 +109,12 @@ func ForgetBootstrap(ctx context.Context) (forgotten bool, err error) {
 }
 
 func (c credential) forgetBootstrap(ctx context.Context, path string) (bool, error) {
-	if !exists(path) {
-		return true, nil
-	}
 	holds := func() bool { // whose it must be was seen to when files were written
 		now := time.Now()
 		return c.joined(nodecerts.Read(c.dir, now)[0].NodeName(), now)
+	}
+	if !exists(path) && !holds() { // it goes on with what it had
+		return true, nil
 	}
 	if !poll(ctx, 100*time.Millisecond, holds) {
 		return false, nil
@@ -122,5 +122,5 @@ func (c credential) forgetBootstrap(ctx context.Context, path string) (bool, err
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("removing the bootstrap token: %w", err)
 	}
-	return true, nil
+	return true, c.forgetOthers()
 }

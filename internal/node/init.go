@@ -40,7 +40,7 @@ type InitConfig struct {
 	// Root is put before the paths that tell what this machine is; it is empty but in tests.
 	Root string
 	// Write writes the machine's files, Restart starts or restarts its programs.
-	Write   func(spec nodeconfig.Spec, instance render.Instance, layout render.Layout) error
+	Write   func(spec nodeconfig.Spec, instance render.Instance, layout render.Layout, say func(string)) error
 	Restart func(ctx context.Context, layout render.Layout) error
 	// Forget removes the bootstrap token when the kubelet has a certificate, and tells whether it has; see [ForgetBootstrap].
 	Forget func(ctx context.Context) (bool, error)
@@ -134,11 +134,15 @@ func (c InitConfig) configure(ctx context.Context, layout render.Layout) error {
 		return fmt.Errorf("%w; a host that has no instance metadata service becomes a node by muster join", err)
 	}
 	self := instance(identity)
-	joined, err := c.credential().ownCredential(render.NodeName(merged.Spec, self), time.Now(), c.Say)
+	joined, err := c.credential().regain(render.NodeName(merged.Spec, self), time.Now(), c.Say)
 	if err != nil {
 		return err
 	}
-	spec, err := settle(ctx, merged.Spec, joined, c.Say)
+	spec, err := c.credential().prove(ctx, merged.Spec, joined, client, c.Say)
+	if err != nil {
+		return err
+	}
+	spec, err = settle(ctx, spec, joined, c.Say)
 	if err != nil {
 		return err
 	}
@@ -147,7 +151,7 @@ func (c InitConfig) configure(ctx context.Context, layout render.Layout) error {
 			return err
 		}
 	}
-	if err := c.Write(spec, self, layout); err != nil {
+	if err := c.Write(spec, self, layout, c.Say); err != nil {
 		return err
 	}
 	c.Say("the files of " + identity.PrivateDNSName + " are written")
@@ -168,10 +172,18 @@ func Sources() []string {
 }
 
 // WriteFiles writes the files of this very machine, for [InitConfig].
-func WriteFiles(spec nodeconfig.Spec, instance render.Instance, layout render.Layout) error {
+func WriteFiles(spec nodeconfig.Spec, instance render.Instance, layout render.Layout, say func(string)) error {
 	facts, err := readFacts()
 	if err != nil {
 		return err
 	}
-	return write(spec, instance, facts, layout, machineCredential().joined(render.NodeName(spec, instance), time.Now()))
+	files, err := render.Files(spec, instance, facts, layout)
+	if err != nil {
+		return err
+	}
+	name, own := render.NodeName(spec, instance), machineCredential()
+	if err := own.disown(name, time.Now(), say); err != nil {
+		return err
+	}
+	return write(files, own.joined(name, time.Now()), say)
 }

@@ -3,15 +3,12 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"time"
 
 	"muster.dev/muster/internal/nodecerts"
@@ -22,8 +19,10 @@ type WatchConfig struct {
 	// CertDir holds the kubelet's certificates, Kubeconfig says where the API server is, and Authorities is the file of those that
 	// it is trusted by.
 	CertDir, Kubeconfig, Authorities string
-	// BootstrapKubeconfig holds a bootstrap token, if there is one.
+	// BootstrapKubeconfig holds a bootstrap token, if there is one. If it is Owned, and not what who runs the node has put there to stay,
+	// it is removed as soon as the kubelet has a certificate.
 	BootstrapKubeconfig string
+	Owned               bool
 	// Notices is the file in which the notices stand; none if empty.
 	Notices string
 	// Interval between two looks.
@@ -33,8 +32,10 @@ type WatchConfig struct {
 	// Readdress makes the kubelet use an address that the machine has in place of one that it lost, and returns it, or an error that is
 	// ErrNotAssigned. Nil: it is only told.
 	Readdress func(ctx context.Context, old netip.Addr) (netip.Addr, error)
-	// Rejoined is told when a node has joined again.
-	Rejoined func(context.Context)
+	// Forget removes the token from wherever else it is when it has been removed. May be nil.
+	Forget func(context.Context)
+	// Give says, in a notice, how a token is given to this machine.
+	Give string
 	// Rejoin looks for a credential to join with again and writes BootstrapKubeconfig, if there can be one.
 	Rejoin func(context.Context) error
 	// Token makes a token of the machine's role, where the program that the kubeconfig names must not be started. Nil: it may be.
@@ -43,6 +44,10 @@ type WatchConfig struct {
 	Restart func(context.Context) error
 	Log     *slog.Logger
 
+	// Busy tells that somebody else, such as muster join, is at work on the node, and sees to the kubelet. Nil: nobody is.
+	Busy func() bool
+
+	started    func() (time.Time, bool) // since when the kubelet runs, if it does
 	now        func() time.Time
 	interfaces func() ([]net.Addr, error)
 	post       func(ctx context.Context, events []event) error
@@ -61,6 +66,7 @@ const (
 type watcher struct {
 	WatchConfig
 	notices *notices
+	outside bool   // the client certificate had expired at the last look
 	tried   []byte // the bootstrap kubeconfig that the kubelet was started with last
 	looks   int
 	idle    int // looks until another address is asked for again
@@ -70,6 +76,9 @@ type watcher struct {
 func newWatcher(c WatchConfig) *watcher {
 	if c.now == nil {
 		c.now = time.Now
+	}
+	if c.started == nil {
+		c.started = nodecerts.KubeletStarted
 	}
 	if c.interfaces == nil {
 		c.interfaces = net.InterfaceAddrs
@@ -97,7 +106,7 @@ func (w *watcher) did(reason, text string) {
 // Watch looks at a node until the context ends, and does what a kubelet alone does not:
 //
 //   - a link that a rotation of the kubelet's own left half replaced is put back; without it no kubelet starts;
-//   - a client certificate that expired while the machine slept: the node joins again, if it has a token that is still good;
+//   - a client certificate that expired while the machine slept: the kubelet asks for another, if there is a token that is still good;
 //   - authorities of the API server that the cluster publishes anew are taken over, along a chain of trust;
 //   - another address than the kubelet was told to use is taken over, if it was assigned to the machine;
 //   - that it was not, and certificates that should have been replaced, are told: once in the log and by an Event of the Node, and in the
@@ -133,7 +142,7 @@ func (w *watcher) look(ctx context.Context) {
 		return
 	}
 	defer w.events.flush(ctx, w.post)
-	w.rejoined(ctx)
+	w.inside(ctx, client)
 	w.rest(ctx, serving, reports...)
 }
 
@@ -181,54 +190,6 @@ func (w *watcher) tell(r nodecerts.Report) {
 		return
 	}
 	w.notices.clear(code)
-}
-
-// expired joins the node again, if there is a token that is still good. A kubelet can do nothing with an expired certificate: it
-// cannot renew it, and without a bootstrap kubeconfig it does not start.
-func (w *watcher) expired(ctx context.Context, client nodecerts.Report) {
-	text := fmt.Sprintf("the node's client certificate expired at %s, and a kubelet cannot renew an expired one", client.NotAfter.Format(time.RFC3339))
-	fix := fmt.Sprintf("make a token (`muster token create --node-name %s`) and give it to the node, in its user data or by `muster join`; there is a Node of that name, so its request waits for `muster csr approve`", client.NodeName())
-	if w.Rejoin != nil {
-		if err := w.Rejoin(ctx); err != nil {
-			w.notices.set("Expired", text+"; looking for a token: "+err.Error(), fix)
-			return
-		}
-	}
-	raw, err := os.ReadFile(w.BootstrapKubeconfig)
-	if errors.Is(err, fs.ErrNotExist) {
-		w.notices.set("Expired", text+"; there is no bootstrap token to join with again", fix)
-		return
-	}
-	if err == nil {
-		err = nodecerts.TryBootstrap(ctx, w.BootstrapKubeconfig)
-	}
-	switch {
-	case errors.Is(err, nodecerts.ErrRefused):
-		w.notices.set("Expired", text+"; the bootstrap token that it has is of no use: "+err.Error(), fix)
-	case err != nil:
-		w.Log.Warn("cannot try the bootstrap token", "error", err) // the API server may be down: tried again at the next look
-	case !bytes.Equal(raw, w.tried):
-		w.notices.set("Expired", text+"; its bootstrap token is still good, so it joins again", "")
-		w.tried = raw
-		w.restart(ctx)
-	}
-}
-
-// rejoined removes the token when it is of no more use to anybody here.
-func (w *watcher) rejoined(ctx context.Context) {
-	w.notices.clear("Expired")
-	if w.tried == nil {
-		return
-	}
-	if err := os.Remove(w.BootstrapKubeconfig); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		w.Log.Error("cannot remove bootstrap token", "error", err)
-		return
-	}
-	w.tried = nil
-	w.did("Rejoined", "the node's client certificate had expired, and it has joined again")
-	if w.Rejoined != nil {
-		w.Rejoined(ctx)
-	}
 }
 
 // authorities takes over whom the cluster says to trust.

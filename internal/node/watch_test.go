@@ -33,12 +33,14 @@ type watched struct {
 	log      *bytes.Buffer
 	restarts int
 	posted   []event
-	unposted error // what becomes of events
+	unposted error    // what becomes of events
+	groups   []string // of who has the good token
 }
 
 // newWatched is a node that has joined, of an API server that takes one token and publishes nothing.
 func newWatched(t *testing.T) *watched {
 	t.Helper()
+	w := &watched{t: t, log: &bytes.Buffer{}}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 		out.Header().Set("Content-Type", "application/json")
 		switch {
@@ -48,19 +50,20 @@ func newWatched(t *testing.T) *watched {
 			out.WriteHeader(http.StatusUnauthorized)
 		default:
 			out.WriteHeader(http.StatusCreated)
-			fmt.Fprint(out, `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview","status":{"userInfo":{"username":"system:bootstrap:abcdef"}}}`)
+			fmt.Fprintf(out, `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview","status":{"userInfo":{"username":"system:bootstrap:abcdef","groups":[%s]}}}`, strings.Join(w.groups, ","))
 		}
 	}))
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
 	ca := filepath.Join(dir, "ca.crt")
 	put(t, ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	w := &watched{t: t, log: &bytes.Buffer{}}
 	w.watcher = newWatcher(WatchConfig{
-		CertDir: t.TempDir(), Kubeconfig: filepath.Join(dir, "kubeconfig"), Authorities: ca, BootstrapKubeconfig: filepath.Join(dir, "bootstrap"),
+		CertDir: t.TempDir(), Kubeconfig: filepath.Join(dir, "kubeconfig"), Authorities: ca, BootstrapKubeconfig: filepath.Join(dir, "bootstrap"), Owned: true,
+		Give:    "give it to this machine",
 		Notices: filepath.Join(dir, "run", "notices.json"), Log: slog.New(slog.NewTextHandler(w.log, nil)),
 		NodeIP:     func() netip.Addr { return netip.MustParseAddr("192.168.64.11") },
 		Restart:    func(context.Context) error { w.restarts++; return nil },
+		started:    func() (time.Time, bool) { return time.Now().Add(-time.Hour), true },
 		interfaces: func() ([]net.Addr, error) { return addresses("127.0.0.1/8", "192.168.64.11/18"), nil },
 		post: func(_ context.Context, events []event) error {
 			if w.unposted == nil {
@@ -188,7 +191,7 @@ func TestWatchOfAnExpiredCertificate(t *testing.T) {
 	w := newWatched(t)
 	w.certificate("client", -time.Minute)
 	w.expect("Expired", "there is no bootstrap token to join with again")
-	if said := w.log.String(); !strings.Contains(said, "muster token create --node-name a") || !strings.Contains(said, "muster csr approve") {
+	if said := w.log.String(); !strings.Contains(said, "muster token create --node-name a --rejoin") || !strings.Contains(said, "give it to this machine") || strings.Contains(said, "csr approve") {
 		t.Errorf("it does not say what to do: %s", w.log)
 	}
 	w.token("abcdef.expiredexpired00")
@@ -197,9 +200,9 @@ func TestWatchOfAnExpiredCertificate(t *testing.T) {
 		t.Errorf("%d restarts, and the log says %s", w.restarts, w.log)
 	}
 	w.Rejoin = func(context.Context) error { w.token("abcdef.0123456789abcdef"); return nil }
-	w.expect("Expired", "so it joins again")
-	if w.restarts != 1 {
-		t.Errorf("the kubelet was restarted %d times for one token", w.restarts)
+	w.expect("Expired", "so it asks for a certificate by it; there is a Node of that name")
+	if w.restarts != 1 || !strings.Contains(w.log.String(), "muster csr approve") || !strings.Contains(w.log.String(), "--rejoin") {
+		t.Errorf("the kubelet was restarted %d times for one token, and the log says %s", w.restarts, w.log)
 	}
 	w.certificate("client", 20*time.Hour)
 	w.certificate("server", 20*time.Hour)
@@ -213,6 +216,75 @@ func TestWatchOfAnExpiredCertificate(t *testing.T) {
 	w.certificate("client", -time.Minute)
 	w.Rejoin = func(context.Context) error { return errors.New("the metadata service is down") }
 	w.expect("Expired", "the metadata service is down")
+}
+
+// A token that was made for this very node to join again needs nobody, and that is said. One for another node is not that.
+func TestWatchOfANodeThatMayJoinAgain(t *testing.T) {
+	for group, needs := range map[string]bool{"rejoin:a": false, "rejoin:b": true, "name:a": true} {
+		w := newWatched(t)
+		w.groups = []string{`"system:bootstrappers"`, `"system:bootstrappers:muster:` + group + `"`}
+		w.certificate("client", -time.Minute)
+		w.token("abcdef.0123456789abcdef")
+		w.look(t.Context())
+		if said := w.log.String(); strings.Contains(said, "muster csr approve") != needs || strings.Contains(said, "so it does") == needs || w.restarts != 1 {
+			t.Errorf("%s: %d restarts, and the log says %s", group, w.restarts, said)
+		}
+	}
+}
+
+// A kubelet that asks by the token already is left alone: a certificate that was issued to the one before would be nobody's, and the token
+// is good for one.
+func TestWatchLeavesAKubeletAloneThatAsks(t *testing.T) {
+	for name, test := range map[string]struct {
+		ago      time.Duration
+		runs     bool
+		busy     bool
+		restarts int
+	}{
+		"it runs for long":         {time.Hour, true, false, 1},
+		"it does not run":          {0, false, false, 1},
+		"it starts":                {5 * time.Second, true, false, 0},
+		"it has just been started": {0, true, false, 0},
+		"by muster join":           {time.Hour, true, true, 0},
+	} {
+		w := newWatched(t)
+		w.started = func() (time.Time, bool) { return time.Now().Add(-test.ago), test.runs }
+		w.Busy = func() bool { return test.busy }
+		w.certificate("client", -time.Minute)
+		w.token("abcdef.0123456789abcdef")
+		w.look(t.Context())
+		w.look(t.Context())
+		if w.restarts != test.restarts {
+			t.Errorf("%s: %d restarts", name, w.restarts)
+		}
+	}
+}
+
+// The token goes when the node has a certificate, whatever was known of it: the watch may have been ended meanwhile, and another program
+// may have had the kubelet use it. What who runs the node has put there stays.
+func TestWatchRemovesTheToken(t *testing.T) {
+	w := newWatched(t)
+	forgotten := 0
+	w.Forget = func(context.Context) { forgotten++ }
+	w.token("abcdef.0123456789abcdef")
+	w.certificate("client", -time.Minute)
+	w.look(t.Context())
+	if !exists(w.BootstrapKubeconfig) || forgotten > 0 {
+		t.Error("the token is gone before it has served")
+	}
+	w.certificate("client", 20*time.Hour)
+	w.watcher = newWatcher(w.WatchConfig)
+	w.look(t.Context())
+	w.look(t.Context())
+	if exists(w.BootstrapKubeconfig) || forgotten != 1 {
+		t.Errorf("a watch that was started since leaves the token, or forgets it %d times", forgotten)
+	}
+	w.Owned = false
+	w.token("abcdef.0123456789abcdef")
+	w.look(t.Context())
+	if !exists(w.BootstrapKubeconfig) {
+		t.Error("somebody else's is removed")
+	}
 }
 
 // A node that joined by its machine's role has no client certificate to miss, and tells the cluster of all else.
@@ -229,6 +301,11 @@ func TestWatchOfANodeThatJoinedByRole(t *testing.T) {
 	w.look(t.Context())
 	if len(w.posted) != 1 || w.posted[0].Reason != "CertificateServer" {
 		t.Errorf("the cluster was told %+v", w.posted)
+	}
+	w.certificate("server", -time.Minute) // it slept: as its role it comes in as before, and asks for another by itself
+	w.look(t.Context())
+	if _, told := w.notices.open["Expired"]; told || w.restarts != 0 {
+		t.Errorf("open are %+v, restarts %d", w.notices.open, w.restarts)
 	}
 }
 

@@ -15,14 +15,15 @@ import (
 func (a *agent) watchNode(ctx context.Context) {
 	Watch(ctx, WatchConfig{
 		CertDir: nodecerts.DefaultDir, Kubeconfig: render.PathKubeconfig, Authorities: render.PathCA,
-		BootstrapKubeconfig: render.PathBootstrapKubeconfig, Notices: PathNotices, Log: a.log,
-		NodeIP:    func() netip.Addr { return a.self().PrivateIP },
+		BootstrapKubeconfig: render.PathBootstrapKubeconfig, Owned: true, Notices: PathNotices, Log: a.log,
+		Give:      "give it to this machine (`muster node init`), or delete the machine (`muster delete machine`), and its group makes another",
+		NodeIP:    func() netip.Addr { return render.NodeIP(a.current(), a.self()) },
 		Readdress: a.readdress,
 		Token: func(ctx context.Context) (string, error) {
 			_, token, err := nodeCredential(ctx, a.current().Cluster.Name, a.self().Region)
 			return token, err
 		},
-		Rejoined: a.forget,
+		Forget: a.forget,
 		Rejoin: func(ctx context.Context) error {
 			now, err := a.ask(ctx)
 			if err != nil {

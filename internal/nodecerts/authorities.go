@@ -80,21 +80,29 @@ func pool(authorities []*x509.Certificate) *x509.CertPool {
 	return p
 }
 
+// proxyOf is the way to the API server: that of the kubeconfig, or else of the environment, as join and the kubelet go.
+func proxyOf(config *rest.Config) func(*http.Request) (*url.URL, error) {
+	if config.Proxy != nil {
+		return config.Proxy
+	}
+	return http.ProxyFromEnvironment
+}
+
 // askClusterInfo asks without a credential: cluster-info is for those who have none, and by upstream's role for them alone.
 func askClusterInfo(ctx context.Context, config *rest.Config, trusted *x509.CertPool) ([]byte, *tls.ConnectionState, error) {
 	client := http.Client{Timeout: config.Timeout, Transport: &http.Transport{
-		Proxy: config.Proxy, DisableKeepAlives: true,
+		Proxy: proxyOf(config), DisableKeepAlives: true,
 		TLSClientConfig: &tls.Config{RootCAs: trusted, ServerName: config.ServerName, MinVersion: tls.VersionTLS12},
 	}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	server, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, nil, errors.New("the kubeconfig's server is no URL")
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.JoinPath(clusterInfo).String(), http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.JoinPath(clusterInfo).String(), http.NoBody) //nolint:gosec // G704: the server of the node's own kubeconfig
 	if err != nil {
 		return nil, nil, fmt.Errorf("asking for cluster-info: %w", err)
 	}
-	answer, err := client.Do(request)
+	answer, err := client.Do(request) //nolint:gosec // G704: as above
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return nil, nil, fmt.Errorf("the API server at %s cannot be verified with the authorities that the node has: %w", config.Host, err)
 	}
@@ -157,25 +165,25 @@ var ErrUnreachable = errors.New("the API server does not answer")
 // ErrRefused is a bootstrap token that the API server does not take.
 var ErrRefused = errors.New("the API server does not accept its token: it has expired or was deleted")
 
-// TryBootstrap tells whether the API server takes the token of a bootstrap kubeconfig.
-func TryBootstrap(ctx context.Context, path string) error {
+// TryBootstrap tells whether the API server takes the token of a bootstrap kubeconfig, and for a member of which groups.
+func TryBootstrap(ctx context.Context, path string) (groups []string, err error) {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", path, err)
+		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	config.Timeout, config.UserAgent = 10*time.Second, "muster-node"
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", path, err)
+		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	who, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return ErrRefused
+		return nil, ErrRefused
 	case err != nil:
-		return fmt.Errorf("trying the bootstrap token: %w", err)
+		return nil, fmt.Errorf("trying the bootstrap token: %w", err)
 	case strings.HasPrefix(who.Status.UserInfo.Username, "system:anonymous"):
-		return ErrRefused
+		return nil, ErrRefused
 	}
-	return nil
+	return who.Status.UserInfo.Groups, nil
 }

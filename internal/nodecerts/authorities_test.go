@@ -14,7 +14,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +50,7 @@ func newAPIServer(t *testing.T, signer *authority) *apiServer {
 				user = "system:anonymous"
 			}
 			out.WriteHeader(http.StatusCreated)
-			fmt.Fprintf(out, `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview","status":{"userInfo":{"username":%q}}}`, user)
+			fmt.Fprintf(out, `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview","status":{"userInfo":{"username":%q,"groups":["one","two"]}}}`, user)
 			return
 		}
 		if in.URL.Path != clusterInfo || in.Header.Get("Authorization") != "" || len(in.TLS.PeerCertificates) > 0 {
@@ -163,13 +165,48 @@ users:
 	return file, kubeconfig
 }
 
+// The environment of a process that asks the API server behind a proxy for its authorities: net/http reads the environment once.
+const envBehindProxy = "NODECERTS_TEST_BEHIND_PROXY"
+
+// Behind a proxy the node asks by it, as it joined.
+func TestRefreshAuthoritiesByAProxy(t *testing.T) {
+	if kubeconfig := os.Getenv(envBehindProxy); kubeconfig != "" {
+		_, err := RefreshAuthorities(t.Context(), kubeconfig, filepath.Join(filepath.Dir(kubeconfig), "ca.crt"), time.Now())
+		if !errors.Is(err, ErrUnreachable) {
+			t.Error(err)
+		}
+		return
+	}
+	t.Parallel()
+	asked := make(chan string, 1)
+	proxy := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		asked <- in.Method + " " + in.Host
+		out.WriteHeader(http.StatusBadGateway)
+	}))
+	t.Cleanup(proxy.Close)
+	_, kubeconfig := nodeFiles(t, "https://192.0.2.1:443", bundle.PEM(newAuthority(t, "ca").certificate))
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRefreshAuthoritiesByAProxy$")
+	child.Env = append(os.Environ(), envBehindProxy+"="+kubeconfig, "HTTPS_PROXY="+proxy.URL, "NO_PROXY=", "no_proxy=")
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	select {
+	case got := <-asked:
+		if got != "CONNECT 192.0.2.1:443" {
+			t.Errorf("the proxy was asked for %s", got)
+		}
+	default:
+		t.Error("the proxy was not asked")
+	}
+}
+
 func TestTryBootstrap(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t, "ca")
 	s := newAPIServer(t, ca)
 	_, kubeconfig := nodeFiles(t, s.URL, bundle.PEM(ca.certificate))
-	if err := TryBootstrap(t.Context(), kubeconfig); err != nil {
-		t.Error(err)
+	if groups, err := TryBootstrap(t.Context(), kubeconfig); err != nil || !slices.Equal(groups, []string{"one", "two"}) {
+		t.Error(groups, err)
 	}
 	raw, err := os.ReadFile(kubeconfig)
 	if err != nil {
@@ -177,11 +214,11 @@ func TestTryBootstrap(t *testing.T) {
 	}
 	old := filepath.Join(t.TempDir(), "old")
 	write(t, old, []byte(strings.Replace(string(raw), "0123456789abcdef", "expiredexpired00", 1)), 0o600)
-	if err := TryBootstrap(t.Context(), old); !errors.Is(err, ErrRefused) || strings.Contains(err.Error(), "expiredexpired00") {
+	if _, err := TryBootstrap(t.Context(), old); !errors.Is(err, ErrRefused) || strings.Contains(err.Error(), "expiredexpired00") {
 		t.Errorf("got %v", err)
 	}
 	s.anonymous = true
-	if err := TryBootstrap(t.Context(), kubeconfig); !errors.Is(err, ErrRefused) {
+	if _, err := TryBootstrap(t.Context(), kubeconfig); !errors.Is(err, ErrRefused) {
 		t.Errorf("taken for nobody: %v", err)
 	}
 }

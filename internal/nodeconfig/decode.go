@@ -42,6 +42,7 @@ func (r *reader) decode(d Source) (map[string]any, bool) {
 		r.foreign(d.Name, spec)
 	}
 	r.gates(d.Name, spec)
+	r.known(d.Name, spec)
 	tree, ok := r.typed(d.Name, document)
 	return tree, ok && len(r.problems) == before
 }

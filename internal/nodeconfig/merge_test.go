@@ -35,7 +35,9 @@ func TestMergeIsThatOfEKS(t *testing.T) {
 			t.Fatal(err)
 		}
 		var sources []nodeconfig.Source
+		known(want.Merged)
 		for i, spec := range want.Documents {
+			known(spec)
 			content, err := yaml.Marshal(map[string]any{"apiVersion": nodeconfig.APIVersionEKS, "kind": nodeconfig.Kind, "spec": spec})
 			if err != nil {
 				t.Fatal(err)
@@ -52,6 +54,21 @@ func TestMergeIsThatOfEKS(t *testing.T) {
 	}
 	if count < 40 {
 		t.Errorf("%d cases only", count)
+	}
+}
+
+// known moves what was drawn to where the kubelet and containerd know it: fields that are free below one that is there, and flags that are.
+func known(spec map[string]any) {
+	for _, at := range [][3]string{{"kubelet", "config", "systemReserved"}, {"containerd", "baseRuntimeSpec", "annotations"}} {
+		section, _ := spec[at[0]].(map[string]any)
+		if drawn, _ := section[at[1]].(map[string]any); len(drawn) > 0 {
+			section[at[1]] = map[string]any{at[2]: drawn}
+		}
+	}
+	kubelet, _ := spec["kubelet"].(map[string]any)
+	flags, _ := kubelet["flags"].([]any)
+	for i, flag := range flags {
+		flags[i] = map[any]any{"--a=1": "--v=1", "--b=2": "--node-ip=2"}[flag]
 	}
 }
 
@@ -131,7 +148,7 @@ func TestMarshalAndRedacted(t *testing.T) {
 		Cluster: nodeconfig.Cluster{Name: "one", APIServerEndpoint: "https://192.168.64.2:443", CertificateAuthority: authority(t), CIDR: "10.100.0.0/16"},
 		Kubelet: nodeconfig.Kubelet{
 			Config: map[string]any{"maxPods": int64(20), "failSwapOn": false, "evictionHard": map[string]any{"memory.available": "100Mi"}},
-			Flags:  []string{"--node-labels=a=b", "--proxy=http://me:word@proxy:3128"},
+			Flags:  []string{"--node-labels=a=b", "--manifest-url=http://me:word@proxy:3128"},
 		},
 		Instance: nodeconfig.Instance{Environment: map[string]map[string]string{"default": {"HTTPS_PROXY": "http://me:word@proxy:3128", "AWS_SECRET_ACCESS_KEY": "s3cret"}}},
 		Containerd: nodeconfig.Containerd{

@@ -23,7 +23,10 @@ func (c Containerd) validate(path *field.Path) field.ErrorList {
 	if _, err := readTOML(c.Config); err != nil {
 		return field.ErrorList{field.Invalid(path.Child("config"), hidden, err.Error())}
 	}
-	return nil
+	if len(c.BaseRuntimeSpec) == 0 {
+		return nil
+	}
+	return runtimeSpecFields().mistyped(path.Child("baseRuntimeSpec"), c.BaseRuntimeSpec)
 }
 
 func (k Kubelet) validate(path *field.Path) field.ErrorList {
@@ -56,7 +59,7 @@ func flagProblem(flags []string, i int) string {
 	return "must begin with --, like --v=4"
 }
 
-// validateKubeletConfig looks at what muster reads itself. The kubelet reads the rest, as strictly.
+// validateKubeletConfig looks closely at what muster reads itself, and at the rest as far as its type goes.
 func validateKubeletConfig(path *field.Path, config map[string]any) field.ErrorList {
 	var problems field.ErrorList
 	for _, header := range [...]struct{ name, want string }{{"apiVersion", KubeletAPIVersion}, {"kind", KubeletKind}} {
@@ -80,7 +83,12 @@ func validateKubeletConfig(path *field.Path, config map[string]any) field.ErrorL
 			}
 		}
 	}
-	return append(problems, validateTaints(path.Child("registerWithTaints"), config["registerWithTaints"])...)
+	problems = append(problems, validateTaints(path.Child("registerWithTaints"), config["registerWithTaints"])...)
+	rest := maps.Clone(config)
+	for _, name := range []string{"apiVersion", "kind", "maxPods", "clusterDNS", "registerWithTaints"} {
+		delete(rest, name)
+	}
+	return append(problems, kubeletFields().mistyped(path, rest)...)
 }
 
 // wholeNumber reads a number that came by YAML or was set by a program.

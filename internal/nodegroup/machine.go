@@ -83,6 +83,7 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	m.Status.Join = join.Merge(m.Status.Join, r.steps.Records(m.Name)...)
 	joined := node != nil || join.Has(m.Status.Join, v1alpha1.StepReady)
 
+	// One that has joined is given no other token, also if its certificate expires: its pods may read user data by now.
 	var credential credential
 	if joined || m.Spec.InstanceProfile != "" {
 		err = r.dropTokens(ctx, m)

@@ -10,6 +10,7 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -151,6 +152,10 @@ func checks() []check {
 
 // Run runs every check, in the order in which the causes of later ones come first.
 func Run(ctx context.Context, host Host) []Result {
+	var answer Endpoint
+	var err error
+	var asking sync.WaitGroup
+	asking.Go(func() { answer, err = host.Endpoint(ctx) }) // meanwhile it is looked at the host
 	var results []Result
 	for _, c := range checks() {
 		result := c.run(ctx, host)
@@ -158,7 +163,7 @@ func Run(ctx context.Context, host Host) []Result {
 		results = append(results, result)
 	}
 	// Two checks of one answer: the server is asked once.
-	answer, err := host.Endpoint(ctx)
+	asking.Wait()
 	for _, c := range []struct {
 		name string
 		run  func(Endpoint, error) Result

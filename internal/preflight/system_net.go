@@ -18,6 +18,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Endpoint asks without trust: nothing secret is sent, and nothing that comes back is believed but for a look at the clock.
@@ -92,8 +94,12 @@ func speaksHTTP2(connection io.ReadWriter) bool {
 	return err == nil && header[3] == settings && binary.BigEndian.Uint32(header[5:]) == 0
 }
 
-// Listener finds the socket in the kernel's tables, and then who has it open.
+// Listener finds the socket in the kernel's tables, and then who has it open, if anybody does. To read a table takes the kernel many
+// milliseconds on a machine with much memory, however few sockets there are.
 func (system) Listener(port int) (string, error) {
+	if free(port) {
+		return "", nil
+	}
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		raw, err := os.ReadFile(table)
 		if errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
@@ -111,6 +117,20 @@ func (system) Listener(port int) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// free tells whether a server could have a port on all addresses now. Nobody is kept from it by the question: a socket that may share its
+// address and does not listen is in no server's way (ip(7), SO_REUSEADDR). Where that cannot be found out it is not known to be free.
+func free(port int) bool {
+	socket, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil { // a kernel without IPv6
+		return false
+	}
+	defer func() { _ = unix.Close(socket) }()
+	if unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) != nil || unix.SetsockoptInt(socket, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0) != nil {
+		return false
+	}
+	return unix.Bind(socket, &unix.SockaddrInet6{Port: port}) == nil
 }
 
 // listening finds the inode of the socket that listens on a port in a table of TCP sockets (proc_net(5)).

@@ -126,18 +126,23 @@ func TestRuntime(t *testing.T) {
 }
 
 func TestListener(t *testing.T) {
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	want := fmt.Sprintf("%s (process %d)", filepath.Base(os.Args[0]), os.Getpid())
-	if got, err := System(Config{}).Listener(port); err != nil || got != want {
-		t.Errorf("%q, %v; want %q", got, err, want)
-	}
-	_ = listener.Close()
-	if got, err := System(Config{}).Listener(port); err != nil || got != "" {
-		t.Errorf("a port that is free: %q, %v", got, err)
+	for _, address := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"} {
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := listener.Addr().(*net.TCPAddr).Port
+		want := fmt.Sprintf("%s (process %d)", filepath.Base(os.Args[0]), os.Getpid())
+		if got, err := System(Config{}).Listener(port); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", address, got, err, want)
+		}
+		_ = listener.Close()
+		if got, err := System(Config{}).Listener(port); err != nil || got != "" {
+			t.Errorf("a port that is free: %q, %v", got, err)
+		}
+		if !free(port) {
+			t.Error("it takes the kernel's tables to find that a port is free")
+		}
 	}
 }
 

@@ -21,6 +21,9 @@ func problems(spec nodeconfig.Spec, instance Instance, layout Layout) field.Erro
 	all = append(all, checkKnown(root.Child("cluster"), spec)...)
 	all = append(all, checkKubelet(root.Child("kubelet"), spec, layout)...)
 	all = append(all, checkRole(root, spec, instance)...)
+	if _, chosen := lastFlag(spec.Kubelet.Flags, flagNodeIP); !chosen && ipv6(spec) && instance.PrivateIP.IsValid() && !NodeIP(spec, instance).IsValid() {
+		all = append(all, field.Invalid(root.Child("cluster", "cidr"), spec.Cluster.CIDR, fmt.Sprintf("this machine has no IPv6 address, only %s: give its network interface one", instance.PrivateIP)))
+	}
 	all = append(all, checkNodeName(root, spec, instance)...)
 	if spec.Cluster.EnableOutpost != nil && *spec.Cluster.EnableOutpost {
 		all = append(all, field.Forbidden(root.Child("cluster", "enableOutpost"), "muster does not know the local clusters of AWS Outposts; leave it out"))

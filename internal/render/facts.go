@@ -16,7 +16,9 @@ type Instance struct {
 	Region           string
 	AvailabilityZone string
 	PrivateIP        netip.Addr
-	PrivateDNSName   string
+	// IPv6 is an address of that kind that it has beside PrivateIP; not valid if there is none.
+	IPv6           netip.Addr
+	PrivateDNSName string
 }
 
 // ProviderID is how a Node names its machine; empty if the machine has no id.
@@ -43,6 +45,19 @@ type Facts struct {
 	// ResolverConfig is the file that names the real name servers, /etc/resolv.conf if empty. Where systemd-resolved runs that
 	// is /run/systemd/resolve/resolv.conf: its stub on 127.0.0.53 is out of pods' reach, and CoreDNS would ask itself.
 	ResolverConfig string
+}
+
+// NodeIP is the address that the node registers by: of the kind that Services' addresses are of, as on EKS.
+func NodeIP(spec nodeconfig.Spec, instance Instance) netip.Addr {
+	if ipv6(spec) && instance.PrivateIP.Is4() {
+		return instance.IPv6
+	}
+	return instance.PrivateIP
+}
+
+func ipv6(spec nodeconfig.Spec) bool {
+	services, err := netip.ParsePrefix(spec.Cluster.CIDR)
+	return err == nil && services.Addr().Is6()
 }
 
 // NodeName is the name that the machine registers by: the one it was told, or else its own. InstanceIdNodeName makes its id

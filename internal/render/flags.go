@@ -11,6 +11,7 @@ import (
 const (
 	flagHostnameOverride = "hostname-override"
 	flagMaxPods          = "max-pods"
+	flagNodeIP           = "node-ip"
 	flagNodeLabels       = "node-labels"
 	flagReservedCPUs     = "reserved-cpus"
 )
@@ -30,7 +31,7 @@ type flag struct {
 // parseFlags finds the flags that are looked at, as the kubelet would: --name=value or --name value, with _ for - if one likes
 // (k8s.io/component-base/cli/flag, WordSepNormalizeFunc).
 func parseFlags(args []string) []flag {
-	interesting := append(reservedFlags(), flagHostnameOverride, flagMaxPods, flagNodeLabels, flagReservedCPUs)
+	interesting := append(reservedFlags(), flagHostnameOverride, flagMaxPods, flagNodeIP, flagNodeLabels, flagReservedCPUs)
 	var found []flag
 	for i := 0; i < len(args); i++ {
 		long, ok := strings.CutPrefix(args[i], "--")

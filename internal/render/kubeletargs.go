@@ -19,8 +19,8 @@ func KubeletArgs(spec nodeconfig.Spec, instance Instance, layout Layout, bootstr
 		"--hostname-override=" + NodeName(spec, instance),
 		"--kubeconfig=" + PathKubeconfig,
 	}
-	if instance.PrivateIP.IsValid() {
-		args = append(args, "--node-ip="+instance.PrivateIP.String())
+	if address := NodeIP(spec, instance); address.IsValid() {
+		args = append(args, "--node-ip="+address.String())
 	}
 	if bootstrap {
 		args = append(args, "--bootstrap-kubeconfig="+PathBootstrapKubeconfig)

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,14 +21,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"muster.dev/muster/internal/bootstrapsh"
 	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/render"
+	"muster.dev/muster/internal/userdata"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// scene is a folder below testdata/cases: nodeconfig.yaml is what the machine was told and machine.yaml what it is. The files that
-// follow are below want, their modes and the kubelet's arguments in want.txt; error.txt is why there are none.
+// scene is a folder below testdata/cases: nodeconfig.yaml, or user-data, is what the machine was told and machine.yaml what it is. The
+// files that follow are below want, their modes and the kubelet's arguments in want.txt; error.txt is why there are none.
 type scene struct {
 	dir      string
 	spec     nodeconfig.Spec
@@ -59,12 +63,7 @@ func scenes(t testing.TB) []scene {
 
 func readScene(t testing.TB, dir string) scene {
 	t.Helper()
-	document, err := os.ReadFile(filepath.Join(dir, "nodeconfig.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	document = bytes.ReplaceAll(document, []byte("AUTHORITY"), []byte(base64.StdEncoding.EncodeToString(authority(t))))
-	merged, err := nodeconfig.Read([]nodeconfig.Source{{Name: dir, Content: document}}, false)
+	merged, err := nodeconfig.Read(documents(t, dir), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +89,57 @@ func readScene(t testing.TB, dir string) scene {
 		t.Fatalf("%s: unknown layout %q", dir, machine.Layout)
 	}
 	return scene{dir: dir, spec: merged.Spec, instance: machine.Instance, facts: machine.Facts, layout: layout}
+}
+
+// documents are what a machine was told, as its agent gathers it.
+func documents(t testing.TB, dir string) []nodeconfig.Source {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(dir, "user-data"))
+	if errors.Is(err, fs.ErrNotExist) {
+		raw, err = os.ReadFile(filepath.Join(dir, "nodeconfig.yaml"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := userdata.Read(bytes.ReplaceAll(raw, []byte("AUTHORITY"), []byte(base64.StdEncoding.EncodeToString(authority(t)))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, doubts := userdata.NodeConfigs(parts)
+	if len(doubts) > 0 {
+		t.Errorf("%s: %q", dir, doubts)
+	}
+	for _, part := range parts {
+		if part.MediaType == userdata.TypeShellScript && bytes.Contains(part.Content, []byte("/etc/eks/bootstrap.sh")) {
+			all = append(all, nodeconfig.Source{Name: "40-bootstrap.yaml", Content: dropIn(t, part.Content)})
+		}
+	}
+	return all
+}
+
+// dropIn is what bootstrap.sh writes when a script calls it: bash runs the script, and a function goes by that name.
+func dropIn(t testing.TB, script []byte) []byte {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "args")
+	bash := exec.CommandContext(t.Context(), "bash")
+	bash.Env = []string{"ARGS=" + file}
+	bash.Stdin = io.MultiReader(strings.NewReader("function /etc/eks/bootstrap.sh { printf '%s\\0' \"$@\" >\"$ARGS\"; }\n"), bytes.NewReader(script))
+	if out, err := bash.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := bootstrapsh.Parse(strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := nodeconfig.Marshal(result.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document
 }
 
 // TestFiles pins every file, its mode and the kubelet's arguments, for both layouts.
@@ -138,7 +188,7 @@ func compare(t *testing.T, dir string, got map[string]string) {
 	want := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		name, _ := filepath.Rel(dir, path)
-		if err != nil || entry.IsDir() || slices.Contains([]string{"nodeconfig.yaml", "machine.yaml"}, name) {
+		if err != nil || entry.IsDir() || slices.Contains([]string{"nodeconfig.yaml", "user-data", "machine.yaml"}, name) {
 			return err
 		}
 		raw, err := os.ReadFile(path)
@@ -240,11 +290,11 @@ func TestBinDirIsAPath(t *testing.T) {
 // What a NodeConfig that is valid asks for is rendered or refused, and never half: two runs say the same.
 func FuzzFiles(f *testing.F) {
 	for _, s := range scenes(f) {
-		raw, err := os.ReadFile(filepath.Join(s.dir, "nodeconfig.yaml"))
+		raw, err := nodeconfig.Marshal(s.spec)
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(bytes.ReplaceAll(raw, []byte("AUTHORITY"), []byte(base64.StdEncoding.EncodeToString(authority(f)))), s.layout.Systemd)
+		f.Add(raw, s.layout.Systemd)
 	}
 	f.Fuzz(func(t *testing.T, document []byte, systemd bool) {
 		merged, err := nodeconfig.Read([]nodeconfig.Source{{Name: "fuzz", Content: document}}, true)

@@ -26,7 +26,8 @@ func systemdFiles(spec nodeconfig.Spec, instance Instance, layout Layout) ([]Fil
 			return nil, err
 		}
 	}
-	args := KubeletArgs(spec, instance, layout, spec.Join.Token != "")
+	// Where the token is looked for stays there when the token has gone: the host may be given another, to join again.
+	args := KubeletArgs(spec, instance, layout, !spec.Join.InstanceRole)
 	for i, arg := range args {
 		args[i] = words.Quote(arg)
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // Fake is a systemd of a test. It finds unit files where they would be below a root, knows what was enabled and started, and fails
-// on demand.
+// on demand. Like systemd it reads a unit's file when it first hears of the unit, and then again at a daemon-reload; unlike systemd it
+// does not start one whose file has changed meanwhile.
 type Fake struct {
 	// Root is where the host's files are.
 	Root string
@@ -21,10 +22,10 @@ type Fake struct {
 	// Started and Stopped are told of a unit that begins to run and one that ends.
 	Started, Stopped func(unit string)
 
-	mu     sync.Mutex
-	units  map[string]Unit // as loaded
-	loaded map[string]bool // a unit file was there at the last daemon-reload
-	calls  []string
+	mu    sync.Mutex
+	units map[string]Unit   // as loaded
+	read  map[string]string // what was in the unit's file when it was read
+	calls []string
 }
 
 // unitDirs are where units' files are, the first wins (systemd.unit(5)).
@@ -47,7 +48,9 @@ func (f *Fake) Do(_ context.Context, verb Verb, units ...string) error {
 	f.calls = append(f.calls, what)
 	f.mu.Unlock()
 	if verb == Reload {
-		f.reload()
+		f.mu.Lock()
+		f.read = nil
+		f.mu.Unlock()
 	}
 	for _, name := range units {
 		if err := f.one(verb, name); err != nil {
@@ -57,25 +60,14 @@ func (f *Fake) Do(_ context.Context, verb Verb, units ...string) error {
 	return nil
 }
 
-// reload finds the unit files that there are now.
-func (f *Fake) reload() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.loaded = map[string]bool{}
-	for _, dir := range unitDirs() {
-		paths, _ := filepath.Glob(filepath.Join(f.Root, dir, "*.*")) // the pattern is right
-		for _, path := range paths {
-			f.loaded[filepath.Base(path)] = true
-		}
-	}
-}
-
 func (f *Fake) one(verb Verb, name string) error {
 	unit := f.show(name)
 	var begins, ends bool
 	switch {
-	case !unit.Exists() && (verb != Enable || !f.hasFile(name)) && verb != Stop && verb != ResetFailed:
+	case !unit.Exists() && verb != Stop && verb != ResetFailed:
 		return fmt.Errorf("systemctl %s: Unit %s not found", verb, name)
+	case unit.Outdated && (verb == Start || verb == Restart):
+		return fmt.Errorf("systemctl %s: the file of %s has changed since it was read", verb, name)
 	case verb == Enable:
 		unit.UnitFileState = "enabled"
 	case verb == Disable:
@@ -118,35 +110,47 @@ func (f *Fake) Show(_ context.Context, name string) (Unit, error) {
 	return f.show(name), nil
 }
 
+// ShowAll is systemctl's.
+func (f *Fake) ShowAll(ctx context.Context, names ...string) ([]Unit, error) {
+	units := make([]Unit, len(names))
+	for i, name := range names {
+		unit, err := f.Show(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		units[i] = unit
+	}
+	return units, nil
+}
+
 func (f *Fake) show(name string) Unit {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	unit := f.units[name]
-	unit.Name, unit.LoadState, unit.FragmentPath = name, "not-found", ""
+	unit.Name, unit.LoadState, unit.FragmentPath, unit.Outdated = name, "not-found", "", false
 	if unit.ActiveState == "" {
 		unit.ActiveState, unit.SubState = "inactive", "dead"
 	}
 	for _, dir := range unitDirs() {
 		path := filepath.Join(dir, name)
-		if _, err := os.Lstat(filepath.Join(f.Root, path)); err == nil && f.loaded[name] {
-			unit.LoadState, unit.FragmentPath = "loaded", path
-			return unit
+		content, err := os.ReadFile(filepath.Join(f.Root, path))
+		if err != nil {
+			continue
 		}
+		before, known := f.read[name]
+		if !known {
+			if f.read == nil {
+				f.read = map[string]string{}
+			}
+			f.read[name], before = string(content), string(content)
+		}
+		unit.LoadState, unit.FragmentPath, unit.Outdated = "loaded", path, string(content) != before
+		return unit
 	}
 	if unit.Active() { // it runs on without its file
 		unit.LoadState = "loaded"
 	}
 	return unit
-}
-
-// hasFile tells whether there is a unit's file, loaded or not.
-func (f *Fake) hasFile(name string) bool {
-	for _, dir := range unitDirs() {
-		if _, err := os.Lstat(filepath.Join(f.Root, dir, name)); err == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // Set makes a unit be in some state.

@@ -45,6 +45,8 @@ type Unit struct {
 	Result string
 	// Restarts is how often systemd has started it again.
 	Restarts int
+	// Outdated tells that its files are not those that systemd has read: after a daemon-reload they are.
+	Outdated bool
 }
 
 // Exists tells whether there is such a unit.
@@ -121,20 +123,37 @@ func (s *Systemctl) Do(ctx context.Context, verb Verb, units ...string) error {
 
 // Show tells about one unit; one that does not exist is no error.
 func (s *Systemctl) Show(ctx context.Context, unit string) (Unit, error) {
-	if err := checkNames([]string{unit}); err != nil {
-		return Unit{}, err
-	}
-	out, err := s.run(ctx, "show", "--property=LoadState,ActiveState,SubState,UnitFileState,FragmentPath,Result,NRestarts", "--", unit)
+	units, err := s.ShowAll(ctx, unit)
 	if err != nil {
 		return Unit{}, err
 	}
-	return parseUnit(unit, out), nil
+	return units[0], nil
+}
+
+// ShowAll tells about several at once, in their order. A unit that systemd has not read yet it reads for that.
+func (s *Systemctl) ShowAll(ctx context.Context, names ...string) ([]Unit, error) {
+	if err := checkNames(names); err != nil || len(names) == 0 {
+		return nil, err
+	}
+	out, err := s.run(ctx, append([]string{"show", "--property=LoadState,ActiveState,SubState,UnitFileState,FragmentPath,Result,NRestarts,NeedDaemonReload", "--"}, names...)...)
+	if err != nil {
+		return nil, err
+	}
+	texts := strings.Split(strings.TrimSpace(string(out)), "\n\n") // an empty line between two units
+	if len(texts) != len(names) {
+		return nil, fmt.Errorf("systemctl show told about %d units, and not about %d: %s", len(texts), len(names), strings.Join(names, ", "))
+	}
+	units := make([]Unit, len(names))
+	for i, name := range names {
+		units[i] = parseUnit(name, texts[i])
+	}
+	return units, nil
 }
 
 // parseUnit reads what systemctl show prints: a line for each property.
-func parseUnit(name string, out []byte) Unit {
+func parseUnit(name, text string) Unit {
 	u := Unit{Name: name}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		switch key {
 		case "LoadState":
@@ -151,6 +170,8 @@ func parseUnit(name string, out []byte) Unit {
 			u.Result = value
 		case "NRestarts":
 			u.Restarts, _ = strconv.Atoi(value) // 0 if it is no number, which it always is
+		case "NeedDaemonReload":
+			u.Outdated = value == "yes"
 		}
 	}
 	return u

@@ -106,8 +106,29 @@ END`)
 	if got.Trouble() != "ends again and again (exit-code), started again 7 times" || !got.Exists() || got.Active() {
 		t.Errorf("trouble %q, exists %t, active %t", got.Trouble(), got.Exists(), got.Active())
 	}
-	if parseUnit("x.service", []byte("LoadState=not-found\nActiveState=inactive\n")).Exists() {
+	if parseUnit("x.service", "LoadState=not-found\nActiveState=inactive\n").Exists() {
 		t.Error("a unit that was not found exists")
+	}
+}
+
+func TestShowAll(t *testing.T) {
+	manager, calls := scripted(t, `cat <<END
+LoadState=loaded
+NeedDaemonReload=yes
+
+LoadState=not-found
+NeedDaemonReload=no
+END`)
+	got, err := manager.ShowAll(t.Context(), "a.service", "b.slice")
+	want := []Unit{{Name: "a.service", LoadState: "loaded", Outdated: true}, {Name: "b.slice", LoadState: "not-found"}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("error %v, units (-want +got):\n%s", err, diff)
+	}
+	if _, err := manager.ShowAll(t.Context(), "a.service"); err == nil || !strings.Contains(err.Error(), "told about 2 units, and not about 1: a.service") {
+		t.Errorf("error %v", err)
+	}
+	if got := strings.Count(calls(), "show "); got != 2 {
+		t.Errorf("systemctl was called %d times", got)
 	}
 }
 
@@ -128,6 +149,15 @@ func TestFake(t *testing.T) {
 	}
 	if err := os.WriteFile(filepath.Join(dir, "a.service"), nil, 0o644); err != nil {
 		t.Fatal(err)
+	}
+	if units, err := f.ShowAll(ctx, "a.service", "b.service"); err != nil || !units[0].Exists() || units[0].Outdated || units[1].Exists() {
+		t.Errorf("units %+v, error %v", units, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a.service"), []byte("changed"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if unit, err := f.Show(ctx, "a.service"); err != nil || !unit.Outdated {
+		t.Errorf("unit %+v, error %v", unit, err)
 	}
 	if err := f.Do(ctx, Start, "a.service"); err == nil {
 		t.Error("a unit was started that nobody had reloaded")
@@ -167,8 +197,8 @@ func TestFake(t *testing.T) {
 }
 
 func FuzzParseUnit(f *testing.F) {
-	f.Add([]byte("LoadState=loaded\nNRestarts=x\n=\n\n"))
-	f.Fuzz(func(t *testing.T, out []byte) {
+	f.Add("LoadState=loaded\nNRestarts=x\n=\n\n")
+	f.Fuzz(func(t *testing.T, out string) {
 		if u := parseUnit("a.service", out); u.Name != "a.service" {
 			t.Error("the name is another")
 		}

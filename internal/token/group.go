@@ -23,6 +23,7 @@ const (
 	ScopeName    ScopeKind = "name"    // the name of one node
 	ScopeGroup   ScopeKind = "group"   // a group of machines
 	ScopePattern ScopeKind = "pattern" // a pattern of node names, see MatchName
+	ScopeRejoin  ScopeKind = "rejoin"  // the name of one node that is there already, and may join again
 )
 
 // Scope is what a token is good for. It is in the token's extra group, which the API server writes into every request made
@@ -44,6 +45,7 @@ const (
 //	system:bootstrappers:muster:name:<node name, dots as colons>
 //	system:bootstrappers:muster:group:<group of machines>
 //	system:bootstrappers:muster:pattern:<pattern in hexadecimal>
+//	system:bootstrappers:muster:rejoin:<node name, dots as colons>
 //
 // Upstream allows lower case letters, digits, - and : in such a group, which is why names are written in another way.
 func (s Scope) Group() (string, error) {
@@ -54,8 +56,8 @@ func (s Scope) Group() (string, error) {
 	switch s.Kind {
 	case ScopeMachine:
 		group = s.Value
-	case ScopeName:
-		group = "name:" + strings.ReplaceAll(s.Value, ".", ":")
+	case ScopeName, ScopeRejoin:
+		group = string(s.Kind) + ":" + strings.ReplaceAll(s.Value, ".", ":")
 	case ScopeGroup:
 		group = "group:" + s.Value
 	case ScopePattern:
@@ -74,7 +76,7 @@ func (s Scope) check() error {
 		if s.Value == "" || strings.Trim(s.Value, groupAlphabet) != "" {
 			return fmt.Errorf("the %s %q cannot be written as a group of a bootstrap token, which may hold a-z, 0-9 and - only", s.Kind, s.Value)
 		}
-	case ScopeName:
+	case ScopeName, ScopeRejoin:
 		if why := validation.IsDNS1123Subdomain(s.Value); len(why) > 0 {
 			return fmt.Errorf("%q is not the name of a node: %s", s.Value, why[0])
 		}
@@ -97,7 +99,7 @@ func ParseGroup(group string) (Scope, bool, error) {
 	if kind, value, ok := strings.Cut(text, ":"); ok {
 		s = Scope{Kind: ScopeKind(kind), Value: value}
 		switch s.Kind {
-		case ScopeName:
+		case ScopeName, ScopeRejoin:
 			s.Value = strings.ReplaceAll(value, ":", ".")
 		case ScopePattern:
 			pattern, err := hex.DecodeString(value)

@@ -3,15 +3,14 @@
 package userdata
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
-	"mime/multipart"
 	"mime/quotedprintable"
-	"net/mail"
 	"net/textproto"
 	"regexp"
 	"strings"
@@ -29,6 +28,10 @@ var (
 	beginsAsMIME = regexp.MustCompile(`(?i)^(mime-version|content-[a-z-]+)[ \t]*:`)
 	// hasType finds the header among others, before the first empty line.
 	hasType = regexp.MustCompile(`(?i)^([!-9;-~][^\n]*\n|[ \t]+[!-~][^\n]*\n)*?content-type[ \t]*:`)
+	// headerLine begins a header or goes on with one.
+	headerLine = regexp.MustCompile(`^([!-9;-~]+:|[ \t]+[!-~])`)
+	// mistyped is a line that was meant to be one.
+	mistyped = regexp.MustCompile(`(?i)^(mime-version|content-)`)
 )
 
 // mimeHeader splits a MIME document. There is no header, and no error, in what is none.
@@ -37,18 +40,39 @@ func mimeHeader(content []byte) (textproto.MIMEHeader, []byte, error) {
 	if bytes.HasPrefix(content, []byte("#")) || !beginsAsMIME.Match(content) && !hasType.Match(content) {
 		return nil, nil, nil
 	}
-	message, err := mail.ReadMessage(bytes.NewReader(content))
+	header, body, err := splitHeader(content)
 	if err != nil {
-		return nil, nil, fmt.Errorf("begins as a MIME document, and its header cannot be read: %w", err)
+		return nil, nil, fmt.Errorf("begins as a MIME document, and %w", err)
 	}
-	if message.Header.Get("Content-Type") == "" {
+	if header.Get("Content-Type") == "" {
 		return nil, nil, errors.New("begins as a MIME document, and its header has no Content-Type")
 	}
-	body, err := io.ReadAll(message.Body)
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading a MIME document: %w", err)
+	return header, body, nil
+}
+
+// splitHeader takes the header off a document. It ends with an empty line, or before the first line that is no header, as for cloud-init
+// (Python's email.feedparser): user data of Amazon Linux 2 often has "#!/bin/bash" right below the Content-Type.
+func splitHeader(document []byte) (textproto.MIMEHeader, []byte, error) {
+	end := 0
+	for line := range bytes.Lines(document) {
+		if !headerLine.Match(line) {
+			break
+		}
+		end += len(line)
 	}
-	return textproto.MIMEHeader(message.Header), body, nil
+	body := document[end:]
+	switch line, rest, _ := bytes.Cut(body, []byte("\n")); {
+	case len(bytes.TrimSpace(line)) == 0:
+		body = rest
+	case mistyped.Match(line):
+		return nil, nil, fmt.Errorf("its header cannot be read: malformed header line: %.200s", bytes.TrimSpace(line))
+	}
+	text := append(bytes.Clone(document[:end]), "\r\n\r\n"...)
+	header, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(text))).ReadMIMEHeader()
+	if err != nil {
+		return nil, nil, fmt.Errorf("its header cannot be read: %w", err)
+	}
+	return header, body, nil
 }
 
 func (r *reader) entity(e entity) error {
@@ -86,35 +110,53 @@ func (r *reader) multipart(e entity, boundary string) error {
 	case e.depth == MaxDepth:
 		return fmt.Errorf("%s: multipart lies in multipart more than %d deep", e.name, MaxDepth)
 	}
-	reader := multipart.NewReader(bytes.NewReader(e.body), boundary)
 	separator := ", part "
 	if e.depth > 0 {
 		separator = "."
 	}
-	for number := 1; ; number++ {
-		name := fmt.Sprintf("%s%s%d", e.name, separator, number)
-		// NextPart would decode quoted-printable and hide that it did.
-		part, err := reader.NextRawPart()
-		if errors.Is(err, io.EOF) && number > 1 {
-			return nil
+	name := func(number int) string { return fmt.Sprintf("%s%s%d", e.name, separator, number) }
+	number, last := 0, false
+	var part []byte
+	for line := range bytes.Lines(e.body) {
+		delimits, ends := delimiter(line, boundary)
+		if !delimits {
+			part = append(part, line...)
+			continue
 		}
-		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("%s: no line begins with its boundary, --%s", e.name, boundary)
+		if number > 0 { // what stands before the first is for programs that know no MIME
+			if err := r.part(entity{name: name(number), body: part, depth: e.depth + 1}); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		body, err := io.ReadAll(part)
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return fmt.Errorf("%s is cut off: the line --%s-- that ends the last part is missing", name, boundary)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if err := r.entity(entity{name: name, header: part.Header, body: body, depth: e.depth + 1}); err != nil {
-			return err
+		number, part = number+1, nil
+		if last = ends; last {
+			break
 		}
 	}
+	switch {
+	case number == 0:
+		return fmt.Errorf("%s: no line begins with its boundary, --%s", e.name, boundary)
+	case !last:
+		return fmt.Errorf("%s is cut off: the line --%s-- that ends the last part is missing", name(number), boundary)
+	}
+	return nil
+}
+
+// delimiter tells whether a line is one between parts, and whether it ends the last.
+func delimiter(line []byte, boundary string) (delimits, ends bool) {
+	rest, ok := bytes.CutPrefix(bytes.TrimRight(line, " \t\r\n"), []byte("--"+boundary))
+	ends = string(rest) == "--"
+	return ok && (len(rest) == 0 || ends), ends
+}
+
+// part takes what stands between two delimiters; the line break before the second is the delimiter's (RFC 2046, section 5.1.1).
+func (r *reader) part(e entity) error {
+	e.body = bytes.TrimSuffix(bytes.TrimSuffix(e.body, []byte("\n")), []byte("\r"))
+	var err error
+	if e.header, e.body, err = splitHeader(e.body); err != nil {
+		return fmt.Errorf("%s: %w", e.name, err)
+	}
+	return r.entity(e)
 }
 
 // decodeTransfer undoes a Content-Transfer-Encoding (RFC 2045, section 6).

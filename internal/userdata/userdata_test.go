@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"muster.dev/muster/internal/userdata"
 )
@@ -64,6 +65,61 @@ func TestReadTells(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// User data of Amazon Linux 2, as EKS made it for managed node groups: nothing stands between the header of its part and the script.
+// cloud-init ran it, and so must muster, to the letter.
+func TestReadAmazonLinux2(t *testing.T) {
+	raw, err := os.ReadFile("testdata/amazon-linux-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, script, _ := strings.Cut(string(raw), "charset=\"us-ascii\"\n")
+	script, _, _ = strings.Cut(script, "\n--//--\n")
+	want := []userdata.Part{{MediaType: "text/x-shellscript", Name: "user data, part 1", Content: []byte(script)}}
+	if !strings.HasPrefix(script, "#!/bin/bash\nset -ex\n") {
+		t.Fatalf("that is another text: %.40q", script)
+	}
+	crlf := []userdata.Part{{MediaType: "text/x-shellscript", Name: "user data, part 1", Content: []byte(strings.ReplaceAll(script, "\n", "\r\n"))}}
+	for name, c := range map[string]struct {
+		raw  string
+		want []userdata.Part
+	}{
+		"as it is":                {string(raw), want},
+		"with an empty line":      {strings.Replace(string(raw), "\n#!", "\n\n#!", 1), want},
+		"with a line of blanks":   {strings.Replace(string(raw), "\n#!", "\n \t\n#!", 1), want},
+		"in CRLF":                 {strings.ReplaceAll(string(raw), "\n", "\r\n"), crlf},
+		"with none at the top":    {strings.Replace(string(raw), "\n\n--//", "\n--//", 1), want},
+		"with a field in between": {strings.Replace(string(raw), "\n#!", "\nX-Made-By: me:\n  and you\n#!", 1), want},
+	} {
+		got, err := userdata.Read([]byte(c.raw))
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+	for name, c := range map[string]struct{ from, to, want string }{
+		"a colon forgotten":      {"Content-Type: text", "Content-Type text", "user data, part 1: its header cannot be read: malformed header line: Content-Type text/x-shellscript; charset=\"us-ascii\""},
+		"a blank in a name":      {"Content-Type: text", "Content-Type : text", "user data, part 1: its header cannot be read"},
+		"a field that goes on":   {"#!/bin/bash", " #!/bin/bash", "user data, part 1: Content-Type"},
+		"a part without content": {"Content-Type: text/x-shellscript; charset=\"us-ascii\"\n#!", " x: y\n#!", "user data, part 1: its header cannot be read"},
+	} {
+		if parts, err := userdata.Read([]byte(strings.Replace(string(raw), c.from, c.to, 1))); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v, %v; want %s", name, parts, err, c.want)
+		}
+	}
+}
+
+// Lines that only look like delimiters are content, and what follows the last delimiter is nobody's.
+func TestReadDelimiters(t *testing.T) {
+	raw := "Content-Type: multipart/mixed; boundary=B\n\npreamble\n--Bx\n--B \t\nContent-Type: a/b\n\n --B\n--Bar\n--B-\n\n--B\n--B--\nepilogue\n--B\nContent-Type: a/b\n\nx\n"
+	want := []userdata.Part{
+		{MediaType: "a/b", Name: "user data, part 1", Content: []byte(" --B\n--Bar\n--B-\n")},
+		{MediaType: "text/plain", Name: "user data, part 2", Content: nil},
+	}
+	got, err := userdata.Read([]byte(raw))
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
 
@@ -136,6 +192,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Add([]byte(nested(3)))
+	f.Add([]byte(multipart("Content-Type: text/x-shellscript\n#!/bin/bash")))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		parts, err := userdata.Read(raw)
 		if err != nil && !strings.HasPrefix(err.Error(), "user data") {

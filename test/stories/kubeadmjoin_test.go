@@ -96,11 +96,13 @@ func (k kubeadmStory) deadTokens(t *testing.T) {
 	k.refused(t, k.expiredToken(), k.hash, unsigned)
 }
 
-// serverComesBack runs kubeadm join while nothing answers at the API server's endpoint. Here, and only here, it may take up to 20 seconds
-// until the node is Ready, and not 0.3: whoever watches the API server has found it away, and looks again after a time that doubles
-// (client-go, tools/cache/reflector.go). So the certificate may be late (until then the kubelet is told that it is "Unauthorized", and
-// doubles its own pauses), then the pods' addresses ("cni plugin not initialized"), and a kubelet that has not found its Node within a
-// second tries to publish its CSINode after 3 seconds, and then after 19 (pkg/volume/csi/csi_plugin.go, initBackoff).
+// serverComesBack runs kubeadm join while nothing answers at the API server's endpoint. Here, and only here, it may take up to 25 seconds
+// until the node is Ready, and not 0.3: kube-controller-manager has found the API server away, and looks again after a time that doubles
+// (client-go, tools/cache/reflector.go); and a server that has just been started refuses all that asked meanwhile, since it has not read
+// yet what they may do, and they double their time once more. So the pods' addresses are late ("cni plugin not initialized"). The
+// certificate is not, as the certificate controller asks every second (package steady): a kubelet without one is told that it is
+// "Unauthorized", and if it has not found its Node within a second tries to publish its CSINode after 3 seconds, and then after 19
+// (pkg/volume/csi/csi_plugin.go, initBackoff).
 func (k kubeadmStory) serverComesBack(t *testing.T) {
 	token := k.token()
 	k.signed(token, true)
@@ -113,7 +115,7 @@ func (k kubeadmStory) serverComesBack(t *testing.T) {
 
 func (k kubeadmStory) ready() {
 	k.installation.t.Helper()
-	k.installation.nodeIsReady(workerName, 2*time.Minute)
+	k.installation.nodeIsReady(workerName, time.Minute)
 }
 
 func (k kubeadmStory) certificates(t *testing.T) {

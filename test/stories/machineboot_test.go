@@ -62,7 +62,7 @@ func machineBootPage(t *testing.T, i *installation) {
 	i.follow(page{name: "machine-boot.md", least: 8, dir: dir})
 }
 
-// amazonLinux2 writes down in its scripts that they ran.
+// amazonLinux2 writes down in its scripts that they ran. Nothing stands between the second one and its header, as EKS wrote it.
 func amazonLinux2(t *testing.T, i *installation) {
 	authority := base64.StdEncoding.EncodeToString([]byte(i.mustKubectl("get", "configmap", "kube-root-ca.crt", "-o", `jsonpath={.data.ca\.crt}`) + "\n"))
 	userData := `MIME-Version: 1.0
@@ -77,9 +77,8 @@ exit 7
 
 --==BOUNDARY==
 Content-Type: text/x-shellscript; charset="us-ascii"
-
 #!/bin/bash
-set -e
+set -ex
 echo second >>/var/lib/scripts-ran
 /etc/eks/bootstrap.sh muster --b64-cluster-ca ` + authority + ` --apiserver-endpoint https://192.168.64.2:443 --dns-cluster-ip 10.100.0.10 --kubelet-extra-args '--node-labels=disk=ssd,rack=seven --max-pods=29' --use-max-pods false
 

@@ -34,6 +34,7 @@ func TestTokens(t *testing.T) {
 	i.ready(60 * time.Second)
 	t.Run("page", func(t *testing.T) { tokensPage(t, i.in(t)) })
 	t.Run("a host that was registered", func(t *testing.T) { registeredHost(t, i.in(t)) })
+	t.Run("what else binds tokens", func(t *testing.T) { boundTokens(t, i.in(t)) })
 	t.Run("a token of nobody", func(t *testing.T) { unboundToken(t, i.in(t)) })
 	t.Run("refusals", func(t *testing.T) { refusedDiscovery(t, i.in(t)) })
 	t.Run("kubeadm", func(t *testing.T) { kubeadmTokens(t, i.in(t)) })
@@ -120,7 +121,7 @@ func registeredHost(t *testing.T, i *installation) {
 	serving("serving-right", net.IPv4(192, 168, 64, 202))
 	i.certificate("serving-right")
 	serving("serving-wrong", net.IPv4(192, 168, 64, 203))
-	i.denied("serving-wrong", "address-assigned")
+	i.waits("serving-wrong", "address-assigned")
 	if out := i.mustKubectl("auth", "can-i", "watch", "configmaps/machines", "-n", "muster-system", "--as", "eks:certificate-controller"); out != "yes" {
 		t.Errorf("may the certificate controller watch the list of hosts? %s", out)
 	}
@@ -155,6 +156,25 @@ func registeredHost(t *testing.T, i *installation) {
 	i.invite("--node-name", "worker-4").asks(t, "worker-4", "worker-4")
 	i.waits("worker-4", "machine")
 	i.muster("delete", "host", "worker-2")
+}
+
+// boundTokens are good for the host that they are bound to, by its ID, its group, or a pattern of names, and not for its neighbour.
+func boundTokens(t *testing.T, i *installation) {
+	for _, host := range []string{"worker-6", "rack-7"} {
+		i.muster("token", "create", "--node-name", host, "--address", "192.168.64.20"+host[len(host)-1:], "--group", "of-"+host)
+	}
+	for rule, args := range map[string][]string{
+		"bootstrap-machine": {"--machine", "host-worker-6"},
+		"bootstrap-group":   {"--group", "of-worker-6"},
+		"bootstrap-name":    {"--pattern", "worker-?"},
+	} {
+		v := i.invite(args...)
+		v.asks(t, rule+"-right", "worker-6")
+		i.certificate(rule + "-right")
+		v.asks(t, rule+"-wrong", "rack-7")
+		i.denied(rule+"-wrong", rule)
+	}
+	i.muster("delete", "host", "worker-6", "rack-7")
 }
 
 // unboundToken waits for a person.

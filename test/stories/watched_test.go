@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math/big"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -181,49 +182,99 @@ rm /tmp/address /tmp/routes`); err != nil {
 	s.allIsWell()
 }
 
-// slept stops the kubelet, has its client certificate expire, and starts it, as a host does that slept for too long. No token is left on
-// it, so it is told what to do, and that is done.
+// slept has the host's client certificate expire, as of one that slept for too long. No token is left on it, so it is told what to do. By
+// a token that anybody might have it comes in when a person says so; by one that was made for it to join again, without.
 func (s *joinStory) slept(t *testing.T) {
-	s.must("systemctl", "stop", "kubelet")
-	expired := s.expired(t)
-	const file = "/var/lib/kubelet/pki/kubelet-client-2026-01-01-00-00-00.pem"
-	if err := s.host.Write(file, expired, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.must("ln", "-sfn", file, "/var/lib/kubelet/pki/kubelet-client-current.pem")
-	s.must("systemctl", "start", "kubelet")
-	s.noticed("Expired", "a kubelet cannot renew an expired one", "there is no bootstrap token to join with again", "muster token create --node-name "+ownHostName, "muster csr approve")
+	s.expire(t)
+	s.noticed("Expired", "a kubelet cannot renew an expired one", "there is no bootstrap token to join with again",
+		"muster token create --node-name "+ownHostName+" --rejoin", "muster join")
 	if out, err := s.host.Run(t.Context(), host.BinDir+"/muster", "node", "certs"); err == nil || !strings.Contains(out, "Expired") {
 		t.Errorf("muster node certs is content: %s", out)
 	}
 	token := s.token()
-	s.signed(token, true)
-	type result struct {
-		out string
-		err error
+	server := strings.TrimSpace(s.must("sed", "-n", "s/.*server: //p", "/var/lib/kubelet/kubeconfig"))
+	if err := s.host.Write(bootstrapKubeconfig, fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: %s, certificate-authority: /etc/kubernetes/pki/ca.crt}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+users: [{name: u, user: {token: %s}}]
+`, server, token), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	joined := make(chan result, 1)
-	go func() {
-		out, err := s.join(t.Context(), token, "--ca-cert-hash", s.hash)
-		joined <- result{out, err}
-	}()
-	// There is a Node of that name, so a token alone does not make its holder that node (rule existing-node): a person vouches for it.
-	var name string
-	s.installation.eventually("a request waits", 20*time.Second, func() (err error) {
-		if name = s.installation.mustKubectl("get", "csr", "-o", `jsonpath={.items[?(@.spec.username=="system:bootstrap:`+token[:6]+`")].metadata.name}`); name == "" {
-			err = errors.New("there is none")
+	s.noticed("Expired", "so it asks for a certificate by it", "muster csr approve")
+	request := ""
+	s.installation.eventually("the kubelet asks by the token", 20*time.Second, func() (err error) {
+		if request = s.installation.mustKubectl("get", "csr", "-o", `jsonpath={.items[?(@.spec.username=="system:bootstrap:`+token[:6]+`")].metadata.name}`); request == "" {
+			err = errors.New("it does not")
 		}
 		return err
 	})
-	s.installation.waits(name, "existing-node")
-	s.installation.muster("csr", "approve", name, "--reason", "it slept")
-	again := <-joined
-	if again.err != nil {
-		t.Fatal(again.err)
+	s.installation.waits(request, "existing-node")
+	s.installation.muster("csr", "approve", request, "--reason", "it slept")
+	s.backAgain(t)
+
+	s.expire(t)
+	s.noticed("Expired", "there is no bootstrap token to join with again")
+	s.recordExpired(t)
+	token = s.token("--rejoin")
+	s.signed(token, true)
+	out, err := s.join(t.Context(), token, "--ca-cert-hash", s.hash)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Logf("joined again:\n%s", again.out)
+	t.Logf("joined again:\n%s", out)
+	s.backAgain(t)
+}
+
+const bootstrapKubeconfig = "/var/lib/kubelet/bootstrap-kubeconfig"
+
+// expire stops the kubelet, puts an expired certificate in place of its own, and starts it.
+func (s *joinStory) expire(t *testing.T) {
+	t.Helper()
+	s.must("systemctl", "stop", "kubelet")
+	const file = "/var/lib/kubelet/pki/kubelet-client-2026-01-01-00-00-00.pem"
+	if err := s.host.Write(file, s.expired(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.must("ln", "-sfn", file, "/var/lib/kubelet/pki/kubelet-client-current.pem")
+	s.must("systemctl", "start", "kubelet")
+}
+
+// backAgain waits until the host is a node as it was, and the token is gone.
+func (s *joinStory) backAgain(t *testing.T) {
+	t.Helper()
+	s.installation.eventually("the token is gone", 30*time.Second, func() error {
+		_, err := s.host.Run(t.Context(), "test", "!", "-e", bootstrapKubeconfig)
+		return err
+	})
 	s.ready(t)
 	s.allIsWell()
+}
+
+// recordExpired has the register of issued certificates say of those of the host what their expired one does: that time has passed.
+func (s *joinStory) recordExpired(t *testing.T) {
+	t.Helper()
+	i := s.installation
+	line := regexp.MustCompile(`(?m)^(.* node=` + ownHostName + ` .* to=)\S+`)
+	changed := false
+	for name := range strings.FieldsSeq(i.mustKubectl("-n", "muster-system", "get", "configmaps", "-l", "certificates.muster.dev/register=true", "-o", "jsonpath={.items[*].metadata.name}")) {
+		before := i.mustKubectl("-n", "muster-system", "get", "configmap", name, "-o", "jsonpath={.data.certificates}")
+		after := line.ReplaceAllString(before, "${1}"+time.Now().UTC().Add(-time.Minute).Format(time.RFC3339))
+		if after == before {
+			continue
+		}
+		changed = true
+		patch, err := json.Marshal(map[string]any{"data": map[string]string{"certificates": after + "\n"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i.mustKubectl("-n", "muster-system", "patch", "configmap", name, "--type=merge", "--patch", string(patch))
+	}
+	if !changed {
+		t.Fatal("no certificate of the host is on record")
+	}
+	i.kill("serve") // its successor reads the register anew
 }
 
 // expired is a client certificate of the host that was good until an hour ago, by the authority that signs for kubelets, and its key.
