@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +50,25 @@ items:
   spec: {arn: "arn:aws:iam::111122223333:user/anna", username: anna, groups: [team]}
 `
 
+// tooLong is the name of a role in eksctl's example of an aws-auth.
+const (
+	tooLong         = "eksctl-my-cluster-nodegroup-standard-wo-NodeInstanceRole-1WP3NUE3O6UCF"
+	tooLongManifest = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: aws-auth, namespace: kube-system}
+data:
+  mapRoles: |
+    - rolearn: arn:aws:iam::111122223333:role/%s
+      username: system:node:{{EC2PrivateDNSName}}
+      groups: [system:bootstrappers, system:nodes]
+---
+apiVersion: access.muster.dev/v1alpha1
+kind: AccessEntry
+metadata: {name: nodes}
+spec: {principalARN: "arn:aws:iam::111122223333:role/%s", type: EC2_LINUX}
+`
+)
+
 // authBench runs "muster auth" over a cluster with these objects.
 func authBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) (*bench, func(args ...string) error) {
 	t.Helper()
@@ -85,6 +105,10 @@ func TestAuthCheckOfFiles(t *testing.T) {
 		want   []string // each in the output
 	}{
 		{"one entry is bad", []string{"-f", manifest}, 1, []string{"aws-auth   mapRoles[1]   rolearn   no     it is the ARN of an instance profile", "give that of the role in it"}},
+		{"a name that no role can have", []string{"-f", written(t, fmt.Sprintf(tooLongManifest, tooLong, tooLong))}, 1, []string{
+			"AccessEntry   nodes         spec.principalARN   no     it has a name of 70 characters, and IAM's have at most 64, so nobody is meant: arn:aws:iam::111122223333:role/" + tooLong,
+			"aws-auth      mapRoles[0]   rolearn             no     it has a name of 70 characters", "give the ARN as aws iam get-role says",
+		}},
 		{"nothing is wrong", []string{"--file", mounted}, 0, []string{"Nothing is wrong with 1 entries."}},
 		{"a role", []string{"-f", manifest, dev}, 0, []string{"becomes the user dev:session\nin the groups system:masters\nby aws-auth mapRoles[0].", "nodes", "it is for arn:aws:iam::111122223333:role/p/nodes"}},
 		{"a session", []string{"-f", manifest, "arn:aws:sts::111122223333:assumed-role/dev/anna"}, 0, []string{"becomes the user dev:anna\n"}},
@@ -139,6 +163,7 @@ func TestAuthCheckRefusesWhatItCannotRead(t *testing.T) {
 	}{
 		"no ARN":             {[]string{"-f", "x", "dev"}, true, ""},
 		"an ARN of no one":   {[]string{"-f", "x", "arn:aws:s3:::bucket"}, true, "names nobody"},
+		"a name too long":    {[]string{"-f", "x", "arn:aws:iam::111122223333:role/" + tooLong}, true, "its name has 70 characters, and IAM's have at most 64"},
 		"no mode":            {[]string{"--mode", "NONE"}, true, `unknown authentication mode "NONE"`},
 		"no format":          {[]string{"-o", "wide"}, true, "unknown output format"},
 		"a DNS name alone":   {[]string{"--private-dns-name", "x", "arn:aws:iam::111122223333:role/dev"}, true, "name it with --instance"},

@@ -146,7 +146,7 @@ inventory: {sources: [{static: {file: `+machines+`}}]}
 		{"serving", []string{"-f", good, "--machines", machines}, "Approve", 0},
 		{"by the policy file", []string{"-f", good, "--config", config}, "Approve", 0},
 		{"a signer that the policy file does not have", []string{"-f", join, "--config", config}, "Ignore by rule signer", 1},
-		{"address of nobody", []string{"-f", bad, "--machines", machines}, "Deny by rule address-assigned", 1},
+		{"address of nobody", []string{"-f", bad, "--machines", machines}, "Wait by rule address-assigned", 1},
 		{"nothing known", []string{"-f", good}, "no inventory was given", 1},
 		{"joining", append([]string{"-f", join, "--machines", machines}, token...), "Approve", 0},
 		{"joining as a node that there is", append([]string{"-f", join, "--machines", machines, "--node-exists"}, token...), "Wait by rule existing-node", 1},

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"muster.dev/muster/internal/policy"
 	"muster.dev/muster/internal/review"
 )
 
@@ -24,7 +25,7 @@ type verdictByHand struct {
 }
 
 func (c *csrCommand) approve() *cobra.Command {
-	return c.decide(verdictByHand{certificatesv1.CertificateApproved, "ApprovedByOperator", "approved"}, &cobra.Command{
+	return c.decide(verdictByHand{certificatesv1.CertificateApproved, policy.ReasonApprovedByOperator, "approved"}, &cobra.Command{
 		Use:   "approve NAME... --reason TEXT",
 		Short: "Approve requests by hand",
 		Long: `Approve requests by hand. The certificate controller still judges what a request asks for before it signs it: an

@@ -216,7 +216,9 @@ func (s simulation) object(data []byte) (*certificatesv1.CertificateSigningReque
 	}
 	csr.Status = certificatesv1.CertificateSigningRequestStatus{} // it is judged anew
 	if s.approved {
-		csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+		csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
+			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: policy.ReasonApprovedByOperator,
+		}}
 	}
 	return csr, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -103,6 +104,9 @@ type bench struct {
 	planes   planes
 	client   client.WithWatch
 	out, err bytes.Buffer
+
+	bindings []rbacv1.ClusterRoleBinding
+	unseen   error // what becomes of reading them
 }
 
 func newBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *bench {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
@@ -75,6 +76,9 @@ type Register interface {
 	Observe(csr *certificatesv1.CertificateSigningRequest)
 	KeyOwner(key pki.Fingerprint) policy.Fact[string]
 	LastMachine(node string) policy.Fact[string]
+	Expired(node string) policy.Fact[bool]
+	Credential(node string, id pki.Fingerprint) policy.Fact[policy.Credential]
+	TokenSpent(node, token string, key pki.Fingerprint) policy.Fact[bool]
 	Flushed(uid string) bool
 	List() []register.Entry
 	Stats() register.Stats
@@ -85,12 +89,19 @@ type Recorder interface {
 	AnnotatedEventf(object runtime.Object, annotations map[string]string, eventType, reason, messageFormat string, args ...any)
 }
 
+// Writer writes requests; those of the client's typed interface do.
+type Writer interface {
+	UpdateApproval(ctx context.Context, name string, csr *certificatesv1.CertificateSigningRequest, o metav1.UpdateOptions) (*certificatesv1.CertificateSigningRequest, error)
+	UpdateStatus(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, o metav1.UpdateOptions) (*certificatesv1.CertificateSigningRequest, error)
+}
+
 // Backoff grows from First, doubling, to Most.
 type Backoff struct{ First, Most time.Duration }
 
 // Config is what a Controller needs.
 type Config struct {
 	Client kubernetes.Interface
+	Writer Writer // the client's if nil
 	// Signers that are served, by name. Nothing else is ever touched.
 	Signers map[string]Issuance
 	Mode    Mode // ApproveAndSign if ""
@@ -107,7 +118,7 @@ type Config struct {
 
 	// Keep is how many requests of one node and signer live; older ones are deleted. 2 if 0, all if negative.
 	Keep int
-	// Workers is how many requests are handled at once. 0 follows latency: 16, and up to 64 while the API server or a signer, and
+	// Workers is how many requests are handled at once. 0 follows latency: 16, and up to 24 while the API server or a signer, and
 	// not the processor, is what requests wait for.
 	Workers int
 
@@ -140,6 +151,9 @@ func (c *Config) complete() error {
 		return fmt.Errorf("the certificate controller cannot have %d workers", c.Workers)
 	case c.Mode != ApproveAndSign && c.Mode != ApproveOnly && c.Mode != SignOnly && c.Mode != Observe:
 		return fmt.Errorf("the mode %q is not known; use %s, %s, %s or %s", c.Mode, ApproveOnly, SignOnly, ApproveAndSign, Observe)
+	}
+	if c.Writer == nil {
+		c.Writer = c.Client.CertificatesV1().CertificateSigningRequests()
 	}
 	if err := c.completeSigners(); err != nil {
 		return err
@@ -199,6 +213,18 @@ func (unrecorded) Stats() register.Stats                             { return re
 func (unrecorded) List() []register.Entry                            { return nil }
 func (u unrecorded) KeyOwner(pki.Fingerprint) policy.Fact[string]    { return u.none() }
 func (u unrecorded) LastMachine(string) policy.Fact[string]          { return u.none() }
+func (u unrecorded) Expired(string) policy.Fact[bool] {
+	return policy.None[bool]("nobody, while observing", u.now())
+}
+
+func (u unrecorded) Credential(string, pki.Fingerprint) policy.Fact[policy.Credential] {
+	return policy.Know(policy.Credential{}, "nobody, while observing", u.now())
+}
+
+func (u unrecorded) TokenSpent(string, string, pki.Fingerprint) policy.Fact[bool] {
+	return policy.Know(false, "nobody, while observing", u.now())
+}
+
 func (u unrecorded) none() policy.Fact[string] {
 	return policy.None[string]("nobody, while observing", u.now())
 }

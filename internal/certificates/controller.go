@@ -11,12 +11,16 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	certificatesinformers "k8s.io/client-go/informers/certificates/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
 	"muster.dev/muster/internal/facts"
+	"muster.dev/muster/internal/steady"
 )
 
 // Controller approves and signs.
@@ -43,7 +47,7 @@ func New(config Config) (*Controller, error) {
 	c := &Controller{
 		config:   config,
 		started:  config.Now().Truncate(time.Second), // creation times are whole seconds
-		informer: certificatesinformers.NewCertificateSigningRequestInformer(config.Client, 0, cache.Indexers{}),
+		informer: cache.NewSharedIndexInformer(requests(config.Client), &certificatesv1.CertificateSigningRequest{}, 0, cache.Indexers{}),
 		retries:  workqueue.NewTypedItemExponentialFailureRateLimiter[item](config.Retry.First, config.Retry.Most),
 		waits:    workqueue.NewTypedItemExponentialFailureRateLimiter[item](config.Wait.First, config.Wait.Most),
 		ledger:   newLedger(),
@@ -65,6 +69,15 @@ func New(config Config) (*Controller, error) {
 		return nil, fmt.Errorf("preparing the watch of certificate signing requests: %w", err)
 	}
 	return c, nil
+}
+
+// requests lists and watches them.
+func requests(client kubernetes.Interface) cache.ListerWatcher {
+	all := client.CertificatesV1().CertificateSigningRequests()
+	return steady.New(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return all.List(ctx, o) },
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return all.Watch(ctx, o) },
+	}, client))
 }
 
 // Ready returns nil once everything has been read that this replica needs: the register only when it leads.
@@ -144,7 +157,15 @@ func (c *Controller) awaitFacts(ctx context.Context) {
 
 // takeOver queues what was seen while another replica led, or nobody.
 func (c *Controller) takeOver() {
-	for _, o := range c.informer.GetStore().List() {
+	all := c.informer.GetStore().List()
+	if !c.signs() && !c.observes() {
+		for _, o := range all {
+			if h, ok := o.(*held); ok {
+				c.takeOverClaim(h)
+			}
+		}
+	}
+	for _, o := range all {
 		if h, ok := o.(*held); ok && c.concerns(h) {
 			c.queue.add(h.item)
 		}
@@ -171,6 +192,7 @@ func (c *Controller) see(o any) {
 	}
 	if h.finished {
 		c.ledger.shown(h.item, h.uid)
+		c.unclaim(h)
 	}
 	if c.concerns(h) {
 		c.wake(h.item)
@@ -190,6 +212,7 @@ func (c *Controller) remove(o any) {
 	}
 	if h, ok := o.(*held); ok {
 		c.ledger.remove(h.item, h.uid)
+		c.unclaim(h)
 		c.lineages.forget(h.uid)
 		c.queue.forget(h.item)
 		c.retries.Forget(h.item)

@@ -104,6 +104,43 @@ func (f *fakeRegister) KeyOwner(key pki.Fingerprint) policy.Fact[string] {
 	return policy.None[string]("register", time.Now())
 }
 
+func (f *fakeRegister) Expired(node string) policy.Fact[bool] {
+	expired := policy.None[bool]("register", time.Now())
+	for _, e := range f.List() {
+		if e.Node == node && e.Signer == pki.SignerKubeletClient {
+			expired = policy.Know(time.Now().After(e.NotAfter) && (expired.State == policy.Absent || expired.Value), "register", time.Now())
+		}
+	}
+	return expired
+}
+
+func (f *fakeRegister) Credential(node string, id pki.Fingerprint) policy.Fact[policy.Credential] {
+	var c policy.Credential
+	first := ""
+	for _, e := range f.List() {
+		if e.Node != node || e.Signer != pki.SignerKubeletClient {
+			continue
+		}
+		if e.Certificate == id {
+			c.Machine = e.Machine
+		}
+		c.Replaced = c.Replaced || first != "" && first != e.Machine
+		first = e.Machine
+	}
+	return policy.Know(c, "register", time.Now())
+}
+
+func (f *fakeRegister) TokenSpent(node, token string, key pki.Fingerprint) policy.Fact[bool] {
+	used, other, spoke := false, false, false
+	for _, e := range f.List() {
+		spoke = spoke || e.Requester == nodeUserPrefix+node
+		if e.Node == node && e.Signer == pki.SignerKubeletClient {
+			used, other = used || e.Requester == token, other || e.Key != key
+		}
+	}
+	return policy.Know(used && other && spoke, "register", time.Now())
+}
+
 func (f *fakeRegister) LastMachine(node string) policy.Fact[string] {
 	for _, e := range f.List() {
 		if e.Node == node && e.Signer == pki.SignerKubeletClient && e.Machine != "" {

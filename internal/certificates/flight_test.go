@@ -4,7 +4,9 @@ package certificates
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
@@ -53,11 +55,17 @@ func TestAnAddressThatChangesInFlight(t *testing.T) {
 			w.client.PrependReactor("update", "certificatesigningrequests", once("approval", func() error { w.at(11, 99); return conflict() }))
 		})
 		w.create(serving(t, "a", 11, address(11)))
+		w.until("it waits", func() bool { return len(w.events.all()) == 1 })
+		w.settled("a", "")
+		w.at(12, 11) // now it is another's
 		w.becomes("a", "Denied/address-assigned")
 	})
 	t.Run("while it is being signed", func(t *testing.T) {
 		w := newWorld(t, func(w *world) { w.duringSigning(func() { w.at(11, 99) }) })
 		w.create(serving(t, "a", 11, address(11)))
+		w.until("it waits", func() bool { return len(w.events.all()) == 1 })
+		w.settled("a", "Approved/AutoApproved")
+		w.at(12, 11)
 		w.becomes("a", "Approved/AutoApproved Failed/SignerValidationFailure")
 		if n := len(w.register.List()); n != 0 {
 			t.Errorf("%d certificates on record", n)
@@ -79,6 +87,55 @@ func TestAnAddressThatChangesInFlight(t *testing.T) {
 			t.Errorf("signed %d times", n)
 		}
 	})
+}
+
+// deleting marks machine n as being deleted.
+func (w *world) deleting(n int) {
+	w.facts.Put(policy.Machine{ID: machineID(n), NodeName: nodeName(n), Addresses: []netip.Addr{netip.MustParseAddr(address(n))}, Deleting: true})
+}
+
+func TestAMachineThatGoesInFlight(t *testing.T) {
+	for _, request := range []struct {
+		name string
+		make func(*testing.T, string, int) *certificatesv1.CertificateSigningRequest
+	}{
+		{"serving", func(t *testing.T, name string, n int) *certificatesv1.CertificateSigningRequest {
+			t.Helper()
+			return serving(t, name, n, address(n))
+		}},
+		{"client", bootstrap},
+	} {
+		for _, goes := range []struct {
+			name           string
+			how            func(*world)
+			before, during string // what becomes of the request
+		}{
+			{"taken away", func(w *world) { w.facts.Remove(machineID(11)) }, "", "Approved/AutoApproved"},
+			{"marked as being deleted", func(w *world) { w.deleting(11) }, "Denied/", "Approved/AutoApproved Failed/SignerValidationFailure"},
+		} {
+			ends := func(t *testing.T, w *world, want string) {
+				t.Helper()
+				w.until("it is told", func() bool { return len(w.events.all()) == 1 })
+				w.until("it is settled", func() bool { return strings.HasPrefix(w.state("a"), want) })
+				w.stays("a", w.state("a"))
+				if all := w.register.List(); len(all) != 1 { // the probe's
+					t.Errorf("on record: %v", all)
+				}
+			}
+			t.Run(request.name+" "+goes.name+" before the approval", func(t *testing.T) {
+				w := newWorld(t, func(w *world) {
+					w.client.PrependReactor("update", "certificatesigningrequests", once("approval", func() error { goes.how(w); return conflict() }))
+				})
+				w.create(request.make(t, "a", 11))
+				ends(t, w, goes.before)
+			})
+			t.Run(request.name+" "+goes.name+" while it is being signed", func(t *testing.T) {
+				w := newWorld(t, func(w *world) { w.duringSigning(func() { goes.how(w) }) })
+				w.create(request.make(t, "a", 11))
+				ends(t, w, goes.during)
+			})
+		}
+	}
 }
 
 // once does something at the first write of a subresource and gives its error.
@@ -128,6 +185,68 @@ func TestANodeThatComesAndGoes(t *testing.T) {
 			t.Errorf("last machine %+v", fact)
 		}
 	})
+}
+
+// asking is a request that a node makes with a certificate.
+func (w *world) asking(csr *certificatesv1.CertificateSigningRequest, with string) *certificatesv1.CertificateSigningRequest {
+	w.t.Helper()
+	csr.Spec.Extra = map[string]certificatesv1.ExtraValue{
+		"authentication.kubernetes.io/credential-id": {fmt.Sprintf("X509SHA256=%x", sha256.Sum256(w.certificate(with).Raw))},
+	}
+	return csr
+}
+
+// Whoever copied the key of a machine gets nothing more when another machine is the node, and does not stand in its way.
+func TestAKeyIsWorthlessWhenItsMachineIsReplaced(t *testing.T) {
+	renewal := func(name string) *certificatesv1.CertificateSigningRequest {
+		return object(name, pki.SignerKubeletClient, pkitest.Kubelet(t, nodeName(11)), "system:node:"+nodeName(11), "system:nodes")
+	}
+	for _, told := range []bool{true, false} {
+		t.Run(fmt.Sprintf("API server tells of certificates %t", told), func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.create(bootstrap(t, "first", 11))
+			w.becomes("first", issued)
+			w.nodes.set(nodeName(11), true)
+			w.create(w.asking(renewal("renewed"), "first"))
+			w.becomes("renewed", issued)
+			w.facts.Remove(machineID(11))
+			w.facts.Put(policy.Machine{ID: machineID(12), NodeName: nodeName(11), Addresses: []netip.Addr{netip.MustParseAddr(address(12))}})
+			stolen, spying := renewal("stolen"), serving(t, "spying", 11, address(12))
+			if told {
+				w.create(w.asking(stolen, "renewed"), w.asking(spying, "renewed"))
+				w.becomes("stolen", "Denied/credential")
+				w.becomes("spying", "Denied/credential")
+			} else { // an older one cannot tell them apart
+				w.create(stolen)
+				w.becomes("stolen", issued)
+			}
+			next := object("next", pki.SignerKubeletClient, pkitest.Kubelet(t, nodeName(11)), "system:bootstrap:123456", "system:bootstrappers", "system:bootstrappers:muster:"+machineID(12))
+			w.create(next)
+			w.becomes("next", issued)
+			w.create(w.asking(serving(t, "serves", 11, address(12)), "next"))
+			w.becomes("serves", issued)
+		})
+	}
+}
+
+// A token makes a machine a node once, whether or not its Node is there.
+func TestATokenMakesOneNodeOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	w.create(bootstrap(t, "lost", 11)) // the answer
+	w.becomes("lost", issued)
+	w.create(bootstrap(t, "first", 11))
+	w.becomes("first", issued)
+	w.create(serving(t, "serving", 11, address(11)))
+	w.becomes("serving", issued)
+	w.create(bootstrap(t, "thief", 11))
+	w.until("it waits", func() bool { return len(w.events.all()) == 1 })
+	if e := w.events.all()[0]; !strings.Contains(e, "Wait by rule bootstrap-spent") {
+		t.Errorf("event %q", e)
+	}
+	fresh := bootstrap(t, "fresh", 11)
+	fresh.Spec.Username = "system:bootstrap:fresh1"
+	w.create(fresh)
+	w.becomes("fresh", issued)
 }
 
 // A request that is deleted and made again, by another, between judging and writing.

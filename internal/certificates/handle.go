@@ -75,6 +75,9 @@ func (c *Controller) pass(ctx context.Context, i item, csr *certificatesv1.Certi
 		c.ledger.settle(i)
 		return onEvent, nil // the informer does not show yet what became of it
 	}
+	if r.Phase == policy.Approved && !c.signs() {
+		c.awaitSignature(i, csr.UID, r)
+	}
 	if r.Phase == policy.Pending && !c.approves() || r.Phase == policy.Approved && !c.signs() {
 		c.ledger.settle(i)
 		return onEvent, nil // somebody else's turn

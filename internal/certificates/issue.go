@@ -4,7 +4,9 @@ package certificates
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
@@ -35,6 +37,9 @@ func (c *Controller) approve(ctx context.Context, i item, csr *certificatesv1.Ce
 	}
 	out := writable(csr, d)
 	if d.request.Phase == policy.Pending {
+		if !c.signs() {
+			c.claims.keep(csr.UID, d.request.CSR.Fingerprint())
+		}
 		if out, err = c.writeApproval(ctx, i, out, d); err != nil {
 			return err
 		}
@@ -54,7 +59,7 @@ func (c *Controller) writeApproval(ctx context.Context, i item, out *certificate
 	out.Status.Conditions = append(out.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: "True", Reason: policy.ReasonAutoApproved, Message: policy.ApprovalMessage(d.request),
 	})
-	out, err := c.config.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, i.name, out, metav1.UpdateOptions{})
+	out, err := c.config.Writer.UpdateApproval(ctx, i.name, out, metav1.UpdateOptions{})
 	if err != nil {
 		return nil, c.unsure("approve", i, d, err)
 	}
@@ -73,11 +78,11 @@ func (c *Controller) issue(ctx context.Context, i item, out *certificatesv1.Cert
 		return errChanged // the signature took its time; the certificate is thrown away
 	}
 	out.Status.Certificate = certificate
-	out, err = c.config.Client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, out, metav1.UpdateOptions{})
+	out, err = c.config.Writer.UpdateStatus(ctx, out, metav1.UpdateOptions{})
 	if err != nil {
 		return c.unsure("issue", i, d, err)
 	}
-	c.config.Register.Add(entryOf(out, d, p))
+	c.config.Register.Add(entryOf(out, certificate, d, p))
 	c.record(ctx, i, out, d)
 	seen, approved := c.ledger.finish(i, out.UID)
 	now := c.config.Now()
@@ -91,7 +96,7 @@ func (c *Controller) issue(ctx context.Context, i item, out *certificatesv1.Cert
 }
 
 // entryOf is what register.EntryOf would read in the certificate, without reading it.
-func entryOf(csr *certificatesv1.CertificateSigningRequest, d decision, p prepared) register.Entry {
+func entryOf(csr *certificatesv1.CertificateSigningRequest, certificate []byte, d decision, p prepared) register.Entry {
 	e := register.Entry{
 		UID: string(csr.UID), CSR: csr.Name, Signer: csr.Spec.SignerName, Subject: d.request.CSR.CommonName(), Machine: d.machine,
 		Requester: csr.Spec.Username, Key: d.request.CSR.Fingerprint(), Serial: p.serial.Text(16), Issuer: p.issuer.Subject.CommonName,
@@ -99,6 +104,9 @@ func entryOf(csr *certificatesv1.CertificateSigningRequest, d decision, p prepar
 	}
 	if node, ok := strings.CutPrefix(e.Subject, nodeUserPrefix); ok && node != "" {
 		e.Node, e.Subject = node, ""
+	}
+	if block, _ := pem.Decode(certificate); block != nil && e.Signer == pki.SignerKubeletClient {
+		e.Certificate = sha256.Sum256(block.Bytes)
 	}
 	return e
 }
@@ -146,7 +154,6 @@ func (c *Controller) prepare(ctx context.Context, r policy.Request) (p prepared,
 // (pkg/controller/certificates/signer/signer.go).
 func (c *Controller) refuse(ctx context.Context, i item, csr *certificatesv1.CertificateSigningRequest, d decision) error {
 	check, _ := d.Deciding()
-	client := c.config.Client.CertificatesV1().CertificateSigningRequests()
 	condition := certificatesv1.CertificateSigningRequestCondition{Status: "True", Message: review.Clip(check.Sentence(), longestMessage)}
 	if c.ledger.changed(i) {
 		return errChanged
@@ -155,14 +162,14 @@ func (c *Controller) refuse(ctx context.Context, i item, csr *certificatesv1.Cer
 	if d.request.Phase == policy.Pending {
 		condition.Type, condition.Reason = certificatesv1.CertificateDenied, string(d.Rule)
 		out.Status.Conditions = append(out.Status.Conditions, condition)
-		if _, err := client.UpdateApproval(ctx, i.name, out, metav1.UpdateOptions{}); err != nil {
+		if _, err := c.config.Writer.UpdateApproval(ctx, i.name, out, metav1.UpdateOptions{}); err != nil {
 			return c.unsure("deny", i, d, err)
 		}
 	} else {
 		condition.Type, condition.Reason = certificatesv1.CertificateFailed, "SignerValidationFailure"
 		condition.Message = review.Clip(string(d.Rule)+": "+check.Sentence(), longestMessage)
 		out.Status.Conditions = append(out.Status.Conditions, condition)
-		if _, err := client.UpdateStatus(ctx, out, metav1.UpdateOptions{}); err != nil {
+		if _, err := c.config.Writer.UpdateStatus(ctx, out, metav1.UpdateOptions{}); err != nil {
 			return c.unsure("fail", i, d, err)
 		}
 	}

@@ -15,7 +15,7 @@ type decision struct {
 	trace.Decision
 	request policy.Request
 	node    string // that the request is about, "" if none
-	machine string // that the inventory says is the node, as policy.MachineRef writes it; "" if it says none
+	machine string // that a certificate goes to, as policy.MachineRef writes it; "" if nobody knows
 }
 
 // judge gathers the facts that the policy asks for and decides. The caller must call release when it has acted on it: until then
@@ -26,11 +26,7 @@ func (c *Controller) judge(ctx context.Context, i item, r policy.Request) (d dec
 	f := policy.Facts{Owners: make(map[string]policy.Fact[[]string], len(q.Names))}
 	release = func() {}
 	if q.Key != (pki.Fingerprint{}) {
-		owner := q.Node
-		if owner == "" {
-			owner = "user " + r.CSR.CommonName() // which is no node's name
-		}
-		if c.claims.take(q.Key, owner, i) {
+		if c.claims.take(q.Key, r.CSR.CommonName(), i) {
 			release = func() {
 				for _, waiting := range c.claims.release(q.Key) {
 					c.queue.add(waiting)
@@ -48,15 +44,24 @@ func (c *Controller) judge(ctx context.Context, i item, r policy.Request) (d dec
 		f.NodeMachine = c.config.Inventory.MachineOfNode(q.Node)
 		f.Node = c.config.Nodes.Exists(q.Node)
 		f.LastMachine = c.config.Register.LastMachine(q.Node)
+		f.Expired = c.config.Register.Expired(q.Node)
+	}
+	if q.Credential != (pki.Fingerprint{}) {
+		f.Credential = c.config.Register.Credential(q.Node, q.Credential)
+	}
+	if q.Token != "" {
+		f.TokenSpent = c.config.Register.TokenSpent(q.Node, q.Token, q.Key)
+	}
+	if len(q.Nodes) > 0 {
+		f.Nodes = make(map[string]policy.Fact[bool], len(q.Nodes))
+	}
+	for _, n := range q.Nodes {
+		f.Nodes[n] = c.config.Nodes.Exists(n)
 	}
 	for _, n := range q.Names {
 		f.Owners[n] = c.config.Inventory.Owners(n)
 	}
-	d = decision{Decision: c.decide(ctx, r, f, q.Access), request: r, node: q.Node}
-	if f.NodeMachine.State == policy.Known {
-		d.machine = policy.MachineRef(f.NodeMachine)
-	}
-	return d, release
+	return decision{c.decide(ctx, r, f, q.Access), r, q.Node, policy.GoesTo(c.config.Policy, r, f)}, release
 }
 
 // decide asks for the access review last. It costs a request, so it is asked for only if everything else is in order; then a yes

@@ -53,7 +53,7 @@ func (l *ledger) see(i item, uid types.UID, now time.Time) {
 // expect notes which facts the request is judged by. It must be called before they are gathered: a change after that wakes the
 // request up, so none is missed between gathering and waiting, or between gathering and writing.
 func (l *ledger) expect(i item, q policy.Question) {
-	keys := make([]string, 0, 2+len(q.Names))
+	keys := make([]string, 0, 2+len(q.Names)+len(q.Nodes))
 	if q.Machine != "" {
 		keys = append(keys, "machine "+q.Machine)
 	}
@@ -62,6 +62,9 @@ func (l *ledger) expect(i item, q policy.Question) {
 	}
 	for _, n := range q.Names {
 		keys = append(keys, "name "+n)
+	}
+	for _, n := range q.Nodes {
+		keys = append(keys, "node "+n)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

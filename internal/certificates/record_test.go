@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -52,6 +53,7 @@ func TestMetrics(t *testing.T) {
 		w.nodes.set(nodeName(11), true)
 		w.nodes.set(nodeName(12), true)
 		w.machine(12)
+		w.machine(99)
 	})
 	w.create(serving(t, "good", 11, address(11)), serving(t, "bad", 11, address(99)), serving(t, "early", 13, address(13)))
 	w.becomes("good", issued)
@@ -125,9 +127,14 @@ func TestMetrics(t *testing.T) {
 // gather returns all metrics by name and labels; of histograms, how often something was observed.
 func (w *world) gather() map[string]float64 {
 	w.t.Helper()
-	families, err := w.registry.Gather()
+	return gathered(w.t, w.registry)
+}
+
+func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	got := map[string]float64{}
 	for _, f := range families {

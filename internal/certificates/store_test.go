@@ -30,6 +30,7 @@ type store struct {
 	version  int
 	watchers map[*watcher]bool
 	hushed   bool
+	late     int // updates of a version that was not the last
 	untold   []watch.Event
 }
 
@@ -96,6 +97,13 @@ func (s *store) put(kind watch.EventType, csr *certificatesv1.CertificateSigning
 	return csr.DeepCopy()
 }
 
+// refused is how many updates came too late.
+func (s *store) refused() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.late
+}
+
 func (s *store) tell() {
 	if s.hushed {
 		return
@@ -146,6 +154,7 @@ func (s *store) update(csr *certificatesv1.CertificateSigningRequest, subresourc
 	case err != nil:
 		return nil, err
 	case csr.ResourceVersion != old.ResourceVersion || csr.UID != old.UID:
+		s.late++
 		return nil, apierrors.NewConflict(certificatesv1.Resource("certificatesigningrequests"), csr.Name, nil)
 	case len(old.Status.Certificate) > 0 && string(old.Status.Certificate) != string(csr.Status.Certificate):
 		return nil, apierrors.NewBadRequest("the certificate is written once")

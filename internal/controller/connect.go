@@ -30,7 +30,7 @@ func connection(kubeconfig string) (*rest.Config, error) {
 
 // client speaks protobuf, and HTTP/1.1 on a connection for each worker: both cost both sides less. HTTP/2 on one connection took a tenth
 // more processor time here and there, and a fifth fewer requests got through (docs/benchmarks.md). client-go keeps 25 connections
-// (transport.tlsTransportCache), so the controller has no more workers than that.
+// (transport.tlsTransportCache), so the controller has no more workers than that: what writes leaves to it may be all of them.
 func client(config *rest.Config) (*kubernetes.Clientset, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf

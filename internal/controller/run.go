@@ -60,6 +60,7 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	trim(config.Logger)
+	paceGarbage()
 	config.Logger.Info("certificate controller starts", "mode", config.Policy.Mode, "signers", len(config.Policy.Signers),
 		"rules", len(policy.RuleIDs()), "health_address", a.server.HealthAddress(), "metrics_address", a.server.MetricsAddress())
 	err := a.run(ctx)
@@ -74,6 +75,10 @@ func (a *assembled) assemble(ctx context.Context) error {
 		return err
 	}
 	if a.client, err = client(rest); err != nil {
+		return err
+	}
+	rules, err := a.rules(ctx)
+	if err != nil {
 		return err
 	}
 	signers, err := a.signers(ctx)
@@ -109,11 +114,15 @@ func (a *assembled) assemble(ctx context.Context) error {
 	}
 	a.background = append(a.background, inventory.Run, nodes.Run)
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	writer, err := written(rest, a.client, logger)
+	if err != nil {
+		return err
+	}
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	a.cleanup = append(a.cleanup, broadcaster.Shutdown)
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.client.CoreV1().Events("")})
 	a.controller, err = certificates.New(certificates.Config{
-		Client: a.client, Signers: signers, Mode: certificates.Mode(file.Mode), Policy: file.Policy(),
+		Client: a.client, Writer: writer, Signers: signers, Mode: certificates.Mode(file.Mode), Policy: rules,
 		Inventory: inventory, Access: access, Nodes: nodes, Register: issued,
 		Events:  broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "certificate-controller"}),
 		Metrics: a.registry, Logger: logger, Keep: file.Pruning.Keep, Workers: file.Workers, Grace: file.Grace(),

@@ -14,16 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// garbage is how much the heap may grow before the garbage is collected, in percent, if GOGC does not say otherwise: less memory than
-// with Go's own 100, for some CPU; docs/benchmarks.md has figures.
-const garbage = 60
-
 // trim gives memory back that only the start needed: much of the program is types of APIs that register themselves and are never
 // used. What is used comes back, from the page cache, with the next access.
 func trim(logger *slog.Logger) {
-	if _, set := os.LookupEnv("GOGC"); !set {
-		debug.SetGCPercent(garbage)
-	}
 	debug.FreeOSMemory()
 	if err := dropProgram(); err != nil { // it then stays a few MiB larger
 		logger.Debug("memory of the start not given back", "error", err)

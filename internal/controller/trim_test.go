@@ -5,7 +5,6 @@ package controller
 import (
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,13 +19,7 @@ func TestTrim(t *testing.T) {
 	if after := resident(t); after >= before {
 		t.Errorf("%d KiB of files are resident, and were %d", after, before)
 	}
-	t.Setenv("GOGC", "90")
-	was := debug.SetGCPercent(90)
-	t.Cleanup(func() { debug.SetGCPercent(was) })
 	trim(slog.New(slog.DiscardHandler))
-	if now := debug.SetGCPercent(90); now != 90 {
-		t.Errorf("GOGC is %d although the environment sets it", now)
-	}
 }
 
 // resident is how much of files is mapped and in memory.

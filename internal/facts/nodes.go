@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/steady"
 )
 
 const nodesSource = "Nodes of the cluster"
@@ -76,7 +77,7 @@ func NewNodes(c NodesConfig) (*Nodes, error) {
 	c.Logger = c.Logger.With("source", "nodes")
 	n := &Nodes{config: c}
 	n.health = &health{now: c.Now, staleAfter: c.StaleAfter, logger: c.Logger, recovered: func() { c.OnChange(Change{All: true}) }}
-	n.informer = cache.NewSharedIndexInformer(watched{c.Objects, n.health}, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
+	n.informer = cache.NewSharedIndexInformer(steady.New(watched{c.Objects, n.health}), &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
 	// Requests that fail are logged where their health is watched, once for each outage.
 	quiet := func(_ context.Context, _ *cache.Reflector, err error) {
 		c.Logger.Debug("watch of nodes ended", "error", err)

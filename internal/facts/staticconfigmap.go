@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"muster.dev/muster/internal/steady"
 )
 
 // configMapKey is the key of the list in a ConfigMap.
@@ -68,7 +70,7 @@ func NewStaticConfigMap(c StaticConfigMapConfig) (*StaticConfigMap, error) {
 	s.prepare(c.Name, fmt.Sprintf("the ConfigMap %s/%s", c.Namespace, c.ConfigMap), c.Now, c.StaleAfter, c.OnChange, c.Logger)
 	s.missing = &health{now: c.Now, staleAfter: c.StaleAfter, logger: s.logger, recovered: func() { c.OnChange(Change{All: true}) }}
 	s.table.current = s.current
-	s.informer = cache.NewSharedIndexInformer(watched{oneConfigMap(c), s.health}, &corev1.ConfigMap{}, 0, cache.Indexers{})
+	s.informer = cache.NewSharedIndexInformer(steady.New(watched{oneConfigMap(c), s.health}), &corev1.ConfigMap{}, 0, cache.Indexers{})
 	silent := func(_ context.Context, _ *cache.Reflector, err error) {
 		s.logger.Debug("inventory watch ended", "error", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/steady"
 )
 
 // WatchConfig says where objects are read that stand for machines.
@@ -69,7 +70,7 @@ func newWatch(c WatchConfig, kind objects) (*Watch, error) {
 	c.Logger = c.Logger.With("source", c.Name)
 	w := &Watch{config: c}
 	w.health = &health{now: c.Now, staleAfter: c.StaleAfter, logger: c.Logger, recovered: func() { c.OnChange(Change{All: true}) }}
-	w.informer = cache.NewSharedIndexInformer(watched{c.Objects, w.health}, kind.example, 0, indexers(kind.read))
+	w.informer = cache.NewSharedIndexInformer(steady.New(watched{c.Objects, w.health}), kind.example, 0, indexers(kind.read))
 	w.table = table{name: c.Name, lookup: indexed(w.informer.GetIndexer(), kind.read), current: w.current}
 	// Requests that fail are logged where their health is watched, once for each outage.
 	silent := func(_ context.Context, _ *cache.Reflector, err error) {

@@ -4,14 +4,17 @@ package pki_test
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha1"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
+	"math/big"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -253,9 +256,59 @@ func TestParseKeys(t *testing.T) {
 	parseMust(t, pkitest.Encode(t, bits(2048), template), "")
 	parseMust(t, pkitest.Encode(t, bits(1024), template), "1024 bits")
 	parseMust(t, pkitest.Encode(t, ed, template), "")
+	for name, tc := range map[string]struct {
+		bits, exponent int
+		want           string
+	}{
+		"the largest": {8192, 65537, "signature"}, "too large": {8193, 65537, "8193 bits"}, "far too large": {16384, 65537, "16384 bits"},
+		"a small exponent": {2048, 3, "exponent 3"}, "an even exponent": {2048, 65538, "exponent 65538"}, "a huge exponent": {2048, 1<<31 - 1, "signature"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := new(big.Int).SetBit(big.NewInt(1), tc.bits-1, 1)
+			nobody := func([]byte) []byte { return make([]byte, tc.bits/8) }
+			parseMust(t, withRSA(t, &rsa.PublicKey{N: n, E: tc.exponent}, 11, nobody), tc.want)
+		})
+	}
+	old := bits(2048)
+	parseMust(t, withRSA(t, &old.PublicKey, 5, func(tbs []byte) []byte {
+		digest := sha1.Sum(tbs)
+		signature, err := rsa.SignPKCS1v15(rand.Reader, old, crypto.SHA1, digest[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return signature
+	}), "SHA1-RSA")
 	weak := pkitest.Template(node)
 	weak.SignatureAlgorithm = x509.SHA384WithRSAPSS
 	parseMust(t, pkitest.Encode(t, bits(2048), weak), "")
+}
+
+// withRSA is the request of a key that crypto/rsa would not make, signed with an algorithm of PKCS #1 in a way of the test's own.
+func withRSA(t *testing.T, key *rsa.PublicKey, algorithm int, sign func(tbs []byte) []byte) []byte {
+	t.Helper()
+	pkcs1 := func(n int) pkix.AlgorithmIdentifier {
+		return pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, n}, Parameters: asn1.NullRawValue}
+	}
+	bits := func(b []byte) asn1.BitString { return asn1.BitString{Bytes: b, BitLength: 8 * len(b)} }
+	subject := pkitest.Template(node).Subject.ToRDNSequence()
+	tbs := pkitest.Marshal(t, struct {
+		Version    int
+		Subject    pkix.RDNSequence
+		PublicKey  any
+		Attributes asn1.RawValue
+	}{
+		Subject: subject,
+		PublicKey: struct {
+			Algorithm pkix.AlgorithmIdentifier
+			Key       asn1.BitString
+		}{pkcs1(1), bits(pkitest.Marshal(t, *key))},
+		Attributes: asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 0, IsCompound: true},
+	})
+	return pkitest.PEM(pkitest.Marshal(t, struct {
+		TBS       asn1.RawValue
+		Algorithm pkix.AlgorithmIdentifier
+		Signature asn1.BitString
+	}{asn1.RawValue{FullBytes: tbs}, pkcs1(algorithm), bits(sign(tbs))}))
 }
 
 func parseMust(t *testing.T, data []byte, want string) {

@@ -45,13 +45,15 @@ type prepared struct {
 	used      atomic.Bool
 }
 
-// NewSerial reads a 128 bit serial number; the top bit is clear and the next one set, so it is positive and never short.
+// NewSerial draws 128 bits for a serial number. It is positive, and has 17 of the 20 octets that RFC 5280, 4.1.2.2, allows at most.
 func NewSerial(random io.Reader) (*big.Int, error) {
 	var b [16]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
 		return nil, fmt.Errorf("drawing a serial number: %w", err)
 	}
-	b[0] = b[0]&0x7f | 0x40
+	if b == [16]byte{} {
+		return nil, errors.New("drawing a serial number: it was zero, so the source of random bits is broken")
+	}
 	return new(big.Int).SetBytes(b[:]), nil
 }
 

@@ -3,12 +3,15 @@
 package pki_test
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -212,12 +215,31 @@ func TestKeyEnciphermentIsForRSAOnly(t *testing.T) {
 }
 
 func TestNewSerial(t *testing.T) {
+	ca, _ := pkitest.Authority(t, "kubernetes", now, time.Hour)
 	a, err := pki.NewSerial(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Sign() <= 0 || a.BitLen() != 127 {
+	if a.Sign() <= 0 || a.BitLen() > 128 {
 		t.Errorf("%d bits", a.BitLen())
+	}
+	for _, drawn := range []string{"ffffffffffffffffffffffffffffffff", "80000000000000000000000000000000", "7fffffffffffffffffffffffffffffff", "00000000000000000000000000000001"} {
+		raw, err := hex.DecodeString(drawn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := pki.NewSerial(bytes.NewReader(raw))
+		if err != nil || fmt.Sprintf("%032x", got) != drawn || got.Sign() <= 0 {
+			t.Errorf("of the bits %s it made %x, %v", drawn, got, err)
+		}
+		o := order(ca)
+		o.Serial = got
+		if _, err := pki.Prepare(request(t, node), o); err != nil {
+			t.Errorf("%s: %v", drawn, err)
+		}
+	}
+	if _, err := pki.NewSerial(bytes.NewReader(make([]byte, 16))); err == nil {
+		t.Error("made the serial number zero")
 	}
 	if _, err := pki.NewSerial(strings.NewReader("short")); err == nil {
 		t.Error("made a serial number from too little")

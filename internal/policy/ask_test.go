@@ -41,7 +41,7 @@ func TestAsk(t *testing.T) {
 		},
 		{
 			"bootstrap", bootstrap(t), nil,
-			policy.Question{Node: nodeA, Machine: machineA, Access: tokenAccess},
+			policy.Question{Node: nodeA, Machine: machineA, Token: "system:bootstrap:abcdef", Access: tokenAccess},
 			"Auto approving kubelet client certificate after SubjectAccessReview.",
 		},
 		{

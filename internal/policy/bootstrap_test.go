@@ -91,6 +91,12 @@ func TestUnboundTokens(t *testing.T) {
 	run(t, []namedCase{
 		{"refused", bootstrap(t), groups(kubeadm), trace.Ignore, "requester"},
 		{"refused, approved by a person", bootstrap(t), all(groups(kubeadm), (*world).approvedAlready), trace.Approve, ""},
+		{"refused, approved by upstream's approver", bootstrap(t), all(groups(kubeadm), approvedBecause("AutoApproved")), trace.Ignore, "requester"},
+		{"refused, approved by another program", bootstrap(t), all(groups(kubeadm), approvedBecause("Robot")), trace.Ignore, "requester"},
+		{"allowed, approved by upstream's approver", bootstrap(t), all(groups(kubeadm), allowed, approvedBecause("AutoApproved")), trace.Approve, ""},
+		{"bound by what cannot be read, approved by upstream's approver", bootstrap(t), all(groups("system:bootstrappers:muster:zone:a"), approvedBecause("AutoApproved")), trace.Ignore, "requester"},
+		{"bound by what cannot be read, approved by a person", bootstrap(t), all(groups("system:bootstrappers:muster:zone:a"), (*world).approvedAlready), trace.Ignore, "requester"},
+		{"bound to two names, approved by a person", bootstrap(t), all(scoped(t, token.Scope{Kind: token.ScopeName, Value: nodeA}, token.Scope{Kind: token.ScopeName, Value: nodeB}), (*world).approvedAlready), trace.Ignore, "requester"},
 		{"allowed", bootstrap(t), all(groups(kubeadm), allowed), trace.Approve, ""},
 		{"allowed, without any group", bootstrap(t), all(groups(), allowed), trace.Approve, ""},
 		{"allowed, for no machine of the inventory", bootstrap(t), all(groups(kubeadm), allowed, func(w *world) {

@@ -13,9 +13,10 @@
 // verdicts are chosen with care:
 //
 //   - Deny is for what no later event can make true and no honest kubelet asks for: malformed bytes, another node's name, a
-//     reserved name, an address that the inventory knows not to be this machine's, a machine that is being deleted.
-//   - Wait is for everything that may yet become true: a machine that the inventory does not show (yet), one without a
-//     name or addresses, an access review that says no (somebody may bind the role), any fact that is Unknown. It is the
+//     reserved name, an address that the inventory knows to be another machine's, another machine's certificate, a machine that is
+//     being deleted.
+//   - Wait is for everything that may yet become true: a machine that the inventory does not show (yet), one without a name or
+//     addresses, an address that is nobody's, an access review that says no (somebody may bind the role), any fact that is Unknown. It is the
 //     cheap answer, too: the request stays, and is decided at the moment the fact changes.
 //   - Ignore is for requests that are not ours to judge: other signers, requests already decided, and requesters that no
 //     rule here vouches for, such as a person or a bootstrap token that was made for no machine, and whatever only people

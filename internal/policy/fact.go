@@ -63,6 +63,14 @@ type Machine struct {
 	Group string
 }
 
+// Credential is a client certificate of a node.
+type Credential struct {
+	// Machine that it was issued to, as MachineRef writes it, "" if that is on no record.
+	Machine string
+	// Replaced means that certificates of the node were issued to more than one machine.
+	Replaced bool
+}
+
 // Facts are all that Decide looks at beside the request. Ask says which of them a request needs.
 type Facts struct {
 	// TokenMachine is the machine that the requester's bootstrap token was made for.
@@ -71,11 +79,20 @@ type Facts struct {
 	NodeMachine Fact[Machine]
 	// Owners holds, for every name and address asked for (in text, as Ask gives it), the IDs of all machines that have it.
 	Owners map[string]Fact[[]string]
+	// Nodes tells, of every DNS name asked for that is not the node's own, whether a Node object has it for its name.
+	Nodes map[string]Fact[bool]
 	// Node tells whether a Node object of the name exists.
 	Node Fact[bool]
 	// LastMachine is the machine that the last client certificate of the node was issued to, as MachineRef writes it or its ID
 	// alone. Absent if none is on record.
 	LastMachine Fact[string]
+	// Credential is what is on record of the certificate that a node asks with.
+	Credential Fact[Credential]
+	// TokenSpent tells whether the requester's bootstrap token has got the node a certificate that the node has used, while it has one
+	// for another key than this that is still good.
+	TokenSpent Fact[bool]
+	// Expired tells whether all client certificates of the node that are on record have expired. Absent if none is on record.
+	Expired Fact[bool]
 	// KeyOwner is the node that the public key was certified for before. Absent if it never was. An owner that is no node has a
 	// colon in its name.
 	KeyOwner Fact[string]
@@ -94,8 +111,16 @@ func (f Facts) fresh(now time.Time, limit time.Duration) Facts {
 	f.NodeMachine = fresh(f.NodeMachine, now, limit)
 	f.Node = fresh(f.Node, now, limit)
 	f.LastMachine = fresh(f.LastMachine, now, limit)
+	f.Credential = fresh(f.Credential, now, limit)
+	f.TokenSpent = fresh(f.TokenSpent, now, limit)
+	f.Expired = fresh(f.Expired, now, limit)
 	f.KeyOwner = fresh(f.KeyOwner, now, limit)
 	f.Access = fresh(f.Access, now, limit)
+	nodes := make(map[string]Fact[bool], len(f.Nodes))
+	for k, n := range f.Nodes {
+		nodes[k] = fresh(n, now, limit)
+	}
+	f.Nodes = nodes
 	owners := make(map[string]Fact[[]string], len(f.Owners))
 	for k, o := range f.Owners {
 		owners[k] = fresh(o, now, limit)

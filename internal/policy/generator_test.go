@@ -57,9 +57,31 @@ func (g generator) machine(id, node, addr string) policy.Fact[policy.Machine] {
 
 // everyName that is asked for, and the node that it belongs to.
 var (
-	everyName = []string{nodeA, nodeB, addrA, addrB, "10.100.0.1", "kubernetes", "a.default.svc"}
-	owner     = map[string]string{nodeA: nodeA, addrA: nodeA, nodeB: nodeB, addrB: nodeB}
+	everyName = []string{
+		nodeA, nodeB, addrA, addrB, "10.100.0.1", "kubernetes", "a.default.svc", shout(nodeA), shout(nodeB), nodeA + ".", "KUBERNETES", "*.muster.internal",
+		mapped + addrA, mapped + addrB, mapped + "10.100.0.1",
+	}
+	owner = map[string]string{nodeA: nodeA, addrA: nodeA, nodeB: nodeB, addrB: nodeB, shout(nodeA): nodeA, shout(nodeB): nodeB, mapped + addrA: nodeA, mapped + addrB: nodeB}
 )
+
+// mapped begins an IPv4 address that is written as an IPv6 one.
+const mapped = "::ffff:"
+
+func shout(name string) string { return strings.ToUpper(name) }
+
+// asked are the bytes of names as they are, in a request.
+func asked(t *testing.T, names []string) pkix.Extension {
+	t.Helper()
+	var all []pkitest.GeneralName
+	for _, n := range names {
+		if a, err := netip.ParseAddr(n); err == nil {
+			all = append(all, pkitest.GeneralName{Tag: 7, Value: a.AsSlice()})
+		} else {
+			all = append(all, pkitest.GeneralName{Tag: 2, Value: []byte(n)})
+		}
+	}
+	return pkitest.SAN(t, all...)
+}
 
 // bound are the groups that bind tokens, with what each of them means.
 var bound = []string{
@@ -67,6 +89,7 @@ var bound = []string{
 	"system:bootstrappers:muster:name:ip-192-168-64-11:muster:internal", "system:bootstrappers:muster:name:ip-192-168-64-12:muster:internal",
 	"system:bootstrappers:muster:group:workers", "system:bootstrappers:muster:group:other",
 	"system:bootstrappers:muster:pattern:" + fmt.Sprintf("%x", "ip-*-11.muster.internal"), "system:bootstrappers:muster:zone:a",
+	"system:bootstrappers:muster:rejoin:ip-192-168-64-11:muster:internal", "system:bootstrappers:muster:rejoin:ip-192-168-64-12:muster:internal",
 }
 
 func (g generator) groups() []string {
@@ -86,6 +109,8 @@ func (g generator) policy() policy.Policy {
 	p := base("", nil, "").policy
 	p.Signers = g.signers
 	p.Bootstrap.UnboundTokens = g.IntN(3) == 0
+	p.RequireCredential = g.IntN(5) == 0
+	p.ApprovalReasons = pick(g.Rand, nil, nil, []string{"Ticketed"})
 	if g.IntN(3) == 0 {
 		p.Bootstrap.Bindings = []policy.Binding{{
 			Group:         kubeadm,
@@ -101,7 +126,8 @@ func (g generator) request(t *testing.T, signer, node string) []byte {
 	t.Helper()
 	var names []string
 	for _, n := range everyName {
-		if g.IntN(15) == 0 || owner[n] == node && g.IntN(2) == 0 {
+		twice := strings.HasPrefix(n, mapped) && slices.Contains(names, strings.TrimPrefix(n, mapped)) // which the reader refuses
+		if !twice && (g.IntN(40) == 0 || owner[n] == node && g.IntN(3) == 0) {
 			names = append(names, n)
 		}
 	}
@@ -115,8 +141,10 @@ func (g generator) request(t *testing.T, signer, node string) []byte {
 	}
 	id := strings.Join(append([]string{subject.String()}, names...), " ")
 	if g.requests[id] == nil {
-		template := pkitest.Template(node, names...)
-		template.Subject = subject
+		template := pkitest.Template(node)
+		if template.Subject = subject; len(names) > 0 {
+			template.ExtraExtensions = []pkix.Extension{asked(t, names)}
+		}
 		g.requests[id] = pkitest.Encode(t, g.key, template)
 	}
 	return g.requests[id]
@@ -146,16 +174,22 @@ func (g generator) world(t *testing.T) *world {
 		TokenMachine: pick(g.Rand, g.machine(machineA, nodeA, addrA), g.machine(machineB, nodeB, addrB)), NodeMachine: nodeMachine,
 		Access: fact(g.Rand, know(g.IntN(5) > 0)), Node: fact(g.Rand, know(g.IntN(3) == 0)),
 		LastMachine: fact(g.Rand, know(pick(g.Rand, machineA, machineB, "test|"+machineA, "other|"+machineB, ""))),
+		Expired:     fact(g.Rand, know(g.IntN(2) == 0)),
 		KeyOwner:    fact(g.Rand, pick(g.Rand, policy.None[string]("test", now), know(nodeA), know(nodeB), know("user:vip"))),
+		Credential:  fact(g.Rand, know(policy.Credential{Machine: pick(g.Rand, machineA, machineB, "test|"+machineA, "other|"+machineB, ""), Replaced: g.IntN(2) == 0})),
+		TokenSpent:  fact(g.Rand, know(g.IntN(5) == 0)),
+		Nodes:       map[string]policy.Fact[bool]{},
 		Owners:      map[string]policy.Fact[[]string]{},
 	}
+	w.object.Spec.Extra = pick(g.Rand, nil, map[string]certificatesv1.ExtraValue{credentialID: {"X509SHA256=" + strings.Repeat("0a", 32)}})
 	for _, n := range everyName {
+		w.facts.Nodes[n] = fact(g.Rand, know(g.IntN(8) == 0))
 		usual := map[string][]string{nodeA: {machineA}, nodeB: {machineB}}[owner[n]]
 		w.facts.Owners[n] = fact(g.Rand, know(often(g.Rand, usual, []string{machineA}, []string{machineB}, []string{machineA, machineB}, nil)))
 	}
 	if g.IntN(3) == 0 || g.signers[signer].Manual && g.IntN(4) > 0 {
 		verdict := often(g.Rand, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed)
-		reason := pick(g.Rand, "KubectlApprove", "AutoApproved")
+		reason := pick(g.Rand, "KubectlApprove", "ApprovedByOperator", "AutoApproved", "Ticketed", "Robot", "")
 		w.object.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: verdict, Reason: reason}}
 	}
 	return w

@@ -4,11 +4,13 @@ package policy_test
 
 import (
 	"testing"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/token"
 	"muster.dev/muster/internal/trace"
 )
 
@@ -55,6 +57,37 @@ func TestANodeThatExistsKeepsItsName(t *testing.T) {
 		{"a token for this very machine", bootstrap(t), all(exists(machineA), groups("system:bootstrappers:muster:"+machineA)), trace.Wait, "existing-node"},
 		{"the node is deleted while the request waits", bootstrap(t), all(exists(machineA), func(w *world) { w.facts.Node = know(false) }), trace.Approve, ""},
 	})
+}
+
+// A person may say beforehand that a node joins again. That is about one node, and about nothing while its certificate is good.
+func TestANodeJoinsAgain(t *testing.T) {
+	rejoin := func(node string) func(*world) {
+		return scoped(t, token.Scope{Kind: token.ScopeName, Value: node}, token.Scope{Kind: token.ScopeRejoin, Value: node})
+	}
+	expired := func(f policy.Fact[bool]) func(*world) {
+		return all(exists(machineA), rejoin(nodeA), func(w *world) { w.facts.Expired = f })
+	}
+	only := scoped(t, token.Scope{Kind: token.ScopeRejoin, Value: nodeB})
+	run(t, []namedCase{
+		{"its certificate has expired", bootstrap(t), expired(know(true)), trace.Approve, ""},
+		{"its certificate is good", bootstrap(t), expired(know(false)), trace.Wait, "existing-node"},
+		{"no certificate is on record", bootstrap(t), expired(policy.None[bool]("test", now)), trace.Wait, "existing-node"},
+		{"not known whether", bootstrap(t), expired(policy.DontKnow[bool]("test", "broken")), trace.Wait, "existing-node"},
+		{"not asked whether", bootstrap(t), expired(policy.Fact[bool]{}), trace.Wait, "existing-node"},
+		{"another token of its name", bootstrap(t), all(expired(know(true)), scoped(t, token.Scope{Kind: token.ScopeName, Value: nodeA})), trace.Wait, "existing-node"},
+		{"another node's", bootstrap(t), all(expired(know(true)), rejoin(nodeB)), trace.Deny, "bootstrap-name"},
+		{"another node's, by that alone", bootstrap(t), all(expired(know(true)), only), trace.Deny, "existing-node"},
+		{"another node's, for a node that is not there", bootstrap(t), only, trace.Deny, "existing-node"},
+		{"another node's, approved by a person", bootstrap(t), all(only, (*world).approvedAlready), trace.Deny, "existing-node"},
+		{"no such node", bootstrap(t), rejoin(nodeA), trace.Approve, ""},
+		{"its machine is being deleted", bootstrap(t), all(expired(know(true)), func(w *world) { w.facts.NodeMachine.Value.Deleting = true }), trace.Deny, "machine"},
+		{"no machine is it", bootstrap(t), all(expired(know(true)), func(w *world) { w.facts.NodeMachine = policy.None[policy.Machine]("test", now) }), trace.Wait, "machine"},
+	})
+	w := bootstrap(t)
+	expired(know(true))(w)
+	if d := w.decideAt(now.Add(time.Hour)); d.Verdict == trace.Approve {
+		t.Errorf("by an old record: %s", d)
+	}
 }
 
 func TestMachineRef(t *testing.T) {

@@ -40,16 +40,28 @@ func TestNamesAreThisMachinesOwn(t *testing.T) {
 	owners := func(name string, f policy.Fact[[]string]) func(*world) {
 		return func(w *world) { w.facts.Owners[name] = f }
 	}
+	aliasB := func(w *world) {
+		w.facts.NodeMachine.Value.Names = []string{nodeA, nodeB}
+		w.facts.Owners[nodeB] = know([]string{machineA})
+	}
 	bare := func(w *world) { w.facts.NodeMachine = know(policy.Machine{ID: machineA, NodeName: nodeA}) }
 	run(t, []namedCase{
 		{"another machine's address", serving(t, nodeA, addrB), nil, trace.Deny, "address-assigned"},
 		{"another machine's address beside its own", serving(t, addrA, addrB), nil, trace.Deny, "address-assigned"},
 		{"another machine's name", serving(t, nodeB, addrA), nil, trace.Deny, "name-assigned"},
 		{"another machine's name beside its own", serving(t, nodeA, nodeB), nil, trace.Deny, "name-assigned"},
-		{"nobody's address", serving(t, "192.168.64.99"), nil, trace.Deny, "address-assigned"},
-		{"nobody's name", serving(t, "example.com"), nil, trace.Deny, "name-assigned"},
-		{"a name that only begins like its own", serving(t, nodeA+".example.com"), nil, trace.Deny, "name-assigned"},
-		{"a name that its own only ends with", serving(t, "muster.internal"), nil, trace.Deny, "name-assigned"},
+		{"nobody's address", serving(t, "192.168.64.99"), owners("192.168.64.99", know([]string(nil))), trace.Wait, "address-assigned"},
+		{"an address of which it is not known whose it is", serving(t, "192.168.64.99"), nil, trace.Wait, "address-assigned"},
+		{"nobody's address beside its own", serving(t, addrA, "192.168.64.99"), nil, trace.Wait, "address-assigned"},
+		{"nobody's address beside another's", serving(t, "192.168.64.99", addrB), nil, trace.Deny, "address-assigned"},
+		{"nobody's name", serving(t, "example.com"), nil, trace.Wait, "name-assigned"},
+		{"a name that only begins like its own", serving(t, nodeA+".example.com"), nil, trace.Wait, "name-assigned"},
+		{"a name that its own only ends with", serving(t, "muster.internal"), nil, trace.Wait, "name-assigned"},
+		{"another machine's address, before it has its own", serving(t, addrB), bare, trace.Wait, "address-assigned"},
+		{"another node's name, which the inventory gives it, too", serving(t, nodeB), all(aliasB, func(w *world) { w.facts.Nodes[nodeB] = know(true) }), trace.Wait, "name-assigned"},
+		{"the same, when there is no such node", serving(t, nodeB), aliasB, trace.Approve, ""},
+		{"the same, when nobody knows", serving(t, nodeB), all(aliasB, func(w *world) { w.facts.Nodes[nodeB] = policy.DontKnow[bool]("test", "broken") }), trace.Wait, "name-assigned"},
+		{"the same, when nobody asked", serving(t, nodeB), all(aliasB, func(w *world) { w.facts.Nodes = nil }), trace.Wait, "name-assigned"},
 		{"its own address, mapped into IPv6", serving(t, addrA), func(w *world) {
 			w.object.Spec.Request = rawNames(t, pkitest.GeneralName{Tag: 7, Value: netip.MustParseAddr("::ffff:" + addrA).AsSlice()})
 		}, trace.Approve, ""},
@@ -58,7 +70,7 @@ func TestNamesAreThisMachinesOwn(t *testing.T) {
 		}, trace.Deny, "address-assigned"},
 		{"its address, IPv4-compatible, which is another address", serving(t, addrA), func(w *world) {
 			w.object.Spec.Request = rawNames(t, pkitest.GeneralName{Tag: 7, Value: netip.MustParseAddr("::" + addrA).AsSlice()})
-		}, trace.Deny, "address-assigned"},
+		}, trace.Wait, "address-assigned"},
 		{"two machines have the address", serving(t, addrA), owners(addrA, know([]string{machineA, machineB})), trace.Wait, "address-assigned"},
 		{"two machines have the name", serving(t, nodeA), owners(nodeA, know([]string{machineB, machineA})), trace.Wait, "name-assigned"},
 		{"who else has it is not known", serving(t, addrA), owners(addrA, policy.DontKnow[[]string]("test", "broken")), trace.Wait, "address-assigned"},

@@ -4,6 +4,7 @@ package policy_test
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,8 +15,8 @@ import (
 
 func TestNamesAreCanonical(t *testing.T) {
 	for _, name := range []string{
-		"", "*", "*.muster.internal", "a.*.b", "IP-192-168-64-11.muster.internal", nodeA + ".", "a..b", ".a", "a b", "a_b",
-		"-a", "a-", "xn--80ak6aa92e.com", "10.0.0.1", "1", "a.1", "a.0x7f", "a.0x", "A.XN--P1AI", "a.xn--p1ai", "1.2.3", "0x7f000001", "192.168.64.11", "::1", "a/b", "a:b", "a..", ".", "\u212a8s", "a\x00b", "höst",
+		"", "*", "*.muster.internal", "a.*.b", "a..b", ".a", "a b", "a_b",
+		"-a", "a-", "xn--a", "xn--", "xn--abc-", "a.xn--zz--zz", "xn--lte-2ha9k", "10.0.0.1", "1", "a.1", "a.0x7f", "a.0x", "1.2.3", "0x7f000001", "192.168.64.11", "::1", "a/b", "a:b", "a..", ".", "*.", "10.0.0.1.", "\u212a8s", "a\x00b", "höst",
 		"a12345678901234567890123456789012345678901234567890123456789012345.b",
 		strings.Repeat("a.", 127) + "a",
 	} {
@@ -36,6 +37,7 @@ func TestReservedNamesInAnyCase(t *testing.T) {
 	w := serving(t, "api.example")
 	w.facts.NodeMachine.Value.Names = []string{"api.example"}
 	w.facts.Owners["api.example"] = know([]string{machineA})
+	w.facts.Nodes["api.example"] = know(false)
 	w.must(t, trace.Approve, "")
 	for _, name := range []string{"api.example", "API.Example", "api.example."} {
 		w.policy.ReservedNames = []string{name}
@@ -46,13 +48,45 @@ func TestReservedNamesInAnyCase(t *testing.T) {
 }
 
 func TestNamesThatAreCanonical(t *testing.T) {
-	for _, name := range []string{"a", "a.b", "1a", "a1.2b", "0xyz", "a--b", "1.example"} {
+	for _, name := range []string{
+		"a", "a.b", "1a", "a1.2b", "0xyz", "a--b", "1.example", "A.Example", "NODE-1.corp.EXAMPLE", "a.xn--p1ai", "A.XN--P1AI", "xn--80ak6aa92e.com", "xn--kln-sna.example",
+	} {
 		t.Run(name, func(t *testing.T) {
-			w := serving(t, name)
-			w.facts.NodeMachine.Value.Names = []string{name}
-			w.facts.Owners[name] = know([]string{machineA})
-			w.must(t, trace.Approve, "")
+			own := strings.ToLower(name)
+			mine := func(w *world) {
+				w.facts.NodeMachine.Value.Names = []string{own}
+				w.facts.Owners[own], w.facts.Nodes[own] = know([]string{machineA}), know(false)
+			}
+			another := func(w *world) { w.facts.Owners[own] = know([]string{machineB}) }
+			run(t, []namedCase{
+				{"its own", serving(t, name), mine, trace.Approve, ""},
+				{"nobody's", serving(t, name), nil, trace.Wait, "name-assigned"},
+				{"another machine's", serving(t, name), another, trace.Deny, "name-assigned"},
+				{"its own, reserved", serving(t, name), all(mine, func(w *world) { w.policy.ReservedNames = []string{own} }), trace.Deny, "name-reserved"},
+				{"of an application", person(t, appServing, user("a"), name), func(w *world) {
+					w.facts.Owners[own], w.facts.Nodes[own] = know([]string{}), know(false)
+				}, trace.Approve, ""},
+				{"of an application, but a machine's", person(t, appServing, user("a"), name), all(mine, another), trace.Deny, "name-of-machine"},
+				{"of an application, but a node's", person(t, appServing, user("a"), name), all(mine, func(w *world) {
+					w.facts.Owners[own], w.facts.Nodes[own] = know([]string{}), know(true)
+				}), trace.Deny, "name-of-machine"},
+				{"with a dot at the end", serving(t, name+"."), mine, trace.Wait, "name-canonical"},
+				{"with a dot at the end, another machine's", serving(t, name+"."), another, trace.Deny, "name-assigned"},
+				{"of an application, with a dot at the end", person(t, appServing, user("a"), name+"."), mine, trace.Deny, "name-canonical"},
+			})
 		})
+	}
+}
+
+// What is asked about a name is asked about the form in which it is compared, once.
+func TestFactsAreAboutCanonicalNames(t *testing.T) {
+	w := serving(t, "A.Example", "a.example.", strings.ToUpper(nodeA), "b.example")
+	q := policy.Ask(w.policy, policy.Read(&w.object, w.policy))
+	if want := []string{"a.example", nodeA, "b.example"}; !slices.Equal(q.Names, want) {
+		t.Errorf("asked who has %q", q.Names)
+	}
+	if want := []string{"a.example", "b.example"}; !slices.Equal(q.Nodes, want) {
+		t.Errorf("asked for nodes %q", q.Nodes)
 	}
 }
 

@@ -3,6 +3,7 @@
 package policy_test
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -22,11 +23,11 @@ func absent[T any](f policy.Fact[T]) bool {
 	return f.State == policy.Absent && now.Sub(f.At) <= 2*time.Minute
 }
 
-// approved tells who did: nobody, a program, or a person.
+// approved tells who did: nobody, a program, or a person, of whose reasons the policy may name more.
 func (w *world) approved() (somebody, person bool) {
 	for _, c := range w.object.Status.Conditions {
 		if c.Type == certificatesv1.CertificateApproved {
-			return true, c.Reason != "AutoApproved"
+			return true, c.Reason == "KubectlApprove" || c.Reason == "ApprovedByOperator" || slices.Contains(w.policy.ApprovalReasons, c.Reason)
 		}
 	}
 	return false, false
@@ -36,10 +37,12 @@ func (w *world) has(group string) bool { return slices.Contains(w.object.Spec.Gr
 
 // asker is who asks, by the user name and the group that go together; what somebody approved was asked for by a person.
 func (w *world) asker() string {
-	somebody, _ := w.approved()
+	somebody, person := w.approved()
 	switch {
-	case somebody:
+	case person:
 		return "person"
+	case somebody:
+		return "program"
 	case strings.HasPrefix(w.object.Spec.Username, "system:node:") && w.has("system:nodes"):
 		return "node"
 	case w.isToken():
@@ -60,7 +63,13 @@ func (w *world) mustNotBeApproved(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := csr.DNSNames()
+	var names []string
+	for _, n := range csr.DNSNames() {
+		if strings.HasSuffix(n, ".") || strings.Contains(n, "*") {
+			return n + " is good for nobody"
+		}
+		names = append(names, strings.ToLower(n))
+	}
 	for _, a := range csr.Addresses() {
 		names = append(names, a.String())
 	}
@@ -100,6 +109,9 @@ func (w *world) wrongForOthers(csr pki.Request, names []string) string {
 		return "a serving certificate is for servers"
 	}
 	for _, n := range names {
+		if _, err := netip.ParseAddr(n); err != nil && !absent(w.facts.Nodes[n]) && (!usable(w.facts.Nodes[n]) || w.facts.Nodes[n].Value) {
+			return n + " may be a node's"
+		}
 		if o := w.facts.Owners[n]; !absent(o) && (!usable(o) || len(o.Value) > 0) {
 			return n + " may be a machine's"
 		}
@@ -110,7 +122,7 @@ func (w *world) wrongForOthers(csr pki.Request, names []string) string {
 func (w *world) wrongForNode(csr pki.Request, names []string) string {
 	f, m := w.facts, w.facts.NodeMachine.Value
 	isNode := strings.HasPrefix(w.object.Spec.Username, "system:node:") && w.has("system:nodes")
-	somebody, _ := w.approved()
+	somebody, person := w.approved()
 	switch {
 	case !usable(f.NodeMachine):
 		return "the machine is not known"
@@ -120,9 +132,9 @@ func (w *world) wrongForNode(csr pki.Request, names []string) string {
 		return "the machine is being deleted"
 	case isNode && w.object.Spec.Username != csr.CommonName():
 		return "a node asks for another"
-	case !isNode && !w.isToken() && !somebody:
+	case !isNode && !w.isToken() && !person:
 		return "nobody vouches for the requester"
-	case w.isToken() && w.object.Spec.SignerName != pki.SignerKubeletClient && !somebody:
+	case w.isToken() && w.object.Spec.SignerName != pki.SignerKubeletClient && !person:
 		return "a token asks for a serving certificate"
 	case (!usable(f.Access) || !f.Access.Value) && !somebody:
 		return "access was not reviewed"
@@ -134,6 +146,11 @@ func (w *world) wrongForNode(csr pki.Request, names []string) string {
 			return why
 		}
 	}
+	if isNode && !person {
+		if why := w.wrongCredential(m); why != "" {
+			return why
+		}
+	}
 	if !isNode && w.object.Spec.SignerName == pki.SignerKubeletClient {
 		if why := w.wrongForExisting(m); why != "" {
 			return why
@@ -142,11 +159,9 @@ func (w *world) wrongForNode(csr pki.Request, names []string) string {
 	return w.wrongNames(m, names)
 }
 
-func (w *world) wrongForToken(m policy.Machine) string {
-	f := w.facts
-	somebody, _ := w.approved()
-	bindings := 0
-	counts := map[string]int{}
+// bindings counts what binds the token, by kind, and tells whether all of it can be read.
+func (w *world) bindings() (counts map[string]int, all int, readable bool) {
+	counts = map[string]int{}
 	for _, g := range w.object.Spec.Groups {
 		if text, ok := strings.CutPrefix(g, "system:bootstrappers:muster:"); ok {
 			kind, _, other := strings.Cut(text, ":")
@@ -154,19 +169,54 @@ func (w *world) wrongForToken(m policy.Machine) string {
 				kind = "machine"
 			}
 			counts[kind]++
-			bindings++
+			all++
 		}
 	}
-	unreadable := counts["zone"] > 0
+	readable = counts["zone"] == 0
 	for _, n := range counts {
-		unreadable = unreadable || n > 1
+		readable = readable && n == 1
 	}
+	return counts, all, readable
+}
+
+func (w *world) wrongCredential(m policy.Machine) string {
+	c := w.facts.Credential
+	if len(w.object.Spec.Extra) == 0 {
+		if w.policy.RequireCredential {
+			return "it is not told with which certificate it was asked"
+		}
+		return ""
+	}
+	source, id, sourced := strings.Cut(c.Value.Machine, "|")
+	if !sourced {
+		source, id = "test", source
+	}
+	switch {
+	case !usable(c):
+		return "nobody knows whose certificate it was asked with"
+	case id != "" && source == "test" && id != m.ID:
+		return "another machine's certificate asks"
+	case (id == "" || source != "test") && c.Value.Replaced:
+		return "the certificate that asks may be another machine's"
+	}
+	return ""
+}
+
+func (w *world) wrongForToken(m policy.Machine) string {
+	f := w.facts
+	_, person := w.approved()
+	counts, bindings, readable := w.bindings()
 	inBinding := w.has(kubeadm) && len(w.policy.Bootstrap.Bindings) > 0
-	if unreadable || bindings == 0 && !inBinding && !w.policy.Bootstrap.UnboundTokens {
-		if somebody {
-			return "" // a person vouched for what the groups do not tell
+	switch {
+	case !readable:
+		return "what binds the token cannot be read"
+	case bindings == 0 && !inBinding && !w.policy.Bootstrap.UnboundTokens:
+		if person {
+			return "" // he vouched for what the groups do not tell
 		}
 		return "the token is good for nothing"
+	case w.object.Spec.SignerName == pki.SignerKubeletClient && !person && (!usable(f.TokenSpent) || f.TokenSpent.Value):
+		return "the token may have been used before"
 	}
 	machineGroup := "system:bootstrappers:muster:" + m.ID
 	nameGroup := "system:bootstrappers:muster:name:" + strings.ReplaceAll(m.NodeName, ".", ":")
@@ -194,6 +244,11 @@ func (w *world) wrongForToken(m policy.Machine) string {
 
 func (w *world) wrongForExisting(m policy.Machine) string {
 	f := w.facts
+	counts, _, readable := w.bindings()
+	rejoins := w.isToken() && readable && counts["rejoin"] == 1
+	if rejoins && !w.has("system:bootstrappers:muster:rejoin:"+strings.ReplaceAll(m.NodeName, ".", ":")) {
+		return "the token is for another node to join again"
+	}
 	if _, person := w.approved(); person {
 		return ""
 	}
@@ -202,6 +257,10 @@ func (w *world) wrongForExisting(m policy.Machine) string {
 		return ""
 	case !usable(f.Node):
 		return "nobody knows whether the node exists"
+	case rejoins && usable(f.Expired) && f.Expired.Value:
+		return ""
+	case rejoins:
+		return "the node may have a certificate that is good"
 	case !usable(f.LastMachine), f.LastMachine.Value == "":
 		return "nobody knows which machine the node was"
 	case strings.TrimPrefix(f.LastMachine.Value, "test|") == m.ID, strings.HasPrefix(f.LastMachine.Value, "other|"):
@@ -216,6 +275,9 @@ func (w *world) wrongNames(m policy.Machine, names []string) string {
 		own = append(own, a.String())
 	}
 	for _, n := range names {
+		if _, err := netip.ParseAddr(n); err != nil && n != m.NodeName && !absent(w.facts.Nodes[n]) && (!usable(w.facts.Nodes[n]) || w.facts.Nodes[n].Value) {
+			return n + " may be another node's"
+		}
 		if !slices.Contains(own, n) {
 			return n + " is not the machine's"
 		}

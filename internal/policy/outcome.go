@@ -56,4 +56,6 @@ func (o outcome) passes() bool {
 const (
 	notANode     = "it is not about a node"
 	notBootstrap = "no bootstrap token asks for a node's certificate"
+
+	personApproved = "a person approved it"
 )

@@ -23,6 +23,11 @@ type Policy struct {
 	MaxExpiration time.Duration
 	// Bootstrap says which machines bootstrap tokens are good for.
 	Bootstrap Bootstrap
+	// ApprovalReasons are the reasons of approvals that count as a person's, beside those of kubectl and of muster csr approve: of
+	// programs that approve what a person decided.
+	ApprovalReasons []string
+	// RequireCredential makes nodes wait whose requests do not tell which certificate they were made with.
+	RequireCredential bool
 	// ClusterDomain ends the names of Services, which no node may have.
 	ClusterDomain string
 	// ReservedNames, in lower case, no node may have: those of the API server's endpoints.
@@ -65,9 +70,10 @@ func Decide(p Policy, r Request, f Facts, now time.Time) trace.Decision {
 	if e.profile, _ = p.Profile(r.SignerName); e.profile.Node {
 		e.who = identify(p, r) // for other certificates it does not matter who asks
 	}
-	var d trace.Decision
+	all := rules()
+	d := trace.Decision{Checks: make([]trace.Check, 0, len(all))}
 	verdicts := map[trace.Verdict]trace.RuleID{}
-	for _, rule := range rules() {
+	for _, rule := range all {
 		o := rule.check(e)
 		d.Checks = append(d.Checks, trace.Check{Rule: rule.id, Outcome: o.outcome, Detail: o.detail, Hint: o.hint, Soon: o.soon, Evidence: o.evidence})
 		v := rule.verdict(o.outcome)

@@ -14,6 +14,12 @@ type Question struct {
 	Names []string
 	// Key is the public key of the request, zero if nobody need know whose it is.
 	Key pki.Fingerprint
+	// Nodes are those of the names that Node objects may have, beside Node.
+	Nodes []string
+	// Token is the user of a bootstrap token that asks, "" if none does.
+	Token string
+	// Credential is the fingerprint of the certificate that a node asks with, zero if that is not told.
+	Credential pki.Fingerprint
 	// Access to be reviewed, nil if none.
 	Access *Access
 }
@@ -36,7 +42,13 @@ func Ask(p Policy, r Request) Question {
 	case profile.Manual && r.Phase == Pending:
 		return Question{} // it is left to a person, whatever the facts
 	}
-	q := Question{Names: r.CSR.DNSNames(), Key: r.CSR.Fingerprint()}
+	q := Question{Names: canonicalNames(r.CSR.DNSNames()), Key: r.CSR.Fingerprint()}
+	name := r.nodeName()
+	for _, n := range q.Names {
+		if n != name || !profile.Node {
+			q.Nodes = append(q.Nodes, n)
+		}
+	}
 	for _, a := range r.CSR.Addresses() {
 		q.Names = append(q.Names, a.String())
 	}
@@ -44,7 +56,13 @@ func Ask(p Policy, r Request) Question {
 		return q
 	}
 	who := identify(p, r)
-	q.Node, q.Machine = r.nodeName(), who.machine()
+	q.Node, q.Machine = name, who.machine()
+	switch {
+	case who.kind == bootstrap && isBootstrapUser(r.Username):
+		q.Token = r.Username
+	case who.kind == node:
+		q.Credential, _ = r.credential()
+	}
 	if sub := subresource(r, who); sub != "" && r.Phase == Pending {
 		q.Access = &Access{Username: r.Username, UID: r.UID, Groups: r.Groups, Extra: r.Extra, Subresource: sub}
 	}

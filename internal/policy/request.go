@@ -32,8 +32,8 @@ type Request struct {
 	Usages            []string
 	ExpirationSeconds *int32
 	Phase             Phase
-	// AutoApproved means that the approval was given by a program: by upstream's approver or by this one.
-	AutoApproved bool
+	// ByPerson means that it is approved for a reason that people give: see Policy.ApprovalReasons.
+	ByPerson bool
 
 	// CSR is what stands in the request's bytes; ParseError says why it could not be read.
 	CSR        pki.Request
@@ -47,7 +47,7 @@ func Read(o *certificatesv1.CertificateSigningRequest, p Policy) Request {
 		Username:   o.Spec.Username, UID: o.Spec.UID, Groups: slices.Clone(o.Spec.Groups),
 		ExpirationSeconds: o.Spec.ExpirationSeconds,
 		Phase:             phaseOf(o),
-		AutoApproved:      autoApproved(o),
+		ByPerson:          p.byPerson(o),
 	}
 	for _, u := range o.Spec.Usages {
 		r.Usages = append(r.Usages, string(u))
@@ -84,11 +84,19 @@ func phaseOf(o *certificatesv1.CertificateSigningRequest) Phase {
 	return p
 }
 
-// ReasonAutoApproved is what upstream's approver gives as the reason of an approval, and this one does, too.
-const ReasonAutoApproved = "AutoApproved"
+// Reasons of approvals: what upstream's approver gives and this one does, too, what kubectl certificate approve gives, and what
+// muster csr approve gives.
+const (
+	ReasonAutoApproved       = "AutoApproved"
+	ReasonKubectl            = "KubectlApprove"
+	ReasonApprovedByOperator = "ApprovedByOperator"
+)
 
-func autoApproved(o *certificatesv1.CertificateSigningRequest) bool {
+// byPerson tells whether a person approved. Anybody who may approve may write any reason, but a program that pretends to be kubectl
+// does it on purpose; whatever else approves says so, and vouches for nobody.
+func (p Policy) byPerson(o *certificatesv1.CertificateSigningRequest) bool {
 	return slices.ContainsFunc(o.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-		return c.Type == certificatesv1.CertificateApproved && c.Reason == ReasonAutoApproved
+		return c.Type == certificatesv1.CertificateApproved &&
+			(c.Reason == ReasonKubectl || c.Reason == ReasonApprovedByOperator || c.Reason != ReasonAutoApproved && slices.Contains(p.ApprovalReasons, c.Reason))
 	})
 }

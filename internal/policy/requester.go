@@ -24,6 +24,7 @@ const (
 	node                  // a node, by its client certificate
 	bootstrap             // a bootstrap token, good for what binds it, or somebody whom the policy lets ask like one
 	unbound               // a bootstrap token that is good for nothing here; why says why
+	garbled               // a bootstrap token that something was meant to bind, which cannot be read; why says why
 )
 
 // requester is what the API server says about who asks.
@@ -72,11 +73,11 @@ func (p Policy) identifyToken(groups []string) requester {
 		s, ok, err := token.ParseGroup(g)
 		switch {
 		case err != nil: // it was meant to bind the token: then nothing else may decide what the token is good for
-			return requester{kind: unbound, why: err.Error()}
+			return requester{kind: garbled, why: err.Error()}
 		case !ok:
 			continue
 		case q.scopes[s.Kind] != "":
-			return requester{kind: unbound, why: fmt.Sprintf("it names two of the kind %s: %s and %s", s.Kind, q.scopes[s.Kind], s.Value)}
+			return requester{kind: garbled, why: fmt.Sprintf("it names two of the kind %s: %s and %s", s.Kind, q.scopes[s.Kind], s.Value)}
 		}
 		q.scopes[s.Kind] = s.Value
 	}

@@ -3,26 +3,38 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
 
 // checkNamesAssigned wants every DNS name to be one that the inventory assigned to this very machine, and to no other.
 func checkNamesAssigned(e evaluation) outcome {
-	names := e.request.CSR.DNSNames()
+	names := canonicalNames(e.request.CSR.DNSNames())
 	switch {
 	case !e.profile.Node:
 		return notApplicable(notANode)
 	case len(names) == 0:
 		return notApplicable("no DNS names")
 	}
-	return e.assigned("DNS name", names, func(m Machine) []string {
+	o := e.assigned("DNS name", names, func(m Machine) []string {
 		if m.NodeName == "" {
 			return m.Names
 		}
 		return append(slices.Clone(m.Names), m.NodeName)
 	})
+	if !o.passes() {
+		return o
+	}
+	for _, n := range names {
+		switch isNode := e.facts.Nodes[n]; {
+		case n == e.node:
+		case isNode.State == Unknown:
+			return waitFor(isNode, "whether there is a node %s is not known", n)
+		case isNode.State == Known && isNode.Value:
+			return wait("delete that Node, or take the name out of the inventory", "machine %s has the name of another node, %s", e.facts.NodeMachine.Value.ID, n)
+		}
+	}
+	return o
 }
 
 // checkAddressesAssigned wants the same of every address.
@@ -47,8 +59,8 @@ func checkAddressesAssigned(e evaluation) outcome {
 	})
 }
 
-// assigned compares what is asked for with what the machine has. A mismatch is final only when the inventory has assigned
-// something of the sort already; a machine without any is still being launched.
+// assigned compares what is asked for with what the machine has. A mismatch is final only when the inventory says that another machine
+// has it: what is nobody's may be this machine's in a moment, as addresses come and go.
 func (e evaluation) assigned(what string, asked []string, have func(Machine) []string) outcome {
 	m := e.facts.NodeMachine
 	if m.State != Known || m.Value.NodeName == "" || m.Value.NodeName != e.node {
@@ -82,13 +94,13 @@ func (e evaluation) owned(what, asked, id string, own []string) *outcome {
 	switch {
 	case len(own) == 0:
 		o = wait("it is being launched", "machine %s has no %s yet", id, what)
+	case !slices.Contains(own, asked) && owners.State == Known && len(others) > 0:
+		o = refuse("it may ask for "+strings.Join(own, ", "),
+			"the %s %s is not assigned to machine %s but to machine %s", what, asked, id, strings.Join(others, ", "))
 	case !slices.Contains(own, asked):
-		theirs := "nobody"
-		if owners.State == Known && len(others) > 0 {
-			theirs = "machine " + strings.Join(others, ", ")
-		}
-		o = refuse(fmt.Sprintf("it may ask for %s", strings.Join(own, ", ")),
-			"the %s %s is not assigned to machine %s but to %s", what, asked, id, theirs)
+		o = wait("it may ask for "+strings.Join(own, ", ")+", or the inventory may change",
+			"the %s %s is not assigned to machine %s, and no other machine is known to have it", what, asked, id)
+		o.soon = owners.State == Unknown && owners.Soon
 	case owners.State != Known:
 		o = waitFor(owners, "whether another machine has the %s %s is not known", what, asked)
 	case len(others) > 0:

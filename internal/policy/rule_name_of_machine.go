@@ -8,27 +8,38 @@ import "strings"
 // server would take the holder for the node. It is for signers that know nothing of machines; the kubelet's have name-assigned
 // and address-assigned.
 func checkNamesOfMachines(e evaluation) outcome {
-	names := e.request.CSR.DNSNames()
-	for _, a := range e.request.CSR.Addresses() {
-		names = append(names, a.String())
-	}
+	names := canonicalNames(e.request.CSR.DNSNames())
 	switch {
 	case e.profile.Node:
 		return notApplicable("a node's names are judged by the rules about nodes")
-	case len(names) == 0:
+	case len(names)+len(e.request.CSR.Addresses()) == 0:
 		return notApplicable("no names and no addresses")
 	case e.undecidedByPeople():
 		return notApplicable(onceApproved)
 	}
 	var undecided *outcome
+	note := func(o outcome) {
+		if undecided == nil {
+			undecided = &o
+		}
+	}
 	for _, n := range names {
-		owners := e.facts.Owners[n]
-		switch {
+		switch isNode := e.facts.Nodes[n]; {
+		case isNode.State == Unknown:
+			note(waitFor(isNode, "whether there is a node %s is not known", n))
+		case isNode.State == Known && isNode.Value:
+			return refuse("ask for names of its own", "%s is the name of a node", n)
+		}
+	}
+	for _, a := range e.request.CSR.Addresses() {
+		names = append(names, a.String())
+	}
+	for _, n := range names {
+		switch owners := e.facts.Owners[n]; {
 		case owners.State == Known && len(owners.Value) > 0:
 			return refuse("ask for names of its own", "%s is machine %s's", n, strings.Join(owners.Value, ", "))
-		case owners.State == Unknown && undecided == nil:
-			o := waitFor(owners, "whether a machine has %s is not known", n)
-			undecided = &o
+		case owners.State == Unknown:
+			note(waitFor(owners, "whether a machine has %s is not known", n))
 		}
 	}
 	if undecided != nil {

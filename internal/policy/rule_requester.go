@@ -4,16 +4,19 @@ package policy
 
 import "muster.dev/muster/internal/pki"
 
-// checkRequester asks whether anything here can vouch for who asks. It does not deny: a person or another approver may know
-// more. Once somebody has approved, that stands in for this rule and the access review.
+// checkRequester asks whether anything here can vouch for who asks. It does not deny: a person may know more, and an approval by one
+// stands in for this rule. One by a program does not, as upstream's approver looks at no name. Nobody stands in for what was meant to
+// bind a token.
 func checkRequester(e evaluation) outcome {
 	switch {
 	case !e.profile.Node:
 		return notApplicable(notANode)
 	case subresource(e.request, e.who) != "":
 		return pass("%s", e.request.Username)
-	case e.request.Phase == Approved:
-		return notApplicable("somebody approved it")
+	case e.who.kind == garbled:
+		return refuse("make a token anew", "nobody can tell what the bootstrap token of %s is good for: %s", e.request.Username, e.who.why)
+	case e.request.ByPerson:
+		return notApplicable(personApproved)
 	case e.who.kind == unbound:
 		return refuse(byHand, "the bootstrap token of %s is good for no machine: %s", e.request.Username, e.who.why)
 	case e.who.kind == bootstrap && e.request.SignerName == pki.SignerKubeletServing:

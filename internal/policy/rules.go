@@ -34,6 +34,7 @@ func rules() []rule {
 		// Who asks, and is that the machine whose names are asked for?
 		{id: "requester", refusal: trace.Ignore, check: checkRequester},
 		{id: "requester-name", refusal: trace.Deny, check: checkRequesterName},
+		{id: "credential", refusal: trace.Deny, check: checkCredential},
 		{id: "key-owner", refusal: trace.Deny, check: checkKeyOwner},
 		{id: "bootstrap-machine", refusal: trace.Deny, check: checkBootstrapMachine},
 		{id: "bootstrap-name", refusal: trace.Deny, check: checkBootstrapName},
@@ -41,6 +42,7 @@ func rules() []rule {
 		{id: "bootstrap-binding", refusal: trace.Deny, check: checkBootstrapBinding},
 		{id: "machine", refusal: trace.Deny, check: checkMachine},
 		{id: "existing-node", refusal: trace.Deny, check: checkExistingNode},
+		{id: "bootstrap-spent", refusal: trace.Deny, check: checkBootstrapSpent},
 		{id: "name-assigned", refusal: trace.Deny, check: checkNamesAssigned},
 		{id: "address-assigned", refusal: trace.Deny, check: checkAddressesAssigned},
 		{id: "access-review", refusal: trace.Deny, check: checkAccessReview},

@@ -57,6 +57,7 @@ func base(signer string, pem []byte, user string, groups ...string) *world {
 	a := machine(machineA, nodeA, addrA)
 	w.facts = policy.Facts{
 		TokenMachine: know(a), NodeMachine: know(a), Access: know(true),
+		TokenSpent: know(false), Nodes: map[string]policy.Fact[bool]{nodeB: know(false)},
 		Node: know(false), LastMachine: policy.None[string]("test", now), KeyOwner: policy.None[string]("test", now),
 		Owners: map[string]policy.Fact[[]string]{
 			nodeA: know([]string{machineA}), addrA: know([]string{machineA}),
@@ -94,7 +95,7 @@ func (w *world) decideAt(at time.Time) trace.Decision {
 
 func (w *world) approvedAlready() {
 	w.object.Status.Conditions = append(w.object.Status.Conditions,
-		certificatesv1.CertificateSigningRequestCondition{Type: certificatesv1.CertificateApproved, Status: "True"})
+		certificatesv1.CertificateSigningRequestCondition{Type: certificatesv1.CertificateApproved, Status: "True", Reason: "KubectlApprove"})
 }
 
 // must checks the verdict and the rule that decided.
@@ -157,7 +158,6 @@ func person(t testing.TB, signer string, subject pkix.Name, names ...string) *wo
 	t.Helper()
 	w := pending(t, signer, subject, names...)
 	w.approvedAlready()
-	w.object.Status.Conditions[0].Reason = "KubectlApprove"
 	return w
 }
 
@@ -171,8 +171,9 @@ func pending(t testing.TB, signer string, subject pkix.Name, names ...string) *w
 	if signer == appServing || signer == pki.SignerLegacyUnknown {
 		w.object.Spec.Usages = []certificatesv1.KeyUsage{"digital signature", "key encipherment", "server auth"}
 	}
-	w.facts = policy.Facts{KeyOwner: w.facts.KeyOwner, Owners: w.facts.Owners} // nobody looks for a machine
+	w.facts = policy.Facts{KeyOwner: w.facts.KeyOwner, Owners: w.facts.Owners, Nodes: w.facts.Nodes} // nobody looks for a machine
 	for _, n := range names {
+		w.facts.Nodes[n] = know(false)
 		if _, ok := w.facts.Owners[n]; !ok {
 			w.facts.Owners[n] = policy.None[[]string]("test", now)
 		}

@@ -27,7 +27,9 @@ func (c Configuration) Policy() policy.Policy {
 		MaxExpiration: c.Rules.MaxExpiration.value(),
 		MaxFactAge:    c.Rules.MaxFactAge.value(),
 		ClusterDomain: c.Rules.Reserved.ClusterDomain,
-		Bootstrap:     policy.Bootstrap{UnboundTokens: c.Rules.Bootstrap.UnboundTokens == UnboundAllow},
+
+		ApprovalReasons: c.Rules.ApprovalReasons, RequireCredential: c.Rules.Credential.Required,
+		Bootstrap: policy.Bootstrap{UnboundTokens: c.Rules.Bootstrap.UnboundTokens == UnboundAllow},
 	}
 	for _, s := range c.Signers {
 		if profile, err := s.PKIProfile(); err == nil {

@@ -43,6 +43,7 @@ func TestEverythingIsRead(t *testing.T) {
 	want := policy.Policy{
 		AllowEd25519: true, Signers: map[string]pki.Profile{},
 		MinExpiration: 20 * time.Minute, MaxExpiration: 240 * time.Hour, MaxFactAge: time.Minute,
+		ApprovalReasons: []string{"Ticketed"}, RequireCredential: true,
 		ClusterDomain: "example.local", ReservedNames: []string{"api.example.com"},
 		ReservedAddresses: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/32")},
 		Bootstrap: policy.Bootstrap{UnboundTokens: true, Bindings: []policy.Binding{
@@ -141,6 +142,8 @@ func TestProblems(t *testing.T) {
 		{"a binding of two", change(`{group: "system`, `{user: vip, group: "system`), []string{"bindings[0]: Required value: name the group"}},
 		{"a binding of Kubernetes' own", change(`group: "system:bootstrappers:kubeadm:default-node-token"`, `user: "system:admin"`), []string{"bindings[0].user"}},
 		{"a bad pattern", change("worker-*", "worker-["), []string{"bindings[0].nodeNames[0]"}},
+		{"an empty reason", change("[Ticketed]", `[" "]`), []string{"policy.approvalReasons[0]: Required"}},
+		{"the reason of programs", change("[Ticketed]", "[Ticketed, AutoApproved]"), []string{`policy.approvalReasons[1]: Invalid value: "AutoApproved"`}},
 		{"combine", change("combine: all", "combine: most"), []string{"inventory.combine"}},
 		{"two sources in one", change("- nodeStatus: {}", "- nodeStatus: {}\n    dns: {}"), []string{"inventory.sources[6]: Required value: name one of"}},
 		{"a static source of nothing", change("static: {file: /etc/muster/machines.yaml}", "static: {}"), []string{"inventory.sources[1].static"}},

@@ -97,6 +97,15 @@ type Rules struct {
 	Reserved      Reserved     `json:"reserved,omitzero"`
 	Bootstrap     Bootstrap    `json:"bootstrap,omitzero"`
 	AccessReview  AccessReview `json:"accessReview,omitzero"`
+	Credential    Credential   `json:"credential,omitzero"`
+	// ApprovalReasons are reasons of approvals that count as a person's, beside those of kubectl and of muster csr approve.
+	ApprovalReasons []string `json:"approvalReasons,omitempty"`
+}
+
+// Credential says what nodes have to show.
+type Credential struct {
+	// Required leaves nodes waiting of which the API server does not tell with which certificate they ask.
+	Required bool `json:"required,omitempty"`
 }
 
 // Reserved is what no node may have.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/policy"
 	"muster.dev/muster/internal/token"
 )
 
@@ -228,6 +229,13 @@ func (r Rules) validate(k *check, path *field.Path) {
 	for i, text := range r.Reserved.Addresses {
 		if _, err := network(text); err != nil {
 			k.add(field.Invalid(reserved.Child("addresses").Index(i), text, "must be a network such as 10.96.0.0/12, or an address"))
+		}
+	}
+	for i, reason := range r.ApprovalReasons {
+		at := path.Child("approvalReasons").Index(i)
+		k.required(at, strings.TrimSpace(reason), "the reason of approvals that stand for a person's")
+		if reason == policy.ReasonAutoApproved {
+			k.add(field.Invalid(at, reason, "must not be that of upstream's approver, and of this one"))
 		}
 	}
 	bootstrap := path.Child("bootstrap")

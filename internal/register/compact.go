@@ -162,10 +162,14 @@ func (r *Register) retireEntries(s *segment, out func(Entry) bool) {
 			return true
 		}
 		var since time.Time
+		keys := []short{shorten(e.Key)}
 		if isClient(e.Signer) {
 			since = e.NotBefore
+			if e.token() != "" {
+				keys = append(keys, useOf(e.token(), e.Node))
+			}
 		}
-		s.retire(&r.groups, e.owner(), e.Machine, since, shorten(e.Key))
+		s.retire(&r.groups, e.owner(), e.Machine, since, keys...)
 		return false
 	})
 	s.sort()

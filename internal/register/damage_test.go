@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"muster.dev/muster/internal/policy"
 )
 
 // damages are what may have happened to a segment with requests 0 to 2. After each of them request 0 can still be read.
@@ -50,6 +52,9 @@ func TestDamageWhileNobodyLooks(t *testing.T) {
 				known(t, "a line that can be read", r.KeyOwner(key(0)), "a")
 				unknown(t, "what may have been lost", r.KeyOwner(key(99)), "ConfigMap muster-issued-certificates-000001 is damaged: repair it, or delete it")
 				unknown(t, "a machine that may not be the last", r.LastMachine("a"), "is damaged")
+				if f := r.Expired("a"); f.State != policy.Unknown {
+					t.Errorf("whether none is good any more, where one may have been lost: %+v", f)
+				}
 				if strings.Count(r.log.String(), "damaged") != 1 || r.Stats().Damaged != 1 {
 					t.Errorf("%+v; the log says\n%s", r.Stats(), r.log)
 				}

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package register remembers every certificate that was issued: which node a public key was certified for, for ever, and which
-// machine the last client certificate of a node went to. There is no secret in it.
+// Package register remembers every certificate that was issued: which node a public key was certified for, for ever, which machine the
+// last client certificate of a node and each that is good went to, and which bootstrap tokens were used for a node, for ever. There is no
+// secret in it.
 //
 // # Where it is
 //
 // ConfigMaps muster-issued-certificates-000001 and so on, with the label certificates.muster.dev/register=true, each of at most
 // 256 KiB. Each line of data.certificates is a certificate; each line of data.keys the keys of one owner on one machine whose
-// certificates expired more than a day ago or were more than anybody needs, 96 bits of each key's fingerprint:
+// certificates expired more than a day ago or were more than anybody needs, 96 bits of each key's fingerprint, and of a token's public half
+// with the name of the node:
 //
 //	uid=5a1f… csr=csr-7x2kq signer=kubernetes.io/kubelet-serving node=a machine=i-1 requester=system:bootstrap:abcdef key=MSBr… serial=5f issuer=kubernetes from=2026-05-01T10:00:00Z to=2026-05-08T10:00:00Z
 //	owner=a machine=i-1 last=2026-05-01T10:00:00Z keys=MSBrZXkAAAAAAAAA,MiBrZXkAAAAAAAAA

@@ -31,6 +31,8 @@ type Entry struct {
 	Requester string
 	// Key is the certified public key.
 	Key pki.Fingerprint
+	// Certificate is the fingerprint of a node's client certificate, zero of others and in lines that were written before it was recorded.
+	Certificate pki.Fingerprint
 	// Serial number in hexadecimal.
 	Serial string
 	// Issuer is the common name of the authority.
@@ -63,6 +65,9 @@ func EntryOf(csr *certificatesv1.CertificateSigningRequest, machine string) (Ent
 	}
 	if node, ok := strings.CutPrefix(c.Subject.CommonName, nodePrefix); ok && node != "" {
 		e.Node = node
+		if isClient(e.Signer) {
+			e.Certificate = sha256.Sum256(c.Raw)
+		}
 	} else {
 		e.Subject = c.Subject.CommonName
 	}

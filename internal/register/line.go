@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"muster.dev/muster/internal/pki"
 )
 
 // short is the beginning of a fingerprint: what is kept of a key for ever. 96 bits are enough: to find another key with the
@@ -39,6 +41,9 @@ func (e Entry) line() string {
 		}
 	}
 	b.WriteString(" key=" + base64.RawURLEncoding.EncodeToString(e.Key[:]))
+	if e.Certificate != (pki.Fingerprint{}) {
+		b.WriteString(" cert=" + base64.RawURLEncoding.EncodeToString(e.Certificate[:]))
+	}
 	for _, f := range [][2]string{{"serial", e.Serial}, {"issuer", e.Issuer}} {
 		if f[1] != "" {
 			b.WriteString(" " + f[0] + "=" + escape(f[1]))
@@ -56,6 +61,9 @@ func parseEntry(line string) (Entry, error) {
 		Requester: r.text("requester", false),
 	}
 	r.key("key", r.take("key", true), e.Key[:])
+	if c := r.take("cert", false); c != "" {
+		r.key("cert", c, e.Certificate[:])
+	}
 	e.Serial, e.Issuer = r.text("serial", false), r.text("issuer", false)
 	e.NotBefore, e.NotAfter = r.time("from", true), r.time("to", true)
 	if r.err == nil && e.Node != "" && e.Subject != "" {
@@ -163,9 +171,13 @@ func (r *reader) end() error {
 
 // escape leaves a field readable, and one word.
 func escape(s string) string {
+	special := func(c rune) bool { return c <= ' ' || c >= 0x7f || c == '%' }
+	if strings.IndexFunc(s, special) < 0 {
+		return s // as nearly all are
+	}
 	var b strings.Builder
 	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c >= 0x7f || c == '%' {
+		if c := s[i]; special(rune(c)) {
 			fmt.Fprintf(&b, "%%%02X", c)
 		} else {
 			b.WriteByte(c)

@@ -41,6 +41,12 @@ func TestLines(t *testing.T) {
 	if got, err := parseEntry(before); err != nil || got != old || got.line() != before {
 		t.Errorf("an old line is read as %+v, %v", got, err)
 	}
+	withCertificate := e
+	withCertificate.Certificate = key(2)
+	line := strings.Replace(entryLine, " serial=", " cert=MiBrZXkAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA serial=", 1)
+	if got, err := parseEntry(line); err != nil || got != withCertificate || got.line() != line {
+		t.Errorf("a line with a certificate is read as %+v, %v", got, err)
+	}
 	g := group{owner: "user:alice %é", machine: "i-1", last: from, keys: []short{shorten(key(1)), shorten(key(2))}}
 	if g.line() != groupLine {
 		t.Errorf("a group is\n%s, want\n%s", g.line(), groupLine)
@@ -57,6 +63,7 @@ func TestLinesThatAreRefused(t *testing.T) {
 		says           string
 	}{
 		"empty":                     {"", "", "", "uid is missing"},
+		"half a certificate":        {entryLine, " serial=", " cert=MiBrZXkAAAAA serial=", "cert is no fingerprint of 32 bytes"},
 		"without a field":           {entryLine, " key=MSBrZXkAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "", "key is missing"},
 		"an empty field":            {entryLine, "csr=csr-7x2kq", "csr=", "csr is missing"},
 		"in another order":          {entryLine, "serial=5f issuer=my%20CA", "issuer=my%20CA serial=5f", "from is missing"},

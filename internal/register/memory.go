@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"muster.dev/muster/internal/policy"
 )
 
 // The methods of this file are called with the lock held.
@@ -16,8 +18,13 @@ func (r *Register) own(e Entry) Entry {
 	for _, s := range []*string{&e.Signer, &e.Node, &e.Machine, &e.Requester, &e.Issuer} {
 		*s = r.name(*s)
 	}
+	if l := r.last[e.Node]; e.Node != "" && e.Requester == nodePrefix+e.Node && e.NotBefore.After(l.spoke) {
+		l.spoke = e.NotBefore
+		r.last[e.Node] = l
+	}
 	if isClient(e.Signer) {
-		r.note(e.Node, e.Machine, e.NotBefore)
+		r.note(e.Node, e.Machine, e.NotBefore, e.NotAfter)
+		r.hold(e)
 	}
 	return e
 }
@@ -30,11 +37,23 @@ func (r *Register) name(s string) string {
 	return s
 }
 
-// note remembers the machine of the newest client certificate of a node, also when nobody knew which one it is.
-func (r *Register) note(node, machine string, at time.Time) {
-	if l, ok := r.last[node]; node != "" && !at.IsZero() && (!ok || !at.Before(l.at)) {
-		r.last[node] = last{machine, at}
+// note remembers the machine of the newest client certificate of a node, also when nobody knew which one it is, and until when any is
+// good; the zero time is of those that are keys alone by now.
+func (r *Register) note(node, machine string, at, until time.Time) {
+	if node == "" || at.IsZero() {
+		return
 	}
+	l, ok := r.last[node]
+	if same, ok := policy.SameMachine(l.machine, machine); ok && !same {
+		l.replaced = true
+	}
+	if !ok || !at.Before(l.at) {
+		l.machine, l.at = machine, at
+	}
+	if until.After(l.until) {
+		l.until = until
+	}
+	r.last[node] = l
 }
 
 // put takes a segment in, in place of the one of the same name.
@@ -61,7 +80,7 @@ func (r *Register) fill(s *segment, c content) {
 		s.add(r.own(e))
 	}
 	for _, g := range c.groups {
-		r.note(g.owner, g.machine, g.last)
+		r.note(g.owner, g.machine, g.last, time.Time{})
 		s.retire(&r.groups, r.name(g.owner), r.name(g.machine), g.last, g.keys...)
 	}
 	s.sort()

@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"muster.dev/muster/internal/facts"
+	"muster.dev/muster/internal/steady"
 )
 
 // mirror keeps the segments of a Register equal to the ConfigMaps: a reflector calls it, one call at a time.
@@ -41,7 +42,7 @@ func (r *Register) reflect(ctx context.Context) {
 			return stream, err
 		},
 	}, r.config.Client)
-	cache.NewReflectorWithOptions(lw, &corev1.ConfigMap{}, mirror{r}, cache.ReflectorOptions{Name: "register"}).
+	cache.NewReflectorWithOptions(steady.New(lw), &corev1.ConfigMap{}, mirror{r}, cache.ReflectorOptions{Name: "register"}).
 		RunWithContext(klog.NewContext(ctx, klog.Logger{}))
 }
 

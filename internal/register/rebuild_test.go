@@ -82,9 +82,11 @@ func TestKilledBeforeTheFlush(t *testing.T) {
 			t.Errorf("stored by %d writes: %v", s.written(), uids)
 		}
 		now := time.Now().UTC()
+		block, _ := pem.Decode(boot.Status.Certificate)
 		want := Entry{
 			UID: "uid of boot", CSR: "boot", Signer: pki.SignerKubeletClient, Node: "a", Machine: "i-1", Requester: "system:bootstrap:abcdef", Key: bootKey,
-			Serial: "abc", Issuer: "kubernetes", NotBefore: now.Add(-6 * time.Second), NotAfter: now.Add(time.Hour - 6*time.Second),
+			Certificate: sha256.Sum256(block.Bytes),
+			Serial:      "abc", Issuer: "kubernetes", NotBefore: now.Add(-6 * time.Second), NotAfter: now.Add(time.Hour - 6*time.Second),
 		}
 		list := r.List()
 		if n := slices.IndexFunc(list, func(e Entry) bool { return e.UID == want.UID }); n < 0 || list[n] != want {
@@ -128,7 +130,7 @@ func TestExpiredRequestsAreNotRecordedAgain(t *testing.T) {
 		elapse(keepExpired + 3*time.Hour)
 		first.stop()
 		writes := s.written()
-		if _, keys := s.stored(); len(keys) != 1 {
+		if _, keys := s.stored(); len(keys) != 2 { // its key, and that its token was used
 			t.Fatalf("%d keys are stored", len(keys))
 		}
 		r := start(t, s)

@@ -44,10 +44,13 @@ type Register struct {
 	last     map[string]last   // by node
 }
 
-// last is the machine that the newest client certificate of a node went to.
+// last is the machine that the newest client certificate of a node went to, and until when any of them is good.
 type last struct {
-	machine string
-	at      time.Time
+	machine   string
+	replaced  bool // it was another machine before
+	at, until time.Time
+	spoke     time.Time    // when the newest certificate began that the node asked for by itself
+	held      []credential // oldest first
 }
 
 // New makes a Register. It knows nothing before Run.
@@ -152,7 +155,7 @@ func (r *Register) KeyOwner(key pki.Fingerprint) policy.Fact[string] {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if !r.synced {
-		return r.unread()
+		return unread[string](r)
 	}
 	at := r.watch.at()
 	if owner := r.owner(shorten(key)); owner != "" {
@@ -169,7 +172,7 @@ func (r *Register) LastMachine(node string) policy.Fact[string] {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if !r.synced {
-		return r.unread()
+		return unread[string](r)
 	}
 	if why := r.doubt(); why != "" { // the machine on record may not have been the last one
 		return policy.DontKnow[string](source, why)
@@ -180,8 +183,71 @@ func (r *Register) LastMachine(node string) policy.Fact[string] {
 	return policy.None[string](source, r.watch.at())
 }
 
-func (r *Register) unread() policy.Fact[string] {
-	f := policy.DontKnow[string](source, "it has not been read yet")
+// Expired tells whether all client certificates of a node that are kept whole have expired. One that is good yet is kept whole, but for
+// a node that asked for more than maxEntries since: what it hides so is its own, and its own loss.
+func (r *Register) Expired(node string) policy.Fact[bool] {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if !r.synced {
+		return unread[bool](r)
+	}
+	if why := r.doubt(); why != "" { // there may be another that is good
+		return policy.DontKnow[bool](source, why)
+	}
+	if l, ok := r.last[node]; ok {
+		return policy.Know(r.config.Now().After(l.until), source, r.watch.at())
+	}
+	return policy.None[bool](source, r.watch.at())
+}
+
+// Credential tells what is on record of the certificate that a node asks with.
+func (r *Register) Credential(node string, id pki.Fingerprint) policy.Fact[policy.Credential] {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if !r.synced {
+		return unread[policy.Credential](r)
+	}
+	l := r.last[node]
+	for _, c := range l.held {
+		if c.id == shorten(id) {
+			return policy.Know(policy.Credential{Machine: c.machine, Replaced: l.replaced}, source, r.watch.at())
+		}
+	}
+	if why := r.doubt(); why != "" {
+		return policy.DontKnow[policy.Credential](source, why)
+	}
+	return policy.Know(policy.Credential{Replaced: l.replaced}, source, r.watch.at())
+}
+
+// TokenSpent tells whether a bootstrap token has got a node a certificate that the node has used, while one for another key than this is
+// good. Until it was used, who asks again may be a kubelet that never got it: it makes a new key each time.
+func (r *Register) TokenSpent(node, token string, key pki.Fingerprint) policy.Fact[bool] {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if !r.synced {
+		return unread[bool](r)
+	}
+	now, l := r.config.Now(), r.last[node]
+	used, other := r.isRetired(useOf(token, node), node, nil), false
+	var since time.Time
+	for _, c := range l.held {
+		if c.token == token {
+			used = true
+			since = c.since // they are in order
+		}
+		other = other || c.key != shorten(key) && !now.After(c.until)
+	}
+	if used && other && !l.spoke.Before(since) {
+		return policy.Know(true, source, r.watch.at())
+	}
+	if why := r.doubt(); why != "" {
+		return policy.DontKnow[bool](source, why)
+	}
+	return policy.Know(false, source, r.watch.at())
+}
+
+func unread[T any](r *Register) policy.Fact[T] {
+	f := policy.DontKnow[T](source, "it has not been read yet")
 	if f.Soon = r.trouble == ""; !f.Soon {
 		f.Why += ": " + r.trouble
 	}

@@ -118,6 +118,45 @@ func TestLastMachineIsThatOfTheNewestClientCertificate(t *testing.T) {
 	})
 }
 
+// Whether a node can still speak for itself: by any client certificate, not by the last one alone, and also when all that is left of
+// them is their keys.
+func TestExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		r := start(t, s)
+		is := func(what string, want bool) {
+			t.Helper()
+			for _, r := range []*running{r, start(t, s)} {
+				if f := r.Expired("a"); f.State != policy.Known || f.Value != want {
+					t.Errorf("%s: %+v, want known, %v", what, f, want)
+				}
+			}
+		}
+		if f := r.Expired("a"); f.State != policy.Absent {
+			t.Errorf("nothing is on record: %+v", f)
+		}
+		long, short, serving := entry(1, "a", "i-1"), entry(2, "a", "i-1"), entry(3, "a", "i-1")
+		short.NotBefore, short.NotAfter = long.NotBefore.Add(time.Minute), long.NotBefore.Add(time.Hour)
+		serving.Signer, serving.NotAfter = pki.SignerKubeletServing, long.NotAfter.AddDate(1, 0, 0)
+		for _, e := range []Entry{long, short, serving} {
+			r.Add(e)
+		}
+		elapse(2 * time.Hour)
+		is("the last one is over, an earlier one is not", false)
+		elapse(time.Until(long.NotAfter) + time.Minute)
+		is("all are over", true)
+		elapse(afterExpiry)
+		is("keys are left", true)
+		if f := r.Expired("b"); f.State != policy.Absent {
+			t.Errorf("another node: %+v", f)
+		}
+		again := entry(4, "a", "i-1")
+		r.Add(again)
+		elapse(3 * time.Second)
+		is("it joined again", false)
+	})
+}
+
 func TestFirstOwnerStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)

@@ -21,12 +21,16 @@ type Assumptions struct {
 
 const assumed = "assumption"
 
-// Suppose makes the facts that a question asks for out of assumptions. Keys are assumed to be new, and nodes to have had no
-// certificate before.
+// Suppose makes the facts that a question asks for out of assumptions. Keys are assumed to be new, nodes to have had no certificate
+// before, and names of others to be no node's.
 func Suppose(q policy.Question, a Assumptions, now time.Time) policy.Facts {
 	f := policy.Facts{
 		Node:        policy.Know(a.NodeExists, assumed, now),
 		LastMachine: policy.None[string](assumed, now),
+		Expired:     policy.None[bool](assumed, now),
+		Credential:  policy.Know(policy.Credential{}, assumed, now),
+		TokenSpent:  policy.Know(false, assumed, now),
+		Nodes:       map[string]policy.Fact[bool]{},
 		KeyOwner:    policy.None[string](assumed, now),
 		Access:      policy.Know(!a.AccessRefused, assumed, now),
 		Owners:      map[string]policy.Fact[[]string]{},
@@ -45,6 +49,9 @@ func Suppose(q policy.Question, a Assumptions, now time.Time) policy.Facts {
 	}
 	if q.Node != "" {
 		f.NodeMachine = find(func(m policy.Machine) bool { return m.NodeName == q.Node })
+	}
+	for _, name := range q.Nodes {
+		f.Nodes[name] = policy.Know(false, assumed, now)
 	}
 	for _, name := range q.Names {
 		if a.Machines == nil {

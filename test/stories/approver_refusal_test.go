@@ -69,8 +69,21 @@ func TestApproverRefuses(t *testing.T) {
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("a node asks for another's name: %v", err)
 	}
-	// Requests of those nobody here can vouch for are for people.
+	// What may yet become true waits, and what a host's name makes a kubelet ask for.
 	_, own, _ := worker(1)
+	for name, wait := range map[string]struct{ asked, rule string }{
+		"nobodys": {"192.0.2.7", "address-assigned"}, "dotted": {own + ".", "name-canonical"},
+	} {
+		a.create(node, request(name, signerServing, pkitest.Kubelet(t, own, wait.asked)))
+		a.told(name, "Normal CertificateWaiting", wait.rule)
+		if state := stateOf(a.get(name)); state != "" {
+			t.Errorf("it is %s", state)
+		}
+	}
+	// Names are compared as clients compare them.
+	a.create(node, request("shouted", signerServing, pkitest.Kubelet(t, own, strings.ToUpper(own))))
+	a.becomes("shouted", issuedByRules)
+	// Requests of those nobody here can vouch for are for people.
 	a.create(a.person("alice"), request("person", signerClient, pkitest.Kubelet(t, own)))
 	a.told("person", "Normal CertificateLeftPending", "requester")
 	if state := stateOf(a.get("person")); state != "" {
@@ -116,13 +129,12 @@ func wrongs(t *testing.T) map[string]wrong {
 		"names of a client":        {rule: "name-count", signer: signerClient, raw: template(node)},
 		"serving nothing":          {rule: "name-count", signer: signerServing, raw: template()},
 		"wildcard":                 {rule: "name-canonical", signer: signerServing, raw: template("*.example")},
-		"upper case":               {rule: "name-canonical", signer: signerServing, raw: template(strings.ToUpper(node))},
-		"dot at the end":           {rule: "name-canonical", signer: signerServing, raw: template(node + ".")},
+		"upper case of another":    {rule: "name-assigned", signer: signerServing, raw: template(strings.ToUpper(other))},
+		"Punycode that is none":    {rule: "name-canonical", signer: signerServing, raw: template("xn--a.example")},
 		"name of the API server":   {rule: "name-reserved", signer: signerServing, raw: template(node, "kubernetes.default.svc")},
 		"loopback":                 {rule: "address-reserved", signer: signerServing, raw: template(address, "127.0.0.1")},
 		"name of another machine":  {rule: "name-assigned", signer: signerServing, raw: template(other)},
 		"address of another":       {rule: "address-assigned", signer: signerServing, raw: template(address, foreign)},
-		"address of nobody":        {rule: "address-assigned", signer: signerServing, raw: template("192.0.2.7")},
 		"address of another in v6": {rule: "address-assigned", signer: signerServing, raw: template("::ffff:" + foreign)},
 		"unusual key":              {rule: "key", signer: signerClient, raw: pkitest.Encode(t, edwards, pkitest.Template(node))},
 		"short key":                {rule: "shape", signer: signerClient, raw: pkitest.Encode(t, large, pkitest.Template(node))},

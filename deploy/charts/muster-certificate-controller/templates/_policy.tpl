@@ -21,6 +21,11 @@
 {{- $names | toJson }}
 {{- end }}
 
+{{/* Whether it reads which addresses are Services', as the policy reserves none. Empty is false. */}}
+{{- define "muster.readsServices" -}}
+{{- if not ((.Values.policy.policy | default dict).reserved | default dict).addresses }}yes{{ end }}
+{{- end }}
+
 {{- define "muster.registerNamespace" -}}
 {{ .Values.register.namespace | default .Release.Namespace }}
 {{- end }}

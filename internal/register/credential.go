@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package register
+
+import (
+	"crypto/sha256"
+	"slices"
+	"strings"
+	"time"
+)
+
+// credential is a client certificate of a node that is good: whose it is, and what got it.
+type credential struct {
+	id, key        short // of the certificate, and of its public key
+	machine, token string
+	since, until   time.Time
+}
+
+// maxHeld is how many of a node are remembered: kubelets have two, and who asks for more pushes out his own.
+const maxHeld = 8
+
+// tokenPrefix begins the users that bootstrap tokens are.
+const tokenPrefix = "system:bootstrap:"
+
+// token is the bootstrap token that asked for the certificate, "" if none did.
+func (e Entry) token() string {
+	if !strings.HasPrefix(e.Requester, tokenPrefix) {
+		return ""
+	}
+	return e.Requester
+}
+
+// useOf is what is kept for ever of the use of a bootstrap token for a node, among the keys of the node.
+func useOf(token, node string) short { return shorten(sha256.Sum256([]byte(token + " " + node))) }
+
+// hold remembers a client certificate of a node that is good, in place of those that are not any more; what a token got it is remembered
+// for longer. It is called with the lock held.
+func (r *Register) hold(e Entry) {
+	now := r.config.Now()
+	over := func(c credential) bool { return c.token == "" && now.After(c.until) }
+	c := credential{shorten(e.Certificate), shorten(e.Key), e.Machine, e.token(), e.NotBefore, e.NotAfter}
+	if e.Node == "" || over(c) {
+		return
+	}
+	l := r.last[e.Node]
+	l.held = slices.DeleteFunc(l.held, func(old credential) bool { return old.key == c.key && old.id == c.id || over(old) })
+	at, _ := slices.BinarySearchFunc(l.held, c, func(a, b credential) int { return a.since.Compare(b.since) })
+	l.held = slices.Insert(l.held, at, c)
+	if more := len(l.held) - maxHeld; more > 0 {
+		l.held = slices.Delete(l.held, 0, more)
+	}
+	r.last[e.Node] = l
+}
