@@ -5,14 +5,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"muster.dev/muster/internal/preflight"
 )
 
 type joinCommand struct {
@@ -128,43 +124,4 @@ func (j *joinCommand) run(ctx context.Context) error {
 	}
 	fmt.Fprintf(j.err, "\nNode %s has joined %s in %.1f s, of which muster itself took %.2f s.\n", report.NodeName, report.Endpoint, report.Seconds, report.OwnSeconds)
 	return nil
-}
-
-// preflight looks at the host, prints what is doubtful with what to do about it, and refuses what cannot work.
-func (j *joinCommand) preflight(ctx context.Context) (string, error) {
-	programs, err := programsDir()
-	if err != nil {
-		return "", err
-	}
-	results := preflight.Run(ctx, preflight.System(preflight.Config{Endpoint: serverURL(j.endpoint), NodeName: j.nodeName, BinDir: programs}))
-	if j.endpoint == "" { // a file will say where
-		results = slices.DeleteFunc(results, func(r preflight.Result) bool { return r.Name == "endpoint" || r.Name == "clock" })
-	}
-	var failed []string
-	warnings := 0
-	for _, r := range results {
-		// A server that does not answer yet is waited for by what comes next.
-		ignored := r.Name == "endpoint" || slices.Contains(j.ignorePreflight, r.Name) || slices.Contains(j.ignorePreflight, "all")
-		switch {
-		case r.Status == preflight.OK:
-			continue
-		case r.Status == preflight.Fail && !ignored:
-			failed = append(failed, r.Name)
-		default:
-			warnings++
-		}
-		fmt.Fprint(j.err, printableLines(fmt.Sprintf("  %-4s  %s: %s. Fix: %s\n", strings.ToUpper(r.Status), r.Name, r.Saw, r.Fix)))
-	}
-	if len(failed) > 0 {
-		return "", fmt.Errorf("this host cannot become a node yet: %s (above is what to do; --ignore-preflight NAME goes on nevertheless)", strings.Join(failed, ", "))
-	}
-	return fmt.Sprintf("%d checks, %d warnings", len(results), warnings), nil
-}
-
-// serverURL is that of an API server, which may be named so or as HOST:PORT.
-func serverURL(endpoint string) string {
-	if strings.Contains(endpoint, "://") {
-		return endpoint
-	}
-	return "https://" + endpoint
 }

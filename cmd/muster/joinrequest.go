@@ -27,6 +27,9 @@ func (j *joinCommand) request(ctx context.Context) (hostnode.JoinRequest, error)
 	if j.endpoint != "" && j.file != "" {
 		return hostnode.JoinRequest{}, usageError{errors.New("HOST:PORT and --discovery-file both say where the cluster is: leave one of them out")}
 	}
+	if err := j.checkIgnored(); err != nil {
+		return hostnode.JoinRequest{}, err
+	}
 	spec, err := j.configuration(ctx)
 	if err != nil {
 		return hostnode.JoinRequest{}, err
@@ -46,7 +49,7 @@ func (j *joinCommand) request(ctx context.Context) (hostnode.JoinRequest, error)
 	}
 	r := hostnode.JoinRequest{
 		Endpoint: j.endpoint, Token: t, Pins: j.hashes, Spec: spec, NodeName: j.nodeName, Timeout: j.timeout,
-		SkipKubeProxy: j.skipKubeProxy, Preflight: j.preflight,
+		SkipKubeProxy: j.skipKubeProxy, Preflight: func(ctx context.Context) (string, error) { return j.preflight(ctx, spec) },
 		Discover: func(ctx context.Context) (hostnode.Found, error) {
 			found, err := discovery.Discover(ctx, discovery.Config{
 				Endpoint: j.endpoint, Token: t, CACertHashes: j.hashes, UnsafeSkipCAVerification: j.skipCA, File: j.file, Timeout: j.timeout,

@@ -31,7 +31,7 @@ func newLeaveCommand(o *options) *cobra.Command {
 made. What was on the host before stays. Run again after an interruption it goes on; on a host that has not joined it does nothing.
 
 A node may drain itself, but not delete itself: that needs the kubeconfig of an administrator, and without one the command for
-him is printed.`,
+him is printed. A node whose certificate has expired, or is lost, cannot drain itself either.`,
 		Example: `  muster leave --kubeconfig admin.conf
 
   # The cluster is gone
@@ -42,7 +42,7 @@ him is printed.`,
 	flags.BoolVar(&l.request.Force, "force", false, "go on though the cluster does not answer or pods do not go")
 	flags.BoolVar(&l.request.KeepNode, "keep-node", false, "leave the Node in the cluster, for a host that comes back")
 	flags.DurationVar(&l.request.DrainTimeout, "drain-timeout", 2*time.Minute, "how long pods may take to go")
-	flags.StringVar(&l.kubeconfig, "kubeconfig", "", "kubeconfig of somebody who may delete the Node and the bootstrap token")
+	flags.StringVar(&l.kubeconfig, "kubeconfig", "", "kubeconfig of somebody who may drain and delete the Node, and delete the bootstrap token")
 	flags.StringVar(&l.context, "context", "", "context of that kubeconfig")
 	flags.DurationVar(&l.timeout, "timeout", 5*time.Minute, "how long all of it may take")
 	addFormatFlag(cmd, &l.format, formatTable, formatTable, formatJSON, formatYAML)

@@ -34,6 +34,7 @@ type Controller struct {
 	ledger   *ledger
 	lineages *lineages
 	claims   *claims
+	budget   *budget
 	crew     *crew
 	metrics  *metrics
 	leading  atomic.Bool
@@ -53,6 +54,7 @@ func New(config Config) (*Controller, error) {
 		ledger:   newLedger(),
 		lineages: newLineages(config.Keep),
 		claims:   newClaims(),
+		budget:   newBudget(),
 		crew:     newCrew(config.Workers),
 	}
 	c.queue = newQueue(c.crew.shares, len(config.Signers))
@@ -221,7 +223,7 @@ func (c *Controller) remove(o any) {
 }
 
 func itemOf(csr *certificatesv1.CertificateSigningRequest) item {
-	return item{csr.Name, csr.Spec.Username, csr.Spec.SignerName}
+	return item{name: csr.Name, requester: csr.Spec.Username, signer: csr.Spec.SignerName}
 }
 
 func (c *Controller) observes() bool { return c.config.Mode == Observe }

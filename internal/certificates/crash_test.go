@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -146,7 +145,7 @@ func (w *world) replica() (registry *prometheus.Registry, stop func()) {
 	config := w.config
 	registry = prometheus.NewRegistry()
 	config.Metrics, config.Register = registry, newFakeRegister()
-	config.Logger = slog.New(slog.DiscardHandler)
+	config.Logger = w.config.Logger.With("replica", 2)
 	c, err := New(config)
 	if err != nil {
 		w.t.Fatal(err)

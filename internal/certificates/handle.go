@@ -67,7 +67,7 @@ func (c *Controller) handle(ctx context.Context, i item) (again when, err error)
 }
 
 func (c *Controller) pass(ctx context.Context, i item, csr *certificatesv1.CertificateSigningRequest) (again when, err error) {
-	if itemOf(csr) != i || c.ledger.isFinished(csr.UID) {
+	if !i.is(csr) || c.ledger.isFinished(csr.UID) {
 		return onEvent, nil
 	}
 	r := policy.Read(csr, c.config.Policy)
@@ -91,6 +91,11 @@ func (c *Controller) pass(ctx context.Context, i item, csr *certificatesv1.Certi
 		err = c.refuse(ctx, i, csr, d)
 	case trace.Wait:
 		c.record(ctx, i, csr, d)
+		if d.own { // until it is decided, nothing in the request shows it
+			if old, ok := c.lineages.move(csr.UID, lineageOf(i.signer, nodeUserPrefix+d.node)); ok {
+				c.wake(old)
+			}
+		}
 		return afterAWhile, nil
 	case trace.Ignore:
 		c.record(ctx, i, csr, d)
@@ -130,6 +135,8 @@ func (c *Controller) observe(ctx context.Context, h *held, csr *certificatesv1.C
 // then the object is the record.
 func (c *Controller) prune(ctx context.Context, h *held) (again when, err error) {
 	switch {
+	case c.ledger.isDeleted(h.item, h.uid):
+		return onEvent, nil // the informer does not show it yet
 	case !h.finished && c.ledger.isFinished(h.uid):
 		return afterRecheck, nil // the informer does not show yet what became of it
 	case h.issued && !c.config.Register.Flushed(string(h.uid)):
@@ -145,7 +152,7 @@ func (c *Controller) prune(ctx context.Context, h *held) (again when, err error)
 		c.metrics.errors.WithLabelValues(h.item.signer, "prune").Inc()
 		return onEvent, fmt.Errorf("deleting a superseded request: %w", err)
 	}
-	c.ledger.settle(h.item)
+	c.ledger.delete(h.item, h.uid)
 	c.metrics.pruned.WithLabelValues(h.item.signer).Inc()
 	c.config.Logger.DebugContext(ctx, "superseded certificate request deleted", "csr", h.item.name, "signer", h.item.signer, "requester", h.item.requester)
 	return onEvent, nil

@@ -16,20 +16,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/review"
 	"muster.dev/muster/internal/token"
 )
 
 // held is what the cache holds of a request: all of it while there is something to do, and after that what pruning asks. A
 // finished request shrinks from 5 KiB to less than half of one.
 type held struct {
-	item       item
-	uid        types.UID
-	version    string
-	created    int64  // in whole seconds, as the API server tells it
-	finished   bool   // denied, failed or issued
-	issued     bool   // finished, and with a certificate
-	lineage    string // requests that supersede one another; "" if it is nobody's to prune
-	commonName string // of requests of bootstrap tokens
+	item     item
+	uid      types.UID
+	version  string
+	created  int64  // in whole seconds, as the API server tells it
+	finished bool   // denied, failed or issued
+	issued   bool   // finished, and with a certificate
+	lineage  string // requests that supersede one another; "" if it is nobody's to prune
 
 	csr atomic.Pointer[certificatesv1.CertificateSigningRequest] // nil once nothing needs it any more
 }
@@ -63,13 +63,16 @@ func (c *Controller) hold(o any) (any, error) {
 	}
 	// Each text is held once, however many versions and parts of the controller know it.
 	before := c.before(csr)
-	if before != nil && before.item == h.item {
+	if before != nil && before.item.is(csr) {
 		h.item, h.uid = before.item, before.uid
 	} else {
 		h.item.signer = issuance.Profile.SignerName
 	}
 	h.issued = len(csr.Status.Certificate) > 0
 	h.finished = h.issued || decidedAgainst(csr)
+	if !h.issued || c.observes() {
+		disown(csr)
+	}
 	c.place(h, csr, before)
 	if before != nil && before.lineage == h.lineage {
 		h.lineage = before.lineage
@@ -85,7 +88,6 @@ func (c *Controller) hold(o any) (any, error) {
 	case h.finished:
 		return h, nil
 	}
-	disown(csr)
 	csr.ManagedFields = nil // the API server keeps them when the object comes back without
 	h.csr.Store(csr)
 	return h, nil
@@ -119,28 +121,60 @@ const (
 // those of another token, or of a user whom the policy lets ask like one, for one node, because many machines share it. Whoever
 // else asks prunes for himself.
 //
-// What a token was issued belongs to the node from then on, so that what the node asks for later supersedes it.
+// What a token was issued belongs to the node from then on, so that what the node asks for later supersedes it; and so does what is
+// known to be the node's own before.
 func (c *Controller) place(h *held, csr *certificatesv1.CertificateSigningRequest, before *held) {
 	groups, user := csr.Spec.Groups, h.item.requester
 	switch {
 	case strings.HasPrefix(user, nodeUserPrefix) && slices.Contains(groups, nodesGroup):
 	case strings.HasPrefix(user, bootstrapUserPrefix) && slices.Contains(groups, bootstrappersGroup), c.provisions(user, csr.Spec.SignerName):
 		// It is checked by nobody, and read once in the life of a request.
-		if before != nil {
-			h.commonName = before.commonName
-		} else {
-			h.commonName = commonName(csr)
+		if before == nil {
+			h.item.about = commonName(csr)
 		}
 		switch {
-		case h.issued && strings.HasPrefix(h.commonName, nodeUserPrefix):
-			user = h.commonName
+		case strings.HasPrefix(h.item.about, nodeUserPrefix) && (h.issued || ownToken(csr, h.item.about)):
+			user = h.item.about
 		case !goodForOne(groups):
-			user += " " + h.commonName
+			user += " " + h.item.about
 		}
 	default:
 		return
 	}
-	h.lineage = csr.Spec.SignerName + " " + user
+	h.lineage = lineageOf(csr.Spec.SignerName, user)
+}
+
+func lineageOf(signer, user string) string { return signer + " " + user }
+
+// ownToken tells whether it shows in a request that nobody but the node itself can have asked: the token is good for its name alone,
+// or was found to be good for its machine alone, or we approved the request. Others are kept apart, because what a stranger asks
+// supersedes nothing of a node. Annotations that nobody vouches for are gone by now.
+func ownToken(csr *certificatesv1.CertificateSigningRequest, user string) bool {
+	machine, found := csr.Annotations[review.MachineAnnotation]
+	if found && !decidedAgainst(csr) {
+		return true
+	}
+	own := false
+	for _, g := range csr.Spec.Groups {
+		s, ok, err := token.ParseGroup(g)
+		switch {
+		case !ok && err == nil:
+		case err != nil:
+			return false
+		case s.Kind == token.ScopeName:
+			if nodeUserPrefix+s.Value != user {
+				return false
+			}
+			own = true
+		case s.Kind == token.ScopeMachine:
+			same, known := policy.SameMachine(machine, s.Value)
+			if !known || !same {
+				return false
+			}
+			own = true
+		}
+	}
+	return own
 }
 
 // provisions tells whether the policy lets a user ask for nodes as a shared token does.

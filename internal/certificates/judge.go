@@ -15,6 +15,7 @@ type decision struct {
 	trace.Decision
 	request policy.Request
 	node    string // that the request is about, "" if none
+	own     bool   // the requester's token was made for the machine that is the node
 	machine string // that a certificate goes to, as policy.MachineRef writes it; "" if nobody knows
 }
 
@@ -23,7 +24,7 @@ type decision struct {
 func (c *Controller) judge(ctx context.Context, i item, r policy.Request) (d decision, release func()) {
 	q := policy.Ask(c.config.Policy, r)
 	c.ledger.expect(i, q)
-	f := policy.Facts{Owners: make(map[string]policy.Fact[[]string], len(q.Names))}
+	var f policy.Facts
 	release = func() {}
 	if q.Key != (pki.Fingerprint{}) {
 		if c.claims.take(q.Key, r.CSR.CommonName(), i) {
@@ -37,11 +38,7 @@ func (c *Controller) judge(ctx context.Context, i item, r policy.Request) (d dec
 			f.KeyOwner = contended()
 		}
 	}
-	if q.Machine != "" {
-		f.TokenMachine = c.config.Inventory.Machine(q.Machine)
-	}
 	if q.Node != "" {
-		f.NodeMachine = c.config.Inventory.MachineOfNode(q.Node)
 		f.Node = c.config.Nodes.Exists(q.Node)
 		f.LastMachine = c.config.Register.LastMachine(q.Node)
 		f.Expired = c.config.Register.Expired(q.Node)
@@ -58,11 +55,44 @@ func (c *Controller) judge(ctx context.Context, i item, r policy.Request) (d dec
 	for _, n := range q.Nodes {
 		f.Nodes[n] = c.config.Nodes.Exists(n)
 	}
+	c.askInventory(&f, r, q)
+	m := f.TokenMachine
+	own := m.State == policy.Known && m.Value.ID == q.Machine && m.Value.NodeName == q.Node
+	return decision{c.decide(ctx, r, f, q.Access), r, q.Node, own, policy.GoesTo(c.config.Policy, r, f)}, release
+}
+
+// askInventory asks about the names of a request, which may be any: each costs a source that looks them up, such as DNS, one of few
+// places for as long as it takes. So it is asked only for whom somebody vouches, and who has the token of a machine may have that
+// machine's names looked up and no others.
+func (c *Controller) askInventory(f *policy.Facts, r policy.Request, q policy.Question) {
+	f.Owners = make(map[string]policy.Fact[[]string], len(q.Names))
+	why := ""
+	switch {
+	case !policy.Vouched(c.config.Policy, r):
+		why = "not asked, because nobody vouches for the requester"
+		f.TokenMachine = policy.DontKnow[policy.Machine](inventorySource, why)
+	case q.Machine != "":
+		f.TokenMachine = c.config.Inventory.Machine(q.Machine)
+		if m := f.TokenMachine; m.State == policy.Known && m.Value.NodeName != q.Node || m.State != policy.Known && !m.Soon {
+			why = "not asked, because the token was not made for it as far as is known"
+		}
+	}
+	if why != "" {
+		f.NodeMachine = policy.DontKnow[policy.Machine](inventorySource, why)
+		for _, n := range q.Names {
+			f.Owners[n] = policy.DontKnow[[]string](inventorySource, why)
+		}
+		return
+	}
+	if q.Node != "" {
+		f.NodeMachine = c.config.Inventory.MachineOfNode(q.Node)
+	}
 	for _, n := range q.Names {
 		f.Owners[n] = c.config.Inventory.Owners(n)
 	}
-	return decision{c.decide(ctx, r, f, q.Access), r, q.Node, policy.GoesTo(c.config.Policy, r, f)}, release
 }
+
+const inventorySource = "inventory"
 
 // decide asks for the access review last. It costs a request, so it is asked for only if everything else is in order; then a yes
 // changes nothing of what was decided without.

@@ -13,7 +13,7 @@ import (
 
 // The informer may show that a request is finished before the answer to what we wrote is there.
 func TestWhatIsShownNeedNotBeRemembered(t *testing.T) {
-	i := item{"a", "r", "s"}
+	i := item{"a", "r", "s", ""}
 	l := newLedger()
 	l.see(i, "1", time.Now())
 	l.finish(i, "1")
@@ -29,7 +29,7 @@ func TestWhatIsShownNeedNotBeRemembered(t *testing.T) {
 }
 
 func TestANameThatIsUsedAgainBeginsAnew(t *testing.T) {
-	i := item{"a", "r", "s"}
+	i := item{"a", "r", "s", ""}
 	l := newLedger()
 	l.see(i, "1", time.Now())
 	l.expect(i, policy.Question{Node: "n"})
@@ -47,7 +47,7 @@ func TestANameThatIsUsedAgainBeginsAnew(t *testing.T) {
 
 func TestWhomAChangeConcerns(t *testing.T) {
 	l := newLedger()
-	a, b := item{"a", "", ""}, item{"b", "", ""}
+	a, b := item{"a", "", "", ""}, item{"b", "", "", ""}
 	for i, q := range map[item]policy.Question{a: {Machine: "m", Node: "n", Names: []string{"x", "10.0.0.1"}}, b: {Node: "o"}} {
 		l.see(i, "", time.Now())
 		l.expect(i, q)
@@ -75,7 +75,7 @@ func TestWhomAChangeConcerns(t *testing.T) {
 func TestAKeyIsOneNodesUntilAllHaveGivenItBack(t *testing.T) {
 	c := newClaims()
 	key := pki.Fingerprint{1}
-	waiting := item{"b", "", ""}
+	waiting := item{"b", "", "", ""}
 	first := c.take(key, "n", item{})
 	if again := c.take(key, "n", item{}); !first || !again || c.take(key, "o", waiting) || !c.take(pki.Fingerprint{2}, "o", item{}) {
 		t.Fatal("claims are wrong")

@@ -60,14 +60,30 @@ func (l *lineages) see(h *held) (superseded item, ok bool) {
 	if known {
 		m = l.drop(before, h.uid)
 	}
-	if h.lineage == "" {
+	return l.put(m, h.lineage)
+}
+
+// move puts a request into another lineage, if it is in one.
+func (l *lineages) move(uid types.UID, lineage string) (superseded item, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before, known := l.of[uid]
+	if !known || before == lineage {
 		return item{}, false
 	}
-	l.of[h.uid] = h.lineage
-	all := l.members[h.lineage]
+	return l.put(l.drop(before, uid), lineage)
+}
+
+// put is for those who hold the lock.
+func (l *lineages) put(m member, lineage string) (superseded item, ok bool) {
+	if lineage == "" {
+		return item{}, false
+	}
+	l.of[m.uid] = lineage
+	all := l.members[lineage]
 	at, _ := slices.BinarySearchFunc(all, m, older)
 	all = slices.Insert(all, at, m)
-	l.members[h.lineage] = all
+	l.members[lineage] = all
 	// What is older than the newest few was superseded before, except the one that has just left them, or is the new one itself.
 	if border := len(all) - l.keep - 1; border >= 0 {
 		return all[min(at, border)].item, true

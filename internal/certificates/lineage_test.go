@@ -16,12 +16,14 @@ import (
 	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/pki/pkitest"
 	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/review"
+	"muster.dev/muster/internal/token"
 )
 
 // gen is a request of lineage l, seen as version v, created at a second, and finished or not.
 func gen(name string, second int64, version string, finished bool) *held {
 	return &held{
-		item: item{name, "r", "s"}, uid: types.UID(name), version: version, created: second, finished: finished, lineage: "l",
+		item: item{name, "r", "s", ""}, uid: types.UID(name), version: version, created: second, finished: finished, lineage: "l",
 	}
 }
 
@@ -127,12 +129,34 @@ func TestLineageOf(t *testing.T) {
 	w.stop()
 	w.leading.Store(true)
 	node, client := "system:node:"+nodeName(11), pki.SignerKubeletClient
-	token := func(groups ...string) *certificatesv1.CertificateSigningRequest {
+	made := func(groups ...string) *certificatesv1.CertificateSigningRequest {
 		return object("a", client, pkitest.Kubelet(t, nodeName(11)), "system:bootstrap:abcdef", append(groups, "system:bootstrappers")...)
 	}
-	issuedTo := token("system:bootstrappers:muster:" + machineID(11))
+	issuedTo := made("system:bootstrappers:muster:" + machineID(11))
 	issuedTo.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.ca.Raw})
-	broken := token()
+	group := func(s token.Scope) string {
+		g, err := s.Group()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	toName := group(token.Scope{Kind: token.ScopeName, Value: nodeName(11)})
+	decided := func(csr *certificatesv1.CertificateSigningRequest, machine string, kinds ...certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequest {
+		for _, kind := range kinds {
+			csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: kind, Status: "True"})
+		}
+		if machine != "" {
+			csr.Annotations = map[string]string{review.MachineAnnotation: machine}
+			csr.ManagedFields = wrote("approval", review.MachineAnnotation)
+		}
+		return csr
+	}
+	denied, approved, failed := certificatesv1.CertificateDenied, certificatesv1.CertificateApproved, certificatesv1.CertificateFailed
+	toMachine := "system:bootstrappers:muster:" + machineID(11)
+	claimed := decided(made(toMachine), machineID(11), denied)
+	claimed.ManagedFields = nil
+	broken := made()
 	broken.Spec.Request = []byte("nothing")
 	for _, tc := range []struct {
 		name string
@@ -140,10 +164,20 @@ func TestLineageOf(t *testing.T) {
 		want string
 	}{
 		{"a node's", serving(t, "a", 11, address(11)), pki.SignerKubeletServing + " " + node},
-		{"a machine's token's", token("system:bootstrappers:muster:" + machineID(11)), client + " system:bootstrap:abcdef"},
-		{"a node name's token's", token("system:bootstrappers:muster:name:a"), client + " system:bootstrap:abcdef"},
-		{"a group's token's, for one node", token("system:bootstrappers:muster:group:a"), client + " system:bootstrap:abcdef " + node},
-		{"a shared token's, for one node", token(), client + " system:bootstrap:abcdef " + node},
+		{"a machine's token's", made("system:bootstrappers:muster:" + machineID(11)), client + " system:bootstrap:abcdef"},
+		{"a token's of this node's name", made(toName), client + " " + node},
+		{"a token's of another node's name", made(group(token.Scope{Kind: token.ScopeName, Value: "a"})), client + " system:bootstrap:abcdef"},
+		{"a token's of two nodes' names", made(toName, group(token.Scope{Kind: token.ScopeName, Value: "a"})), client + " system:bootstrap:abcdef"},
+		{"a garbled token's", made(toName, "system:bootstrappers:muster:"), client + " system:bootstrap:abcdef"},
+		{"a machine's token's, denied", decided(made(toMachine), "ec2|"+machineID(11), denied), client + " " + node},
+		{"a machine's token's, denied, who says himself that it is his", claimed, client + " system:bootstrap:abcdef"},
+		{"another machine's token's, denied", decided(made(toMachine), "ec2|"+machineID(12), denied), client + " system:bootstrap:abcdef"},
+		{"a shared token's, denied", decided(made(), machineID(11), denied), client + " system:bootstrap:abcdef " + node},
+		{"a shared token's, approved by us", decided(made(), machineID(11), approved), client + " " + node},
+		{"a shared token's, approved by another", decided(made(), "", approved), client + " system:bootstrap:abcdef " + node},
+		{"a shared token's, approved by another and failed by us", decided(made(), machineID(11), approved, failed), client + " system:bootstrap:abcdef " + node},
+		{"a group's token's, for one node", made("system:bootstrappers:muster:group:a"), client + " system:bootstrap:abcdef " + node},
+		{"a shared token's, for one node", made(), client + " system:bootstrap:abcdef " + node},
 		{"unreadable", broken, client + " system:bootstrap:abcdef "},
 		{"issued to a token: the node's from then on", issuedTo, client + " " + node},
 		{"a person's", object("a", client, pkitest.Kubelet(t, nodeName(11)), "alice", "people"), ""},

@@ -42,11 +42,7 @@ func TestMemoryOfFiveThousandRequests(t *testing.T) {
 			before := heap()
 			w.run()
 			w.until("all are known", func() bool { return len(w.informer.GetStore().List()) == n })
-			w.until("all passes have ended", func() bool {
-				w.queue.mu.Lock()
-				defer w.queue.mu.Unlock()
-				return w.queue.count+len(w.queue.inHand) == 0
-			})
+			w.until("all passes have ended", w.resting)
 			w.client.ClearActions()
 			after := heap()
 			t.Logf("%d requests %s: %.1f MiB, %.1f KiB each", n, tc.name, after-before, (after-before)*1024/n)

@@ -63,11 +63,7 @@ func TestApproveOnlyNeverSigns(t *testing.T) {
 // settled is stays for those who do not sign.
 func (w *world) settled(name, want string) {
 	w.t.Helper()
-	w.until("all passes have ended", func() bool {
-		w.queue.mu.Lock()
-		defer w.queue.mu.Unlock()
-		return w.queue.count+len(w.queue.inHand) == 0
-	})
+	w.until("all passes have ended", w.resting)
 	if got := w.state(name); got != want {
 		w.t.Errorf("%s is %q, want %q\n%s", name, got, want, w.log)
 	}

@@ -3,6 +3,7 @@
 package certificates
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ import (
 
 	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/pki/pkitest"
+	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/token"
 )
 
 func TestPruning(t *testing.T) {
@@ -124,6 +127,84 @@ func TestARenewalSupersedesTheFirstCertificate(t *testing.T) {
 		w.becomes(name, issued)
 	}
 	w.until("two are left", func() bool { return w.live("csr-") == "csr-renewal-0 csr-renewal-1" })
+}
+
+// silent answers no access review.
+type silent struct{}
+
+func (silent) Review(context.Context, policy.Access) policy.Fact[bool] {
+	return policy.DontKnow[bool]("test", "nobody answers")
+}
+
+// Of a node and the tokens that are good for it alone two live, whatever became of them.
+func TestANodeAndItsTokensShareALineage(t *testing.T) {
+	name, err := token.Scope{Kind: token.ScopeName, Value: nodeName(12)}.Group()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, func(w *world) {
+		w.machine(12)
+		w.config.Access = silent{}
+	})
+	refuse := func(csr *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
+		csr.Spec.Usages = append(csr.Spec.Usages, certificatesv1.UsageCodeSigning)
+		return csr
+	}
+	made := func(user string, groups ...string) *certificatesv1.CertificateSigningRequest {
+		return object("", pki.SignerKubeletClient, pkitest.Kubelet(t, nodeName(12)), user, groups...)
+	}
+	n := 0
+	for range 3 {
+		for _, csr := range []*certificatesv1.CertificateSigningRequest{
+			refuse(made("system:node:"+nodeName(12), "system:nodes")),
+			made("system:node:"+nodeName(12), "system:nodes"),
+			refuse(bootstrap(t, "", 12)),
+			bootstrap(t, "", 12),
+			refuse(made("system:bootstrap:name00", "system:bootstrappers", name)),
+			made("system:bootstrap:name00", "system:bootstrappers", name),
+		} {
+			csr.Name = fmt.Sprintf("csr-%02d", n)
+			w.create(csr)
+			n++
+		}
+	}
+	w.until("two are left", func() bool { return w.live("csr-") == fmt.Sprint("csr-", n-2, " csr-", n-1) })
+}
+
+// Nobody prunes what a node asks for by asking for its certificate with a token that is another's.
+func TestAStrangersTokenPrunesNothingOfANode(t *testing.T) {
+	name, err := token.Scope{Kind: token.ScopeName, Value: nodeName(12)}.Group()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, func(w *world) { w.machine(13) })
+	for n := range 2 {
+		w.create(serving(t, fmt.Sprint("victim-serving-", n), 12, address(12)))
+		w.create(object(fmt.Sprint("victim-", n), pki.SignerKubeletClient, pkitest.Kubelet(t, nodeName(12)), "system:node:"+nodeName(12), "system:nodes"))
+	}
+	n := 0
+	for range 4 {
+		for _, groups := range [][]string{
+			nil, // unbound
+			{"system:bootstrappers:muster:" + machineID(13)},
+			{"system:bootstrappers:muster:" + machineID(14)}, // which is not there
+			{"system:bootstrappers:muster:group:workers"},
+			{name, "system:bootstrappers:muster:"}, // garbled
+		} {
+			user := fmt.Sprintf("system:bootstrap:%06d", len(groups))
+			csr := object(fmt.Sprintf("thief-%02d", n), pki.SignerKubeletClient, pkitest.Kubelet(t, nodeName(12)), user, append(groups, "system:bootstrappers")...)
+			if n%2 == 0 { // as kube-controller-manager approves for every token
+				csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: "True", Reason: policy.ReasonAutoApproved}}
+			}
+			w.create(csr)
+			n++
+		}
+	}
+	w.stays("victim-0", "")
+	w.until("all passes have ended", w.resting)
+	if got := w.live("victim-"); got != "victim-0 victim-1 victim-serving-0 victim-serving-1" {
+		t.Errorf("left are %s", got)
+	}
 }
 
 // Exactly the object that was looked at is deleted.

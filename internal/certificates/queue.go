@@ -7,13 +7,24 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
 )
 
 // item is a request in the queue.
-type item struct{ name, requester, signer string }
+type item struct {
+	name, requester, signer string
+	about                   string // the common name, of a requester that may be many machines
+}
+
+// is tells whether a request has been read again that is this one, or another of its name.
+func (i item) is(csr *certificatesv1.CertificateSigningRequest) bool {
+	return i.name == csr.Name && i.requester == csr.Spec.Username && i.signer == csr.Spec.SignerName
+}
 
 // queue hands out requests fairly: signers take turns, and of one signer the requesters do, so that who asks once waits for one
-// request of each who floods, not for all of them. No requester and no signer holds more than its share of the workers, so what
+// request of each who floods, not for all of them. What many machines ask with one token takes turns by common name in the turns of
+// that token, so that one of them does not hold up the others, nor gain by inventing names. No requester and no signer holds more than its share of the workers, so what
 // is slow or hangs holds up its own kind only. An item is never in two hands, and one that is added while it is in hand comes
 // again.
 type queue struct {
@@ -45,8 +56,12 @@ type signerQueue struct {
 // lane holds what one requester asks of one signer.
 type lane struct {
 	requester string
-	items     []item
+	names     map[string]*subject
+	turns     []*subject // with items, whose turn is next first
 }
+
+// subject is a common name that somebody asks for.
+type subject struct{ items []item }
 
 func newQueue(share func() shares, signers int) *queue {
 	q := &queue{
@@ -179,11 +194,11 @@ func (q *queue) push(i item) {
 	s := q.signer(i.signer)
 	l := s.lanes[i.requester]
 	if l == nil {
-		l = &lane{requester: i.requester}
+		l = &lane{requester: i.requester, names: map[string]*subject{}}
 		s.lanes[i.requester] = l
 		s.turns = append(s.turns, l)
 	}
-	l.items = append(l.items, i)
+	l.push(i)
 	q.count++
 	q.wake.Signal()
 }
@@ -229,7 +244,7 @@ func (q *queue) pop() (item, bool) {
 		s.turns = slices.Delete(s.turns, t, t+1)
 	}
 	i := l.take()
-	if len(l.items) > 0 {
+	if len(l.turns) > 0 {
 		s.turns = append(s.turns, l)
 	} else {
 		delete(s.lanes, l.requester)
@@ -240,14 +255,31 @@ func (q *queue) pop() (item, bool) {
 	return i, true
 }
 
+func (l *lane) push(i item) {
+	s := l.names[i.about]
+	if s == nil {
+		s = &subject{}
+		l.names[i.about] = s
+		l.turns = append(l.turns, s)
+	}
+	s.items = append(s.items, i)
+}
+
 // take returns the newest request of a node, which is the one that its kubelet waits for. Others may be many machines behind
 // one name, and are served in the order they came.
 func (l *lane) take() (i item) {
+	s := l.turns[0]
+	l.turns = l.turns[1:]
 	if strings.HasPrefix(l.requester, nodeUserPrefix) {
-		last := len(l.items) - 1
-		i, l.items = l.items[last], l.items[:last]
-		return i
+		last := len(s.items) - 1
+		i, s.items = s.items[last], s.items[:last]
+	} else {
+		i, s.items = s.items[0], s.items[1:]
 	}
-	i, l.items = l.items[0], l.items[1:]
+	if len(s.items) > 0 {
+		l.turns = append(l.turns, s)
+	} else {
+		delete(l.names, i.about)
+	}
 	return i
 }

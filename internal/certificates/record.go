@@ -25,19 +25,28 @@ func (c *Controller) record(ctx context.Context, i item, csr *certificatesv1.Cer
 		return
 	}
 	summary := d.Summary()
-	if !c.ledger.news(i, summary) {
-		return
+	if c.ledger.news(i, summary) {
+		c.metrics.decided(d)
+		c.log(ctx, i, d, summary)
 	}
-	c.metrics.decided(d)
+	c.tell(i, csr, d, summary)
+}
+
+func (c *Controller) log(ctx context.Context, i item, d decision, summary string) {
 	c.config.Logger.LogAttrs(ctx, level(d.Verdict), "certificate request decided",
 		slog.String("csr", i.name), slog.String("signer", i.signer), slog.String("requester", i.requester),
 		slog.String("common_name", d.request.CSR.CommonName()), slog.String("phase", string(d.request.Phase)),
 		slog.String("verdict", string(d.Verdict)), slog.String("rule", string(d.Rule)), slog.String("machine", d.machine),
 		slog.String("summary", review.Clip(summary, longestMessage)), slog.String("checks", checks(d.Decision)))
+}
+
+// tell records Events. If the requester has caused too many already, it is done when the request is looked at again.
+func (c *Controller) tell(i item, csr *certificatesv1.CertificateSigningRequest, d decision, summary string) {
 	kind, reason := c.event(d)
-	if reason == "" {
+	if reason == "" || !c.ledger.untold(i) || !c.budget.spend(i.requester, c.config.Now()) {
 		return
 	}
+	c.ledger.tell(i)
 	message := review.Clip(summary, longestMessage)
 	c.config.Events.AnnotatedEventf(csr, map[string]string{review.Annotation: compact(d.Decision)}, kind, reason, "%s", message)
 	if node := c.concernedNode(i, d); node != nil && d.Verdict == trace.Deny {

@@ -34,6 +34,19 @@ func (d *discoverer) readFile(ctx context.Context) (Cluster, error) {
 	return cluster, nil
 }
 
+// Server is the URL of the API server that a discovery file names. Nothing has vouched for it yet.
+func Server(ctx context.Context, c Config) (string, error) {
+	d := &discoverer{Config: c}
+	if err := d.complete(); err != nil {
+		return "", err
+	}
+	cluster, err := d.readFile(ctx)
+	if err != nil {
+		return "", err
+	}
+	return parseEndpoint(cluster.Server)
+}
+
 // contents are the file's, and the directory that paths in it are relative to: "" if it comes from elsewhere.
 func (d *discoverer) contents(ctx context.Context) (raw []byte, directory string, err error) {
 	name := safeName(d.File)

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,14 +15,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-
-	"muster.dev/muster/internal/render"
 )
 
 // drain asks the node's pods to go elsewhere. A node may evict its own pods and say of itself that it takes no more; an administrator is
 // needed only where its certificate is of no use any more.
 func (l *leaving) drain(ctx context.Context) error {
-	if !l.certified() {
+	switch ever, err := l.certified(); {
+	case err != nil:
+		return err
+	case !ever:
 		l.done("drain", "the node never had a certificate, so it has no pods")
 		return nil
 	}
@@ -67,10 +70,16 @@ func (l *leaving) drained() error {
 	return l.save(l.ledger)
 }
 
-// certified tells whether the kubelet ever had a certificate. A link that a rotation was killed before does not matter: the Node is known, or
-// the kubeconfig there, which a kubelet writes when it has its first.
-func (l *leaving) certified() bool {
-	return l.ledger.NodeUID != "" || l.ledger.Drained || l.disk.exists(render.PathKubeconfig) || l.disk.exists(clientCertificate)
+// certified tells whether the kubelet ever had a certificate. A rotation that was killed half way may have left it without the link to the
+// newest, but not without the files. The kubeconfig tells nothing: a kubelet writes it before it asks.
+func (l *leaving) certified() (bool, error) {
+	if l.ledger.NodeUID != "" || l.ledger.Drained {
+		return true, nil
+	}
+	names, err := l.disk.list(filepath.Dir(clientCertificate))
+	return slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasPrefix(name, "kubelet-client-") && strings.HasSuffix(name, ".pem")
+	}), err
 }
 
 // node is the Node, and who it was read as: the node itself, or the administrator where that does not work.
@@ -124,7 +133,15 @@ func (l *leaving) anothers(node *corev1.Node) bool {
 	if string(node.UID) == l.ledger.NodeUID {
 		return false
 	}
-	own, err := os.ReadFile(l.disk.at("/etc/machine-id"))
-	theirs := node.Status.NodeInfo.MachineID
-	return err == nil && len(own) > 0 && theirs != "" && strings.TrimSpace(string(own)) != theirs
+	own, theirs := l.machineID(), node.Status.NodeInfo.MachineID
+	return own != "" && theirs != "" && own != theirs
+}
+
+// machineID is this host's; empty if it has none.
+func (l *leaving) machineID() string {
+	raw, err := os.ReadFile(l.disk.at("/etc/machine-id"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(raw))
 }

@@ -131,6 +131,34 @@ func TestLeaveDrainsWithoutTheNodesCertificate(t *testing.T) {
 	}
 }
 
+// A kubelet goes on when its join is killed, and may register the host when its leave has begun: that Node goes, and no other machine's.
+func TestLeaveDeletesANodeThatRegisteredUnseen(t *testing.T) {
+	for machine, deleted := range map[string]bool{"0123": true, "ffff": false, "": false} {
+		w := newWorld(t)
+		w.write("/etc/machine-id", "0123\n")
+		w.units.Before = func(what string) error {
+			if what == "restart "+kubeletUnit {
+				return errCrash
+			}
+			return nil
+		}
+		if err := w.join(); !errors.Is(err, errCrash) {
+			t.Fatal(err)
+		}
+		w.units.Before = nil
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "unseen"}}
+		node.Status.NodeInfo.MachineID = machine
+		nodes := w.cluster.CoreV1().Nodes()
+		if _, err := nodes.Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		mustRun(t, w.leave)
+		if _, err := nodes.Get(t.Context(), nodeName, metav1.GetOptions{}); apierrors.IsNotFound(err) != deleted {
+			t.Errorf("machine ID %q: %v; said:\n%s", machine, err, w.said())
+		}
+	}
+}
+
 // A leave that had drained the node and was killed while it removed files goes on as the node, too, whose certificate is gone by then.
 func TestLeaveGoesOnWithoutTheCertificate(t *testing.T) {
 	w := newWorld(t)
@@ -161,5 +189,23 @@ func mustTruncate(t *testing.T, path string) {
 	t.Helper()
 	if err := os.Truncate(path, 10); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A join that is run again on a node that has its certificate uses no token: the ledger goes on to name the one that the host came in by.
+func TestTheLedgerKeepsTheTokenThatWasUsed(t *testing.T) {
+	w := newWorld(t)
+	mustRun(t, w.join)
+	other, err := token.Parse(otherToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := w.request()
+	again.Token = other
+	if _, err := w.host().Join(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := ReadLedger(w.root); err != nil || l.TokenID != "abcdef" {
+		t.Errorf("the ledger names token %q, error %v", l.TokenID, err)
 	}
 }

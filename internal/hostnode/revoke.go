@@ -83,11 +83,21 @@ func boundTo(secret *corev1.Secret, node string) bool {
 
 // deleteNode deletes the very Node that this host was.
 func (l *leaving) deleteNode(ctx context.Context, admin kubernetes.Interface, name string) error {
-	if l.ledger.NodeUID == "" {
-		l.done("node", "it never registered")
-		return nil
-	}
 	uid := types.UID(l.ledger.NodeUID)
+	if uid == "" { // a join that was killed may not have seen it register
+		node, err := admin.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			l.done("node", "it never registered")
+			return nil
+		case err != nil:
+			return fmt.Errorf("asking for node %s: %w", name, err)
+		case l.machineID() == "" || node.Status.NodeInfo.MachineID != l.machineID():
+			l.warn("node", "this host never registered; the cluster's node %s is another machine's, and stays", name)
+			return nil
+		}
+		uid = node.UID
+	}
 	err := admin.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	switch {
 	case apierrors.IsConflict(err):

@@ -318,7 +318,8 @@ func (w *world) started(unit string) {
 
 // kubelet joins as one does, or begins to.
 func (w *world) kubelet() {
-	if _, err := os.Stat(w.at(render.PathKubeconfig)); err != nil {
+	w.write(render.PathKubeconfig, "kubeconfig") // that names the files of the certificate, which it has yet to get
+	if _, err := os.Stat(w.at(clientCertificate)); err != nil {
 		if _, err := os.Stat(w.at(render.PathBootstrapKubeconfig)); err != nil {
 			w.t.Error("the kubelet was started without any credential")
 			return
@@ -329,7 +330,6 @@ func (w *world) kubelet() {
 			return
 		}
 		w.store(clientCertificate, issued, key)
-		w.write(render.PathKubeconfig, "kubeconfig")
 		_ = os.Remove(w.at(pendingKey))
 	}
 	w.register()

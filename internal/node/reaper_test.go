@@ -141,8 +141,10 @@ case $last in */workload.tar) [ -e `+a.config.DataDir+`/failed ] || { touch `+a.
 	}) {
 		t.Fatal("what failed was not tried again")
 	}
-	if got, want := calls(), "pause.tar workload.tar coredns.tar workload.tar"; got != want {
-		t.Errorf("imported %s, want %s", got, want)
+	// What failed may be tried again before the next one has been imported.
+	first := "pause.tar workload.tar "
+	if got := calls(); got != first+"coredns.tar workload.tar" && got != first+"workload.tar coredns.tar" {
+		t.Errorf("imported %s", got)
 	}
 	a.importImages(t.Context())
 	if got := strings.Count(calls(), "tar"); got != 4 {

@@ -15,6 +15,7 @@ type fake struct {
 	hostname, kernel                            string
 	cgroups                                     Cgroups
 	swap                                        []string
+	swapAllowed                                 bool
 	settings                                    map[string]string
 	listeners                                   map[int]string
 	processes                                   map[string][]int
@@ -49,6 +50,7 @@ func (f *fake) Hostname() (string, error)        { return f.hostname, f.err }
 func (f *fake) Kernel() (string, error)          { return f.kernel, f.err }
 func (f *fake) Cgroups() (Cgroups, error)        { return f.cgroups, f.err }
 func (f *fake) Swap() ([]string, error)          { return f.swap, f.err }
+func (f *fake) SwapAllowed() bool                { return f.swapAllowed }
 func (f *fake) Overlay() (bool, error)           { return f.overlay, f.err }
 func (f *fake) Nftables() (bool, error)          { return f.nftables, f.err }
 func (f *fake) Conntrack() (bool, error)         { return f.conntrack, f.err }

@@ -123,11 +123,13 @@ func cgroups(_ context.Context, host Host) Result {
 
 // swap keeps a kubelet from starting on a host of systemd's, unless its failSwapOn is off.
 func swap(_ context.Context, host Host) Result {
-	const fix = "swapoff -a, and remove it from /etc/fstab; or let the kubelet have it: spec.kubelet.config.failSwapOn: false"
+	const fix = "swapoff -a, and remove it from /etc/fstab; or let the kubelet have it: spec.kubelet.config.failSwapOn: false in a NodeConfig (--config-source)"
 	areas, err := host.Swap()
 	switch {
 	case err != nil:
 		return unknown(err, fix)
+	case len(areas) > 0 && host.SwapAllowed():
+		return ok("on: %s, which the kubelet is told to run with", strings.Join(areas, ", "))
 	case len(areas) > 0:
 		return Result{Status: Fail, Saw: "on: " + strings.Join(areas, ", "), Fix: fix}
 	}

@@ -46,6 +46,8 @@ type Host interface {
 	Cgroups() (Cgroups, error)
 	// Swap lists what the kernel swaps to.
 	Swap() ([]string, error)
+	// SwapAllowed tells whether the kubelet will be told to run on a machine that swaps.
+	SwapAllowed() bool
 	// Overlay tells whether the kernel has the overlay file system, or can load it.
 	Overlay() (bool, error)
 	// Nftables tells whether the kernel has nf_tables, or can load it.
@@ -150,6 +152,26 @@ func checks() []check {
 	}
 }
 
+// serverCheck is one of the API server's answer.
+type serverCheck struct {
+	name string
+	run  func(Endpoint, error) Result
+}
+
+func serverChecks() []serverCheck { return []serverCheck{{"endpoint", endpoint}, {"clock", clock}} }
+
+// Names are those of all checks, in the order of their results.
+func Names() []string {
+	var names []string
+	for _, c := range checks() {
+		names = append(names, c.name)
+	}
+	for _, c := range serverChecks() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
 // Run runs every check, in the order in which the causes of later ones come first.
 func Run(ctx context.Context, host Host) []Result {
 	var answer Endpoint
@@ -164,10 +186,7 @@ func Run(ctx context.Context, host Host) []Result {
 	}
 	// Two checks of one answer: the server is asked once.
 	asking.Wait()
-	for _, c := range []struct {
-		name string
-		run  func(Endpoint, error) Result
-	}{{"endpoint", endpoint}, {"clock", clock}} {
+	for _, c := range serverChecks() {
 		result := c.run(answer, err)
 		result.Name = c.name
 		results = append(results, result)

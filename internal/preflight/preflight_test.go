@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // byName finds the result of a check.
@@ -75,7 +77,11 @@ func TestChecks(t *testing.T) {
 			change: func(f *fake) { f.dropIns = []DropIn{{Path: "/etc/systemd/system/kubelet.service.d/limits.conf"}} },
 			check:  "kubelet drop-ins", status: Warn, saw: "limits.conf",
 		},
-		"swap":         {change: func(f *fake) { f.swap = []string{"/swap.img"} }, check: "swap", status: Fail, saw: "/swap.img"},
+		"swap": {change: func(f *fake) { f.swap = []string{"/swap.img"} }, check: "swap", status: Fail, saw: "/swap.img"},
+		"swap for the kubelet": {
+			change: func(f *fake) { f.swap, f.swapAllowed = []string{"/swap.img"}, true },
+			check:  "swap", status: OK, saw: "/swap.img, which the kubelet is told to run with",
+		},
 		"no overlay":   {change: func(f *fake) { f.overlay = false }, check: "overlay", status: Fail, saw: "lacks the overlay file system"},
 		"no nftables":  {change: func(f *fake) { f.nftables = false }, check: "nf_tables", status: Fail, saw: "lacks nf_tables"},
 		"no conntrack": {change: func(f *fake) { f.conntrack = false }, check: "conntrack", status: Fail, saw: "lacks connection tracking"},
@@ -174,5 +180,16 @@ func TestUnknownIsNeverOK(t *testing.T) {
 		if r.Name != "clock" && !strings.Contains(r.Saw, "permission denied") {
 			t.Errorf("it does not say why: %+v", r)
 		}
+	}
+}
+
+// The names are those of the results, so that each can be told to be ignored.
+func TestNames(t *testing.T) {
+	var names []string
+	for _, r := range Run(t.Context(), good()) {
+		names = append(names, r.Name)
+	}
+	if diff := cmp.Diff(names, Names()); diff != "" {
+		t.Errorf("names (-results +names):\n%s", diff)
 	}
 }

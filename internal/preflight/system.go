@@ -24,6 +24,8 @@ type Config struct {
 	Endpoint string
 	// NodeName is the name to register by, if it is not the machine's own.
 	NodeName string
+	// SwapAllowed tells that the kubelet is to run though the machine swaps (failSwapOn: false).
+	SwapAllowed bool
 	// BinDir is searched for programs before the PATH is.
 	BinDir string
 	// RuntimeSocket is the container runtime's, containerd's if empty.
@@ -210,3 +212,6 @@ func exists(path string) (bool, error) {
 	}
 	return err == nil, err
 }
+
+// SwapAllowed is what the kubelet's configuration says.
+func (s system) SwapAllowed() bool { return s.config.SwapAllowed }

@@ -43,6 +43,7 @@ func TestHosts(t *testing.T) {
 		return err
 	})
 	hash := pin(t, authority)
+	t.Run("join by hand", func(t *testing.T) { joinByHand(t, i.in(t), hash) })
 	t.Run("muster join", func(t *testing.T) { musterJoin(t, i.in(t), hash) })
 	t.Run("kubeadm join", func(t *testing.T) { kubeadmJoin(t, i.in(t), hash) })
 }

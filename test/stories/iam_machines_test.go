@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"time"
@@ -30,21 +31,18 @@ func (w *iam) machineKeys(machine, role string) keys {
 	return answer.keys
 }
 
-// podAsks asks for the node's credentials as a pod that has all it can have there: the network of a pod, and root's rights.
-func (w *iam) podAsks(*people) {
-	w.apply(workload)
-	w.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=60s")
-	pod := w.mustKubectl("get", "pods", "-l", "app=hello", "--field-selector", "spec.nodeName="+nodeAt(pageMachine), "-o", "jsonpath={.items[0].metadata.name}")
-	const path = "http://169.254.169.254/latest/meta-data/iam/security-credentials/muster-node"
-	if out, err := w.kubectl("exec", pod, "--", "/workload", "fetch", path); err == nil || strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), "200") {
-		w.t.Errorf("the pod is answered: %s, %v", out, err)
+// noTokenOnDisk looks into every file of text that a machine writes to. One with a token is put there first, to see that it is found.
+func (w *iam) noTokenOnDisk() {
+	const planted = "/var/lib/kubelet/planted"
+	out, _ := w.muster("exec", pageMachine, "--", "sh", "-c", `umask 077; printf 'token: %s.%s\n' abcdef 0123456789abcdef > `+planted+`
+grep -rIlE '(^|[^a-z0-9])[a-z0-9]{6}\.[a-z0-9]{16}([^a-z0-9]|$)' /etc /var/lib; echo "grep $?"; rm `+planted)
+	if strings.TrimSpace(out) != planted+"\ngrep 0" {
+		w.t.Errorf("besides %s, with which it is tried, these files have what looks like a bootstrap token:\n%s", planted, out)
 	}
-	out, talk, err := w.try("exec", pageMachine, "--", "sh", "-c", `pid=$(pgrep -o -f '^/workload serve') || exit 99
-nsenter --target "$pid" --net curl -sS --max-time 3 -X PUT http://169.254.169.254/latest/api/token -H 'X-aws-ec2-metadata-token-ttl-seconds: 60'`)
-	if err == nil || out != "" || strings.Contains(talk, "exit code 99") {
-		w.t.Errorf("in the network of a pod one gets a token: %q, %v, %s", out, err, talk)
-	}
-	w.t.Logf("a pod that asks for a token of instance metadata: %s", strings.TrimSpace(talk))
+}
+
+// roleIsItsOwn takes the machine's credentials from instance metadata: STS and the cluster know it by them.
+func (w *iam) roleIsItsOwn() {
 	k := w.machineKeys(pageMachine, "muster-node")
 	id := w.machineAt(pageMachine)
 	who, err := w.aws(w.as(k), "sts", "get-caller-identity", "--query", "Arn", "--output", "text")
@@ -54,9 +52,45 @@ nsenter --target "$pid" --net curl -sS --max-time 3 -X PUT http://169.254.169.25
 	w.becomes(k, "system:node:"+nodeAt(pageMachine))
 }
 
+// cutOff is how curl ends when nothing answers: it could not connect, it waited in vain, or the connection was reset.
+var cutOff = regexp.MustCompile(`^curl (7|28|56)\n$`)
+
+// podAsks asks for the node's credentials as a pod that has all it can have there: the network of a pod, and root's rights. The same
+// questions are answered where they may be asked.
+func (w *iam) podAsks(*people) {
+	w.apply(workload)
+	w.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=60s")
+	pod := w.mustKubectl("get", "pods", "-l", "app=hello", "--field-selector", "spec.nodeName="+nodeAt(pageMachine), "-o", "jsonpath={.items[0].metadata.name}")
+	service := w.mustKubectl("get", "service", "hello", "-o", "jsonpath={.spec.clusterIP}")
+	w.eventually("the pod reaches others", 30*time.Second, func() error {
+		_, err := w.kubectl("exec", pod, "--", "/workload", "fetch", "http://"+service+"/")
+		return err
+	})
+	const path = "http://169.254.169.254/latest/meta-data/iam/security-credentials/muster-node"
+	out, err := w.kubectl("exec", pod, "--", "/workload", "fetch", path)
+	if err == nil || !strings.Contains(err.Error(), "connection reset by peer") && !strings.Contains(err.Error(), "Timeout") && !strings.Contains(err.Error(), "deadline exceeded") {
+		w.t.Errorf("the pod is neither cut off nor left without an answer: %s, %v", out, err)
+	}
+	const ask = `curl -sS --max-time 3 -o "$file" -X PUT http://169.254.169.254/latest/api/token -H 'X-aws-ec2-metadata-token-ttl-seconds: 60'
+echo "curl $?"; wc -c <"$file"; rm -f "$file"`
+	asked := func(how string) string {
+		out, _ := w.muster("exec", pageMachine, "--", "sh", "-c", `pid=$(pgrep -o -f '^/workload serve') || exit 99
+file=$(mktemp); : >"$file"; `+how+ask)
+		return out
+	}
+	if got := asked(""); !regexp.MustCompile(`^curl 0\n[1-9][0-9]+\n$`).MatchString(got) {
+		w.t.Fatalf("on the machine one gets no token, so nothing is shown: %q", got)
+	}
+	got, ok := strings.CutSuffix(asked(`nsenter --target "$pid" --net `), "0\n")
+	if !ok || !cutOff.MatchString(got) {
+		w.t.Errorf("in the network of a pod one is neither cut off nor left without an answer: %q", got)
+	}
+	w.t.Logf("a pod that asks for a token of instance metadata: %s", strings.TrimSpace(got))
+}
+
 // refusedMachine has a machine join with a role that the cluster lets in by another id, as after a role was deleted and made again; then with
 // no entry at all; then it is let in, and in the end its instance is gone.
-func (w *iam) refusedMachine(*people) {
+func (w *iam) refusedMachine(p *people) {
 	const arn = "arn:aws:iam::" + iamAccount + ":role/guests"
 	w.mustAWS(nil, "iam", "create-role", "--role-name", "guests", "--assume-role-policy-document",
 		`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]}`)
@@ -92,22 +126,55 @@ func (w *iam) refusedMachine(*people) {
 	if who, err := w.whoami(w.t.Context(), token); err != nil || who.Username != "system:node:"+node {
 		w.t.Errorf("the machine is %q, not %s: %v", who.Username, node, err)
 	}
+	w.letInNoMore(id, node, arn, token, entry(""))
 	w.muster("delete", "nodegroup", "guests")
+	w.eventually("the machine is gone", 30*time.Second, func() error {
+		left, err := w.kubectl("--context=muster-management", "get", "machines", "-l", "muster.dev/nodegroup=guests", "-o", "name")
+		if err == nil && left != "" {
+			err = errors.New(left)
+		}
+		return err
+	})
 	why := w.refused("a token of an instance that is gone is refused", token, 403, "access-key")
 	if !strings.Contains(why.Saw, id) {
 		w.t.Errorf("the instance %s is not named: %+v", id, why)
 	}
-	w.forgotten(token)
+	p.later = append(p.later, w.forgets("an instance that is gone", token))
+}
+
+// letInNoMore takes the access entry of a machine that is Ready away, and gives it back.
+func (w *iam) letInNoMore(id, node, arn, token, entry string) {
+	w.t.Helper()
+	w.believed(token, "system:node:"+node)
+	w.mustKubectl("delete", "accessentry", "guests")
+	w.refused("a token of a Ready machine whose access entry is gone is refused", token, 403, "no-entry")
+	w.statusSays(id, "the cluster does not let the machine in", "rule no-entry", "no entry names "+arn, "make an access entry for it")
+	w.apply(entry)
+	w.eventually("a token of the machine is good again", promised, func() error {
+		code, user, why, err := w.review(w.t.Context(), token)
+		if err == nil && code != http.StatusOK {
+			err = fmt.Errorf("the answer is %d, user %q, %+v", code, user.Username, why)
+		}
+		return err
+	})
+	w.eventually("muster status says that all is well again", 20*time.Second, func() error {
+		out, talk, err := w.try("status")
+		if err == nil && strings.Contains(out, "does not let the machine in") {
+			err = errors.New("it is not")
+		}
+		if err != nil {
+			err = fmt.Errorf("%w:\n%s%s", err, out, talk)
+		}
+		return err
+	})
+	w.nodeIsReady(node, 60*time.Second)
 }
 
 // statusSays waits for a line of `muster status` that has all parts.
 func (w *iam) statusSays(parts ...string) {
 	w.t.Helper()
 	took := w.eventually("muster status says "+strings.Join(parts, ", "), 30*time.Second, func() error {
-		out, talk, err := w.try("status")
-		if err == nil {
-			return errors.New("all is well")
-		}
+		out, talk, _ := w.try("status") // a machine that is Ready may still be so, and then it does not fail
 		if !anyLine(out+talk, parts...) {
 			return fmt.Errorf("it says:\n%s%s", out, talk)
 		}

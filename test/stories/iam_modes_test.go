@@ -98,7 +98,7 @@ func (w *iam) machineStays() {
 
 func (m *modes) configMap(w *iam) {
 	w.machineStays()
-	w.becomes(w.creator(), "arn:aws:iam::"+iamAccount+":user/admin")
+	w.becomes(w.creator(), creatorARN)
 	w.apply(`apiVersion: v1
 kind: ConfigMap
 metadata: {namespace: kube-system, name: aws-auth}
@@ -125,13 +125,13 @@ func (m *modes) both(w *iam) {
 	m.goTo(w, "API_AND_CONFIG_MAP")
 	w.becomes(m.bob, "bob")
 	w.becomes(m.carol, "carol")
-	w.becomes(w.creator(), "arn:aws:iam::"+iamAccount+":user/admin")
+	w.becomes(w.creator(), creatorARN)
 }
 
 func (m *modes) api(w *iam) {
 	m.goTo(w, "API")
 	w.becomes(m.carol, "carol")
-	w.becomes(w.creator(), "arn:aws:iam::"+iamAccount+":user/admin")
+	w.becomes(w.creator(), creatorARN)
 	why := w.refused("bob, who is in aws-auth alone, is refused", w.token(m.bob, "muster"), 403, "mode")
 	if !strings.Contains(why.Fix, "make an access entry") {
 		w.t.Errorf("the authenticator says %+v", why)

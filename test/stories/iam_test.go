@@ -34,13 +34,13 @@ func TestIAMIdentity(t *testing.T) {
 		{"an access entry lets her edit one namespace", (*iam).entryLetsIn},
 		{"she comes as an assumed role", (*iam).assumedRole},
 		{"her key is made inactive and active again", (*iam).inactiveKey},
+		{"the access entry of her role is taken away", (*iam).entryTakenAway},
 		{"she is removed", (*iam).removedUser},
-		{"aws-auth is edited badly and well", (*iam).awsAuth},
-		{"a pod asks for the node's credentials", (*iam).podAsks},
 		{"a machine is refused and it is said which and why", (*iam).refusedMachine},
 		{"the identity service is away", (*iam).serviceAway},
 		{"bad tokens by the thousand delay nobody", (*iam).flood},
 		{"the authenticator is killed", (*iam).authenticatorKilled},
+		{"the API server has forgotten whoever was refused", (*iam).forgotten},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(world.step(t), p) }) {
 			return // the rest would tell of the same fault again
@@ -51,8 +51,17 @@ func TestIAMIdentity(t *testing.T) {
 
 // people are those whom one step makes and a later one uses.
 type people struct {
-	alice   keys
-	kubectl string // a kubeconfig that logs in by IAM, as whoever the environment says
+	alice, bob keys
+	session    keys   // hers, of a role
+	kubectl    string // a kubeconfig that logs in by IAM, as whoever the environment says
+	// later are waited for in the end, as the API server takes ten seconds to forget.
+	later []func(*iam)
+}
+
+func (w *iam) forgotten(p *people) {
+	for _, wait := range p.later {
+		wait(w)
+	}
 }
 
 // machinesByRole looks for tokens and finds none: each machine proves its role.
@@ -64,6 +73,7 @@ func (w *iam) machinesByRole(*people) {
 	if !ok || !strings.Contains(userData, "instanceRole: true") || wholeBootstrapToken.MatchString(userData) {
 		w.t.Errorf("the user data is not that of a machine that joins by role:\n%s", userData)
 	}
+	w.noTokenOnDisk()
 	files, _ := w.muster("exec", pageMachine, "--", "sh", "-c", "ls /var/lib/kubelet/pki; ls /var/lib/kubelet/bootstrap-kubeconfig 2>&1; true")
 	if strings.Contains(files, "kubelet-client") || !strings.Contains(files, "kubelet-server-current.pem") || !strings.Contains(files, "No such file") {
 		w.t.Errorf("the kubelet has these:\n%s", files)
@@ -88,6 +98,7 @@ func (w *iam) machinesByRole(*people) {
 	if !strings.Contains(condition, `"reason": "Admitted"`) || !strings.Contains(condition, `"instanceProfile": "muster-node"`) {
 		w.t.Errorf("the machine does not say by what it was let in:\n%s", condition)
 	}
+	w.roleIsItsOwn()
 }
 
 func nodeAt(address string) string {
@@ -102,7 +113,6 @@ func (w *iam) creatorComesIn(p *people) {
 	if err != nil || strings.Contains(string(raw), "client-key") || !strings.Contains(string(raw), "client.authentication.k8s.io/v1") {
 		w.t.Errorf("the kubeconfig is not one that logs in by IAM (%v):\n%s", err, raw)
 	}
-	creator := "arn:aws:iam::" + iamAccount + ":user/admin"
 	for name, call := range map[string]func() (string, error){
 		"muster token get": func() (string, error) {
 			return w.kubectlAs(nil, p.kubectl, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
@@ -111,7 +121,7 @@ func (w *iam) creatorComesIn(p *people) {
 			return w.kubectlAs(w.admin, w.likeEKS(), "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
 		},
 	} {
-		if got, err := call(); err != nil || got != creator {
+		if got, err := call(); err != nil || got != creatorARN {
 			w.t.Errorf("by %s the creator is %q: %v", name, got, err)
 		}
 	}

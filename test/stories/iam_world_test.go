@@ -30,8 +30,11 @@ import (
 	"muster.dev/muster/internal/login"
 )
 
-// iamAccount is the one that there is.
-const iamAccount = "000000000000"
+// iamAccount is the one that there is, and creatorARN the first user in it.
+const (
+	iamAccount = "000000000000"
+	creatorARN = "arn:aws:iam::" + iamAccount + ":user/admin"
+)
 
 // keys are those of a user, or of a session.
 type keys struct {
@@ -226,11 +229,20 @@ func (w *iam) review(ctx context.Context, token string) (int, authenticationv1.U
 	return response.StatusCode, answer.Status.User, reason, err
 }
 
-// refused waits until the authenticator refuses a token, with a status and by a rule.
+// promised is how long what was taken back may still be good at the authenticator.
+const promised = time.Second
+
+// refused waits until the authenticator refuses a token, with a status and by a rule, as it must as soon as it is promised.
 func (w *iam) refused(what, token string, status int, rule string) authenticator.Reason {
 	w.t.Helper()
+	return w.refusedWithin(promised, what, token, status, rule)
+}
+
+// refusedWithin asks the authenticator itself, since the API server keeps what it was told, and fails if the token is refused later.
+func (w *iam) refusedWithin(most time.Duration, what, token string, status int, rule string) authenticator.Reason {
+	w.t.Helper()
 	var why authenticator.Reason
-	took := w.eventually(what, 15*time.Second, func() error {
+	took := w.eventually(what, 15*time.Second, func() error { // longer than it may take, to tell how long it took
 		got, user, reason, err := w.review(w.t.Context(), token)
 		if err == nil && (got != status || !strings.HasPrefix(reason.Rule, rule)) {
 			err = fmt.Errorf("the answer is %d, user %q, %+v", got, user.Username, reason)
@@ -239,7 +251,67 @@ func (w *iam) refused(what, token string, status int, rule string) authenticator
 		return err
 	})
 	w.t.Logf("%s: %d by rule %s after %s: %s; %s", what, status, why.Rule, took.Round(time.Millisecond), why.Saw, why.Fix)
+	if took > most {
+		w.t.Errorf("%s: after %s, and not within %s", what, took.Round(time.Millisecond), most)
+	}
 	return why
+}
+
+// believed sees that both believe a token, so that both have it to forget.
+func (w *iam) believed(token, user string) {
+	w.t.Helper()
+	if code, who, why, err := w.review(w.t.Context(), token); err != nil || code != http.StatusOK || who.Username != user {
+		w.t.Fatalf("the authenticator answers %d, user %q, not %q (%+v): %v", code, who.Username, user, why, err)
+	}
+	if who, err := w.whoami(w.t.Context(), token); err != nil || who.Username != user {
+		w.t.Fatalf("the API server takes %q for %q: %v", user, who.Username, err)
+	}
+}
+
+// cacheTime is how long the API server keeps what its authenticator said, and has no flag for.
+const cacheTime = 10 * time.Second
+
+// forgets waits in the background until the API server, too, does not believe a token any more, which was refused a moment ago. What it
+// returns waits for the end of that and fails if it took too long.
+func (w *iam) forgets(what, token string) func(*iam) {
+	type outcome struct {
+		took time.Duration
+		err  error
+	}
+	ended, began := make(chan outcome, 1), time.Now()
+	ctx, stop := context.WithTimeout(context.WithoutCancel(w.t.Context()), cacheTime+5*time.Second) // the step may end before
+	go func() {
+		defer stop()
+		for {
+			_, err := w.whoami(ctx, token)
+			took := time.Since(began)
+			switch {
+			case err != nil && unauthorized(err):
+				ended <- outcome{took, nil}
+				return
+			case ctx.Err() != nil:
+				ended <- outcome{took, fmt.Errorf("the last answer is %w", errors.Join(err, ctx.Err()))}
+				return
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}()
+	return func(w *iam) {
+		w.t.Helper()
+		o := <-ended
+		w.t.Logf("the API server refused the token of %s %s after the authenticator did", what, o.took.Round(100*time.Millisecond))
+		if o.err != nil || o.took > cacheTime+promised {
+			w.t.Errorf("the API server has not forgotten the token of %s after %s: %v", what, o.took, o.err)
+		}
+	}
+}
+
+// unauthorized tells whether the API server says that it does not know who somebody is: kubectl words it in another way.
+func unauthorized(err error) bool {
+	return strings.Contains(err.Error(), "Unauthorized") || strings.Contains(err.Error(), "provide credentials") || strings.Contains(err.Error(), "must be logged in")
 }
 
 // whoami asks the API server who the maker of a token is.

@@ -59,16 +59,22 @@ func (s *joinStory) in(t *testing.T) *joinStory {
 	return &joinStory{guest: s.guest.in(t), before: s.before}
 }
 
-// everything is every file of the host with its mode and size, what is mounted, which units and processes run, and the network.
+// everything is every file of the host with its mode and size, what those in /etc say, what is mounted, which units run, the network with
+// its rules, and the settings of the kernel that a node's programs change.
 func (s *joinStory) everything(t *testing.T) string {
 	t.Helper()
 	out, err := s.host.Run(t.Context(), "sh", "-c", `
-find /etc /home /mnt /opt /root /srv /usr/local /var /run -xdev \
+find /etc /home /mnt /opt /root /srv /usr/libexec /usr/local /var /run -xdev \
 	\( -path /run/systemd -o -path /var/log/journal -o -path /run/log -o -path /opt/muster/bin \) -prune -o -printf '%p %M %s %l\n' | grep -v '^/[a-z/]* d' | sort
-find /etc /opt /usr/local /var -xdev -type d ! -path '/opt/muster/bin*' ! -path '/var/log/journal*' -printf '%p\n' | sort
+find /etc -xdev -type f -exec sha256sum {} + | sort -k2
+find /etc /opt /usr/libexec /usr/local /var -xdev -type d ! -path '/opt/muster/bin*' ! -path '/var/log/journal*' -printf '%p\n' | sort
 cut -d' ' -f5 /proc/self/mountinfo | sort
 systemctl list-units --no-pager --plain --no-legend --type=service,slice --state=active | cut -d' ' -f1 | grep -v '^system-\|^systemd-\|^user' | sort
 ip -brief link | cut -d'@' -f1 | cut -d' ' -f1; ip route
+nft --stateless list ruleset
+sysctl --ignore kernel.keys.root_maxbytes kernel.keys.root_maxkeys kernel.panic kernel.panic_on_oops vm.overcommit_memory vm.panic_on_oom \
+	net.ipv4.ip_forward net.ipv4.conf.all.route_localnet net.ipv6.conf.all.forwarding net.netfilter.nf_conntrack_max \
+	net.netfilter.nf_conntrack_tcp_timeout_established net.netfilter.nf_conntrack_tcp_timeout_close_wait net.netfilter.nf_conntrack_tcp_be_liberal
 ls /run/netns 2>/dev/null || true
 `)
 	if err != nil {
@@ -162,17 +168,56 @@ func (s *joinStory) dryRun(t *testing.T) {
 	s.unchanged(t, "after a dry run")
 }
 
-// killed kills muster join later and later, and the API server in the end.
+// tillStep runs a command until a step's line appears among what it prints, and kills it there.
+const tillStep = `coproc muster { exec "${@:2}" 2>&1; }
+pid=$muster_PID
+exec 3<&"${muster[0]}"
+while IFS= read -r line <&3; do
+	printf '%s\n' "$line"
+	case "$line" in *[0-9]"s  $1 "*) kill -KILL "$pid" && exit 0 ;; esac
+done
+exit 3
+`
+
+// killed kills muster join at each of its steps, and has it go on, or leave; and kills the API server in the end.
 func (s *joinStory) killed(t *testing.T) {
-	token := s.token()
-	s.signed(token, true)
-	if err := s.host.Write("/root/token", token+"\n", 0o600); err != nil {
-		t.Fatal(err)
+	s.adminKubeconfig(t)
+	var token string
+	fresh := func() {
+		token = s.token()
+		s.signed(token, true)
+		if err := s.host.Write("/root/token", token+"\n", 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for _, after := range []string{"0.1", "0.2", "0.3", "0.4", "0.6", "0.8", "1"} {
-		out, _ := s.host.Run(t.Context(), append([]string{"timeout", "--signal=KILL", after}, command("--token-file", "/root/token", "--ca-cert-hash", s.hash)...)...)
-		t.Logf("killed after %s s:\n%s", after, out)
+	// What is killed goes on at the next step of its round. The kubelet goes on alone, so that what happens only once begins a round.
+	for _, round := range [][]string{
+		{"preflight", "discovery", "token", "files", "containerd", "images", "kubelet"},
+		{"client CSR", "node", "kube-proxy", "ready"},
+		{"certificate", "watch"},
+		{"serving CSR"},
+		{"programs"},
+	} {
+		fresh()
+		for _, step := range round {
+			out, err := s.host.Run(t.Context(), append([]string{"bash", "-c", tillStep, "bash", step}, command("--token-file", "/root/token", "--ca-cert-hash", s.hash)...)...)
+			if err != nil {
+				t.Fatalf("it did not come to the step %s: %v", step, err)
+			}
+			t.Logf("killed at %s:\n%s", step, out)
+		}
+		if out, err := s.host.Run(t.Context(), host.BinDir+"/muster", "leave", "--kubeconfig", "/root/admin.conf"); err != nil {
+			t.Fatalf("after it was killed at %q: %v\n%s", round, err, out)
+		}
+		s.must("rm", "/root/token", "/root/admin.conf")
+		s.unchanged(t, fmt.Sprintf("after a join that was killed at %q, and leave,", round))
+		if nodes := s.installation.mustKubectl("get", "nodes", "-o", "name"); strings.Contains(nodes, ownHostName) {
+			t.Errorf("after a join that was killed at %q, and leave, nodes: %s", round, nodes)
+		}
+		s.adminKubeconfig(t)
 	}
+	s.must("rm", "/root/admin.conf")
+	fresh()
 	out := s.waitsForServer(func() (string, error) { return s.join(t.Context(), token, "--ca-cert-hash", s.hash) })
 	t.Logf("joined:\n%s", out)
 	s.ready(t)
@@ -202,7 +247,15 @@ func (s *joinStory) ready(t *testing.T) {
 	}
 }
 
-func (s *joinStory) pods(*testing.T) { s.pod("on-own-host") }
+func (s *joinStory) pods(t *testing.T) {
+	s.pod("on-own-host")
+	now := s.everything(t)
+	for _, want := range []string{"table ip kube-proxy {", "\nnet.ipv4.ip_forward = 1\n", "  /etc/kubernetes/kubelet/config.json\n"} {
+		if !strings.Contains(now, want) {
+			t.Errorf("%q is not among what is compared when the host has left:\n%s", want, now)
+		}
+	}
+}
 
 func (s *joinStory) again(t *testing.T) {
 	// Pods of the cluster come and go meanwhile.

@@ -248,7 +248,12 @@ func (s *joinStory) backAgain(t *testing.T) {
 		_, err := s.host.Run(t.Context(), "test", "!", "-e", bootstrapKubeconfig)
 		return err
 	})
-	s.ready(t)
+	s.installation.eventually("the node is Ready", 30*time.Second, func() error {
+		if got := s.installation.mustKubectl("get", "node", ownHostName, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`); got != "True" {
+			return fmt.Errorf("Ready is %q", got)
+		}
+		return nil
+	})
 	s.allIsWell()
 }
 
@@ -274,7 +279,7 @@ func (s *joinStory) recordExpired(t *testing.T) {
 	if !changed {
 		t.Fatal("no certificate of the host is on record")
 	}
-	i.kill("serve") // its successor reads the register anew
+	i.kill("certificate-controller") // its successor reads the register anew
 }
 
 // expired is a client certificate of the host that was good until an hour ago, by the authority that signs for kubelets, and its key.
