@@ -199,6 +199,7 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"arn:aws:iam::123456789012:user/Alice", "arn:aws:sts::123456789012:assumed-role/a/b/Admin/session", "arn:aws:iam::123456789012:role/a/b/c",
 		"arn:aws:sts::123456789012:federated-user/Bob", "arn:aws:iam::123456789012:root", "arn:aws:eks::aws:cluster-access-policy/X", "arn:::::", "arn:aws:sts::1:/",
+		"arn:aws:sts::000000000000:assumed-role//0/00",
 	} {
 		f.Add(s)
 	}

@@ -53,7 +53,7 @@ func (a ARN) AssumedRole() (role, session string, ok bool) {
 		return "", "", false
 	}
 	role = path[1 : len(path)-1]
-	if !isName(role[strings.LastIndexByte(role, '/')+1:]) {
+	if _, _, ok := (ARN{Service: "iam", Account: a.Account, Resource: rolePrefix + role}).Role(); !ok {
 		return "", "", false
 	}
 	return role, session, true
