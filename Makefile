@@ -51,8 +51,8 @@ test: build ## unit tests with the race detector, stories on real components
 		-- $(AS_BUILT) go test -json -vet=off -count=1 -p=1 -timeout=30m ./test/...
 
 .PHONY: soak
-soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates (25 minutes)
-	@$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=60m -run "TestRotationOfKubeletsAuthority|TestRoundsOfRotation" ./test/stories
+soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs (50 minutes)
+	@$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=90m -run "TestRotationOfKubeletsAuthority|TestRoundsOfRotation|TestARequestThatNobodySigns" ./test/stories
 
 FUZZTIME ?= 10s
 

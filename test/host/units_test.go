@@ -61,7 +61,7 @@ func TestUnitsOfANode(t *testing.T) {
 	run(t, h, "systemctl", "daemon-reload")
 	run(t, h, "systemctl", "enable", "--now", "kubelet.service", "kube-proxy.service")
 	for name, args := range map[string][]string{
-		"kubelet":    render.KubeletArgs(spec, instance, render.HostLayout(), false),
+		"kubelet":    render.KubeletArgs(spec, instance, render.HostLayout(), true),
 		"kube-proxy": {"--config=" + render.PathKubeProxyConfig},
 		"containerd": {"--config=" + render.PathContainerdConfig}, // the kubelet needs it
 	} {

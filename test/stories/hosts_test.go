@@ -25,10 +25,19 @@ const privateServer = "192.168.64.2:443"
 
 // TestHosts brings hosts that muster did not make into one cluster, by muster join and by kubeadm join.
 func TestHosts(t *testing.T) {
+	i, hash := withoutNodes(t)
+	t.Run("join by hand", func(t *testing.T) { joinByHand(t, i.in(t), hash, nil) })
+	t.Run("muster join", func(t *testing.T) { musterJoin(t, i.in(t), hash) })
+	t.Run("kubeadm join", func(t *testing.T) { kubeadmJoin(t, i.in(t), hash) })
+}
+
+// withoutNodes is a cluster that hosts are to join, and the hash of its authority.
+func withoutNodes(t *testing.T) (i *installation, hash string) {
+	t.Helper()
 	if err := host.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	i := newInstallation(t)
+	i = newInstallation(t)
 	i.muster("up", "--nodes", "0")
 	i.ready(30 * time.Second)
 	var authority string
@@ -42,10 +51,7 @@ func TestHosts(t *testing.T) {
 		_, err := i.kubectl("-n", "kube-system", "scale", "deployment/coredns", "--replicas=0")
 		return err
 	})
-	hash := pin(t, authority)
-	t.Run("join by hand", func(t *testing.T) { joinByHand(t, i.in(t), hash) })
-	t.Run("muster join", func(t *testing.T) { musterJoin(t, i.in(t), hash) })
-	t.Run("kubeadm join", func(t *testing.T) { kubeadmJoin(t, i.in(t), hash) })
+	return i, pin(t, authority)
 }
 
 // guest is a host that is to join, and the cluster.

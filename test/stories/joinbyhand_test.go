@@ -18,7 +18,8 @@ const podNetwork = `{
 
 // joinByHand runs what docs/join-by-hand.md shows: a kubelet joins by a token and files that a person wrote, with no inventory that knows
 // the host, so that a person approves its requests. It is the cluster's first node: the page shows all requests that there are.
-func joinByHand(t *testing.T, i *installation, hash string) {
+// When the host has joined end is called, if there is one.
+func joinByHand(t *testing.T, i *installation, hash string, end func(guest)) {
 	g := newGuest(t, i, hash, "test-node", "192.168.64.205", append(host.ContainerdPrograms(), "kubectl", "kubelet")...)
 	if err := g.host.InstallContainerd(t.Context()); err != nil {
 		t.Fatal(err)
@@ -30,6 +31,9 @@ func joinByHand(t *testing.T, i *installation, hash string) {
 	i.follow(page{name: "join-by-hand.md", least: 25, there: func(line, _ string) (string, error) {
 		return g.host.Run(t.Context(), "timeout", "20", "sh", "-c", line)
 	}})
+	if end != nil {
+		end(g)
+	}
 	g.must("systemctl", "stop", "kubelet")
 	i.mustKubectl("delete", "node", "test-node")
 	i.muster("delete", "host", "test-node")
