@@ -60,6 +60,10 @@ func fakeComponent(what []string) {
 			cmd := exec.Command("sleep", "300")
 			fatal(cmd.Start())
 			go func() { _ = cmd.Wait() }()
+		case "again": // the same process, in execve most of the time
+			if _, err := os.Stat(os.Getenv(envFile)); err != nil {
+				fatal(syscall.Exec("/proc/self/exe", os.Args, os.Environ()))
+			}
 		case "ignore":
 			signal.Ignore(syscall.SIGTERM)
 		case "exit":

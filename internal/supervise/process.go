@@ -97,7 +97,7 @@ func inspect(pid int, dir state.Dir) (Process, bool) {
 	if err := syscall.Stat(root, &stat); err != nil || int(stat.Uid) != os.Geteuid() {
 		return Process{}, false
 	}
-	environment, err := os.ReadFile(filepath.Join(root, "environ"))
+	environment, err := readEnvironment(root)
 	if err != nil || !bytes.Contains(environment, []byte(EnvState+"="+string(dir)+"\x00")) {
 		return Process{}, false
 	}
@@ -132,6 +132,32 @@ func inspect(pid int, dir state.Dir) (Process, bool) {
 	}
 	p.inside = namespace != ours
 	return p, p.readStat(root) == nil
+}
+
+// readEnvironment reads what a process was started with. In the middle of execve(2) a process shows none, and would be overlooked by
+// who looks once: its memory is the new program's, still empty, or was the old one's and is gone when it is read. A process whose
+// environment really is empty has one that begins and ends at the same address (proc(5), fields 50 and 51 of stat), which a moment
+// later it still has.
+func readEnvironment(root string) ([]byte, error) {
+	for deadline, same := time.Now().Add(time.Second), 0; ; time.Sleep(time.Millisecond) {
+		environment, err := os.ReadFile(filepath.Join(root, "environ"))
+		if err != nil || len(environment) > 0 || time.Now().After(deadline) {
+			return environment, err
+		}
+		if _, err := os.Readlink(filepath.Join(root, "exe")); err != nil { // a thread of the kernel, or a zombie
+			return nil, err
+		}
+		stat, err := os.ReadFile(filepath.Join(root, "stat"))
+		if err != nil {
+			return nil, err
+		}
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from field 3
+		if len(fields) >= 49 && (fields[47] != fields[48] || fields[48] == "0") {
+			same = 0
+		} else if same++; same == 3 {
+			return nil, nil
+		}
+	}
 }
 
 // readStat reads the session, field 6 of a process's stat, and when it started, field 22: clock ticks of 1/100 s since boot
@@ -229,8 +255,18 @@ func (h handle) stop(ctx context.Context, grace time.Duration) error {
 	return h.wait(ctx)
 }
 
-// Stop ends every process that the filter chooses, all at once, and returns when they are gone.
+// Stop ends every process that the filter chooses, all at once, and returns when they are gone, and those that they started meanwhile.
 func Stop(ctx context.Context, dir state.Dir, grace time.Duration, choose func(Process) bool) (stopped []Process, err error) {
+	for {
+		round, err := stopFound(ctx, dir, grace, choose)
+		stopped = append(stopped, round...)
+		if err != nil || len(round) == 0 {
+			return stopped, err
+		}
+	}
+}
+
+func stopFound(ctx context.Context, dir state.Dir, grace time.Duration, choose func(Process) bool) (stopped []Process, err error) {
 	processes, err := Find(dir)
 	if err != nil {
 		return nil, err

@@ -46,12 +46,12 @@ func programs(t *testing.T) string {
 // newInstallation makes a state directory, and sees to it that nothing of it is left when the test ends, however it ends.
 func newInstallation(t *testing.T) *installation {
 	t.Helper()
-	before := takeSnapshot(t)
 	path, err := os.MkdirTemp("", "ms-") //nolint:usetesting // the paths of sockets must be short
 	if err != nil {
 		t.Fatal(err)
 	}
 	i := &installation{t: t, dir: state.Dir(filepath.Join(path, "state")), kubeconfig: filepath.Join(path, "kubeconfig"), bin: programs(t)}
+	before := takeSnapshot(t, i.dir)
 	t.Cleanup(func() {
 		if t.Failed() {
 			i.keepLogs()
@@ -64,7 +64,7 @@ func newInstallation(t *testing.T) *installation {
 		if err := os.RemoveAll(path); err != nil {
 			t.Errorf("removing what muster left: %v", err)
 		}
-		before.expectSame(t)
+		before.expectSame(t, i.dir)
 	})
 	return i
 }

@@ -4,11 +4,15 @@ package stories
 
 import (
 	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +20,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"muster.dev/muster/internal/state"
 )
 
 // snapshot is what a cluster could leave behind on a host, as sorted lines by kind.
@@ -24,14 +30,14 @@ type snapshot map[string][]string
 // ours are the programs that a cluster runs; other processes of the host come and go as they please.
 var ours = []string{"muster", "muster-certificate-controller", "kubernetes", "containerd", "containerd-shim-runc-v2", "runc", "ctr", "pause", "coredns", "workload"}
 
-// takeSnapshot lists everything of that kind.
-func takeSnapshot(t *testing.T) snapshot {
+// takeSnapshot lists everything of that kind, but for what another story has that runs at the same time.
+func takeSnapshot(t *testing.T, dir state.Dir) snapshot {
 	t.Helper()
 	s := snapshot{}
-	for kind, list := range map[string]func() ([]string, error){
+	for kind, list := range map[string]func(state.Dir) ([]string, error){
 		"processes": processes, "namespaces": namespaces, "mounts": mounts, "cgroups": cgroups, "links": links,
 	} {
-		lines, err := list()
+		lines, err := list(dir)
 		if err != nil {
 			t.Fatalf("listing %s: %v", kind, err)
 		}
@@ -43,11 +49,11 @@ func takeSnapshot(t *testing.T) snapshot {
 
 // expectSame fails the test for whatever is there now and was not before, or is missing. A namespace or a cgroup may take the
 // kernel a moment to take down after its last process.
-func (s snapshot) expectSame(t *testing.T) {
+func (s snapshot) expectSame(t *testing.T, dir state.Dir) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		diff := cmp.Diff(s, takeSnapshot(t))
+		diff := cmp.Diff(s, takeSnapshot(t, dir))
 		if diff == "" {
 			return
 		}
@@ -59,8 +65,34 @@ func (s snapshot) expectSame(t *testing.T) {
 	}
 }
 
-func processes() ([]string, error) {
-	return eachProcess(func(root string, pid int) []string {
+// stranger says whether a process belongs to another story: it, or one that it descends from, has another state directory in its
+// environment, or is a test of its own.
+func stranger(pid int, dir state.Dir) bool {
+	for pid > 1 && pid != os.Getpid() {
+		root := filepath.Join("/proc", strconv.Itoa(pid))
+		environment, _ := os.ReadFile(filepath.Join(root, "environ"))
+		for variable := range strings.SplitSeq(string(environment), "\x00") {
+			if of, marked := strings.CutPrefix(variable, state.Env+"="); marked {
+				return of != string(dir)
+			}
+		}
+		if executable, _ := os.Readlink(filepath.Join(root, "exe")); strings.HasSuffix(executable, ".test") {
+			return true
+		}
+		stat, err := os.ReadFile(filepath.Join(root, "stat"))
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from field 3; the parent is field 4
+		if err != nil || len(fields) < 2 {
+			return false
+		}
+		if pid, err = strconv.Atoi(fields[1]); err != nil {
+			return false
+		}
+	}
+	return false
+}
+
+func processes(dir state.Dir) ([]string, error) {
+	return eachProcess(dir, func(root string, pid int) []string {
 		executable, err := os.Readlink(filepath.Join(root, "exe"))
 		if err != nil {
 			return nil
@@ -73,10 +105,10 @@ func processes() ([]string, error) {
 	})
 }
 
-// namespaces lists those in use by any process, and those kept by a mount.
-func namespaces() ([]string, error) {
+// namespaces lists those in use by any process.
+func namespaces(dir state.Dir) ([]string, error) {
 	seen := map[string]bool{}
-	_, err := eachProcess(func(root string, _ int) []string {
+	_, err := eachProcess(dir, func(root string, _ int) []string {
 		for _, kind := range []string{"net", "mnt", "pid", "uts", "ipc", "cgroup"} {
 			if ns, err := os.Readlink(filepath.Join(root, "ns", kind)); err == nil {
 				seen[ns] = true
@@ -87,21 +119,24 @@ func namespaces() ([]string, error) {
 	return slices.Collect(maps.Keys(seen)), err
 }
 
-func eachProcess(visit func(root string, pid int) []string) ([]string, error) {
+func eachProcess(dir state.Dir, visit func(root string, pid int) []string) ([]string, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err
 	}
 	var lines []string
 	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && !stranger(pid, dir) {
 			lines = append(lines, visit(filepath.Join("/proc", entry.Name()), pid)...)
 		}
 	}
 	return lines, nil
 }
 
-func mounts() ([]string, error) {
+// temporary matches the directory of one story, as [newInstallation] makes it.
+var temporary = regexp.MustCompile(`^` + regexp.QuoteMeta(filepath.Clean(os.TempDir())) + `/ms-\d+`)
+
+func mounts(dir state.Dir) ([]string, error) {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
@@ -111,13 +146,21 @@ func mounts() ([]string, error) {
 	scanner := bufio.NewScanner(file)
 	for scanner.Scan() {
 		fields := strings.Fields(scanner.Text())
-		lines = append(lines, fields[4]+" "+fields[3])
+		if story := temporary.FindString(fields[4]); story == "" || strings.HasPrefix(string(dir), story+"/") {
+			lines = append(lines, fields[4]+" "+fields[3])
+		}
 	}
 	return lines, scanner.Err()
 }
 
-// cgroups lists all of them but those beside our own: these belong to who runs beside us, and come and go.
-func cgroups() ([]string, error) {
+// Of muster's machines and of the hosts of tests, the control groups of each service and each test are a directory in one of these.
+const (
+	groupsOfMachines = "muster"
+	groupsOfHosts    = "muster-test-hosts"
+)
+
+// cgroups lists all of them but those beside our own and those of other stories: these belong to who runs beside us, and come and go.
+func cgroups(dir state.Dir) ([]string, error) {
 	raw, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil, err
@@ -128,17 +171,30 @@ func cgroups() ([]string, error) {
 			own = append(own, parts[2])
 		}
 	}
+	sum := sha256.Sum256([]byte(dir))
+	machines := hex.EncodeToString(sum[:8])
 	beside := func(path string) bool {
+		switch parent, name := filepath.Dir(path), filepath.Base(path); filepath.Base(parent) {
+		case groupsOfMachines:
+			return name != machines
+		case groupsOfHosts:
+			return !strings.HasPrefix(name, strconv.Itoa(os.Getpid())+".")
+		}
 		return slices.ContainsFunc(own, func(o string) bool {
 			return strings.HasSuffix(filepath.Dir(path), filepath.Dir(o)) && !strings.HasSuffix(path, o)
 		})
+	}
+	shared := func(path string) bool { // it is there as long as anybody's is
+		entries, _ := os.ReadDir(path)
+		return (filepath.Base(path) == groupsOfMachines || filepath.Base(path) == groupsOfHosts) &&
+			slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() && beside(filepath.Join(path, e.Name())) })
 	}
 	var lines []string
 	err = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil, entry.IsDir() && beside(path):
 			return fs.SkipDir // the former went away while we looked
-		case entry.IsDir():
+		case entry.IsDir() && !shared(path):
 			lines = append(lines, path)
 		}
 		return nil
@@ -146,7 +202,7 @@ func cgroups() ([]string, error) {
 	return lines, err
 }
 
-func links() ([]string, error) {
+func links(state.Dir) ([]string, error) {
 	entries, err := os.ReadDir("/sys/class/net")
 	if err != nil {
 		return nil, err
