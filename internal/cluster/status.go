@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"slices"
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -74,7 +75,7 @@ type MachineStatus struct {
 	Message string            `json:"message,omitempty"`
 }
 
-// Ready tells whether everything that was asked for is there: the cluster and every node of every group.
+// Ready tells whether everything that was asked for is there, and may stay: the cluster and every node of every group.
 func (s Status) Ready() bool {
 	if !s.Settled || !s.Cluster.Ready {
 		return false
@@ -84,5 +85,5 @@ func (s Status) Ready() bool {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(s.Machines, func(m MachineStatus) bool { return m.Phase == v1alpha1.MachineReady && m.Message != "" })
 }

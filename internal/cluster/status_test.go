@@ -31,13 +31,19 @@ func TestReady(t *testing.T) {
 		change func(*Status)
 		want   bool
 	}{
-		"all there":             {func(*Status) {}, true},
-		"no groups":             {func(s *Status) { s.NodeGroups = nil }, true},
-		"nothing seen yet":      {func(s *Status) { s.Settled = false }, false},
-		"cluster not ready":     {func(s *Status) { s.Cluster.Ready = false }, false},
-		"a node not ready":      {func(s *Status) { s.NodeGroups[1].Ready = 1 }, false},
-		"a machine missing":     {func(s *Status) { s.NodeGroups[1].Machines, s.NodeGroups[1].Ready = 1, 1 }, false},
-		"one too many":          {func(s *Status) { s.NodeGroups[0].Machines = 1 }, false},
+		"all there":         {func(*Status) {}, true},
+		"no groups":         {func(s *Status) { s.NodeGroups = nil }, true},
+		"nothing seen yet":  {func(s *Status) { s.Settled = false }, false},
+		"cluster not ready": {func(s *Status) { s.Cluster.Ready = false }, false},
+		"a node not ready":  {func(s *Status) { s.NodeGroups[1].Ready = 1 }, false},
+		"a machine missing": {func(s *Status) { s.NodeGroups[1].Machines, s.NodeGroups[1].Ready = 1, 1 }, false},
+		"one too many":      {func(s *Status) { s.NodeGroups[0].Machines = 1 }, false},
+		"a Ready machine is refused": {func(s *Status) {
+			s.Machines = []MachineStatus{{Phase: v1alpha1.MachineReady}, {Phase: v1alpha1.MachineReady, Message: "its role is unmapped"}}
+		}, false},
+		"one that goes away tells why": {func(s *Status) {
+			s.Machines = []MachineStatus{{Phase: v1alpha1.MachineTerminating, Message: "being deleted"}}
+		}, true},
 		"one too many is ready": {func(s *Status) { s.NodeGroups[0].Machines, s.NodeGroups[0].Ready = 1, 1 }, false},
 	} {
 		s := Status{Settled: true, Cluster: ClusterStatus{Ready: true}, NodeGroups: []NodeGroupStatus{{Desired: 0}, {Desired: 2, Machines: 2, Ready: 2}}}

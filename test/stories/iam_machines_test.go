@@ -174,9 +174,9 @@ func (w *iam) letInNoMore(id, node, arn, token, entry string) {
 func (w *iam) statusSays(parts ...string) {
 	w.t.Helper()
 	took := w.eventually("muster status says "+strings.Join(parts, ", "), 30*time.Second, func() error {
-		out, talk, _ := w.try("status") // a machine that is Ready may still be so, and then it does not fail
-		if !anyLine(out+talk, parts...) {
-			return fmt.Errorf("it says:\n%s%s", out, talk)
+		out, talk, err := w.try("status")
+		if err == nil || !anyLine(out+talk, parts...) {
+			return fmt.Errorf("it says (%v):\n%s%s", err, out, talk)
 		}
 		return nil
 	})
