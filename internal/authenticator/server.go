@@ -10,12 +10,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"muster.dev/muster/internal/ports"
 )
 
 // ServerConfig says what is served where.
@@ -36,9 +35,8 @@ type ServerConfig struct {
 // Server serves TokenReviews, health and metrics.
 type Server struct {
 	config          ServerConfig
+	ports           ports.Set
 	webhook, health net.Listener
-	servers         []*http.Server
-	listeners       []net.Listener
 }
 
 // Listen opens the ports.
@@ -46,56 +44,49 @@ func Listen(ctx context.Context, c ServerConfig) (*Server, error) {
 	if c.Handler == nil || c.Gatherer == nil || c.Ready == nil || c.Logger == nil {
 		return nil, errors.New("a server of TokenReviews needs somebody to answer them, metrics, readiness and a logger")
 	}
-	if c.ClientCA == "" && !loopback(c.Address) {
+	if c.ClientCA == "" && !ports.Loopback(c.Address) {
 		return nil, fmt.Errorf("the address %s is not loopback, so callers must have certificates: name their authority", c.Address)
 	}
-	files, err := newCertificates(c.Certificate, c.Key, c.ClientCA, c.Logger)
+	files, err := ports.ReadFiles("TokenReviews", c.Certificate, c.Key, c.ClientCA, c.Logger)
 	if err != nil {
+		return nil, fmt.Errorf("%w (muster authenticator init makes what is needed)", err)
+	}
+	s := &Server{config: c, ports: ports.Set{Logger: c.Logger, Grace: 2 * time.Second}}
+	if err := s.open(ctx, files); err != nil {
+		s.ports.Close()
 		return nil, err
 	}
-	s := &Server{config: c}
-	webhook := s.mux(true)
-	webhook.Handle("/authenticate", c.Handler)
-	if s.webhook, err = listen(ctx, "TokenReviews", c.Address); err != nil {
-		return nil, err
-	}
-	s.serve(tls.NewListener(s.webhook, files.config()), webhook)
-	if c.Health == "" {
-		return s, nil
-	}
-	if s.health, err = listen(ctx, "health", c.Health); err != nil {
-		_ = s.webhook.Close() // nobody was answered
-		return nil, err
-	}
-	s.serve(s.health, s.mux(loopback(c.Health)))
 	return s, nil
+}
+
+func (s *Server) open(ctx context.Context, files *ports.Files) (err error) {
+	if s.webhook, err = s.ports.Open(ctx, "TokenReviews", s.config.Address); err != nil {
+		return err
+	}
+	webhook := s.mux(true)
+	webhook.Handle("/authenticate", s.config.Handler)
+	s.ports.Handle(tls.NewListener(s.webhook, files.Config()), &http.Server{
+		Handler: webhook,
+		// An API server asks all on one connection, and makes another for each question above this, just when there are too many.
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 10_000},
+	})
+	if s.config.Health == "" {
+		return nil
+	}
+	if s.health, err = s.ports.Open(ctx, "health", s.config.Health); err != nil {
+		return err
+	}
+	s.ports.Handle(s.health, &http.Server{Handler: s.mux(ports.Loopback(s.config.Health))})
+	return nil
 }
 
 func (s *Server) mux(metrics bool) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := s.config.Ready(); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = fmt.Fprintln(w, "ok")
-	})
+	ports.Health(mux, s.config.Ready)
 	if metrics {
-		mux.Handle("GET /metrics", promhttp.HandlerFor(s.config.Gatherer, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelWarn)}))
+		mux.Handle("GET /metrics", ports.Metrics(s.config.Gatherer, s.config.Logger))
 	}
 	return mux
-}
-
-func (s *Server) serve(l net.Listener, h http.Handler) {
-	s.listeners = append(s.listeners, l)
-	s.servers = append(s.servers, &http.Server{
-		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 40 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 32 << 10,
-		// An API server asks all on one connection, and makes another for each question above this, just when there are too many.
-		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 10_000},
-		ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
-	})
 }
 
 // Address is where TokenReviews are answered.
@@ -110,44 +101,4 @@ func (s *Server) HealthAddress() net.Addr {
 }
 
 // Serve answers until ctx is done.
-func (s *Server) Serve(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var group sync.WaitGroup
-	for n, server := range s.servers {
-		group.Go(func() {
-			if err := server.Serve(s.listeners[n]); !errors.Is(err, http.ErrServerClosed) {
-				cancel(fmt.Errorf("serving TokenReviews: %w", err))
-			}
-		})
-	}
-	<-ctx.Done()
-	quick, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer stop()
-	for _, server := range s.servers {
-		if server.Shutdown(quick) != nil {
-			_ = server.Close() // who still waits after that asks again
-		}
-	}
-	group.Wait()
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
-		return cause
-	}
-	return nil
-}
-
-func loopback(address string) bool {
-	at, err := netip.ParseAddrPort(address)
-	return err == nil && at.Addr().Unmap().IsLoopback()
-}
-
-func listen(ctx context.Context, what, address string) (net.Listener, error) {
-	if _, err := netip.ParseAddrPort(address); err != nil {
-		return nil, fmt.Errorf("the address %q for %s is not an IP address and a port, such as 127.0.0.1:21362", address, what)
-	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("opening the port for %s: %w", what, err)
-	}
-	return l, nil
-}
+func (s *Server) Serve(ctx context.Context) error { return s.ports.Serve(ctx) }

@@ -10,13 +10,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/kubernetes"
+
+	"muster.dev/muster/internal/ports"
 )
 
 // ServerConfig says what is served where. Two equal addresses are one port.
@@ -40,9 +39,8 @@ type ServerConfig struct {
 // Server serves health and metrics.
 type Server struct {
 	config          ServerConfig
+	ports           ports.Set
 	health, metrics net.Listener // the same if it is one port
-	servers         []*http.Server
-	listeners       []net.Listener
 }
 
 // Listen opens the ports.
@@ -51,11 +49,9 @@ func Listen(ctx context.Context, c ServerConfig) (*Server, error) {
 		return nil, errors.New("a server of health and metrics needs metrics, readiness and a logger")
 	}
 	setDefaultClock(&c.Now)
-	s := &Server{config: c}
+	s := &Server{config: c, ports: ports.Set{Logger: c.Logger, Grace: time.Second}}
 	if err := s.open(ctx); err != nil {
-		for _, l := range s.listeners {
-			_ = l.Close()
-		}
+		s.ports.Close()
 		return nil, err
 	}
 	return s, nil
@@ -69,62 +65,43 @@ func setDefaultClock(now *func() time.Time) {
 
 func (s *Server) open(ctx context.Context) error {
 	health, metrics := http.NewServeMux(), http.NewServeMux()
-	answer := promhttp.HandlerFor(s.config.Gatherer, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelWarn)})
-	health.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
-	health.HandleFunc("GET /readyz", s.readyz)
+	answer := ports.Metrics(s.config.Gatherer, s.config.Logger)
+	ports.Health(health, s.config.Ready)
 	var err error
 	if s.config.Health != "" {
-		if s.health, err = listen(ctx, "health", s.config.Health); err != nil {
+		if s.health, err = s.ports.Open(ctx, "health", s.config.Health); err != nil {
 			return err
 		}
-		s.serve(s.health, health)
+		s.ports.Handle(s.health, &http.Server{Handler: health})
 	}
 	switch {
 	case s.config.Metrics == "":
 		return nil
-	case s.config.Metrics == s.config.Health && loopback(s.config.Metrics):
+	case s.config.Metrics == s.config.Health && ports.Loopback(s.config.Metrics):
 		health.Handle("GET /metrics", answer)
 		s.metrics = s.health
 		return nil
 	case s.config.Metrics == s.config.Health:
 		return fmt.Errorf("health and metrics cannot both be at %s: probes speak no TLS; give metrics another port", s.config.Metrics)
 	}
-	if s.metrics, err = listen(ctx, "metrics", s.config.Metrics); err != nil {
+	if s.metrics, err = s.ports.Open(ctx, "metrics", s.config.Metrics); err != nil {
 		return err
 	}
-	if loopback(s.config.Metrics) {
+	if ports.Loopback(s.config.Metrics) {
 		metrics.Handle("GET /metrics", answer)
-		s.serve(s.metrics, metrics)
+		s.ports.Handle(s.metrics, &http.Server{Handler: metrics})
 		return nil
 	}
 	if s.config.Client == nil {
 		return errors.New("metrics that are not on loopback need a client of the API server, which says who may read them")
 	}
-	certificates, err := newServingCertificate(s.config)
+	secure, err := servingCertificate(s.config)
 	if err != nil {
 		return err
 	}
 	metrics.Handle("GET /metrics", newGate(s.config, answer))
-	s.serve(tls.NewListener(s.metrics, &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: certificates.get,
-	}), metrics)
+	s.ports.Handle(tls.NewListener(s.metrics, secure), &http.Server{Handler: metrics})
 	return nil
-}
-
-func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
-	if err := s.config.Ready(); err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	_, _ = fmt.Fprintln(w, "ok")
-}
-
-func (s *Server) serve(l net.Listener, h http.Handler) {
-	s.listeners = append(s.listeners, l)
-	s.servers = append(s.servers, &http.Server{
-		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
-		ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
-	})
 }
 
 // HealthAddress is where health is served, nil if nowhere.
@@ -141,44 +118,4 @@ func addressOf(l net.Listener) net.Addr {
 }
 
 // Serve answers until ctx is done.
-func (s *Server) Serve(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var group sync.WaitGroup
-	for n, server := range s.servers {
-		group.Go(func() {
-			if err := server.Serve(s.listeners[n]); !errors.Is(err, http.ErrServerClosed) {
-				cancel(fmt.Errorf("serving health and metrics: %w", err))
-			}
-		})
-	}
-	<-ctx.Done()
-	quick, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer stop()
-	for _, server := range s.servers {
-		if server.Shutdown(quick) != nil {
-			_ = server.Close() // whoever still reads after that is cut off
-		}
-	}
-	group.Wait()
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
-		return cause
-	}
-	return nil
-}
-
-func loopback(address string) bool {
-	at, err := netip.ParseAddrPort(address)
-	return err == nil && at.Addr().Unmap().IsLoopback()
-}
-
-func listen(ctx context.Context, what, address string) (net.Listener, error) {
-	if _, err := netip.ParseAddrPort(address); err != nil {
-		return nil, fmt.Errorf("the address %q for %s is not an IP address and a port, such as 127.0.0.1:9443", address, what)
-	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("opening the port for %s: %w", what, err)
-	}
-	return l, nil
-}
+func (s *Server) Serve(ctx context.Context) error { return s.ports.Serve(ctx) }

@@ -4,17 +4,12 @@ package certificates
 
 import (
 	"context"
-	"crypto/ecdsa"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,7 +22,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"muster.dev/muster/internal/pki/pkitest"
 )
 
 func serverConfig() ServerConfig {
@@ -222,55 +216,4 @@ func TestAnswersAboutTokensEnd(t *testing.T) {
 	if n := len(g.known); n > gateHolds {
 		t.Errorf("%d answers are kept", n)
 	}
-}
-
-func TestMetricsCertificateIsReadAgain(t *testing.T) {
-	dir := t.TempDir()
-	c := serverConfig()
-	c.CertFile, c.KeyFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	write := func(name string, at time.Time) {
-		t.Helper()
-		cert, key := pkitest.Authority(t, name, time.Now(), time.Hour)
-		certPEM, keyPEM := encodePair(t, cert, key)
-		for file, data := range map[string][]byte{c.CertFile: certPEM, c.KeyFile: keyPEM} {
-			if err := os.WriteFile(file, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chtimes(file, at, at); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	write("first", time.Now().Add(-time.Hour))
-	s, err := newServingCertificate(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := func() string {
-		t.Helper()
-		current, err := s.get(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return current.Leaf.Subject.CommonName
-	}
-	write("second", time.Now())
-	if got := name(); got != "second" {
-		t.Errorf("it is the %s", got)
-	}
-	if err := os.WriteFile(c.KeyFile, []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := name(); got != "second" {
-		t.Errorf("a broken pair made it the %s", got)
-	}
-}
-
-func encodePair(t *testing.T, cert *x509.Certificate, key *ecdsa.PrivateKey) (certPEM, keyPEM []byte) {
-	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/internal/state"
+	"muster.dev/muster/internal/supervise"
 )
 
 // snapshot is what a cluster could leave behind on a host, as sorted lines by kind.
@@ -72,7 +73,8 @@ func stranger(pid int, dir state.Dir) bool {
 		root := filepath.Join("/proc", strconv.Itoa(pid))
 		environment, _ := os.ReadFile(filepath.Join(root, "environ"))
 		for variable := range strings.SplitSeq(string(environment), "\x00") {
-			if of, marked := strings.CutPrefix(variable, state.Env+"="); marked {
+			switch name, of, _ := strings.Cut(variable, "="); name {
+			case state.Env, supervise.EnvState: // of commands, of a cluster's processes
 				return of != string(dir)
 			}
 		}
