@@ -12,7 +12,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -135,22 +134,22 @@ func eachProcess(dir state.Dir, visit func(root string, pid int) []string) ([]st
 	return lines, nil
 }
 
-// temporary matches the directory of one story, as [newInstallation] makes it.
-var temporary = regexp.MustCompile(`^` + regexp.QuoteMeta(filepath.Clean(os.TempDir())) + `/ms-\d+`)
-
+// mounts lists them, but for those below the temporary directories of others.
 func mounts(dir state.Dir) ([]string, error) {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
+	temporary := filepath.Clean(os.TempDir()) + "/"
 	var lines []string
 	scanner := bufio.NewScanner(file)
 	for scanner.Scan() {
 		fields := strings.Fields(scanner.Text())
-		if story := temporary.FindString(fields[4]); story == "" || strings.HasPrefix(string(dir), story+"/") {
-			lines = append(lines, fields[4]+" "+fields[3])
+		if strings.HasPrefix(fields[4], temporary) && !strings.HasPrefix(fields[4], filepath.Dir(string(dir))+"/") {
+			continue
 		}
+		lines = append(lines, fields[4]+" "+fields[3])
 	}
 	return lines, scanner.Err()
 }
