@@ -161,7 +161,7 @@ func (a authCheck) options() (identity.Options, error) {
 	}
 	modes := []identity.Mode{identity.ModeConfigMap, identity.ModeAPIAndConfigMap, identity.ModeAPI}
 	if !slices.Contains(modes, o.Mode) {
-		return o, usageError{fmt.Errorf("unknown authentication mode %q; there are: %v", o.Mode, modes)}
+		return o, usageError{Err: fmt.Errorf("unknown authentication mode %q; there are: %v", o.Mode, modes)}
 	}
 	return o, nil
 }
@@ -170,14 +170,14 @@ func (a authCheck) options() (identity.Options, error) {
 func (a authCheck) principal(text string) (*identity.Principal, error) {
 	who, err := arn.Parse(text)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageError{Err: err}
 	}
 	if a.instance == "" && a.privateDNSName != "" {
-		return nil, usageError{errors.New("--private-dns-name is that of an instance: name it with --instance")}
+		return nil, usageError{Err: errors.New("--private-dns-name is that of an instance: name it with --instance")}
 	}
 	canonical, err := who.Canonical()
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageError{Err: err}
 	}
 	p := &identity.Principal{CanonicalARN: canonical, Account: canonical.Account, UserID: a.principalID}
 	if _, name, ok := canonical.Role(); ok {
@@ -189,7 +189,7 @@ func (a authCheck) principal(text string) (*identity.Principal, error) {
 		}
 		who = arn.ARN{Partition: canonical.Partition, Service: "sts", Account: canonical.Account, Resource: "assumed-role/" + name + "/" + p.SessionName}
 		if _, _, ok := who.AssumedRole(); !ok {
-			return nil, usageError{fmt.Errorf("%q is no name of a session: 2 to 64 letters, digits and +=,.@-_", p.SessionName)}
+			return nil, usageError{Err: fmt.Errorf("%q is no name of a session: 2 to 64 letters, digits and +=,.@-_", p.SessionName)}
 		}
 	}
 	p.ARN = who

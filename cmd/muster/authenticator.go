@@ -3,28 +3,20 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"muster.dev/muster/internal/authenticator"
 	"muster.dev/muster/internal/authfile"
+	"muster.dev/muster/internal/command"
 )
 
-// authenticatorFlags are what the command line says.
-type authenticatorFlags struct {
-	config, kubeconfig, logFormat string
-	check, verbose                bool
-}
-
 func newAuthenticatorCommand() *cobra.Command {
-	var f authenticatorFlags
+	var part command.Part
 	cmd := &cobra.Command{
 		Use:   "authenticator --config FILE",
 		Short: "Tell API servers who the makers of AWS IAM tokens are, in any cluster",
@@ -47,16 +39,13 @@ with the rule that refused and what to do. Everything is set up in one file; doc
   # In a pod of the cluster, by its service account
   muster authenticator --config /etc/muster/authenticator.yaml`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return command.Start(cmd, part, authfile.Read, describeAuthenticator, func(ctx context.Context, c authfile.Configuration, logger *slog.Logger) error {
+				return runAuthenticator(ctx, authenticatorConfig{kubeconfig: part.Kubeconfig, file: c, logger: logger})
+			})
+		},
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.config, "config", "", "file that sets everything up (required)")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default: the cluster that this pod is in")
-	flags.BoolVar(&f.check, "check", false, "only check the file")
-	flags.StringVar(&f.logFormat, "log-format", "text", "format of the log: text or json")
-	flags.BoolVar(&f.verbose, "verbose", false, "log more, such as each retry")
-	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
-	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	part.AddFlags(cmd, "configuration file", "")
 	cmd.AddCommand(newAuthenticatorInitCommand())
 	return cmd
 }
@@ -96,41 +85,6 @@ good is kept, so that it may be run before each start.`,
 	return cmd
 }
 
-func (f authenticatorFlags) run(cmd *cobra.Command) error {
-	if f.config == "" {
-		return usageError{errors.New("name the file with --config")}
-	}
-	raw, err := os.ReadFile(f.config)
-	if err != nil {
-		return fmt.Errorf("reading the configuration: %w", err)
-	}
-	config, err := authfile.Read(raw)
-	if err != nil {
-		return fmt.Errorf("the file %s is wrong:\n%w", f.config, err)
-	}
-	if f.check {
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is right: cluster %s, backend %s, mode %s\n", f.config, config.ClusterID, config.Backend, config.Mapping.Mode)
-		return err
-	}
-	logger, err := newPartLogger(cmd.ErrOrStderr(), f.logFormat, f.verbose)
-	if err != nil {
-		return err
-	}
-	klog.SetSlogLogger(logger) // client-go logs through klog
-	return runAuthenticator(cmd.Context(), authenticatorConfig{kubeconfig: f.kubeconfig, file: config, logger: logger})
-}
-
-func newPartLogger(out io.Writer, format string, verbose bool) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{}
-	if verbose {
-		options.Level = slog.LevelDebug
-	}
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(out, options)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(out, options)), nil
-	default:
-		return nil, usageError{fmt.Errorf("--log-format %q is not known; there are text and json", format)}
-	}
+func describeAuthenticator(c authfile.Configuration) string {
+	return fmt.Sprintf("cluster %s, backend %s, mode %s", c.ClusterID, c.Backend, c.Mapping.Mode)
 }

@@ -45,7 +45,7 @@ func bootstrapMachine(args []string, dir string, s streams) error {
 		return err
 	}
 	if err != nil {
-		return usageError{err}
+		return usageError{Err: err}
 	}
 	for _, line := range result.Warnings {
 		fmt.Fprintf(s.err, "Warning: %s\n", line)

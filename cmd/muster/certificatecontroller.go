@@ -20,7 +20,7 @@ import (
 const certificateControllerProgram = "muster-certificate-controller"
 
 func newCertificateControllerCommand() *cobra.Command {
-	return command.NewCertificateController("muster certificate-controller", func(cmd *cobra.Command, _ command.CertificateController) error {
+	return command.NewCertificateController("muster certificate-controller", func(cmd *cobra.Command, _ command.Part) error {
 		self, err := os.Executable()
 		if err != nil {
 			return fmt.Errorf("finding this program: %w", err)

@@ -151,22 +151,22 @@ func (c *createCommand) run(cmd *cobra.Command, name string) error {
 // group is the node group that the flags describe.
 func (c *createCommand) group(name string, sized bool) (*v1alpha1.NodeGroup, error) {
 	if !slices.Contains([]string{"none", "client", "server"}, c.dryRun) {
-		return nil, usageError{fmt.Errorf("unknown --dry-run %q; there are: client, server, none", c.dryRun)}
+		return nil, usageError{Err: fmt.Errorf("unknown --dry-run %q; there are: client, server, none", c.dryRun)}
 	}
 	if err := checkOutput(c.output, createFormats()...); err != nil {
 		return nil, err
 	}
 	labels, err := parseLabels(c.labels)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageError{Err: err}
 	}
 	taints, err := parseTaints(c.taints)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageError{Err: err}
 	}
 	bootstrap, err := c.bootstrapOf()
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageError{Err: err}
 	}
 	if !sized { // --min 3 alone asks for three
 		c.nodes = min(max(c.nodes, c.minimum), c.maximum)

@@ -57,7 +57,7 @@ func (c *csrCommand) decide(v verdictByHand, cmd *cobra.Command) *cobra.Command 
 			return err
 		}
 		if reason = strings.TrimSpace(reason); reason == "" {
-			return usageError{errNoReason}
+			return usageError{Err: errNoReason}
 		}
 		p, err := c.cluster(c.options)
 		if err != nil {

@@ -84,7 +84,7 @@ func (c *csrCommand) runSimulation(s simulation, expires bool) error {
 		return err
 	}
 	if s.file == "" {
-		return usageError{errors.New("name the file of the request with -f; - reads standard input")}
+		return usageError{Err: errors.New("name the file of the request with -f; - reads standard input")}
 	}
 	p, machines, err := s.rules()
 	if err != nil {

@@ -64,7 +64,7 @@ nor the cluster: it works on a machine that cannot join, too.`,
 	cmd.Flags().BoolVarP(&e.stdin, "stdin", "i", true, "pass on what is typed or piped in")
 	cmd.Flags().BoolVarP(&e.tty, "tty", "t", false, "give the command a terminal (default: if there is one here)")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w; put -- before the command to run; usage: %s", err, cmd.UseLine())}
+		return usageError{Err: fmt.Errorf("%w; put -- before the command to run; usage: %s", err, cmd.UseLine())}
 	})
 	return cmd
 }

@@ -112,14 +112,14 @@ func (g *getCommand) run(ctx context.Context, args []string) error {
 	}
 	selector, err := labels.Parse(g.selector)
 	if err != nil {
-		return usageError{fmt.Errorf("reading --selector: %w", err)}
+		return usageError{Err: fmt.Errorf("reading --selector: %w", err)}
 	}
 	k, names, err := kindAndNames(args)
 	if err != nil {
-		return usageError{err}
+		return usageError{Err: err}
 	}
 	if len(names) > 0 && g.selector != "" {
-		return usageError{errors.New("give names or --selector, not both")}
+		return usageError{Err: errors.New("give names or --selector, not both")}
 	}
 	p, err := g.planes.of(k)(g.options)
 	if err != nil {

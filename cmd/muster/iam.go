@@ -51,7 +51,7 @@ like) is unset. While it is in force, tools talk to muster for every AWS service
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "shell" && format != formatJSON {
-				return usageError{fmt.Errorf("--output: %q is neither shell nor json", format)}
+				return usageError{Err: fmt.Errorf("--output: %q is neither shell nor json", format)}
 			}
 			dir, err := o.openExisting()
 			if err != nil {

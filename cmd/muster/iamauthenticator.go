@@ -56,7 +56,7 @@ func newIAMAuthenticatorCommand(s streams) *cobra.Command {
 	root.SetErr(s.err)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+		return usageError{Err: fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
 	token := &cobra.Command{
 		Use:   "token",
@@ -64,7 +64,7 @@ func newIAMAuthenticatorCommand(s streams) *cobra.Command {
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if strings.TrimSpace(c.request.Cluster) == "" {
-				return usageError{errors.New("-i: name the cluster that the token is for")}
+				return usageError{Err: errors.New("-i: name the cluster that the token is for")}
 			}
 			return c.run(cmd.Context())
 		},

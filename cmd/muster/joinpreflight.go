@@ -24,7 +24,7 @@ func (j *joinCommand) checkIgnored() error {
 	names := append([]string{everyCheck}, preflight.Names()...)
 	for _, name := range j.ignorePreflight {
 		if !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }) {
-			return usageError{fmt.Errorf("--ignore-preflight %q: there is no such check; there are: %s", name, strings.Join(names, ", "))}
+			return usageError{Err: fmt.Errorf("--ignore-preflight %q: there is no such check; there are: %s", name, strings.Join(names, ", "))}
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ import (
 // request puts together what flags and configuration say; flags win.
 func (j *joinCommand) request(ctx context.Context) (hostnode.JoinRequest, error) {
 	if j.endpoint != "" && j.file != "" {
-		return hostnode.JoinRequest{}, usageError{errors.New("HOST:PORT and --discovery-file both say where the cluster is: leave one of them out")}
+		return hostnode.JoinRequest{}, usageError{Err: errors.New("HOST:PORT and --discovery-file both say where the cluster is: leave one of them out")}
 	}
 	if err := j.checkIgnored(); err != nil {
 		return hostnode.JoinRequest{}, err
@@ -42,10 +42,10 @@ func (j *joinCommand) request(ctx context.Context) (hostnode.JoinRequest, error)
 		return hostnode.JoinRequest{}, err
 	}
 	if j.endpoint == "" && j.file == "" {
-		return hostnode.JoinRequest{}, usageError{errors.New("say where the cluster is: muster join HOST:PORT, or --discovery-file")}
+		return hostnode.JoinRequest{}, usageError{Err: errors.New("say where the cluster is: muster join HOST:PORT, or --discovery-file")}
 	}
 	if t.IsZero() && j.file == "" && !joinedAlready() {
-		return hostnode.JoinRequest{}, usageError{errors.New("give the token: --token-file FILE, or --token - to read it from standard input (muster token create makes one)")}
+		return hostnode.JoinRequest{}, usageError{Err: errors.New("give the token: --token-file FILE, or --token - to read it from standard input (muster token create makes one)")}
 	}
 	r := hostnode.JoinRequest{
 		Endpoint: j.endpoint, Token: t, Pins: j.hashes, Spec: spec, NodeName: j.nodeName, Timeout: j.timeout,
@@ -72,7 +72,7 @@ func (j *joinCommand) request(ctx context.Context) (hostnode.JoinRequest, error)
 	}
 	if j.nodeIP != "" {
 		if r.NodeIP, err = netip.ParseAddr(j.nodeIP); err != nil {
-			return hostnode.JoinRequest{}, usageError{fmt.Errorf("--node-ip %q is no address", j.nodeIP)}
+			return hostnode.JoinRequest{}, usageError{Err: fmt.Errorf("--node-ip %q is no address", j.nodeIP)}
 		}
 	}
 	return r, nil
@@ -125,7 +125,7 @@ func (j *joinCommand) configuration(ctx context.Context) (nodeconfig.Spec, error
 	}
 	for _, name := range j.sources {
 		if err := configsource.Check(name); err != nil {
-			return nodeconfig.Spec{}, usageError{err}
+			return nodeconfig.Spec{}, usageError{Err: err}
 		}
 	}
 	found, err := configsource.Load(ctx, j.sources, configsource.Readers{UserData: imds.NewClient("").UserData})
@@ -150,7 +150,7 @@ func (j *joinCommand) readToken() (token.Token, error) {
 	var text string
 	switch {
 	case j.token != "" && j.tokenFile != "":
-		return token.Token{}, usageError{errors.New("give the token by --token or by --token-file, not both")}
+		return token.Token{}, usageError{Err: errors.New("give the token by --token or by --token-file, not both")}
 	case j.token == "-":
 		line, err := bufio.NewReader(io.LimitReader(j.in, maxTokenFile)).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -175,7 +175,7 @@ func (j *joinCommand) readToken() (token.Token, error) {
 	}
 	t, err := token.Parse(strings.TrimSpace(text))
 	if err != nil {
-		return token.Token{}, usageError{err}
+		return token.Token{}, usageError{Err: err}
 	}
 	return t, nil
 }

@@ -37,13 +37,13 @@ or bring them up to date. Other contexts stay as they are. The file holds keys a
 				return err
 			}
 			if iam && management {
-				return usageError{errors.New("--iam: the management plane knows no IAM identities; leave --management out")}
+				return usageError{Err: errors.New("--iam: the management plane knows no IAM identities; leave --management out")}
 			}
 			if iam {
 				return iamKubeconfig(o, dir, file, role, show)
 			}
 			if role != "" {
-				return usageError{errors.New("--role-arn: goes with --iam")}
+				return usageError{Err: errors.New("--role-arn: goes with --iam")}
 			}
 			if show {
 				path := dir.ClusterKubeconfig()

@@ -62,7 +62,7 @@ A machine is named by its instance id, its node's name or its private address. L
 			if len(args) == 0 {
 				for _, name := range []string{"follow", "since", "since-time", "tail", "component"} {
 					if cmd.Flags().Changed(name) {
-						return usageError{fmt.Errorf("--%s goes with the name of a component or machine; muster logs lists them", name)}
+						return usageError{Err: fmt.Errorf("--%s goes with the name of a component or machine; muster logs lists them", name)}
 					}
 				}
 				return l.list()
@@ -85,17 +85,17 @@ func (l *logsCommand) show(ctx context.Context, name string) error {
 	cfg := logs.Config{Tail: l.tail, Follow: l.follow}
 	switch {
 	case l.tail < logs.All:
-		return usageError{fmt.Errorf("--tail %d is no number of lines; -1 is all of them", l.tail)}
+		return usageError{Err: fmt.Errorf("--tail %d is no number of lines; -1 is all of them", l.tail)}
 	case l.since != 0 && l.sinceTime != "":
-		return usageError{errors.New("give --since or --since-time, not both")}
+		return usageError{Err: errors.New("give --since or --since-time, not both")}
 	case l.since < 0:
-		return usageError{fmt.Errorf("--since %s is in the future: give how long ago, as 10m", l.since)}
+		return usageError{Err: fmt.Errorf("--since %s is in the future: give how long ago, as 10m", l.since)}
 	case l.since > 0:
 		cfg.Since = l.now().Add(-l.since)
 	case l.sinceTime != "":
 		at, err := time.Parse(time.RFC3339, l.sinceTime)
 		if err != nil {
-			return usageError{fmt.Errorf("--since-time %q is not of the form 2026-11-20T12:00:00Z", l.sinceTime)}
+			return usageError{Err: fmt.Errorf("--since-time %q is not of the form 2026-11-20T12:00:00Z", l.sinceTime)}
 		}
 		cfg.Since = at
 	}
@@ -117,7 +117,7 @@ func (l *logsCommand) sources(ctx context.Context, dir state.Dir, name string) (
 		names = append(names, s.Name)
 		if s.Name == name {
 			if len(l.components) > 0 {
-				return nil, usageError{fmt.Errorf("--component goes with a machine; %s is a component itself", name)}
+				return nil, usageError{Err: fmt.Errorf("--component goes with a machine; %s is a component itself", name)}
 			}
 			return []logs.Source{s}, nil
 		}

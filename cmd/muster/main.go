@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"muster.dev/muster/internal/command"
 	"muster.dev/muster/internal/node"
 )
 
@@ -53,7 +54,4 @@ type exitStatus int
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // usageError is a command line that cannot be understood.
-type usageError struct{ err error }
-
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
+type usageError = command.UsageError

@@ -71,12 +71,12 @@ for the agent, which goes on from there.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, source := range sources {
 				if err := configsource.Check(source); err != nil {
-					return usageError{fmt.Errorf("--config-source: %w", err)}
+					return usageError{Err: fmt.Errorf("--config-source: %w", err)}
 				}
 			}
 			for _, phase := range skip {
 				if !slices.Contains([]string{node.PhaseConfig, node.PhaseRun}, phase) {
-					return usageError{fmt.Errorf("--skip: there is no phase %q; there are %s and %s", phase, node.PhaseConfig, node.PhaseRun)}
+					return usageError{Err: fmt.Errorf("--skip: there is no phase %q; there are %s and %s", phase, node.PhaseConfig, node.PhaseRun)}
 				}
 			}
 			if os.Geteuid() != 0 {

@@ -76,7 +76,7 @@ as user data may. docs/node-config.md tells what may be in them.`,
 func (c *nodeConfigCommand) read(cmd *cobra.Command) (nodeconfig.Merged, int, error) {
 	for _, name := range c.sources {
 		if err := configsource.Check(name); err != nil {
-			return nodeconfig.Merged{}, 0, usageError{err}
+			return nodeconfig.Merged{}, 0, usageError{Err: err}
 		}
 	}
 	found, err := configsource.Load(cmd.Context(), c.sources, configsource.Readers{UserData: c.userData, Stdin: cmd.InOrStdin()})

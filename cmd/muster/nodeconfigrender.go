@@ -181,11 +181,11 @@ func (f renderFlags) chosenLayout() (render.Layout, error) {
 		return layout, nil
 	case layoutMachine:
 		if f.existingContainerd {
-			return render.Layout{}, usageError{errors.New("a machine of the local provider has no containerd of its own: leave out --existing-containerd or take --layout host")}
+			return render.Layout{}, usageError{Err: errors.New("a machine of the local provider has no containerd of its own: leave out --existing-containerd or take --layout host")}
 		}
 		return render.MachineLayout(), nil
 	}
-	return render.Layout{}, usageError{fmt.Errorf("unknown layout %q; there are: %s, %s", f.layout, layoutHost, layoutMachine)}
+	return render.Layout{}, usageError{Err: fmt.Errorf("unknown layout %q; there are: %s, %s", f.layout, layoutHost, layoutMachine)}
 }
 
 // describe puts together what flags say, what the instance metadata service does, and what this machine is.
@@ -194,21 +194,21 @@ func (c *nodeConfigCommand) describe(ctx context.Context, f renderFlags) (render
 	facts := render.Facts{CPUs: f.cpus, CgroupVersion: f.cgroupVersion, SysResource: true, OverlayFS: true}
 	switch {
 	case f.cpus < 0:
-		return instance, facts, usageError{fmt.Errorf("--cpus %d: a machine has processors", f.cpus)}
+		return instance, facts, usageError{Err: fmt.Errorf("--cpus %d: a machine has processors", f.cpus)}
 	case f.cgroupVersion < 0 || f.cgroupVersion > 2:
-		return instance, facts, usageError{fmt.Errorf("--cgroup-version %d: there are 1 and 2", f.cgroupVersion)}
+		return instance, facts, usageError{Err: fmt.Errorf("--cgroup-version %d: there are 1 and 2", f.cgroupVersion)}
 	}
 	if f.memory != "" {
 		quantity, err := resource.ParseQuantity(f.memory)
 		if err != nil || quantity.Sign() <= 0 {
-			return instance, facts, usageError{fmt.Errorf("--memory %q is no amount of memory, such as 8Gi", f.memory)}
+			return instance, facts, usageError{Err: fmt.Errorf("--memory %q is no amount of memory, such as 8Gi", f.memory)}
 		}
 		facts.MemoryBytes = quantity.Value()
 	}
 	if f.nodeIP != "" {
 		address, err := netip.ParseAddr(f.nodeIP)
 		if err != nil {
-			return instance, facts, usageError{fmt.Errorf("--node-ip %q is no address", f.nodeIP)}
+			return instance, facts, usageError{Err: fmt.Errorf("--node-ip %q is no address", f.nodeIP)}
 		}
 		instance.PrivateIP = address
 	}
@@ -231,7 +231,7 @@ func (c *nodeConfigCommand) describe(ctx context.Context, f renderFlags) (render
 		facts = withOwn(facts, own)
 	}
 	if !instance.PrivateIP.IsValid() {
-		return instance, facts, usageError{errors.New("say which address the machine has: --node-ip ADDRESS")}
+		return instance, facts, usageError{Err: errors.New("say which address the machine has: --node-ip ADDRESS")}
 	}
 	return instance, facts, nil
 }

@@ -76,7 +76,7 @@ func (r *nodeRotateCommand) arguments() []string {
 
 func (r *nodeRotateCommand) run(ctx context.Context) error {
 	if r.timeout <= 0 {
-		return usageError{errors.New("--timeout must be more than nothing")}
+		return usageError{Err: errors.New("--timeout must be more than nothing")}
 	}
 	path := r.kubeconfig
 	if path == "" {

@@ -44,7 +44,7 @@ muster join run this as muster-node-watch.service; local machines do all of it b
 			if address != "" {
 				ip, err := netip.ParseAddr(address)
 				if err != nil {
-					return usageError{fmt.Errorf("--node-ip: %q is no address", address)}
+					return usageError{Err: fmt.Errorf("--node-ip: %q is no address", address)}
 				}
 				c.NodeIP = func() netip.Addr { return ip }
 			}

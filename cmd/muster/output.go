@@ -38,7 +38,7 @@ func checkOutput(format string, formats ...string) error {
 	if slices.Contains(formats, format) {
 		return nil
 	}
-	return usageError{fmt.Errorf("unknown output format %q; there are: %s", format, strings.Join(formats, ", "))}
+	return usageError{Err: fmt.Errorf("unknown output format %q; there are: %s", format, strings.Join(formats, ", "))}
 }
 
 // printer prints objects of one kind in one format, now and as they change.

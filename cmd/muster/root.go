@@ -69,7 +69,7 @@ get their certificates and turn Ready with nobody's help.`,
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+		return usageError{Err: fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
 	root.PersistentFlags().StringVar(&o.stateDir, "state-dir", state.Default(), "directory of everything muster keeps; $"+state.Env+" sets it too")
 	root.AddGroup(
@@ -105,7 +105,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usageError{fmt.Errorf("%w; usage: %s", err, strings.TrimSpace(cmd.UseLine()))}
+			return usageError{Err: fmt.Errorf("%w; usage: %s", err, strings.TrimSpace(cmd.UseLine()))}
 		}
 		return nil
 	}

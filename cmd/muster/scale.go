@@ -75,17 +75,17 @@ func (s *scaleCommand) run(cmd *cobra.Command, args []string) error {
 	flags := cmd.Flags()
 	switch {
 	case len(args) == 2 && flags.Changed("nodes"):
-		return usageError{errors.New("give the number of machines once: as an argument or as --nodes")}
+		return usageError{Err: errors.New("give the number of machines once: as an argument or as --nodes")}
 	case len(args) == 2:
 		n, err := size(args[1])
 		if err != nil {
-			return usageError{err}
+			return usageError{Err: err}
 		}
 		s.nodes = n
 	case !flags.Changed("nodes"):
-		return usageError{fmt.Errorf("give the number of machines: muster scale nodegroup %s N", args[0])}
+		return usageError{Err: fmt.Errorf("give the number of machines: muster scale nodegroup %s N", args[0])}
 	case s.nodes < 0:
-		return usageError{fmt.Errorf(`"%d" is no number of machines`, s.nodes)}
+		return usageError{Err: fmt.Errorf(`"%d" is no number of machines`, s.nodes)}
 	}
 	ctx, name := cmd.Context(), args[0]
 	p, err := s.planes.management(s.options)

@@ -126,7 +126,7 @@ certificates of their own.`,
 			for i, arg := range args {
 				id, err := token.ParseID(arg)
 				if err != nil {
-					return usageError{err}
+					return usageError{Err: err}
 				}
 				ids[i] = id
 			}
@@ -161,7 +161,7 @@ cluster. The whole token is in it. muster token create --print-join-command make
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := token.ParseID(args[0])
 			if err != nil {
-				return usageError{err}
+				return usageError{Err: err}
 			}
 			if err := checkTool(tool); err != nil {
 				return err
@@ -196,7 +196,7 @@ func addToolFlag(cmd *cobra.Command, tool *string) {
 
 func checkTool(tool string) error {
 	if !slices.Contains(tools(), tool) {
-		return usageError{fmt.Errorf("--for %q is no program that joins machines; there are %s", tool, strings.Join(tools(), ", "))}
+		return usageError{Err: fmt.Errorf("--for %q is no program that joins machines; there are %s", tool, strings.Join(tools(), ", "))}
 	}
 	return nil
 }

@@ -165,15 +165,15 @@ func (c *tokenCommand) runCreate(ctx context.Context, args []string, w tokenWish
 	}
 	b, err := c.wished(args, w)
 	if err != nil {
-		return usageError{err}
+		return usageError{Err: err}
 	}
 	host, err := w.host()
 	if err != nil {
-		return usageError{err}
+		return usageError{Err: err}
 	}
 	scopes, err := b.Scopes()
 	if err != nil {
-		return usageError{err}
+		return usageError{Err: err}
 	}
 	made := invite.Listed{Bootstrap: b, Created: c.now(), Scopes: scopes}
 	p, err := c.cluster(c.options)

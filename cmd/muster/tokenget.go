@@ -70,7 +70,7 @@ func (c *credentialCommand) local(o *options) error {
 	}
 	if c.request.Cluster == "" {
 		if !dir.Exists() {
-			return usageError{fmt.Errorf("--cluster: name the cluster; there is none in %s", dir)}
+			return usageError{Err: fmt.Errorf("--cluster: name the cluster; there is none in %s", dir)}
 		}
 		saved, err := config.Read(dir.Config())
 		if err != nil {

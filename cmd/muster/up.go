@@ -53,7 +53,7 @@ NodeGroup documents; run with the same file again after a change, and the change
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			up.nodesSet = cmd.Flags().Changed("nodes")
 			if up.file != "" && (up.nodesSet || cmd.Flags().Changed("provider")) {
-				return usageError{fmt.Errorf("--nodes and --provider say what a file says: give either them or --file")}
+				return usageError{Err: fmt.Errorf("--nodes and --provider say what a file says: give either them or --file")}
 			}
 			return up.run(cmd)
 		},

@@ -32,11 +32,11 @@ func newVPCCommand() *cobra.Command {
 			}
 			machines, err := netip.ParsePrefix(vpcCIDR)
 			if err != nil {
-				return usageError{fmt.Errorf("--vpc-cidr: %w", err)}
+				return usageError{Err: fmt.Errorf("--vpc-cidr: %w", err)}
 			}
 			pods, err := netip.ParsePrefix(podCIDR)
 			if err != nil {
-				return usageError{fmt.Errorf("--pod-cidr: %w", err)}
+				return usageError{Err: fmt.Errorf("--pod-cidr: %w", err)}
 			}
 			network, err := vpc.New(vpc.Config{Dir: dir.VPC(), CIDR: machines})
 			if err != nil {

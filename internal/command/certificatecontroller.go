@@ -9,15 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// CertificateController is what the command line of the certificate controller says.
-type CertificateController struct {
-	Config, Kubeconfig, LogFormat string
-	Check, Verbose                bool
-}
-
 // NewCertificateController makes the command. Program is what people type: a program of its own, or a command of muster's.
-func NewCertificateController(program string, run func(*cobra.Command, CertificateController) error) *cobra.Command {
-	var c CertificateController
+func NewCertificateController(program string, run func(*cobra.Command, Part) error) *cobra.Command {
+	var part Part
 	_, name, ok := strings.Cut(program, " ")
 	if !ok {
 		name = program
@@ -40,15 +34,8 @@ counted in a metric, and told in an Event on the request. Everything is set up i
   # In a pod of the cluster, by its service account
   PROGRAM --config /etc/muster/policy.yaml`, "PROGRAM", program),
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd, c) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd, part) },
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&c.Config, "config", "", "policy file (required)")
-	flags.StringVar(&c.Kubeconfig, "kubeconfig", "", "kubeconfig of the cluster whose requests are decided; default: the cluster that this pod is in")
-	flags.BoolVar(&c.Check, "check", false, "only check the policy file")
-	flags.StringVar(&c.LogFormat, "log-format", "text", "format of the log: text or json")
-	flags.BoolVar(&c.Verbose, "verbose", false, "log more, such as each retry")
-	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
-	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	part.AddFlags(cmd, "policy file", " whose requests are decided")
 	return cmd
 }
