@@ -9,7 +9,9 @@ MAKEFLAGS += --no-print-directory
 export GOWORK := off
 
 # What the build compiled serves lint and stories too, as long as they ask for it in the same way.
-AS_BUILT := env CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false'
+AS_BUILT := env CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false -gcflags=all=-dwarf=false'
+# A process with the race detector would sleep for a second before it ends.
+RACE := env CGO_ENABLED=1 GOFLAGS=-gcflags=all=-dwarf=false GORACE=atexit_sleep_ms=50
 
 ARGS ?=
 GOLANGCI_LINT_VERSION := v2.15.0
@@ -32,23 +34,29 @@ down: ## stop it; ARGS=--delete removes all of it
 	@if [[ -x bin/muster ]]; then bin/muster down $(ARGS); else echo 'nothing is built here, so nothing runs from here' >&2; fi
 
 STORIES := ^muster.dev/muster/test(/|$$)
-# What links EC2's client, which takes more than a minute to compile with the race detector.
-PLAIN := ^muster.dev/muster/(cmd/|internal/(controller|facts/ec2)$$)
+# Packages for which the race detector would be work for nothing: those that turn values into values and start no goroutine, nor do
+# their tests, and what links EC2's client, which takes more than a minute to compile with it.
+VALUES := trace|policy|identity|token|render|component|plan|policyfile|review|strictyaml|userdata|words|bootstrapsh|bundle|rotation|arn|sigv4|ststoken|iam|iampolicy|authfile
+PLAIN := ^muster.dev/muster($$|/(api|cmd|deploy)(/|$$)|/internal/(controller|facts/ec2|$(VALUES))$$)
 
 # Lint vets; doing it again here would cost minutes on a cold cache.
-# Stories run one package after the other, and are never taken from the cache: they are about real processes on this machine.
+# Stories mostly wait: the race detector's packages are compiled meanwhile, by whatever processor is idle; nothing but that runs beside
+# stories, which are about time. They run one after the other, and are never taken from the cache: they are about real processes on
+# this machine.
 .PHONY: test
 test: build ## unit tests with the race detector, stories on real components
 	@tools/testneeds.sh
 	@$(AS_BUILT) go build -o .build/testcount ./tools/testcount
-	@.build/testcount -log .build/logs/test.log \
-		-- go test -json -vet=off -race $$(go list ./... | grep -Ev '$(STORIES)|$(PLAIN)') \
-		-- $(AS_BUILT) go test -json -vet=off $$(go list ./... | grep -E '$(PLAIN)') \
-		-- go -C images test -json -vet=off -race ./archive ./workload \
-		-- go -C pkcs11 test -json -vet=off -race ./... \
+	@plain=$$(go list ./... | grep -E '$(PLAIN)'); race=$$(go list ./... | grep -Ev '$(STORIES)|$(PLAIN)'); \
+	.build/testcount -log .build/logs/test.log -ahead .build/logs/ahead.log \
+		-- $(RACE) tools/yield.sh go list -export -race -test -deps $$race \
+		-- $(AS_BUILT) go test -json -vet=off -count=1 -p=1 -timeout=30m ./test/... \
+		-- $(AS_BUILT) go test -json -vet=off $$plain \
+		-- $(RACE) go test -json -vet=off -race $$race \
+		-- $(RACE) go -C images test -json -vet=off -race ./archive ./workload \
+		-- $(RACE) go -C pkcs11 test -json -vet=off -race ./... \
 		-- $(AS_BUILT) go -C deploy/render test -json -vet=off ./... \
-		-- $(AS_BUILT) go -C test/bench/iam test -json -vet=off ./... \
-		-- $(AS_BUILT) go test -json -vet=off -count=1 -p=1 -timeout=30m ./test/...
+		-- $(AS_BUILT) go -C test/bench/iam test -json -vet=off ./...
 
 .PHONY: soak
 soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs (50 minutes)
@@ -71,7 +79,7 @@ lint: $(GOLANGCI_LINT) ## vet and golangci-lint (fetched into .tools/ once)
 $(GOLANGCI_LINT):
 	@echo 'building golangci-lint $(GOLANGCI_LINT_VERSION)' >&2
 	@mkdir -p $(@D)
-	@GOBIN=$(@D)/new GOFLAGS= go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	@GOBIN=$(@D)/new $(AS_BUILT) go install -ldflags='-s -w' github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	@mv $(@D)/new/golangci-lint $@ && rmdir $(@D)/new
 
 .PHONY: bench
@@ -84,11 +92,11 @@ image: build ## pack muster as a container image, dist/muster-VERSION.tar (an OC
 
 .PHONY: manifests
 manifests: ## rewrite deploy/manifests and the chart's files from their sources
-	@go -C deploy/render run -trimpath -buildvcs=false . -deploy ..
+	@$(AS_BUILT) go -C deploy/render run . -deploy ..
 
 .PHONY: generate
 generate: ## rewrite generated code and CRDs
-	@go generate ./api/...
+	@$(AS_BUILT) go generate ./api/...
 
 .PHONY: clean
 clean: ## remove what was built (not the state of a cluster, nor Go's own cache)

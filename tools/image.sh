@@ -28,7 +28,7 @@ done
 revision=$(git --no-optional-locks describe --tags --always --dirty 2>/dev/null) || revision=unknown
 
 mkdir -p dist
-CGO_ENABLED=0 go -C images run -trimpath -buildvcs=false ./archive -output "$output" -name "$image" -arch "$arch" -roots \
+CGO_ENABLED=0 go -C images run -trimpath -buildvcs=false -gcflags=all=-dwarf=false ./archive -output "$output" -name "$image" -arch "$arch" -roots \
 	-label org.opencontainers.image.title=muster \
 	-label "org.opencontainers.image.version=$version" \
 	-label "org.opencontainers.image.revision=$revision" \

@@ -134,9 +134,17 @@ func (m *management) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Unlock()
 	flusher, _ := w.(http.Flusher)
 	flusher.Flush()
-	for event := range stream {
-		_, _ = fmt.Fprintln(w, strings.Replace(event, "VERSION", served, 1))
-		flusher.Flush()
+	for {
+		select {
+		case <-r.Context().Done(): // it may have come after disconnect
+			return
+		case event, ok := <-stream:
+			if !ok {
+				return
+			}
+			_, _ = fmt.Fprintln(w, strings.Replace(event, "VERSION", served, 1))
+			flusher.Flush()
+		}
 	}
 }
 

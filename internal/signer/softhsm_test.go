@@ -50,7 +50,7 @@ func (b *built) need(t *testing.T) {
 		// As the build builds it: then the compiler's work is done already.
 		out, err := exec.Command("sh", "-c", `set -e
 export GOWORK=off CGO_ENABLED=1 GOFLAGS=
-go -C ../../pkcs11 build -trimpath -buildvcs=false -ldflags "-s -w" -o "$1" .
+go -C ../../pkcs11 build -trimpath -buildvcs=false -gcflags=all=-dwarf=false -ldflags "-s -w" -o "$1" .
 gcc -shared -fPIC -O1 -w -I "$(go -C ../../pkcs11 list -m -f '{{.Dir}}' github.com/miekg/pkcs11)" -o "$2" testdata/faulty.c -ldl`,
 			"sh", b.child, b.library).CombinedOutput()
 		if err != nil {

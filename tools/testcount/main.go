@@ -3,9 +3,12 @@
 // Testcount runs commands one after the other, prints a line for each package that `go test -json` tells of and the output of
 // what fails, keeps everything in a log, and ends with one line that counts the tests:
 //
-//	testcount -log FILE -- COMMAND ARGS... [-- COMMAND ARGS...]...
+//	testcount -log FILE [-ahead FILE] -- COMMAND ARGS... [-- COMMAND ARGS...]...
 //
 // It fails when a test or a command did, or when there was no test at all.
+//
+// With -ahead, the first command is no test: it prepares for later ones while the second runs, prints to that file, and is ended with
+// the second. Whether it succeeds is nobody's concern: who needs what is missing then makes it.
 package main
 
 import (
@@ -25,7 +28,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
 	switch {
@@ -43,12 +46,17 @@ var errFailed = errors.New("not all passed")
 func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	flags := flag.NewFlagSet("testcount", flag.ContinueOnError)
 	path := flags.String("log", "", "file for everything that the commands print")
+	aheadPath := flags.String("ahead", "", "file for what the first command prints, which runs beside the second and is ended with it")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	commands := split(flags.Args())
-	if *path == "" || len(commands) == 0 {
-		return errors.New("no command to run; want -log FILE -- COMMAND [ARGS]")
+	prepare := 0 // how many commands do
+	if *aheadPath != "" {
+		prepare = 1
+	}
+	if *path == "" || len(commands) <= prepare {
+		return errors.New("no command to run; want -log FILE [-ahead FILE -- COMMAND [ARGS]] -- COMMAND [ARGS]")
 	}
 	if err := os.MkdirAll(filepath.Dir(*path), 0o750); err != nil {
 		return fmt.Errorf("making the log's directory: %w", err)
@@ -64,7 +72,14 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	}()
 
 	r := newReport(stdout, log)
-	for _, command := range commands {
+	end := func() {}
+	if prepare > 0 {
+		if end, err = ahead(commands[0], *aheadPath); err != nil {
+			return err
+		}
+		defer end()
+	}
+	for _, command := range commands[prepare:] {
 		if ctx.Err() != nil {
 			break
 		}
@@ -75,6 +90,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 				r.failed++ // it failed without a test to blame
 			}
 		}
+		end()
 	}
 	fmt.Fprintf(stdout, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 	if r.failed > 0 || r.passed == 0 {
