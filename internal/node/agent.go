@@ -95,10 +95,13 @@ func Run(ctx context.Context, config Config) error {
 
 // prepare finds out what the machine is.
 func (a *agent) prepare() (err error) {
-	for _, dir := range []string{a.config.DataDir, "/var/lib/containerd", "/var/lib/kubelet/pki", "/etc/cni/net.d"} {
+	for _, dir := range []string{a.config.DataDir, imageDir, "/var/lib/kubelet/pki", "/etc/cni/net.d"} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("making directories: %w", err)
 		}
+	}
+	if err := sweep("", a.config); err != nil {
+		a.log.Warn("a file may be left that nobody needs", "error", err)
 	}
 	a.facts, err = readFacts()
 	return err

@@ -45,7 +45,7 @@ func readFacts() (render.Facts, error) {
 	}
 	return render.Facts{
 		CPUs: host.CPUs(), MemoryBytes: memory, CgroupVersion: cgroups.Version(), Kernel: kernel,
-		SysResource: resource, OverlayFS: overlays("/var/lib/containerd"), Authenticator: authenticator(),
+		SysResource: resource, OverlayFS: overlays(imageDir), Authenticator: authenticator(),
 	}, nil
 }
 
@@ -59,7 +59,7 @@ func authenticator() string {
 
 // overlays tries whether a directory's file system can be the upper layer of an overlay: another overlay, or NFS, cannot.
 func overlays(dir string) bool {
-	base, err := os.MkdirTemp(dir, ".overlay-")
+	base, err := os.MkdirTemp(dir, overlayTry)
 	if err != nil {
 		return false
 	}
@@ -137,7 +137,7 @@ func (a *agent) become(ctx context.Context, now told) error {
 	if err != nil {
 		return err
 	}
-	spec, err := a.credential.prove(ctx, merged.Spec, joined, a.metadata, say)
+	spec, err := a.credential.prove(ctx, merged.Spec, joined, a.metadata, time.Now(), say)
 	if err != nil {
 		return err
 	}

@@ -138,7 +138,7 @@ func (c InitConfig) configure(ctx context.Context, layout render.Layout) error {
 	if err != nil {
 		return err
 	}
-	spec, err := c.credential().prove(ctx, merged.Spec, joined, client, c.Say)
+	spec, err := c.credential().prove(ctx, merged.Spec, joined, client, time.Now(), c.Say)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"muster.dev/muster/internal/imds"
 	"muster.dev/muster/internal/nodeconfig"
@@ -58,7 +59,7 @@ func TestProve(t *testing.T) {
 				t.Fatal(err)
 			}
 			var said []string
-			got, err := own.prove(t.Context(), c.spec, c.joined, c.metadata, func(what string) { said = append(said, what) })
+			got, err := own.prove(t.Context(), c.spec, c.joined, c.metadata, time.Now(), func(what string) { said = append(said, what) })
 			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Fatalf("%v; want %q", err, c.err)
 			}
@@ -66,6 +67,25 @@ func TestProve(t *testing.T) {
 				t.Errorf("%+v, said %q", got.Join, said)
 			}
 		})
+	}
+}
+
+// A machine whose certificate expired while it was off, and which has nothing else, says what to do and not what it was never told.
+func TestProveByAnExpiredCertificate(t *testing.T) {
+	eks := complete(t)
+	eks.Join = nodeconfig.Join{}
+	quiet := func(what string) { t.Errorf("said %q", what) }
+	c := onDisk(t, -time.Hour)
+	_, err := c.prove(t.Context(), eks, false, role{err: imds.ErrNotFound}, time.Now(), quiet)
+	for _, want := range []string{"client certificate expired at ", "no token", "no role", "`muster token create --node-name a --rejoin`", "`muster node init`"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q", err, want)
+		}
+	}
+	var said string
+	got, err := c.prove(t.Context(), eks, false, role{name: "muster-node"}, time.Now(), func(what string) { said += what })
+	if err != nil || !got.Join.InstanceRole || said == "" {
+		t.Errorf("with a role: %v, %+v, said %q", err, got.Join, said)
 	}
 }
 

@@ -54,7 +54,7 @@ func (a *agent) runScript(ctx context.Context, i int, script userdata.Part) erro
 	if !bytes.HasPrefix(script.Content, []byte("#!")) {
 		return errors.New("it does not begin with #! and an interpreter")
 	}
-	dir := filepath.Join(a.config.DataDir, "scripts")
+	dir := filepath.Join(a.config.DataDir, scriptDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making directory: %w", err)
 	}

@@ -23,8 +23,7 @@ import (
 func (w *watcher) expired(ctx context.Context, client nodecerts.Report) {
 	w.outside = true
 	name := client.NodeName()
-	text := fmt.Sprintf("the node's client certificate expired at %s, and a kubelet cannot renew an expired one", client.NotAfter.Format(time.RFC3339))
-	another := fmt.Sprintf("make a token by which it may join again (`muster token create --node-name %s --rejoin`), and %s", name, w.Give)
+	text, another := hasExpired(client), makeRejoin(name)+", and "+w.Give
 	if w.Rejoin != nil {
 		if err := w.Rejoin(ctx); err != nil {
 			w.notices.set("Expired", text+"; looking for a token: "+err.Error(), another)
@@ -58,6 +57,14 @@ func (w *watcher) expired(ctx context.Context, client nodecerts.Report) {
 	}
 	w.tried = raw
 	w.restart(ctx)
+}
+
+func hasExpired(client nodecerts.Report) string {
+	return fmt.Sprintf("the node's client certificate expired at %s, and a kubelet cannot renew an expired one", client.NotAfter.Format(time.RFC3339))
+}
+
+func makeRejoin(node string) string {
+	return fmt.Sprintf("make a token by which it may join again (`muster token create --node-name %s --rejoin`)", node)
 }
 
 // startTime is how long a kubelet may take to look for a token when it starts. One that finds none and needs it ends, and starts again.

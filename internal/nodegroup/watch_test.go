@@ -40,6 +40,9 @@ func TestWatcherLooks(t *testing.T) {
 	w.provider.instances[0].State = machine.Stopped
 	watch.later("b")
 	look("a", "b")
+	look("b") // it may have run in between, and stopped again
+	w.provider.instances = nil
+	look("b")
 	look()
 }
 

@@ -174,7 +174,7 @@ pid=$muster_PID
 exec 3<&"${muster[0]}"
 while IFS= read -r line <&3; do
 	printf '%s\n' "$line"
-	case "$line" in *[0-9]"s  $1 "*) kill -KILL "$pid" && exit 0 ;; esac
+	case "$line" in *[0-9]"s  $1 "*) kill -KILL "$pid" && { wait "$pid" || exit 0; } ;; esac
 done
 exit 3
 `

@@ -33,6 +33,8 @@ func TestMachineBoot(t *testing.T) {
 		{"and pods only where a hop more is allowed", metadataInPods},
 		{"the agent cannot be killed from within", killedFromWithin},
 		{"a machine whose agent is killed boots again, and its scripts do not run again", rebooted},
+		{"killed at any step of a boot it comes to the same", killedAtEachStep},
+		{"what a machine has left to join by lets it in", othersBoot},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t, i.in(t)) }) {
 			return

@@ -24,19 +24,26 @@ import (
 	"muster.dev/muster/test/host"
 )
 
-// watched has the host watched by muster node watch in place of its own unit, which does the same more seldom, and does to it what its
-// kubelet alone does not notice.
+// watchDropIn has the host's own watch look ten times a second.
+const watchDropIn = "/etc/systemd/system/muster-node-watch.service.d/90-often.conf"
+
+// watched does to the host what its kubelet alone does not notice. Its own watch, as muster join runs it and in what systemd lets that do,
+// looks more often than it would.
 func (s *joinStory) watched(t *testing.T) {
-	s.must("systemctl", "stop", "muster-node-watch")
-	s.must("systemd-run", "--unit=node-watch", "--quiet", host.BinDir+"/muster", "node", "watch", "--interval=100ms", "--node-ip="+ownHostAddress)
+	const cleared = "ExecStart=\n" // of what the unit says
+	line := "ExecStart=" + host.BinDir + "/muster node watch --interval=100ms --node-ip=" + ownHostAddress + "\n"
+	s.must("mkdir", filepath.Dir(watchDropIn))
+	if err := s.host.Write(watchDropIn, "[Service]\n"+cleared+line, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	restart := "systemctl daemon-reload && systemctl restart muster-node-watch"
+	s.must("sh", "-c", restart)
 	defer func() {
 		if t.Failed() {
-			out, err := s.host.Run(t.Context(), "journalctl", "--no-pager", "--output=cat", "--unit=node-watch")
+			out, err := s.host.Run(t.Context(), "journalctl", "--no-pager", "--output=cat", "--unit=muster-node-watch")
 			t.Logf("node watch:\n%s%v", out, err)
 		}
-		s.must("systemctl", "stop", "node-watch")
-		s.must("rm", "-rf", "/run/muster")
-		s.must("systemctl", "start", "muster-node-watch")
+		s.must("sh", "-c", "rm -r "+filepath.Dir(watchDropIn)+" && "+restart)
 	}()
 	for _, step := range []struct {
 		name string
@@ -216,7 +223,7 @@ users: [{name: u, user: {token: %s}}]
 
 	s.expire(t)
 	s.noticed("Expired", "there is no bootstrap token to join with again")
-	s.recordExpired(t)
+	s.installation.recordExpired(ownHostName)
 	token = s.token("--rejoin")
 	s.signed(token, true)
 	out, err := s.join(t.Context(), token, "--ca-cert-hash", s.hash)
@@ -234,7 +241,7 @@ func (s *joinStory) expire(t *testing.T) {
 	t.Helper()
 	s.must("systemctl", "stop", "kubelet")
 	const file = "/var/lib/kubelet/pki/kubelet-client-2026-01-01-00-00-00.pem"
-	if err := s.host.Write(file, s.expired(t), 0o600); err != nil {
+	if err := s.host.Write(file, s.installation.expired(ownHostName, x509.ExtKeyUsageClientAuth), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.must("ln", "-sfn", file, "/var/lib/kubelet/pki/kubelet-client-current.pem")
@@ -257,11 +264,10 @@ func (s *joinStory) backAgain(t *testing.T) {
 	s.allIsWell()
 }
 
-// recordExpired has the register of issued certificates say of those of the host what their expired one does: that time has passed.
-func (s *joinStory) recordExpired(t *testing.T) {
-	t.Helper()
-	i := s.installation
-	line := regexp.MustCompile(`(?m)^(.* node=` + ownHostName + ` .* to=)\S+`)
+// recordExpired has the register of issued certificates say of those of a node what their expired one does: that time has passed.
+func (i *installation) recordExpired(node string) {
+	i.t.Helper()
+	line := regexp.MustCompile(`(?m)^(.* node=` + regexp.QuoteMeta(node) + ` .* to=)\S+`)
 	changed := false
 	for name := range strings.FieldsSeq(i.mustKubectl("-n", "muster-system", "get", "configmaps", "-l", "certificates.muster.dev/register=true", "-o", "jsonpath={.items[*].metadata.name}")) {
 		before := i.mustKubectl("-n", "muster-system", "get", "configmap", name, "-o", "jsonpath={.data.certificates}")
@@ -272,39 +278,39 @@ func (s *joinStory) recordExpired(t *testing.T) {
 		changed = true
 		patch, err := json.Marshal(map[string]any{"data": map[string]string{"certificates": after + "\n"}})
 		if err != nil {
-			t.Fatal(err)
+			i.t.Fatal(err)
 		}
 		i.mustKubectl("-n", "muster-system", "patch", "configmap", name, "--type=merge", "--patch", string(patch))
 	}
 	if !changed {
-		t.Fatal("no certificate of the host is on record")
+		i.t.Fatalf("no certificate of %s is on record", node)
 	}
 	i.kill("certificate-controller") // its successor reads the register anew
 }
 
-// expired is a client certificate of the host that was good until an hour ago, by the authority that signs for kubelets, and its key.
-func (s *joinStory) expired(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(s.installation.dir.PKI(), "kubelet", "kubelet-1.pem")
+// expired is a certificate of a node that was good until an hour ago, by the authority that signs for kubelets, and its key.
+func (i *installation) expired(node string, usage x509.ExtKeyUsage, names ...string) string {
+	i.t.Helper()
+	path := filepath.Join(i.dir.PKI(), "kubelet", "kubelet-1.pem")
 	authority, err := tls.LoadX509KeyPair(path, path)
 	if err != nil {
-		t.Fatal(err)
+		i.t.Fatal(err)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		i.t.Fatal(err)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: nodeSubject(ownHostName),
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: nodeSubject(node), DNSNames: names,
 		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
 	}, authority.Leaf, key.Public(), authority.PrivateKey)
 	if err != nil {
-		t.Fatal(err)
+		i.t.Fatal(err)
 	}
 	encoded, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
-		t.Fatal(err)
+		i.t.Fatal(err)
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})) + string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}))
 }
