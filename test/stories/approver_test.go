@@ -15,7 +15,6 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -260,26 +259,6 @@ func TestFloodDelaysNobodyElse(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// With upstream's approver a bootstrap token makes its holder any node there is.
-func TestTokenIsNoGoodForANodeThatExists(t *testing.T) {
-	a := newApprover(t, "approve-and-sign")
-	a.machines(1)
-	_, node, _ := worker(1)
-	if _, err := a.plane.Admin().CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	a.run("muster", a.policy)
-	a.create(a.bootstrap(1), request("stolen", signerClient, pkitest.Kubelet(t, node)))
-	a.told("stolen", "Normal CertificateWaiting", "existing-node")
-	if state := stateOf(a.get("stolen")); state != "" {
-		t.Errorf("it is %s", state)
-	}
-	a.mustKubectl("delete", "node", node)
-	if took := a.becomes("stolen", issuedByRules); took > 5*time.Second {
-		t.Errorf("it took %s: nobody noticed that the Node is gone", took)
-	}
 }
 
 func (a *approver) list() []certificatesv1.CertificateSigningRequest {

@@ -45,15 +45,15 @@ type approver struct {
 	bin        string
 	admin      string // kubeconfigs
 	controller string
-	policy     string // file, as installed but for what is elsewhere on this host
-	tokens     int
+	policy     string                    // file, as installed but for what is elsewhere on this host
+	tokens     *int                      // how many were made
 	replicas   map[string]*plane.Process // that should run
 }
 
 // newApprover starts a control plane and installs what the profile says.
 func newApprover(t *testing.T, profile string) *approver {
 	t.Helper()
-	a := &approver{t: t, bin: programs(t), replicas: map[string]*plane.Process{}}
+	a := &approver{t: t, bin: programs(t), tokens: new(int), replicas: map[string]*plane.Process{}}
 	var err error
 	if a.plane, err = plane.Start(t.Context(), plane.Config{Bin: a.bin}); err != nil {
 		t.Fatal(err)
@@ -203,8 +203,8 @@ func (a *approver) bearer(scope token.Scope) *kubernetes.Clientset {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	a.tokens++
-	text, err := a.plane.Token(a.t.Context(), fmt.Sprintf("tok%03d", a.tokens), plane.GroupKubeadmTokens+","+group)
+	*a.tokens++
+	text, err := a.plane.Token(a.t.Context(), fmt.Sprintf("tok%03d", *a.tokens), plane.GroupKubeadmTokens+","+group)
 	if err != nil {
 		a.t.Fatal(err)
 	}
