@@ -22,6 +22,7 @@ import (
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
 	"muster.dev/muster/internal/identity"
+	"muster.dev/muster/internal/steady"
 )
 
 // SourcesConfig says where mappings are. What is nil or empty is not read.
@@ -75,8 +76,8 @@ func NewSources(c SourcesConfig) (*Sources, error) {
 		example runtime.Object
 		failed  func()
 	}{
-		{&s.entries, c.AccessEntries, &accessv1alpha1.AccessEntry{}, nil},
-		{&s.mappings, c.IdentityMappings, &iamv1alpha1.IAMIdentityMapping{}, nil},
+		{&s.entries, c.AccessEntries, &accessv1alpha1.AccessEntry{}, func() {}},
+		{&s.mappings, c.IdentityMappings, &iamv1alpha1.IAMIdentityMapping{}, func() {}},
 		{&s.awsAuth, c.AWSAuth, &corev1.ConfigMap{}, c.Metrics.configMapFailures.Inc},
 	} {
 		if of.from == nil {
@@ -100,7 +101,9 @@ func NewSources(c SourcesConfig) (*Sources, error) {
 // informer follows objects.
 func (s *Sources) informer(from cache.ListerWatcher, example runtime.Object, failed func()) (cache.SharedIndexInformer, error) {
 	kind := fmt.Sprintf("%T", example)
-	informer := cache.NewSharedIndexInformer(&optional{inner: cache.ToListerWatcherWithContext(from)}, example, 0, cache.Indexers{})
+	source := &followed{inner: cache.ToListerWatcherWithContext(from), kind: kind, failed: failed, now: s.config.Now, logger: s.config.Logger}
+	requests := &optional{inner: cache.ToListerWatcherWithContext(steady.New(source.listWatch()))}
+	informer := cache.NewSharedIndexInformer(requests, example, 0, cache.Indexers{})
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { s.change() }, DeleteFunc: func(any) { s.change() },
 		UpdateFunc: func(before, after any) {
@@ -119,10 +122,7 @@ func (s *Sources) informer(from cache.ListerWatcher, example runtime.Object, fai
 			return o, nil
 		}),
 		informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-			if failed != nil {
-				failed()
-			}
-			s.config.Logger.Warn("watch of mappings ended, it is begun again", "kind", kind, "error", err)
+			s.config.Logger.Debug("watch of mappings ended, it is begun again", "kind", kind, "error", err) // followed tells of what lasts
 		}))
 }
 

@@ -118,9 +118,11 @@ type Config struct {
 
 	// Keep is how many requests of one node and signer live; older ones are deleted. 2 if 0, all if negative.
 	Keep int
-	// Workers is how many requests are handled at once. 0 follows latency: 16, and up to 24 while the API server or a signer, and
-	// not the processor, is what requests wait for.
+	// Workers is how many requests are handled at once. 0 follows latency: 16, and up to MostWorkers while the API server or a signer,
+	// and not the processor, is what requests wait for.
 	Workers int
+	// MostWorkers is how many there may be if Workers is 0, each with a connection of its own; 64 if 0.
+	MostWorkers int
 
 	Timeout time.Duration // of one pass over one request; 30 s if 0
 	Grace   time.Duration // that passes get to end when the controller stops; 10 s if 0
@@ -147,8 +149,8 @@ func (c *Config) complete() error {
 		return errors.New("the certificate controller needs a client, an inventory, access reviews, nodes and a register")
 	case c.Events == nil, c.Metrics == nil, c.Logger == nil:
 		return errors.New("the certificate controller needs a recorder of events, a registry of metrics and a logger")
-	case c.Workers < 0:
-		return fmt.Errorf("the certificate controller cannot have %d workers", c.Workers)
+	case c.Workers < 0 || c.MostWorkers < 0:
+		return fmt.Errorf("the certificate controller cannot have %d workers", min(c.Workers, c.MostWorkers))
 	case c.Mode != ApproveAndSign && c.Mode != ApproveOnly && c.Mode != SignOnly && c.Mode != Observe:
 		return fmt.Errorf("the mode %q is not known; use %s, %s, %s or %s", c.Mode, ApproveOnly, SignOnly, ApproveAndSign, Observe)
 	}
@@ -159,6 +161,7 @@ func (c *Config) complete() error {
 		return err
 	}
 	setDefault(&c.Keep, 2)
+	setDefault(&c.MostWorkers, most)
 	setDefault(&c.Timeout, 30*time.Second)
 	setDefault(&c.Grace, 10*time.Second)
 	setDefault(&c.Retry, Backoff{50 * time.Millisecond, 30 * time.Second})

@@ -55,7 +55,7 @@ func New(config Config) (*Controller, error) {
 		lineages: newLineages(config.Keep),
 		claims:   newClaims(),
 		budget:   newBudget(),
-		crew:     newCrew(config.Workers),
+		crew:     newCrew(config.Workers, config.MostWorkers),
 	}
 	c.queue = newQueue(c.crew.shares, len(config.Signers))
 	var err error

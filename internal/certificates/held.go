@@ -34,10 +34,25 @@ type held struct {
 	csr atomic.Pointer[certificatesv1.CertificateSigningRequest] // nil once nothing needs it any more
 }
 
-// GetObjectMeta makes it an object to the cache, which asks for name and version.
-func (h *held) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Name: h.item.name, UID: h.uid, ResourceVersion: h.version}
+// GetObjectMeta makes it an object to the cache, which asks for name and version, several times for each version of each request.
+func (h *held) GetObjectMeta() metav1.Object { return identity{&nothing, h} }
+
+// identity is what the cache asks; of everything else nothing is known.
+type identity struct {
+	*metav1.ObjectMeta
+	held *held
 }
+
+var nothing metav1.ObjectMeta
+
+// GetName implements metav1.Object.
+func (i identity) GetName() string { return i.held.item.name }
+
+// GetUID implements metav1.Object.
+func (i identity) GetUID() types.UID { return i.held.uid }
+
+// GetResourceVersion implements metav1.Object.
+func (i identity) GetResourceVersion() string { return i.held.version }
 
 // before is what is held of an earlier version of a request, nil if nothing is.
 func (c *Controller) before(csr *certificatesv1.CertificateSigningRequest) *held {

@@ -14,7 +14,7 @@ import (
 
 const (
 	fewest = 16
-	most   = 24
+	most   = 64
 	// step is how many workers are added at once, and pace how often; tick is how often a clock looks.
 	step = 8
 	pace = 20 * time.Millisecond
@@ -23,10 +23,11 @@ const (
 	busy = 0.8
 )
 
-// crew is how many workers there are. More of them help only while requests wait for the API server or a signer. Each has a connection
-// of its own, and the client keeps 25. Workers that have nothing to do cost nothing, so none is dismissed.
+// crew is how many workers there are. More of them help only while requests wait for the API server or a signer; and what arrives
+// there together costs both it and etcd less (docs/benchmarks.md). Workers that have nothing to do cost nothing, so none is dismissed.
 type crew struct {
 	fixed int
+	most  int
 	mu    sync.Mutex
 	size  int
 	hire  func()
@@ -34,14 +35,14 @@ type crew struct {
 	used  time.Duration
 }
 
-func newCrew(fixed int) *crew { return &crew{fixed: fixed} }
+func newCrew(fixed, most int) *crew { return &crew{fixed: fixed, most: most} }
 
 func (c *crew) start(hire func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hire, c.size, c.at, c.used = hire, c.fixed, time.Now(), used()
 	if c.size == 0 {
-		c.size = fewest
+		c.size = min(fewest, c.most)
 	}
 	for range c.size {
 		hire()
@@ -73,7 +74,7 @@ func (c *Controller) recruit() {
 func (c *crew) growing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.fixed == 0 && c.size < most && time.Since(c.at) >= pace
+	return c.fixed == 0 && c.size < c.most && time.Since(c.at) >= pace
 }
 
 // short is called when there is more to do than there are workers.
@@ -81,7 +82,7 @@ func (c *crew) short() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	passed := time.Since(c.at)
-	if c.fixed > 0 || c.size >= most || passed < pace {
+	if c.fixed > 0 || c.size >= c.most || passed < pace {
 		return
 	}
 	now := used()
@@ -90,7 +91,7 @@ func (c *crew) short() {
 	if load > busy {
 		return
 	}
-	for range min(step, most-c.size) {
+	for range min(step, c.most-c.size) {
 		c.size++
 		c.hire()
 	}

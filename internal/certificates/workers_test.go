@@ -16,21 +16,24 @@ func TestCrewFollowsLatency(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		fixed  int
+		most   int
 		calls  int
 		passed time.Duration // since the last look
 		used   time.Duration // of processor time in it
 		want   int
 	}{
-		{"nothing is short", 0, 0, time.Second, 0, fewest},
-		{"short, and others are waited for", 0, 1, time.Second, 0, fewest + step},
-		{"short, and the processor is busy", 0, 1, time.Second, 100 * time.Second, fewest},
-		{"too soon to tell", 0, 1, 0, 0, fewest},
-		{"never more than the most", 0, 99, time.Second, 0, most},
-		{"a number that was asked for", 3, 9, time.Second, 0, 3},
+		{"nothing is short", 0, most, 0, time.Second, 0, fewest},
+		{"short, and others are waited for", 0, most, 1, time.Second, 0, fewest + step},
+		{"short, and the processor is busy", 0, most, 1, time.Second, 100 * time.Second, fewest},
+		{"too soon to tell", 0, most, 1, 0, 0, fewest},
+		{"never more than the most", 0, most, 99, time.Second, 0, most},
+		{"a number that was asked for", 3, most, 9, time.Second, 0, 3},
+		{"few connections", 0, fewest + 1, 9, time.Second, 0, fewest + 1},
+		{"fewer connections than workers at first", 0, 6, 9, time.Second, 0, 6},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			hired := 0
-			c := newCrew(tc.fixed)
+			c := newCrew(tc.fixed, tc.most)
 			c.start(func() { hired++ })
 			for range tc.calls {
 				c.at, c.used = time.Now().Add(-tc.passed), used()-tc.used

@@ -9,6 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"muster.dev/muster/internal/certificates"
 )
 
 // connection reads a kubeconfig, or finds the cluster that this pod is in. The client's own limits are off: the API server's flow
@@ -29,8 +31,7 @@ func connection(kubeconfig string) (*rest.Config, error) {
 }
 
 // client speaks protobuf, and HTTP/1.1 on a connection for each worker: both cost both sides less. HTTP/2 on one connection took a tenth
-// more processor time here and there, and a fifth fewer requests got through (docs/benchmarks.md). client-go keeps 25 connections
-// (transport.tlsTransportCache), so the controller has no more workers than that: what writes leaves to it may be all of them.
+// more processor time here and there, and a fifth fewer requests got through (docs/benchmarks.md).
 func client(config *rest.Config) (*kubernetes.Clientset, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf
@@ -41,4 +42,13 @@ func client(config *rest.Config) (*kubernetes.Clientset, error) {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	return c, nil
+}
+
+// mostWorkers is how many connections are kept: client-go keeps 25 (transport.tlsTransportCache), and more workers would open new ones
+// all the time; 0 is no limit.
+func mostWorkers(w certificates.Writer) int {
+	if _, direct := w.(*writes); direct {
+		return 0
+	}
+	return 24
 }

@@ -36,14 +36,33 @@ type direct struct {
 
 	mu   sync.Mutex
 	idle []*link
+
+	// Memory that requests need only while they are sent, and answers while they are read: most of the time both are waited for.
+	writers, buffers sync.Pool
 }
 
 // link is one connection, which one request uses at a time.
 type link struct {
 	net.Conn
 	in   *bufio.Reader
-	out  *bufio.Writer
 	born time.Time
+}
+
+// body of an answer lies in memory that is used again when it is closed.
+type body struct {
+	bytes.Reader
+	memory *bytes.Buffer
+	spare  *sync.Pool
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	b.Reset(nil)
+	if b.memory != nil {
+		b.spare.Put(b.memory)
+		b.memory = nil
+	}
+	return nil
 }
 
 // RoundTrip implements http.RoundTripper. The body of the answer has been read, so that its length is known.
@@ -53,7 +72,7 @@ func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	undisturbed := context.AfterFunc(r.Context(), func() { _ = c.Close() })
-	answer, err := c.ask(r)
+	answer, err := d.ask(c, r)
 	if !undisturbed() {
 		return nil, context.Cause(r.Context())
 	}
@@ -65,11 +84,8 @@ func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-func (c *link) ask(r *http.Request) (*http.Response, error) {
-	if err := r.Write(c.out); err != nil {
-		return nil, err
-	}
-	if err := c.out.Flush(); err != nil {
+func (d *direct) ask(c *link, r *http.Request) (*http.Response, error) {
+	if err := d.send(c, r); err != nil {
 		return nil, err
 	}
 	answer, err := http.ReadResponse(c.in, r)
@@ -79,18 +95,38 @@ func (c *link) ask(r *http.Request) (*http.Response, error) {
 	if answer.StatusCode < http.StatusOK { // another would follow
 		return nil, fmt.Errorf("the answer %s is no last one", answer.Status)
 	}
-	var body bytes.Buffer
-	if answer.ContentLength > 0 {
-		body.Grow(int(min(answer.ContentLength, longestAnswer)) + bytes.MinRead)
+	memory, ok := d.buffers.Get().(*bytes.Buffer)
+	if !ok {
+		memory = &bytes.Buffer{}
 	}
-	switch n, err := body.ReadFrom(io.LimitReader(answer.Body, longestAnswer+1)); {
+	memory.Reset()
+	if answer.ContentLength > 0 {
+		memory.Grow(int(min(answer.ContentLength, longestAnswer)) + bytes.MinRead)
+	}
+	switch n, err := memory.ReadFrom(io.LimitReader(answer.Body, longestAnswer+1)); {
 	case err != nil:
 		return nil, err
 	case n > longestAnswer:
 		return nil, fmt.Errorf("the answer has more than %d bytes", longestAnswer)
 	}
-	answer.Body, answer.ContentLength = io.NopCloser(&body), int64(body.Len())
+	read := &body{memory: memory, spare: &d.buffers}
+	read.Reset(memory.Bytes())
+	answer.Body, answer.ContentLength = read, int64(memory.Len())
 	return answer, nil
+}
+
+func (d *direct) send(c *link, r *http.Request) error {
+	out, ok := d.writers.Get().(*bufio.Writer)
+	if !ok {
+		out = bufio.NewWriterSize(c, sendBuffer)
+	}
+	defer d.writers.Put(out)
+	defer out.Reset(nil)
+	out.Reset(c)
+	if err := r.Write(out); err != nil {
+		return err
+	}
+	return out.Flush()
 }
 
 // take returns the connection that was used last, or a new one.
@@ -114,13 +150,17 @@ func (d *direct) dial(ctx context.Context, address, port string) (*link, error) 
 	if port == "" {
 		address = net.JoinHostPort(address, "https")
 	}
+	if config == nil { // the machine's own authorities
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	config.DynamicRecordSizingDisabled = true // a request is one record and one system call, not three
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
 	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	c := &link{Conn: conn, in: bufio.NewReader(conn), out: bufio.NewWriterSize(conn, sendBuffer), born: time.Now()}
+	c := &link{Conn: conn, in: bufio.NewReader(conn), born: time.Now()}
 	time.AfterFunc(longestLife, func() { d.drop(c) })
 	return c, nil
 }

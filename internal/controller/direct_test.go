@@ -86,6 +86,36 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
+// The memory of an answer is used again when it was read, and not before.
+func TestAnswersStayUntilTheyAreClosed(t *testing.T) {
+	s, config, _ := serve(t, echo)
+	d := &direct{config: config}
+	for range 2 { // the second time in memory that was used
+		answers := map[string]*http.Response{}
+		for _, text := range []string{"first", "other", "third"} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL, strings.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answers[text], err = d.RoundTrip(r); err != nil { //nolint:bodyclose // each is, below
+				t.Fatal(err)
+			}
+		}
+		for text, answer := range answers {
+			if got, err := io.ReadAll(answer.Body); err != nil || string(got) != text {
+				t.Errorf("%q came back, not %q: %v", got, text, err)
+			}
+		}
+		for _, answer := range answers {
+			for range 2 { // once more changes nothing
+				if err := answer.Body.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
 func TestServersAreVerified(t *testing.T) {
 	s, _, _ := serve(t, echo)
 	if _, err := ask(t, &direct{config: &rest.Config{Host: s.URL}}, s.URL, "x"); err == nil {

@@ -12,9 +12,9 @@ import (
 const (
 	// roomy is how large the heap may grow before garbage is collected, however little of it is used: thousands of live requests take
 	// that much anyway.
-	roomy = 26 << 20
+	roomy = 24 << 20
 	// tight is how much a larger heap may grow by, in percent: less memory than with Go's own 100, for some CPU.
-	tight = 60
+	tight = 35
 )
 
 // paceGarbage collects garbage rarely while little memory is used, and often enough to keep it little when there is more, if GOGC does

@@ -125,7 +125,7 @@ func (a *assembled) assemble(ctx context.Context) error {
 		Client: a.client, Writer: writer, Signers: signers, Mode: certificates.Mode(file.Mode), Policy: rules,
 		Inventory: inventory, Access: access, Nodes: nodes, Register: issued,
 		Events:  broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "certificate-controller"}),
-		Metrics: a.registry, Logger: logger, Keep: file.Pruning.Keep, Workers: file.Workers, Grace: file.Grace(),
+		Metrics: a.registry, Logger: logger, Keep: file.Pruning.Keep, Workers: file.Workers, MostWorkers: mostWorkers(writer), Grace: file.Grace(),
 	})
 	if err != nil {
 		return err

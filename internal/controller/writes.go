@@ -11,10 +11,12 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -33,6 +35,7 @@ type writes struct {
 	agent   string
 	codec   *protobuf.Serializer
 	logger  *slog.Logger
+	spare   sync.Pool
 }
 
 // written returns how requests are written: by client-go alone if it reaches the API server in a way that only it knows.
@@ -54,7 +57,9 @@ func written(config *rest.Config, client kubernetes.Interface, logger *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	return &writes{usual, through, server, config.UserAgent, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), logger}, nil
+	return &writes{
+		usual: usual, through: through, server: server, agent: config.UserAgent, codec: protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), logger: logger,
+	}, nil
 }
 
 // UpdateApproval implements certificates.Writer.
@@ -79,18 +84,22 @@ func (w *writes) UpdateStatus(ctx context.Context, csr *certificatesv1.Certifica
 
 // put returns the object as it stands in the cluster after that.
 func (w *writes) put(ctx context.Context, name, subresource string, csr *certificatesv1.CertificateSigningRequest) (*certificatesv1.CertificateSigningRequest, error) {
-	kind := certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest")
+	out, ok := w.spare.Get().(*encoded)
+	if !ok {
+		out = &encoded{}
+	}
+	defer w.spare.Put(out) // by then it has been sent
+	out.bytes = nil
 	typed := *csr
-	typed.SetGroupVersionKind(kind)
-	var body bytes.Buffer
-	if err := w.codec.Encode(&typed, &body); err != nil {
+	typed.SetGroupVersionKind(kind())
+	if err := w.codec.EncodeWithAllocator(&typed, out, &out.memory); err != nil {
 		return nil, err
 	}
 	r := (&http.Request{
 		Method:        http.MethodPut,
 		URL:           &url.URL{Scheme: w.server.Scheme, Host: w.server.Host, Path: w.server.Path + "/" + name + "/" + subresource},
 		Header:        http.Header{"Content-Type": {runtime.ContentTypeProtobuf}, "Accept": {runtime.ContentTypeProtobuf}, "User-Agent": {w.agent}},
-		ContentLength: int64(body.Len()), Body: io.NopCloser(&body),
+		ContentLength: int64(len(out.bytes)), Body: io.NopCloser(bytes.NewReader(out.bytes)),
 	}).WithContext(ctx)
 	answer, err := w.through.RoundTrip(r)
 	if err != nil {
@@ -100,17 +109,32 @@ func (w *writes) put(ctx context.Context, name, subresource string, csr *certifi
 	if answer.StatusCode != http.StatusOK {
 		return nil, errors.New(answer.Status)
 	}
-	raw := make([]byte, answer.ContentLength)
-	if _, err := io.ReadFull(answer.Body, raw); err != nil {
+	written, err := answered(answer.Body)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	o, _, err := w.codec.Decode(raw, &kind, &certificatesv1.CertificateSigningRequest{})
-	if err != nil {
-		return nil, err
-	}
-	out, ok := o.(*certificatesv1.CertificateSigningRequest)
-	if !ok || out.UID != csr.UID {
+	case written.UID != csr.UID:
 		return nil, errors.New("the answer is another object")
 	}
-	return out, nil
+	written.Spec = csr.Spec // which nobody can change (upstream's pkg/registry/certificates/certificates/strategy.go)
+	return written, nil
+}
+
+// encoded is an object as it is sent, in memory that is used again.
+type encoded struct {
+	memory runtime.Allocator
+	bytes  []byte
+}
+
+// Write keeps what the codec wrote where it did so, in memory. It writes once.
+func (e *encoded) Write(p []byte) (int, error) {
+	if e.bytes != nil {
+		return 0, errors.New("the codec writes in parts")
+	}
+	e.bytes = p
+	return len(p), nil
+}
+
+func kind() schema.GroupVersionKind {
+	return certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest")
 }

@@ -4,13 +4,14 @@ package policy
 
 import (
 	"slices"
+	"sync"
 
 	"muster.dev/muster/internal/trace"
 )
 
 // rules, in the order they run. Their names are stable: they are in metrics, events, denials and documentation
 // (docs/rules.md, a section for each).
-func rules() []rule {
+var rules = sync.OnceValue(func() []rule {
 	return []rule{
 		// Is it ours to decide?
 		{id: "signer", refusal: trace.Ignore, stops: true, check: checkSigner},
@@ -47,7 +48,7 @@ func rules() []rule {
 		{id: "address-assigned", refusal: trace.Deny, check: checkAddressesAssigned},
 		{id: "access-review", refusal: trace.Deny, check: checkAccessReview},
 	}
-}
+})
 
 // rule is one of them. check returns Pass, Refuse, Waiting or NotApplicable.
 type rule struct {

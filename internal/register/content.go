@@ -95,9 +95,13 @@ func eachLine(text string, parse func(int, string) error, bad func(int, error)) 
 
 // data is the text of a segment.
 func (c content) data() map[string]string {
-	var certificates, keys strings.Builder
-	for _, e := range c.entries {
-		certificates.WriteString(e.line() + "\n")
+	var keys strings.Builder
+	var certificates []byte
+	for n, e := range c.entries {
+		certificates = append(e.append(certificates), '\n')
+		if n == 0 {
+			certificates = slices.Grow(certificates, len(c.entries)*(len(certificates)+len(certificates)/8)) // they are much alike
+		}
 	}
 	for _, g := range c.groups {
 		for part := range slices.Chunk(g.keys, keysPerLine) {
@@ -105,7 +109,7 @@ func (c content) data() map[string]string {
 			keys.WriteString(g.line() + "\n")
 		}
 	}
-	return map[string]string{versionKey: version, certificatesKey: certificates.String(), keysKey: keys.String()}
+	return map[string]string{versionKey: version, certificatesKey: string(certificates), keysKey: keys.String()}
 }
 
 // size is how many bytes data has.

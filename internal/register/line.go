@@ -32,25 +32,33 @@ const keysPerLine = 64
 // maxLine is the most bytes that a line may have.
 const maxLine = 16 << 10
 
-func (e Entry) line() string {
-	var b strings.Builder
-	b.WriteString("uid=" + escape(e.UID))
-	for _, f := range [][2]string{{"csr", e.CSR}, {"signer", e.Signer}, {"node", e.Node}, {"subject", e.Subject}, {"machine", e.Machine}, {"requester", e.Requester}} {
+func (e Entry) line() string { return string(e.append(nil)) }
+
+// append appends the line, without its end. Each is written several times while its segment grows: it leaves no garbage.
+func (e Entry) append(b []byte) []byte {
+	b = appendText(b, "uid=", e.UID)
+	for _, f := range [...][2]string{
+		{" csr=", e.CSR}, {" signer=", e.Signer}, {" node=", e.Node}, {" subject=", e.Subject}, {" machine=", e.Machine}, {" requester=", e.Requester},
+	} {
 		if f[1] != "" {
-			b.WriteString(" " + f[0] + "=" + escape(f[1]))
+			b = appendText(b, f[0], f[1])
 		}
 	}
-	b.WriteString(" key=" + base64.RawURLEncoding.EncodeToString(e.Key[:]))
+	b = base64.RawURLEncoding.AppendEncode(append(b, " key="...), e.Key[:])
 	if e.Certificate != (pki.Fingerprint{}) {
-		b.WriteString(" cert=" + base64.RawURLEncoding.EncodeToString(e.Certificate[:]))
+		b = base64.RawURLEncoding.AppendEncode(append(b, " cert="...), e.Certificate[:])
 	}
-	for _, f := range [][2]string{{"serial", e.Serial}, {"issuer", e.Issuer}} {
+	for _, f := range [...][2]string{{" serial=", e.Serial}, {" issuer=", e.Issuer}} {
 		if f[1] != "" {
-			b.WriteString(" " + f[0] + "=" + escape(f[1]))
+			b = appendText(b, f[0], f[1])
 		}
 	}
-	b.WriteString(" from=" + e.NotBefore.Format(time.RFC3339) + " to=" + e.NotAfter.Format(time.RFC3339))
-	return b.String()
+	b = e.NotBefore.AppendFormat(append(b, " from="...), time.RFC3339)
+	return e.NotAfter.AppendFormat(append(b, " to="...), time.RFC3339)
+}
+
+func appendText(b []byte, name, text string) []byte {
+	return append(append(b, name...), escape(text)...)
 }
 
 func parseEntry(line string) (Entry, error) {

@@ -101,8 +101,9 @@ func (r *Register) move(s *segment, must bool) (moved int) {
 		moved++
 		return true
 	}
+	var line []byte
 	for _, e := range r.pending.entries {
-		if !fits(len(e.line()) + 1) {
+		if line = e.append(line[:0]); !fits(len(line) + 1) {
 			return moved
 		}
 		s.add(e)

@@ -41,17 +41,6 @@ type note struct{ trace.Check }
 
 const afterName = ": "
 
-// short is what is written of a check: a string for a pass. Encoding calls no methods then, which would cost three times as much.
-func short(c trace.Check) any {
-	if c.Outcome != trace.Pass {
-		return c
-	}
-	if c.Evidence && c.Detail != "" {
-		return string(c.Rule) + afterName + c.Detail
-	}
-	return string(c.Rule)
-}
-
 // UnmarshalJSON reads either form, a pass in the longer one too.
 func (n *note) UnmarshalJSON(data []byte) error {
 	var text string
@@ -65,22 +54,47 @@ func (n *note) UnmarshalJSON(data []byte) error {
 
 // Encode writes a decision down for Annotation, without the rules that did not apply and with no detail longer than this many bytes.
 func Encode(d trace.Decision, longest int) string {
-	out := struct {
-		Verdict trace.Verdict `json:"verdict"`
-		Rule    trace.RuleID  `json:"rule,omitempty"`
-		Checks  []any         `json:"checks"`
-	}{d.Verdict, d.Rule, make([]any, 0, len(d.Checks))}
+	b := appendText(append(make([]byte, 0, 512), `{"verdict":`...), string(d.Verdict))
+	if d.Rule != "" {
+		b = appendText(append(b, `,"rule":`...), string(d.Rule))
+	}
+	b = append(b, `,"checks":[`...)
+	first := true
 	for _, c := range d.Checks {
-		if c.Outcome != trace.NotApplicable {
-			c.Detail, c.Hint = Clip(c.Detail, longest), Clip(c.Hint, longest)
-			out.Checks = append(out.Checks, short(c))
+		if c.Outcome == trace.NotApplicable {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		c.Detail, c.Hint = Clip(c.Detail, longest), Clip(c.Hint, longest)
+		switch {
+		case c.Outcome != trace.Pass:
+			b = appendJSON(b, c)
+		case c.Evidence && c.Detail != "":
+			b = appendText(b, string(c.Rule)+afterName+c.Detail)
+		default:
+			b = appendText(b, string(c.Rule))
 		}
 	}
-	raw, err := marshal(out)
-	if err != nil {
-		return "" // strings only: it cannot fail
+	return string(append(b, `]}`...))
+}
+
+// appendText appends a string in JSON: as it is if that may be, as nearly always.
+func appendText(b []byte, s string) []byte {
+	if strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) >= 0 {
+		return appendJSON(b, s)
 	}
-	return string(raw)
+	return append(append(append(b, '"'), s...), '"')
+}
+
+func appendJSON(b []byte, v any) []byte {
+	raw, err := marshal(v)
+	if err != nil {
+		return append(b, `""`...) // strings only: it cannot fail
+	}
+	return append(b, raw...)
 }
 
 // marshal writes < and > as they are.

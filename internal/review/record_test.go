@@ -55,3 +55,20 @@ func TestDecisionsThatWereWrittenOtherwise(t *testing.T) {
 		}
 	}
 }
+
+// Whatever stands in a text, what is written down is JSON, and is read back as it was: but for bytes that are no text.
+func TestAnyTextIsWrittenDown(t *testing.T) {
+	for _, text := range []string{"plain", `a "b" \c`, "<a> & b", "\x00\x1f\n\t\x7f", "ä€\u2028", "\xff", "", "'"} {
+		want := []trace.Check{{Rule: "machine", Outcome: trace.Pass, Detail: strings.ToValidUTF8(text, "\ufffd"), Evidence: text != ""}}
+		d := trace.Decision{Verdict: trace.Approve, Checks: []trace.Check{{Rule: "machine", Outcome: trace.Pass, Detail: text, Evidence: true}}}
+		written := review.Encode(d, 100)
+		got, ok := review.Decode(written)
+		if diff := cmp.Diff(want, got.Checks); !ok || diff != "" {
+			t.Errorf("%q is written as %s and read as\n%s", text, written, diff)
+		}
+	}
+	const none = `{"verdict":"Wait","rule":"machine","checks":[]}`
+	if got := review.Encode(trace.Decision{Verdict: trace.Wait, Rule: "machine"}, 9); got != none {
+		t.Errorf("without checks it is %s", got)
+	}
+}

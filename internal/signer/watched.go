@@ -4,6 +4,7 @@ package signer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -74,16 +75,18 @@ func (w *watched[T]) get() (value T, err error) {
 
 func (w *watched[T]) source(context.Context) (T, error) { return w.get() }
 
+// look asks the kernel itself: what os.Stat makes of the answer, four times for each certificate, is garbage.
 func look(name string) (fingerprint, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return fingerprint{}, err
+	var st syscall.Stat_t
+	for {
+		switch err := syscall.Stat(name, &st); {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return fingerprint{}, &os.PathError{Op: "stat", Path: name, Err: err}
+		default:
+			return fingerprint{st.Dev, st.Ino, st.Size, st.Ctim, st.Mtim}, nil
+		}
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return fingerprint{}, fmt.Errorf("the file system says nothing about %s", name)
-	}
-	return fingerprint{st.Dev, st.Ino, st.Size, st.Ctim, st.Mtim}, nil
 }
 
 const maxFile = 1 << 20

@@ -176,7 +176,7 @@ func (w *iam) statusSays(parts ...string) {
 	took := w.eventually("muster status says "+strings.Join(parts, ", "), 30*time.Second, func() error {
 		out, talk, err := w.try("status")
 		if err == nil || !anyLine(out+talk, parts...) {
-			return fmt.Errorf("it says (%v):\n%s%s", err, out, talk)
+			return errors.Join(err, fmt.Errorf("it says:\n%s%s", out, talk))
 		}
 		return nil
 	})

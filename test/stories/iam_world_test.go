@@ -318,7 +318,16 @@ func unauthorized(err error) bool {
 func (w *iam) whoami(ctx context.Context, token string) (authenticationv1.UserInfo, error) {
 	config := rest.CopyConfig(w.config)
 	config.BearerToken = token
-	client, err := kubernetes.NewForConfig(config)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return authenticationv1.UserInfo{}, err
+	}
+	return w.whoamiBy(ctx, client)
+}
+
+// whoamiBy asks by a client that says who it is.
+func (w *iam) whoamiBy(ctx context.Context, by *http.Client) (authenticationv1.UserInfo, error) {
+	client, err := kubernetes.NewForConfigAndClient(w.config, by)
 	if err != nil {
 		return authenticationv1.UserInfo{}, err
 	}

@@ -57,7 +57,15 @@ func (m *meter) measure(ctx context.Context, l load, requests []request, concurr
 	if err != nil {
 		return result{}, err
 	}
+	begin, err := m.now()
+	if err != nil {
+		return result{}, err
+	}
 	created, issued, err := m.run(ctx, l, requests, concurrency)
+	if err != nil {
+		return result{}, err
+	}
+	end, err := m.now()
 	if err != nil {
 		return result{}, err
 	}
@@ -72,6 +80,8 @@ func (m *meter) measure(ctx context.Context, l load, requests []request, concurr
 	}
 	r := after.since(before, l.size)
 	r.Load, r.Kind, r.Size = l.String(), l.kind, l.size
+	spent := end.since(begin)
+	r.Idle, r.Others = 100*spent.idle, 100*spent.others
 	latencies := make([]float64, len(requests))
 	first, last := created[0], issued[0]
 	for i := range requests {

@@ -37,6 +37,10 @@ type result struct {
 	Peak          float64            `json:"controllerPeakMiB"`
 	Refused       float64            `json:"answers429"`
 
+	// Percent of the processors' time, until the last certificate.
+	Idle   float64 `json:"idlePercent"`
+	Others float64 `json:"othersPercent"` // spent by what is no part of this
+
 	// Ratios of the rates of a burst, medians of rounds; 0 if there is nothing to compare with.
 	ToFloor   float64 `json:"toFloor,omitempty"`
 	ToRaised  float64 `json:"toRaised,omitempty"`
@@ -107,6 +111,7 @@ func (r *report) median(rounds []result) result {
 		func(r *result) *float64 { return &r.ControllerCPU }, func(r *result) *float64 { return &r.APIServerCPU },
 		func(r *result) *float64 { return &r.EtcdCPU }, func(r *result) *float64 { return &r.GeneratorCPU },
 		func(r *result) *float64 { return &r.Peak }, func(r *result) *float64 { return &r.Refused },
+		func(r *result) *float64 { return &r.Idle }, func(r *result) *float64 { return &r.Others },
 	} {
 		var values []float64
 		for i := range rounds {
@@ -184,10 +189,10 @@ func (r *report) writeTable(w io.Writer) error {
 	for _, load := range r.loadNames() {
 		t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
 		tp := &printer{w: t}
-		tp.printf("\n%s\tissued/s\tp50 ms\tp99\tmax\trequests\treviews\tCPU ms: controller\tAPI server\tetcd\tpeak MiB\t429s\tto floor\tto raised\tto default\t\n", load)
+		tp.printf("\n%s\tissued/s\tp50 ms\tp99\tmax\trequests\treviews\tCPU ms: controller\tAPI server\tetcd\tload\tpeak MiB\t429s\tidle %%\tothers %%\tto floor\tto raised\tto default\t\n", load)
 		for _, m := range r.medians(load) {
-			tp.printf("%s\t%.0f\t%.1f\t%.1f\t%.1f\t%.2f\t%.3f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%s\t%s\t%s\t\n", m.System, m.Rate, m.P50, m.P99, m.Max,
-				m.PerCSR, m.Reviews, m.ControllerCPU, m.APIServerCPU, m.EtcdCPU, m.Peak, m.Refused, ratio(m.ToFloor), ratio(m.ToRaised), ratio(m.ToDefault))
+			tp.printf("%s\t%.0f\t%.1f\t%.1f\t%.1f\t%.2f\t%.3f\t%.2f\t%.2f\t%.2f\t%.2f\t%.1f\t%.0f\t%.0f\t%.0f\t%s\t%s\t%s\t\n", m.System, m.Rate, m.P50, m.P99, m.Max,
+				m.PerCSR, m.Reviews, m.ControllerCPU, m.APIServerCPU, m.EtcdCPU, m.GeneratorCPU, m.Peak, m.Refused, m.Idle, m.Others, ratio(m.ToFloor), ratio(m.ToRaised), ratio(m.ToDefault))
 		}
 		if p.err == nil {
 			p.err = tp.err

@@ -39,6 +39,13 @@ func (b *bench) run(ctx context.Context) (err error) {
 	defer fake.close()
 	b.place.sts = fake.ready
 	b.services = append(b.services, fake)
+	null, err := startService(ctx, os.Stderr, os.Environ(), "null", "-dir", b.place.dir)
+	if err != nil {
+		return err
+	}
+	defer null.close()
+	b.place.null = null.ready
+	b.services = append(b.services, null)
 	keys, err := startService(ctx, os.Stderr, os.Environ(), "keys", "-socket", b.place.socket())
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func partNames() []string { return []string{partVerify, partRefused, partFlood, 
 // commands are what this program runs itself as.
 func commands() map[string]func(context.Context, []string) error {
 	return map[string]func(context.Context, []string) error{
-		"sts": stsMain, "keys": keysMain, "measure": measureMain, "flood": floodMain, "upstream": upstreamMain,
+		"sts": stsMain, "null": nullMain, "keys": keysMain, "measure": measureMain, "flood": floodMain, "upstream": upstreamMain,
 	}
 }
 

@@ -37,6 +37,7 @@ type result struct {
 
 	Refused      float64 `json:"goodRefused,omitempty"`
 	APIServerCPU float64 `json:"apiServerCPUMicroseconds,omitempty"`
+	APIServerMiB float64 `json:"apiServerResidentMiB,omitempty"`
 	LoadCPU      float64 `json:"loadCPUMicroseconds,omitempty"` // of the benchmark itself
 
 	// Ratios of the rate to that of aws-iam-authenticator in the same round, medians; 0 if there is nothing to compare with.
@@ -47,7 +48,7 @@ type result struct {
 // fields are the figures of a result.
 func (r *result) fields() []*float64 {
 	return []*float64{
-		&r.Rate, &r.CPU, &r.Allocs, &r.Bytes, &r.P50, &r.P99, &r.Max, &r.Lag, &r.Before, &r.Heap, &r.Peak, &r.Refused, &r.APIServerCPU, &r.LoadCPU,
+		&r.Rate, &r.CPU, &r.Allocs, &r.Bytes, &r.P50, &r.P99, &r.Max, &r.Lag, &r.Before, &r.Heap, &r.Peak, &r.Refused, &r.APIServerCPU, &r.APIServerMiB, &r.LoadCPU,
 	}
 }
 
@@ -199,10 +200,10 @@ func (r *report) writeRow(p *printer, of row) {
 			p.printf("%s\t%.0f\t%.3f\t%.2f\t%.1f\t%.1f\t%.1f\t%.0f\t\n", m.System, m.Rate, m.P50, m.P99, m.Max, m.Before, m.Heap, m.Peak)
 		}
 	case partReview:
-		p.printf("\n%s\t/s\tp50 ms\tp99\tmax\tlag p99\tCPU µs: authenticator\tAPI server\tload\tpeak MiB\trefused\t\n", of.load)
+		p.printf("\n%s\t/s\tp50 ms\tp99\tmax\tlag p99\tCPU µs: authenticator\tAPI server\tload\tMiB: authenticator\tAPI server\trefused\t\n", of.load)
 		for _, m := range r.medians(of) {
-			p.printf("%s\t%.0f\t%.2f\t%.2f\t%.1f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t\n",
-				m.System, m.Rate, m.P50, m.P99, m.Max, m.Lag, m.CPU, m.APIServerCPU, m.LoadCPU, m.Peak, m.Refused)
+			p.printf("%s\t%.0f\t%.2f\t%.2f\t%.1f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t\n",
+				m.System, m.Rate, m.P50, m.P99, m.Max, m.Lag, m.CPU, m.APIServerCPU, m.LoadCPU, m.Peak, m.APIServerMiB, m.Refused)
 		}
 	}
 }

@@ -5,30 +5,23 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/http2/hpack"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/client-go/rest"
 
 	"muster.dev/muster/test/plane"
-)
-
-// How tokens come to the API server: as what somebody asks about, or as whoever asks for something.
-const (
-	asReview = "TokenReviews"
-	asLogin  = "logins (GET /version)"
 )
 
 // review measures TokenReviews through a real API server that asks one authenticator.
@@ -58,10 +51,11 @@ func (b *bench) review(ctx context.Context, s system, round int) (err error) {
 	if err := process.Wait(ctx, "waiting for the authenticator", func(ctx context.Context) error { return answers(ctx, server.address) }); err != nil {
 		return err
 	}
-	r, err := newReviewer(p, process)
+	r, err := newReviewer(ctx, p, process, b.place)
 	if err != nil {
 		return err
 	}
+	defer r.close()
 	size := int(b.options.rate * b.options.steady.Seconds())
 	tokens, err := newTokens(ctx, 2*size+warmReviews, someKeys)
 	if err != nil {
@@ -70,32 +64,46 @@ func (b *bench) review(ctx context.Context, s system, round int) (err error) {
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
-	if first, err := r.run(ctx, asReview, tokens[:warmReviews], b.options.rate); err != nil || first.Refused == warmReviews {
+	first, err := r.reviews(tokens[:warmReviews])
+	if err != nil {
+		return err
+	}
+	if warm, err := r.run(ctx, r.admin, first, authenticated, b.options.rate); err != nil || warm.Refused == warmReviews {
 		return errors.Join(errors.New("the first reviews"), err)
 	}
 	same := make([]string, size)
 	for i := range same {
 		same[i] = tokens[i%someKeys]
 	}
-	for _, load := range []struct {
-		as, name string
-		tokens   []string
+	for _, part := range []struct {
+		name   string
+		by     *load
+		as     func([]string) ([]question, error)
+		good   func(string, []byte) error
+		tokens []string
 	}{
+		{"a server that only answers", r.null, r.logins, succeeded, make([]string, size)},
+		// Not by strangers: an API server ends an HTTP/2 connection of theirs with each answer.
+		{"GET /version by certificate", r.admin, r.logins, succeeded, make([]string, size)},
 		// The API server remembers a token itself, for 10 s at least, so only new ones reach the authenticator each time.
-		{asLogin, "each token new", tokens[warmReviews : warmReviews+size]},
-		{asLogin, "64 tokens again and again", same},
-		{asReview, "each token new", tokens[warmReviews+size:]},
-		{asReview, "64 tokens again and again", same},
+		{"logins (GET /version) by new tokens", r.nobody, r.logins, succeeded, tokens[warmReviews : warmReviews+size]},
+		{"logins (GET /version) by 64 tokens", r.nobody, r.logins, succeeded, same},
+		{"TokenReviews of new tokens", r.admin, r.reviews, authenticated, tokens[warmReviews+size:]},
+		{"TokenReviews of 64 tokens", r.admin, r.reviews, authenticated, same},
 	} {
-		one, err := r.run(ctx, load.as, load.tokens, b.options.rate)
+		asked, err := part.as(part.tokens)
 		if err != nil {
-			return fmt.Errorf("%s: %w", load.name, err)
+			return err
+		}
+		one, err := r.run(ctx, part.by, asked, part.good, b.options.rate)
+		if err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
 		}
 		one.Part, one.System, one.Round = partReview, s.name, round
-		one.Load = fmt.Sprintf("%s at %g/s, %s", load.as, b.options.rate, load.name)
+		one.Load = fmt.Sprintf("%s, %g/s", part.name, b.options.rate)
 		b.report.add(one)
-		fmt.Fprintf(os.Stderr, "round %d, %s, %s: p50 %.2f ms, p99 %.2f ms, authenticator %.0f µs, API server %.0f µs, load %.0f µs\n",
-			round+1, s.name, one.Load, one.P50, one.P99, one.CPU, one.APIServerCPU, one.LoadCPU)
+		fmt.Fprintf(os.Stderr, "round %d, %s, %s: p50 %.2f ms, p99 %.2f ms, max %.1f, lag %.2f, authenticator %.0f µs, API server %.0f µs, load %.0f µs, %.0f MiB\n",
+			round+1, s.name, one.Load, one.P50, one.P99, one.Max, one.Lag, one.CPU, one.APIServerCPU, one.LoadCPU, one.APIServerMiB)
 		if err := r.settle(ctx); err != nil {
 			return err
 		}
@@ -108,25 +116,48 @@ const warmReviews = 500
 
 // reviewer has an API server review tokens.
 type reviewer struct {
-	plane         *plane.Plane
-	admin, nobody *http.Client // with a client certificate, and without
-	authenticator *plane.Process
+	plane               *plane.Plane
+	admin, nobody, null *load // with a client certificate, without, and to a server that only answers
+	authenticator       *plane.Process
 }
 
-func newReviewer(p *plane.Plane, authenticator *plane.Process) (*reviewer, error) {
+func newReviewer(ctx context.Context, p *plane.Plane, authenticator *plane.Process, at place) (r *reviewer, err error) {
+	r = &reviewer{plane: p, authenticator: authenticator}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
 	config, err := p.RESTConfig("load", "system:masters")
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	admin, err := rest.HTTPClientFor(config)
+	for _, of := range []struct {
+		into *(*load)
+		who  *rest.Config
+	}{{&r.admin, config}, {&r.nobody, p.Anonymous()}} {
+		tlsConfig, err := rest.TLSConfigFor(of.who)
+		if err != nil {
+			return r, fmt.Errorf("making a client: %w", err)
+		}
+		if *of.into, err = newLoad(ctx, r.address(), tlsConfig); err != nil {
+			return r, err
+		}
+	}
+	roots, err := authorities(filepath.Join(at.dir, nullAuthority))
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return r, err
 	}
-	nobody, err := rest.HTTPClientFor(p.Anonymous())
-	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+	r.null, err = newLoad(ctx, at.null, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots})
+	return r, err
+}
+
+func (r *reviewer) close() {
+	for _, l := range []*load{r.admin, r.nobody, r.null} {
+		if l != nil {
+			l.close()
+		}
 	}
-	return &reviewer{plane: p, admin: admin, nobody: nobody, authenticator: authenticator}, nil
 }
 
 // An API server works on its own for some seconds after it is ready.
@@ -159,59 +190,30 @@ func (r *reviewer) settle(ctx context.Context) error {
 	return nil // as idle as it gets
 }
 
-// run has all tokens looked at, so many a second, however long each takes.
-func (r *reviewer) run(ctx context.Context, as string, tokens []string, rate float64) (result, error) {
-	one := r.login
-	if as == asReview {
-		one = r.review
-	}
+// run has all questions asked, so many a second, however long each takes.
+func (r *reviewer) run(ctx context.Context, l *load, questions []question, good func(string, []byte) error, rate float64) (result, error) {
 	defer withoutCollecting()()
 	before, err := r.costs()
 	if err != nil {
 		return result{}, err
 	}
-	load := usage().cpu
-	took, lag := make([]float64, len(tokens)), make([]float64, len(tokens))
-	var group sync.WaitGroup
-	var once sync.Once
-	var failed error
-	var count atomic.Int64
-	begin := time.Now()
-	for i, token := range tokens {
-		due := begin.Add(time.Duration(float64(i) / rate * float64(time.Second)))
-		time.Sleep(time.Until(due))
-		if ctx.Err() != nil {
-			break
-		}
-		group.Go(func() {
-			started := time.Now()
-			if err := one(ctx, token); err != nil {
-				count.Add(1)
-				once.Do(func() { failed = err })
-			}
-			took[i], lag[i] = milliseconds(time.Since(started)), milliseconds(started.Sub(due))
-		})
+	began := usage().cpu
+	one, err := l.run(ctx, questions, good, rate)
+	if err != nil {
+		return result{}, err
 	}
-	group.Wait()
-	seconds := time.Since(begin).Seconds()
-	load = usage().cpu - load
+	spent := usage().cpu - began
 	after, err := r.costs()
 	if err := errors.Join(ctx.Err(), err); err != nil {
 		return result{}, err
 	}
-	if failed != nil {
-		fmt.Fprintf(os.Stderr, "%d of %d good tokens were refused: %v\n", count.Load(), len(tokens), failed)
-	}
-	slices.Sort(took)
-	slices.Sort(lag)
-	n := float64(len(tokens))
-	return result{
-		Rate: n / seconds, Refused: float64(count.Load()), P50: percentile(took, 50), P99: percentile(took, 99), Max: took[len(took)-1], Lag: percentile(lag, 99),
-		CPU:          float64((after[0].CPU - before[0].CPU).Microseconds()) / n,
-		APIServerCPU: float64((after[1].CPU - before[1].CPU).Microseconds()) / n,
-		LoadCPU:      float64(load.Microseconds()) / n,
-		Peak:         float64(after[0].Peak) / (1 << 20),
-	}, nil
+	n := float64(len(questions))
+	one.CPU = float64((after[0].CPU - before[0].CPU).Microseconds()) / n
+	one.APIServerCPU = float64((after[1].CPU - before[1].CPU).Microseconds()) / n
+	one.LoadCPU = float64(spent.Microseconds()) / n
+	one.Peak = float64(after[0].Peak) / (1 << 20)
+	one.APIServerMiB = float64(after[1].Resident) / (1 << 20)
+	return one, nil
 }
 
 // mostGarbage is how much memory the load may take, in bytes, before garbage is collected meanwhile.
@@ -229,53 +231,55 @@ func withoutCollecting() (end func()) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// review asks about one token.
-func (r *reviewer) review(ctx context.Context, token string) error {
-	body := `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","spec":{"token":"` + token + `"}}`
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.plane.Server()+"/apis/authentication.k8s.io/v1/tokenreviews", strings.NewReader(body))
-	if err != nil {
-		return err
+// reviews are questions about tokens.
+func (r *reviewer) reviews(tokens []string) ([]question, error) {
+	return questions(tokens, func(token string) (question, error) {
+		return newQuestion(http.MethodPost, r.address(), "/apis/authentication.k8s.io/v1/tokenreviews",
+			`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","spec":{"token":"`+token+`"}}`, hpack.HeaderField{Name: "content-type", Value: "application/json"})
+	})
+}
+
+// logins ask for something as the tokens' owners. Who has a token that is not believed is answered 401. Without a token it is a stranger.
+func (r *reviewer) logins(tokens []string) ([]question, error) {
+	return questions(tokens, func(token string) (question, error) {
+		var headers []hpack.HeaderField
+		if token != "" {
+			headers = append(headers, hpack.HeaderField{Name: "authorization", Value: "Bearer " + token})
+		}
+		return newQuestion(http.MethodGet, r.address(), "/version", "", headers...)
+	})
+}
+
+func questions(tokens []string, one func(string) (question, error)) ([]question, error) {
+	all := make([]question, len(tokens))
+	for n, token := range tokens {
+		var err error
+		if all[n], err = one(token); err != nil {
+			return nil, err
+		}
 	}
-	request.Header.Set("Content-Type", "application/json")
-	raw, err := do(r.admin, request)
-	if err != nil || bytes.Contains(raw, []byte(`"authenticated":true`)) {
+	return all, nil
+}
+
+func (r *reviewer) address() string { return strings.TrimPrefix(r.plane.Server(), "https://") }
+
+// authenticated sees that a token was believed.
+func authenticated(status string, body []byte) error {
+	if err := succeeded(status, body); err != nil || bytes.Contains(body, []byte(`"authenticated":true`)) {
 		return err
 	}
 	var answer authenticationv1.TokenReview
-	if err := json.Unmarshal(raw, &answer); err != nil {
+	if err := json.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("reading the review of a token: %w", err)
 	}
 	return fmt.Errorf("reviewed as %q", answer.Status.Error)
 }
 
-// login asks for something as the token's owner. Who has a token that is not believed is answered 401.
-func (r *reviewer) login(ctx context.Context, token string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.plane.Server()+"/version", http.NoBody)
-	if err != nil {
-		return err
+func succeeded(status string, _ []byte) error {
+	if !strings.HasPrefix(status, "2") {
+		return fmt.Errorf("the API server answers %s", status)
 	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	_, err = do(r.nobody, request)
-	return err
-}
-
-// maxAnswer is far more than an answer has.
-const maxAnswer = 1 << 20
-
-func do(client *http.Client, request *http.Request) ([]byte, error) {
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("asking the API server: %w", err)
-	}
-	defer func() { _ = response.Body.Close() }() // it was only read
-	raw, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return nil, fmt.Errorf("asking the API server: %w", err)
-	}
-	if response.StatusCode >= 300 {
-		return nil, fmt.Errorf("the API server answers %s", response.Status)
-	}
-	return raw, nil
+	return nil
 }
 
 // costs are those of the authenticator and of the API server.

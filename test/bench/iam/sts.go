@@ -29,6 +29,9 @@ import (
 // stsAuthority is the file of the fake STS's certificate, in the benchmark's directory.
 const stsAuthority = "sts.pem"
 
+// nullAuthority is that of the server that only answers.
+const nullAuthority = "null.pem"
+
 // stsMain is an STS that answers at once and checks nothing: what is measured with it is an upper bound. It speaks HTTP/1.1 by TLS,
 // as AWS's does, and lives as long as its standard input.
 func stsMain(ctx context.Context, args []string) error {
@@ -41,16 +44,36 @@ func stsMain(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	http1 := new(http.Protocols)
+	http1.SetHTTP1(true)
+	return serveAtOnce(ctx, certificate, http1, answerSTS)
+}
+
+// nullMain is a server that only answers, as API servers do by HTTP/2: what asking it takes is the load's own.
+func nullMain(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("null", flag.ContinueOnError)
+	dir := flags.String("dir", "", "directory for the certificate")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	certificate, err := newCertificate(filepath.Join(*dir, nullAuthority))
+	if err != nil {
+		return err
+	}
+	http2 := new(http.Protocols)
+	http2.SetHTTP2(true)
+	return serveAtOnce(ctx, certificate, http2, func(http.ResponseWriter, *http.Request) {})
+}
+
+func serveAtOnce(ctx context.Context, certificate tls.Certificate, protocols *http.Protocols, answer http.HandlerFunc) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	server := &http.Server{
-		Handler: http.HandlerFunc(answerSTS), ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		Handler: answer, ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), Protocols: protocols,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}},
 	}
-	server.Protocols = new(http.Protocols)
-	server.Protocols.SetHTTP1(true)
 	fmt.Println(listener.Addr())
 	go func() {
 		untilClosed()

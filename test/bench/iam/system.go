@@ -21,7 +21,7 @@ import (
 )
 
 // place is where the other processes are.
-type place struct{ dir, sts string }
+type place struct{ dir, sts, null string }
 
 func (p place) ca() string { return filepath.Join(p.dir, stsAuthority) }
 
