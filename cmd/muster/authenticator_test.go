@@ -25,6 +25,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -38,6 +39,7 @@ type apiServer struct {
 	*httptest.Server
 	mode string // recorded, "" if none is
 
+	lease string // that somebody holds, as JSON
 	// forbids tells, if not nil, what the authenticator has no right to.
 	forbids func(method, path string) bool
 
@@ -108,7 +110,13 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.statuses["wrong"] = string(body)
 		s.mu.Unlock()
 		_, _ = io.WriteString(w, badEntry)
-	case "GET " + leases + "/" + accessLease, "GET " + mappings: // the kind is not installed
+	case "GET " + leases + "/" + accessLease:
+		if s.lease == "" {
+			notFound(w)
+			return
+		}
+		_, _ = io.WriteString(w, s.lease)
+	case "GET " + mappings: // the kind is not installed
 		notFound(w)
 	default:
 		s.note(w, r)
@@ -354,6 +362,43 @@ func TestAnAuthenticatorWaitsForItsRightsInSilence(t *testing.T) {
 		if !strings.Contains(line, "entry of a mapping is wrong") { // which one is
 			t.Error(line)
 		}
+	}
+}
+
+// In an outage a replica loses its lease while nobody can take it over. It is the same replica afterwards, and does not wait for itself.
+func TestAReplicaTakesUpItsOwnLease(t *testing.T) {
+	for holder, want := range map[string]bool{"this": true, "another": false} {
+		t.Run(holder, func(t *testing.T) {
+			t.Parallel()
+			api := newAPIServer(t, "")
+			now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
+			api.lease = fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q,"namespace":"muster-system","resourceVersion":"3"},`+
+				`"spec":{"holderIdentity":%q,"leaseDurationSeconds":3600,"acquireTime":%[3]q,"renewTime":%[3]q}}`, accessLease, holder, now)
+			ctx, cancel := context.WithCancel(t.Context())
+			leads, ended := make(chan struct{}), make(chan struct{})
+			l := leading{cluster: &rest.Config{Host: api.URL}, namespace: "muster-system", identity: "this", logger: slog.New(slog.DiscardHandler)}
+			l.status = func(ctx context.Context) error {
+				close(leads)
+				<-ctx.Done()
+				return nil
+			}
+			go func() { defer close(ended); _ = l.run(ctx) }() // it is ended below, of which it may complain
+			patience := 30 * time.Second
+			if !want {
+				patience = 3 * time.Second
+			}
+			got := false
+			select {
+			case <-leads:
+				got = true
+			case <-time.After(patience):
+			}
+			cancel()
+			<-ended
+			if got != want {
+				t.Errorf("with the lease of %s: leads: %v", holder, got)
+			}
+		})
 	}
 }
 

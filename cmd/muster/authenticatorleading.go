@@ -12,8 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -29,6 +32,7 @@ const accessLease = "muster-access-policies"
 type leading struct {
 	cluster   *rest.Config
 	namespace string // of the lease
+	identity  string // this process among replicas
 	status    func(context.Context) error
 	policies  bool
 	alone     bool // there are no others to agree with
@@ -71,7 +75,18 @@ func (l leading) run(ctx context.Context) error {
 	again := true // the controller's name is the same in each life
 	options := ctrl.Options{
 		Scheme: scheme, Logger: logr.FromSlogHandler(l.logger.Handler()), Metrics: metricsserver.Options{BindAddress: "0"},
-		LeaderElection: !l.alone, LeaderElectionID: accessLease, LeaderElectionNamespace: l.namespace, LeaderElectionReleaseOnCancel: true,
+		LeaderElection: !l.alone, LeaderElectionReleaseOnCancel: true,
+	}
+	if !l.alone {
+		leases, err := coordinationv1client.NewForConfig(l.cluster)
+		if err != nil {
+			return fmt.Errorf("preparing to lead: %w", err)
+		}
+		// With an identity that lasts as long as the process, one that lost its own lease in an outage need not wait until it ends.
+		options.LeaderElectionResourceLockInterface = &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: accessLease}, Client: leases,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: l.identity},
+		}
 	}
 	options.Controller.SkipNameValidation = &again
 	mgr, err := ctrl.NewManager(l.cluster, options)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	corev1 "k8s.io/api/core/v1"
@@ -163,7 +164,14 @@ func (p *authenticatorParts) assembleSources(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		leading := leading{cluster: cluster, namespace: p.file.Mapping.Namespace, policies: p.file.AccessPolicies.Enabled, alone: p.file.AccessPolicies.Alone, patience: p.patience, logger: p.logger}
+		host, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("naming this replica: %w", err)
+		}
+		leading := leading{
+			cluster: cluster, namespace: p.file.Mapping.Namespace, identity: host + "_" + uuid.NewString(),
+			policies: p.file.AccessPolicies.Enabled, alone: p.file.AccessPolicies.Alone, patience: p.patience, logger: p.logger,
+		}
 		leading.status = func(ctx context.Context) error {
 			p.sources.KeepStatus(ctx, status)
 			return nil

@@ -65,18 +65,15 @@ func (s *Server) open(ctx context.Context, files *ports.Files) (err error) {
 	}
 	webhook := s.mux(true)
 	webhook.Handle("/authenticate", s.config.Handler)
-	s.ports.Handle(tls.NewListener(s.webhook, files.Config()), &http.Server{
-		Handler: webhook,
-		// An API server asks all on one connection, and makes another for each question above this, just when there are too many.
-		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 10_000},
-	})
+	// An API server asks all on one connection, and makes another for each question above this, just when there are too many.
+	s.ports.Handle(tls.NewListener(s.webhook, files.Config()), webhook).HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 10_000}
 	if s.config.Health == "" {
 		return nil
 	}
 	if s.health, err = s.ports.Open(ctx, "health", s.config.Health); err != nil {
 		return err
 	}
-	s.ports.Handle(s.health, &http.Server{Handler: s.mux(ports.Loopback(s.config.Health))})
+	s.ports.Handle(s.health, s.mux(ports.Loopback(s.config.Health)))
 	return nil
 }
 

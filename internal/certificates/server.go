@@ -72,7 +72,7 @@ func (s *Server) open(ctx context.Context) error {
 		if s.health, err = s.ports.Open(ctx, "health", s.config.Health); err != nil {
 			return err
 		}
-		s.ports.Handle(s.health, &http.Server{Handler: health})
+		s.ports.Handle(s.health, health)
 	}
 	switch {
 	case s.config.Metrics == "":
@@ -89,7 +89,7 @@ func (s *Server) open(ctx context.Context) error {
 	}
 	if ports.Loopback(s.config.Metrics) {
 		metrics.Handle("GET /metrics", answer)
-		s.ports.Handle(s.metrics, &http.Server{Handler: metrics})
+		s.ports.Handle(s.metrics, metrics)
 		return nil
 	}
 	if s.config.Client == nil {
@@ -100,7 +100,7 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	metrics.Handle("GET /metrics", newGate(s.config, answer))
-	s.ports.Handle(tls.NewListener(s.metrics, secure), &http.Server{Handler: metrics})
+	s.ports.Handle(tls.NewListener(s.metrics, secure), metrics)
 	return nil
 }
 

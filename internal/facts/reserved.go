@@ -20,7 +20,11 @@ func ServiceAddresses(ctx context.Context, client kubernetes.Interface) ([]netip
 	if err != nil {
 		return nil, fmt.Errorf("reading the Service default/kubernetes: %w", err)
 	}
-	for _, text := range append(service.Spec.ClusterIPs, service.Spec.ClusterIP) {
+	texts := service.Spec.ClusterIPs
+	if len(texts) == 0 {
+		texts = []string{service.Spec.ClusterIP}
+	}
+	for _, text := range texts {
 		a, err := netip.ParseAddr(text)
 		if err != nil {
 			return nil, fmt.Errorf("the Service default/kubernetes has the address %q: %w", text, err)

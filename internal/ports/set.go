@@ -5,7 +5,6 @@
 package ports
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,17 +53,16 @@ func (s *Set) Close() {
 	}
 }
 
-// Handle says what answers at a port that was opened, which may be wrapped, for TLS. Times and sizes that the server does not
-// limit are limited here.
-func (s *Set) Handle(l net.Listener, server *http.Server) {
-	server.ReadHeaderTimeout = cmp.Or(server.ReadHeaderTimeout, 5*time.Second)
-	server.ReadTimeout = cmp.Or(server.ReadTimeout, 10*time.Second)
-	server.WriteTimeout = cmp.Or(server.WriteTimeout, 40*time.Second)
-	server.IdleTimeout = cmp.Or(server.IdleTimeout, 2*time.Minute)
-	server.MaxHeaderBytes = cmp.Or(server.MaxHeaderBytes, 32<<10)
-	server.ErrorLog = slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug)
+// Handle says what answers at a port that was opened, which may be wrapped, for TLS. The server that is returned has limits, which
+// may be changed before [Set.Serve].
+func (s *Set) Handle(l net.Listener, h http.Handler) *http.Server {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 40 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
+	}
 	s.servers = append(s.servers, server)
 	s.served = append(s.served, l)
+	return server
 }
 
 // Serve answers until ctx is done, or a port fails, which is an error.
