@@ -44,7 +44,7 @@ func TestOpenSaysWhatFor(t *testing.T) {
 }
 
 // open starts a server that answers with h, and returns where it is and what ends it.
-func open(t *testing.T, grace time.Duration, h http.HandlerFunc) (url string, l net.Listener, end func() error) {
+func open(t *testing.T, grace time.Duration, h http.HandlerFunc) (url string, l net.Listener, end func(), ended <-chan error) {
 	t.Helper()
 	s := &Set{Logger: slog.New(slog.DiscardHandler), Grace: grace}
 	l, err := s.Open(t.Context(), "tests", "127.0.0.1:0")
@@ -56,7 +56,7 @@ func open(t *testing.T, grace time.Duration, h http.HandlerFunc) (url string, l 
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx) }()
 	t.Cleanup(cancel)
-	return "http://" + l.Addr().String(), l, func() error { cancel(); return <-done }
+	return "http://" + l.Addr().String(), l, cancel, done
 }
 
 func get(t *testing.T, url string) (string, error) {
@@ -75,7 +75,7 @@ func get(t *testing.T, url string) (string, error) {
 
 func TestWhoWaitsIsAnsweredInTheEnd(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
-	url, _, end := open(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) {
+	url, _, end, ended := open(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) {
 		close(asked)
 		<-answer
 		_, _ = io.WriteString(w, "at last")
@@ -90,7 +90,8 @@ func TestWhoWaitsIsAnsweredInTheEnd(t *testing.T) {
 	}()
 	<-asked
 	time.AfterFunc(50*time.Millisecond, func() { close(answer) })
-	if err := end(); err != nil {
+	end()
+	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 	if body := <-got; body != "at last" {
@@ -103,7 +104,7 @@ func TestWhoWaitsIsAnsweredInTheEnd(t *testing.T) {
 
 func TestWhoWaitsTooLongIsCutOff(t *testing.T) {
 	asked := make(chan struct{})
-	url, _, end := open(t, 10*time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
+	url, _, end, ended := open(t, 10*time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
 		close(asked)
 		<-r.Context().Done()
 	})
@@ -113,7 +114,8 @@ func TestWhoWaitsTooLongIsCutOff(t *testing.T) {
 		failed <- err
 	}()
 	<-asked
-	if err := end(); err != nil {
+	end()
+	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 	if err := <-failed; err == nil {
@@ -122,19 +124,16 @@ func TestWhoWaitsTooLongIsCutOff(t *testing.T) {
 }
 
 func TestAPortThatFailsEndsAll(t *testing.T) {
-	_, l, end := open(t, time.Second, http.NotFound)
+	_, l, _, ended := open(t, time.Second, http.NotFound)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.After(10 * time.Second)
-	done := make(chan error, 1)
-	go func() { time.Sleep(50 * time.Millisecond); done <- end() }()
 	select {
-	case err := <-done:
+	case err := <-ended:
 		if err == nil || !strings.Contains(err.Error(), "serving at "+l.Addr().String()) {
 			t.Error(err)
 		}
-	case <-deadline:
+	case <-time.After(10 * time.Second):
 		t.Error("it goes on")
 	}
 }
