@@ -35,7 +35,7 @@ import (
 
 const (
 	ages     = time.Hour   // a backoff that no test waits for
-	patience = time.Minute // that a test has with a busy computer
+	patience = 3 * time.Minute // that a test has with a busy computer
 )
 
 // world is a controller with everything around it faked.
