@@ -34,7 +34,7 @@ import (
 )
 
 const (
-	ages     = time.Hour   // a backoff that no test waits for
+	ages     = time.Hour       // a backoff that no test waits for
 	patience = 3 * time.Minute // that a test has with a busy computer
 )
 
