@@ -121,10 +121,12 @@ func TestWatchFinds(t *testing.T) {
 		a, b := machine("i-a", nodeA, "192.168.64.11"), machine("i-b", nodeB, "192.168.64.12")
 		b.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		p := &plane{machines: []v1alpha1.Machine{*a, *b, *machine("i-new", "", "")}}
+		p.mu.Lock() // nothing can be read yet
 		i, _ := start(t, p, "main")
 		if f := i.Machine("i-a"); f.State != policy.Unknown || f.Why == "" || i.HasSynced() || i.Status().Synced {
 			t.Errorf("before it has read anything: %+v", f)
 		}
+		p.mu.Unlock()
 		settle(t, i)
 		now := time.Now()
 		known := func(m policy.Machine) policy.Fact[policy.Machine] { return policy.Know(m, "machines", now) }

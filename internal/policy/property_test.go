@@ -14,12 +14,27 @@ import (
 // TestNothingReachableApprovesAnotherMachinesName draws requests and facts at random from small sets, so that near misses
 // are common, and checks every approval against what may be approved at all, written down a second time and without the rules.
 func TestNothingReachableApprovesAnotherMachinesName(t *testing.T) {
-	const rounds = 15_000
+	const (
+		rounds = 15_000
+		enough = 6 // approvals of a kind mean something; rare kinds take more rounds in some draws
+	)
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))
 	g := generator{Rand: r, requests: map[string][]byte{}, key: pkitest.Key(t), signers: allSigners(t)}
 	approved := map[string]int{}
-	for range rounds {
+	few := func() string {
+		for _, kind := range []string{
+			"kubernetes.io/kube-apiserver-client-kubelet by node", "kubernetes.io/kube-apiserver-client-kubelet by token",
+			"kubernetes.io/kubelet-serving by node", "kubernetes.io/kube-apiserver-client by person",
+			"kubernetes.io/legacy-unknown by person", appServing + " by person", appClient + " by person",
+		} {
+			if approved[kind] < enough {
+				return kind
+			}
+		}
+		return ""
+	}
+	for n := 0; n < rounds || few() != "" && n < 10*rounds; n++ {
 		w := g.world(t)
 		d := w.decide()
 		if d.Verdict != trace.Approve {
@@ -31,15 +46,8 @@ func TestNothingReachableApprovesAnotherMachinesName(t *testing.T) {
 		}
 	}
 	t.Log(approved)
-	want := []string{
-		"kubernetes.io/kube-apiserver-client-kubelet by node", "kubernetes.io/kube-apiserver-client-kubelet by token",
-		"kubernetes.io/kubelet-serving by node", "kubernetes.io/kube-apiserver-client by person",
-		"kubernetes.io/legacy-unknown by person", appServing + " by person", appClient + " by person",
-	}
-	for _, w := range want {
-		if approved[w] < rounds/2500 {
-			t.Errorf("too few approvals of %s to mean anything: %v", w, approved)
-		}
+	if kind := few(); kind != "" {
+		t.Errorf("too few approvals of %s to mean anything: %v", kind, approved)
 	}
 }
 
