@@ -56,12 +56,13 @@ func Find(dir state.Dir) ([]Process, error) {
 		return nil, fmt.Errorf("listing processes: %w", err)
 	}
 	var found []Process
+	patient := time.Now().Add(patience)
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
 			continue
 		}
-		if p, ok := inspect(pid, dir); ok {
+		if p, ok := inspect(pid, dir, patient); ok {
 			found = append(found, p)
 		}
 	}
@@ -91,13 +92,13 @@ func predecessor(processes []Process, name string) (Process, bool) {
 }
 
 // inspect reads one process. Whatever cannot be read belongs to somebody else, or has just ended.
-func inspect(pid int, dir state.Dir) (Process, bool) {
+func inspect(pid int, dir state.Dir, patient time.Time) (Process, bool) {
 	root := filepath.Join("/proc", strconv.Itoa(pid))
 	var stat syscall.Stat_t
 	if err := syscall.Stat(root, &stat); err != nil || int(stat.Uid) != os.Geteuid() {
 		return Process{}, false
 	}
-	environment, err := readEnvironment(root)
+	environment, err := readEnvironment(root, patient)
 	if err != nil || !bytes.Contains(environment, []byte(EnvState+"="+string(dir)+"\x00")) {
 		return Process{}, false
 	}
@@ -134,14 +135,18 @@ func inspect(pid int, dir state.Dir) (Process, bool) {
 	return p, p.readStat(root) == nil
 }
 
+// patience is how long one look at all processes may wait in all for those in execve(2): a container may have any number of processes
+// that look so.
+const patience = time.Second
+
 // readEnvironment reads what a process was started with. In the middle of execve(2) a process shows none, and would be overlooked by
 // who looks once: its memory is the new program's, still empty, or was the old one's and is gone when it is read. A process whose
 // environment really is empty has one that begins and ends at the same address (proc(5), fields 50 and 51 of stat), which a moment
-// later it still has.
-func readEnvironment(root string) ([]byte, error) {
-	for deadline, same := time.Now().Add(time.Second), 0; ; time.Sleep(time.Millisecond) {
+// later it still has. After the moment patient it is taken as it is.
+func readEnvironment(root string, patient time.Time) ([]byte, error) {
+	for same := 0; ; time.Sleep(time.Millisecond) {
 		environment, err := os.ReadFile(filepath.Join(root, "environ"))
-		if err != nil || len(environment) > 0 || time.Now().After(deadline) {
+		if err != nil || len(environment) > 0 || time.Now().After(patient) {
 			return environment, err
 		}
 		if _, err := os.Readlink(filepath.Join(root, "exe")); err != nil { // a thread of the kernel, or a zombie
@@ -204,7 +209,7 @@ func open(p Process, dir state.Dir) (handle, error) {
 	if err != nil {
 		return handle{}, err
 	}
-	again, ok := inspect(p.PID, dir)
+	again, ok := inspect(p.PID, dir, time.Now().Add(patience))
 	if !ok || again.Name != p.Name || again.Spec != p.Spec {
 		h.close()
 		return handle{}, fmt.Errorf("%s (process %d) has ended", p.Name, p.PID)
