@@ -267,6 +267,7 @@ func (s *joinStory) backAgain(t *testing.T) {
 // recordExpired has the register of issued certificates say of those of a node what their expired one does: that time has passed.
 func (i *installation) recordExpired(node string) {
 	i.t.Helper()
+	i.recorded()
 	line := regexp.MustCompile(`(?m)^(.* node=` + regexp.QuoteMeta(node) + ` .* to=)\S+`)
 	changed := false
 	for name := range strings.FieldsSeq(i.mustKubectl("-n", "muster-system", "get", "configmaps", "-l", "certificates.muster.dev/register=true", "-o", "jsonpath={.items[*].metadata.name}")) {
@@ -286,6 +287,28 @@ func (i *installation) recordExpired(node string) {
 		i.t.Fatalf("no certificate of %s is on record", node)
 	}
 	i.kill("certificate-controller") // its successor reads the register anew
+}
+
+// recorded waits until every certificate that was issued is on record: what is issued is written a little later, and by a successor if it
+// must.
+func (i *installation) recorded() {
+	i.t.Helper()
+	i.eventually("all that was issued is on record", 30*time.Second, func() error {
+		issued, err := i.kubectl("get", "csr", "-o", `jsonpath={range .items[?(@.status.certificate)]}{.metadata.uid}{"\n"}{end}`)
+		if err != nil {
+			return err
+		}
+		records, err := i.kubectl("-n", "muster-system", "get", "configmaps", "-l", "certificates.muster.dev/register=true", "-o", "jsonpath={.items[*].data.certificates}")
+		if err != nil {
+			return err
+		}
+		for uid := range strings.Lines(issued) {
+			if uid = strings.TrimSpace(uid); !strings.Contains(records, "uid="+uid) {
+				return fmt.Errorf("request %s is not", uid)
+			}
+		}
+		return nil
+	})
 }
 
 // expired is a certificate of a node that was good until an hour ago, by the authority that signs for kubelets, and its key.
