@@ -89,7 +89,7 @@ func tell(t *testing.T, h *host.Host) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
 	defer cancel()
 	for _, unit := range []string{"kubelet", "containerd", "kube-proxy"} {
-		out, err := h.Run(ctx, "journalctl", "--no-pager", "--output=cat", "--lines=60", "--unit="+unit)
+		out, err := h.Run(ctx, "journalctl", "--no-pager", "--output=cat", "--lines=15", "--unit="+unit)
 		t.Logf("%s on %s:\n%s%v", unit, h.Name, out, err)
 	}
 }

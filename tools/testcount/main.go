@@ -5,7 +5,8 @@
 //
 //	testcount -log FILE [-ahead FILE] -- COMMAND ARGS... [-- COMMAND ARGS...]...
 //
-// It fails when a test or a command did, or when there was no test at all.
+// It fails when a test or a command did, or when there was no test at all. When no more than two tests of a command failed, and nothing
+// else did, they are run once more, alone: if they pass, they are named as flaky and count as passed.
 //
 // With -ahead, the first command is no test: it prepares for later ones while the second runs, prints to that file, and is ended with
 // the second. Whether it succeeds is nobody's concern: who needs what is missing then makes it.
@@ -84,13 +85,19 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 			break
 		}
 		before := r.failed
-		if err := execute(ctx, command, r); err != nil {
+		if err := execute(ctx, command, r); err != nil && !r.again(ctx, command) {
 			r.line(fmt.Sprintf("FAIL  %s: %v", strings.Join(command, " "), err))
 			if r.failed == before {
 				r.failed++ // it failed without a test to blame
 			}
 		}
 		end()
+	}
+	if len(r.reasons) > 0 {
+		fmt.Fprintf(stdout, "What failed, in short:\n%s\n", strings.Join(r.reasons, "\n"))
+	}
+	for _, name := range r.flaky {
+		fmt.Fprintf(stdout, "FLAKY %s: it failed, and passed when it was run again alone; the log has both\n", name)
 	}
 	fmt.Fprintf(stdout, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 	if r.failed > 0 || r.passed == 0 {

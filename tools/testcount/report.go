@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 )
 
@@ -23,8 +24,11 @@ type event struct {
 // test names a test, or with no Test its whole package.
 type test struct{ Package, Test string }
 
-// counts are those of one package while it runs.
-type counts struct{ passed, failed, skipped int }
+// counts are those of one package while it runs, and which tests that are no subtests have failed.
+type counts struct {
+	passed, failed, skipped int
+	broken                  map[string]bool
+}
 
 // report is a writer of `go test -json` output that prints what is worth a look. Lines that are no events, such as what
 // `go vet` says, are printed as they are. Subtests count as tests.
@@ -35,10 +39,15 @@ type report struct {
 	running  map[string]*counts
 
 	passed, failed, skipped int
+
+	failures []failure // of the command that runs
+	whole    bool      // nothing else has failed in it
+	flaky    []string  // what failed, and passed when it was run again
+	reasons  []string  // what the tests that failed complain of
 }
 
 func newReport(out, log io.Writer) *report {
-	return &report{out: out, log: log, output: map[test]*strings.Builder{}, running: map[string]*counts{}}
+	return &report{out: out, log: log, output: map[test]*strings.Builder{}, running: map[string]*counts{}, whole: true}
 }
 
 // Write takes output as it comes, whole lines or not.
@@ -115,7 +124,7 @@ func (r *report) add(e event) {
 func (r *report) endTest(e event) {
 	c := r.running[e.Package]
 	if c == nil {
-		c = &counts{}
+		c = &counts{broken: map[string]bool{}}
 		r.running[e.Package] = c
 	}
 	switch e.Action {
@@ -125,7 +134,31 @@ func (r *report) endTest(e event) {
 		c.skipped++
 	case "fail":
 		c.failed++
+		name, _, _ := strings.Cut(e.Test, "/")
+		c.broken[name] = true
 		r.printOutput(test{e.Package, e.Test})
+		r.explain(test{e.Package, e.Test})
+	}
+}
+
+// complaint is a line that a test prints by its Error, Fatal or Log.
+var complaint = regexp.MustCompile(`^\s+\w+_test\.go:\d+: `)
+
+// explain keeps what a test that failed complains of, for the end: in the middle of everything that was printed it is hard to find.
+func (r *report) explain(key test) {
+	const most, width = 3, 400
+	output := r.output[key]
+	if output == nil {
+		return
+	}
+	var lines []string
+	for line := range strings.Lines(output.String()) {
+		if complaint.MatchString(line) && len(lines) < most {
+			lines = append(lines, fmt.Sprintf("      %.*s", width, strings.TrimSpace(line)))
+		}
+	}
+	if len(lines) > 0 {
+		r.reasons = append(r.reasons, fmt.Sprintf("  %s %s\n%s", key.Package, key.Test, strings.Join(lines, "\n")))
 	}
 }
 
@@ -136,6 +169,11 @@ func (r *report) endPackage(e event) {
 	}
 	delete(r.running, e.Package)
 	if e.Action == "fail" {
+		f, ok := failureOf(e.Package, r.output, c.broken, c.failed)
+		if ok {
+			r.failures = append(r.failures, f)
+		}
+		r.whole = r.whole && ok
 		if c.failed == 0 { // it did not build, or ended in the middle of a test: nothing else tells why
 			c.failed++
 			for key := range r.output {
