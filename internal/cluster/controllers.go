@@ -73,6 +73,10 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 	if err != nil {
 		return fmt.Errorf("making controllers: %w", err)
 	}
+	pods, err := netip.ParsePrefix(c.Cluster.Spec.Network.PodCIDR)
+	if err != nil {
+		return fmt.Errorf("reading network: %w", err)
+	}
 	access := access{management: manager.GetAPIReader(), cluster: direct, mode: c.Cluster.Spec.AccessConfig.AuthenticationMode}
 	roles, err := newNodeRoles(c, access, keys, s.identityStore)
 	if err != nil {
@@ -107,6 +111,7 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 		Cluster:     plane,
 		Providers:   providers,
 		Routes:      routes,
+		PodCIDR:     pods,
 		UserData:    userData,
 		Health:      health,
 		AuditLog:    c.State.Audit(),

@@ -108,7 +108,7 @@ func addMachines(mgr manager.Manager, p parts, remembered *memory, nudges <-chan
 		WatchesRawSource(nodes).
 		WatchesRawSource(instances).
 		WithOptions(options(p.Workers)).
-		Complete(&machines{parts: p, relaunch: newPacer(), memory: remembered})
+		Complete(&machines{parts: p, relaunch: newPacer(), memory: remembered, ranges: newPodRanges()})
 }
 
 func addGroups(mgr manager.Manager, p parts) error {

@@ -41,6 +41,8 @@ type Config struct {
 	Providers map[v1alpha1.Provider]machine.Provider
 	// Routes of the providers whose machines need their pods' addresses routed.
 	Routes map[v1alpha1.Provider]Routes
+	// PodCIDR is the range that the cluster takes those of its nodes from. Nothing else is ever routed.
+	PodCIDR netip.Prefix
 	// UserData renders what a machine boots with; the token is empty for a machine that has joined.
 	UserData func(m *v1alpha1.Machine, token string) ([]byte, error)
 	// NodeRoles are what machines join by that join by role; without them a group that wants that waits.
@@ -126,6 +128,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("the node group controllers need the path of the audit log")
 	case c.Log == nil:
 		return c, errors.New("the node group controllers need a logger")
+	case len(c.Routes) > 0 && !c.PodCIDR.IsValid():
+		return c, errors.New("the node group controllers need the range of pods, to route it")
 	}
 	if c.Random == nil {
 		c.Random = rand.Reader

@@ -85,6 +85,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		ClusterName: "muster",
 		Providers:   map[v1alpha1.Provider]machine.Provider{v1alpha1.ProviderLocal: w.provider},
 		Routes:      map[v1alpha1.Provider]Routes{v1alpha1.ProviderLocal: w.routes},
+		PodCIDR:     netip.MustParsePrefix("10.244.0.0/16"),
 		UserData: func(_ *v1alpha1.Machine, token string) ([]byte, error) {
 			return []byte("token: " + token), w.faults.call("userdata")
 		},
@@ -97,7 +98,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 }
 
 func (w *world) machines() *machines {
-	return &machines{parts: w.parts, relaunch: newPacer(), memory: newMemory()}
+	return &machines{parts: w.parts, relaunch: newPacer(), memory: newMemory(), ranges: newPodRanges()}
 }
 func (w *world) groups() *groups { return &groups{parts: w.parts} }
 

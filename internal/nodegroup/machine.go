@@ -28,6 +28,7 @@ type machines struct {
 	parts
 	relaunch *pacer
 	memory   *memory
+	ranges   *podRanges
 }
 
 // Reconcile brings one machine forward. What it finds out goes into the status with one patch at the end, if it is news.

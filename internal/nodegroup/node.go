@@ -110,14 +110,14 @@ func (r *machines) route(ctx context.Context, m *v1alpha1.Machine, node *corev1.
 		m.Status.PodCIDR = node.Spec.PodCIDR
 		return 0, nil
 	}
-	to, err := netip.ParsePrefix(node.Spec.PodCIDR)
-	if err != nil {
-		return 0, fmt.Errorf("reading the Node's pod range: %w", err)
-	}
 	if old := m.Status.PodCIDR; old != "" && old != node.Spec.PodCIDR {
 		if err := r.unroute(ctx, m); err != nil {
 			return 0, err
 		}
+	}
+	to, err := r.podRange(ctx, m, node)
+	if err != nil {
+		return 0, err
 	}
 	via, err := internalIP(m)
 	if err != nil {
@@ -140,6 +140,7 @@ func (r *machines) unroute(ctx context.Context, m *v1alpha1.Machine) error {
 		if err := routes.DeleteRoute(ctx, prefix); err != nil {
 			return fmt.Errorf("removing the route of %s: %w", prefix, err)
 		}
+		r.ranges.free(prefix, m.Name)
 	}
 	m.Status.PodCIDR = ""
 	return nil

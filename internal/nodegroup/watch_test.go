@@ -4,6 +4,7 @@ package nodegroup
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -120,6 +121,7 @@ func TestConfig(t *testing.T) {
 		"health":   func(c *Config) { c.Health = nil },
 		"audit":    func(c *Config) { c.AuditLog = "" },
 		"log":      func(c *Config) { c.Log = nil },
+		"pods":     func(c *Config) { c.PodCIDR = netip.Prefix{} },
 	} {
 		config := whole()
 		damage(&config)

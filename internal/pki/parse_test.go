@@ -11,6 +11,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha1"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
@@ -281,6 +282,91 @@ func TestParseKeys(t *testing.T) {
 	weak := pkitest.Template(node)
 	weak.SignatureAlgorithm = x509.SHA384WithRSAPSS
 	parseMust(t, pkitest.Encode(t, bits(2048), weak), "")
+}
+
+// A key has one fingerprint, or it could be certified for two nodes. crypto/x509 reads each of these as the same key.
+func TestParseKeysInOneEncoding(t *testing.T) {
+	ec := pkitest.Key(t)
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shifted := func(bits int) func([]byte) asn1.BitString { // the bits that are zero in front go behind, unused
+		return func(key []byte) asn1.BitString {
+			n := new(big.Int).Lsh(new(big.Int).SetBytes(key), uint(bits))
+			return asn1.BitString{Bytes: n.FillBytes(make([]byte, len(key))), BitLength: 8*len(key) - bits}
+		}
+	}
+	behind := func(key []byte) asn1.BitString {
+		longer := append(bytes.Clone(key), 0)
+		return asn1.BitString{Bytes: longer, BitLength: 8 * len(longer)}
+	}
+	within := func(key []byte) asn1.BitString {
+		var parts struct{ N, E *big.Int }
+		if _, err := asn1.Unmarshal(key, &parts); err != nil {
+			t.Fatal(err)
+		}
+		longer := pkitest.Marshal(t, struct {
+			N, E *big.Int
+			More int
+		}{parts.N, parts.E, 1})
+		return asn1.BitString{Bytes: longer, BitLength: 8 * len(longer)}
+	}
+	for name, tc := range map[string]struct {
+		key  crypto.Signer
+		bits func([]byte) asn1.BitString
+		want string
+	}{
+		"ECDSA":                              {ec, shifted(0), ""},
+		"ECDSA, an unused bit":               {ec, shifted(1), "encoded in another way"},
+		"ECDSA, five unused bits":            {ec, shifted(5), "encoded in another way"},
+		"RSA":                                {rsaKey, shifted(0), ""},
+		"RSA, two unused bits":               {rsaKey, shifted(2), "encoded in another way"},
+		"RSA, something behind the key":      {rsaKey, behind, "encoded in another way"},
+		"RSA, something behind the exponent": {rsaKey, within, "encoded in another way"},
+	} {
+		t.Run(name, func(t *testing.T) { parseMust(t, withKey(t, tc.key, tc.bits), tc.want) })
+	}
+}
+
+// withKey is a request of a key whose bits are written by the test.
+func withKey(t *testing.T, key crypto.Signer, write func([]byte) asn1.BitString) []byte {
+	t.Helper()
+	type request struct {
+		TBS       asn1.RawValue
+		Algorithm pkix.AlgorithmIdentifier
+		Signature asn1.BitString
+	}
+	type info struct {
+		Version   int
+		Subject   asn1.RawValue
+		PublicKey struct {
+			Algorithm pkix.AlgorithmIdentifier
+			Key       asn1.BitString
+		}
+		Attributes []asn1.RawValue `asn1:"tag:0,set"`
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, pkitest.Template(node), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r request
+	var i info
+	if _, err := asn1.Unmarshal(der, &r); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := asn1.Unmarshal(r.TBS.FullBytes, &i); err != nil {
+		t.Fatal(err)
+	}
+	i.PublicKey.Key = write(i.PublicKey.Key.Bytes)
+	r.TBS.FullBytes = pkitest.Marshal(t, i)
+	digest := sha256.Sum256(r.TBS.FullBytes)
+	signature, err := key.Sign(rand.Reader, digest[:], crypto.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Signature = asn1.BitString{Bytes: signature, BitLength: 8 * len(signature)}
+	return pkitest.PEM(pkitest.Marshal(t, r))
 }
 
 // withRSA is the request of a key that crypto/rsa would not make, signed with an algorithm of PKCS #1 in a way of the test's own.

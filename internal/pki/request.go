@@ -3,6 +3,7 @@
 package pki
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/asn1"
@@ -73,6 +74,9 @@ func Parse(data []byte) (Request, error) {
 	if r.key, err = describeKey(csr.PublicKey); err != nil {
 		return Request{}, err
 	}
+	if err := checkKeyEncoding(csr); err != nil {
+		return Request{}, err
+	}
 	if err := checkSelfSignature(csr); err != nil {
 		return Request{}, err
 	}
@@ -108,6 +112,19 @@ func agree(r Request, csr *x509.CertificateRequest) error {
 	case !slices.Equal(csr.DNSNames, r.dnsNames), !slices.Equal(ips, r.addresses),
 		len(csr.EmailAddresses) > 0, len(csr.URIs) > 0:
 		return errors.New("the subject alternative names can be read in two ways")
+	}
+	return nil
+}
+
+// checkKeyEncoding refuses a key that is not written in the one way that certificates have it. crypto/x509 reads others as well (unused bits,
+// something behind the exponent), and one key with several fingerprints could be certified for several nodes.
+func checkKeyEncoding(csr *x509.CertificateRequest) error {
+	canonical, err := x509.MarshalPKIXPublicKey(csr.PublicKey)
+	if err != nil {
+		return fmt.Errorf("encoding the key: %w", err)
+	}
+	if !bytes.Equal(canonical, csr.RawSubjectPublicKeyInfo) {
+		return errors.New("the key is encoded in another way than certificates have it")
 	}
 	return nil
 }

@@ -29,6 +29,11 @@ func withCertificate(of string, replaced bool) func(*world) {
 	})
 }
 
+// lastWas makes the last certificate of the node that of a machine.
+func lastWas(machine string) func(*world) {
+	return func(w *world) { w.facts.LastMachine = know(machine) }
+}
+
 func TestANodeAsksWithACertificateOfItsMachine(t *testing.T) {
 	unknown := func(f policy.Fact[policy.Credential]) func(*world) {
 		return all(withCertificate("", false), func(w *world) { w.facts.Credential = f })
@@ -56,6 +61,10 @@ func TestANodeAsksWithACertificateOfItsMachine(t *testing.T) {
 				{"that of a machine of another source, after one replaced another", w(), withCertificate("other|"+machineB, true), trace.Wait, "credential"},
 				{"on no record", w(), withCertificate("", false), trace.Approve, ""},
 				{"on no record, after one replaced another", w(), withCertificate("", true), trace.Wait, "credential"},
+				{"on no record, and another machine took over", w(), all(withCertificate("", false), lastWas("test|"+machineB)), trace.Wait, "credential"},
+				{"of another source, and another machine took over", w(), all(withCertificate("other|"+machineB, false), lastWas("test|"+machineB)), trace.Wait, "credential"},
+				{"on no record, and no other machine took over", w(), all(withCertificate("", false), lastWas("test|"+machineA)), trace.Approve, ""},
+				{"on no record, and the machine before is of another source", w(), all(withCertificate("", false), lastWas("other|"+machineB)), trace.Approve, ""},
 				{"what is on record is not known", w(), unknown(policy.DontKnow[policy.Credential]("test", "broken")), trace.Wait, "credential"},
 				{"what is on record was not asked", w(), unknown(policy.Fact[policy.Credential]{}), trace.Wait, "credential"},
 				{"absent", w(), unknown(policy.None[policy.Credential]("test", now)), trace.Wait, "credential"},

@@ -198,8 +198,20 @@ func (w *world) wrongCredential(m policy.Machine) string {
 		return "another machine's certificate asks"
 	case (id == "" || source != "test") && c.Value.Replaced:
 		return "the certificate that asks may be another machine's"
+	case (id == "" || source != "test") && usable(w.facts.LastMachine) && w.otherBefore(m):
+		return "the certificate that asks may be that of the machine before"
 	}
 	return ""
+}
+
+// otherBefore tells whether the last certificate of the node was another machine's of the same source.
+func (w *world) otherBefore(m policy.Machine) bool {
+	last := w.facts.LastMachine.Value
+	source, id, sourced := strings.Cut(last, "|")
+	if !sourced {
+		source, id = "test", source
+	}
+	return source == "test" && id != "" && id != m.ID
 }
 
 func (w *world) wrongForToken(m policy.Machine) string {

@@ -40,10 +40,16 @@ func checkCredential(e evaluation) outcome {
 		_, id := readMachineRef(c.Value.Machine)
 		return refuse("if it is the same machine, let it join again, or approve by hand",
 			"the certificate that asks was issued to machine %s, and node %s is machine %s by now", id, e.node, m.Value.ID)
-	case c.Value.Replaced:
+	case c.Value.Replaced || e.taken():
 		return wait("let it join again, or approve by hand", "node %s was another machine before, and to which one the certificate that asks was issued is on no record", e.node)
 	}
 	return pass("its certificate is on no record, and node %s was never another machine", e.node)
+}
+
+// taken tells whether the inventory gave the name of the node to another machine, which has no certificate yet.
+func (e evaluation) taken() bool {
+	same, ok := SameMachine(e.facts.LastMachine.Value, MachineRef(e.facts.NodeMachine))
+	return e.facts.LastMachine.State == Known && ok && !same
 }
 
 // SameMachine compares machines as MachineRef writes them. IDs of different sources cannot be compared.

@@ -46,8 +46,10 @@ func (r *Register) hold(e Entry) {
 	l.held = slices.DeleteFunc(l.held, func(old credential) bool { return old.key == c.key && old.id == c.id || over(old) })
 	at, _ := slices.BinarySearchFunc(l.held, c, func(a, b credential) int { return a.since.Compare(b.since) })
 	l.held = slices.Insert(l.held, at, c)
-	if more := len(l.held) - maxHeld; more > 0 {
-		l.held = slices.Delete(l.held, 0, more)
+	for len(l.held) > maxHeld {
+		// What a token got is kept longer: that the token was used is written down for ever only when the certificate becomes a key.
+		at := max(0, slices.IndexFunc(l.held, func(c credential) bool { return c.token == "" }))
+		l.held = slices.Delete(l.held, at, at+1)
 	}
 	r.last[e.Node] = l
 }

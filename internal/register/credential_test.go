@@ -171,6 +171,44 @@ func TestSpentTokensUntilTheNextCompaction(t *testing.T) {
 	})
 }
 
+// A node that renews often does not make its token new again: certificates of an hour are many before the first becomes a key.
+func TestSpentTokensOfShortCertificates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		r := start(t, s)
+		r.Add(of(1, "a", "i-1", "system:bootstrap:abcdef"))
+		for n := range 3 * maxHeld {
+			elapse(10 * time.Minute)
+			r.Add(of(10+n, "a", "i-1", "system:node:a"))
+			if f := r.TokenSpent("a", "system:bootstrap:abcdef", key(2)); !f.Value {
+				t.Fatalf("after %d renewals: %+v", n+1, f)
+			}
+		}
+		elapse(10 * time.Second)
+		if f := start(t, s).TokenSpent("a", "system:bootstrap:abcdef", key(2)); !f.Value {
+			t.Errorf("after a restart: %+v", f)
+		}
+		if n := len(r.last["a"].held); n != maxHeld {
+			t.Errorf("%d are remembered", n)
+		}
+	})
+}
+
+// Who asks for many with tokens pushes out the oldest of those.
+func TestCredentialsOfTokensAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, newServer(t))
+		for n := range 2 * maxHeld {
+			elapse(time.Second)
+			r.Add(of(n+1, "a", "i-1", "system:bootstrap:abcdef"))
+		}
+		if n := len(r.last["a"].held); n != maxHeld {
+			t.Errorf("%d are remembered", n)
+		}
+		credentialIs(t, "the newest", r.Credential("a", certificate(2*maxHeld)), "i-1", false)
+	})
+}
+
 // Who asks for many pushes out his own, and nobody else's.
 func TestCredentialsAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

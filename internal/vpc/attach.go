@@ -85,10 +85,13 @@ func (n *Network) address(h *netlink.Handle, ip netip.Addr) error {
 	if err != nil {
 		return fmt.Errorf("finding link: %w", err)
 	}
-	if err := h.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(ip, n.cidr.Bits()))}); err != nil {
+	// Nobody but the router is on its link, as far as it knows: whoever asks other machines where an address is believes whoever answers,
+	// and the router need not ask.
+	if err := h.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(ip, 32))}); err != nil {
 		return fmt.Errorf("setting address: %w", err)
 	}
-	if err := h.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: net.IP(Router(n.cidr).AsSlice())}); err != nil {
+	gateway := &netlink.Route{LinkIndex: link.Attrs().Index, Gw: net.IP(Router(n.cidr).AsSlice()), Flags: int(netlink.FLAG_ONLINK)}
+	if err := h.RouteReplace(gateway); err != nil {
 		return fmt.Errorf("setting default route: %w", err)
 	}
 	return n.knowGateways(h, link, ip)

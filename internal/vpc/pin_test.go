@@ -203,6 +203,56 @@ func TestForgery(t *testing.T) {
 	}
 }
 
+// What one machine sends to another goes to nobody else, whatever that one announces.
+func TestMachinesAreNotOverheard(t *testing.T) {
+	n := newNetwork(t)
+	client, server, forger := newMachine(t, n, "192.168.64.13"), newMachine(t, n, firstMachine), newMachine(t, n, secondMachine)
+	err := withHandle(forger, func(h *netlink.Handle) error {
+		link, err := h.LinkByName(machineLink)
+		if err != nil {
+			return err
+		}
+		return h.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix(firstMachine + "/32"))})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := func(l net.Listener, who string) {
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = c.Write([]byte(who))
+				_ = c.Close()
+			}
+		}()
+	}
+	answers(listenIn(t, server, firstMachine+":80"), "server")
+	answers(listenIn(t, forger, firstMachine+":80"), "forger")
+	heard := map[string]int{}
+	for range 20 {
+		announce(t, forger, firstMachine, MAC(netip.MustParseAddr(secondMachine)))
+		var c net.Conn
+		err := host.InNetwork(client, func() (err error) {
+			c, err = net.DialTimeout("tcp4", firstMachine+":80", 2*time.Second)
+			return err
+		})
+		if err != nil {
+			heard["nobody"]++
+			continue
+		}
+		b := make([]byte, 16)
+		k, _ := c.Read(b)
+		heard[string(b[:k])]++
+		_ = c.Close()
+	}
+	if heard["server"] != 20 {
+		t.Errorf("who was heard, and how often: %v", heard)
+	}
+}
+
 // knowAgain restores the permanent neighbours of a machine: the kernel forgets them when the hardware address changes.
 func knowAgain(n *Network, machine *os.File) error {
 	return withHandle(machine, func(h *netlink.Handle) error {

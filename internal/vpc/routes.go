@@ -22,8 +22,13 @@ type Route struct {
 	Machine netip.Addr
 }
 
-// SetRoute routes a range of pod addresses by a machine, in place of any other machine. Doing it twice changes nothing.
+// SetRoute routes a range of pod addresses by a machine, in place of any other machine. Doing it twice changes nothing. What is no range
+// of pods is refused: a route to a machine's own address would lead the answers that it gets, its credentials too, to another one.
 func (n *Network) SetRoute(route Route) error {
+	to := route.PodCIDR.Masked()
+	if !to.Addr().Is4() || to.Bits() == 0 || to.Overlaps(n.cidr) || !to.Addr().IsGlobalUnicast() || to.Overlaps(netip.PrefixFrom(Metadata(), 32)) {
+		return fmt.Errorf("setting route to pods %s: it holds other addresses than those of pods", route.PodCIDR)
+	}
 	return n.routes("setting", route.PodCIDR, func(h *netlink.Handle) error {
 		return h.RouteReplace(&netlink.Route{Dst: ipNet(route.PodCIDR.Masked()), Gw: net.IP(route.Machine.AsSlice()), Protocol: protocol})
 	})
