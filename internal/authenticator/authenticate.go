@@ -97,8 +97,7 @@ func (a *Authenticator) Forget(c keyservice.Change) { a.memory.forget(c) }
 
 // Authenticate decides about a token.
 func (a *Authenticator) Authenticate(ctx context.Context, token string) Decision {
-	table := a.config.Table()
-	if table == nil {
+	if a.config.Table() == nil {
 		return unavailable("the mappings have not been read yet")
 	}
 	id, claim, cached, err := a.identify(ctx, token)
@@ -107,7 +106,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, token string) Decision
 		d.Claim, d.Cached = claim, cached
 		return d
 	}
-	d := a.decide(id, table)
+	d := a.decide(id, a.config.Table()) // as they are now: STS may have taken seconds, and a mapping may have ended meanwhile
 	d.Cached = cached
 	return d
 }

@@ -13,6 +13,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,9 +39,10 @@ const (
 const clusterInfo = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 
 // RefreshAuthorities brings the file of authorities that a node trusts to be the API server up to what the cluster publishes, along
-// a chain of trust: the answer must come over a connection that the present authorities verify, and the published ones must verify
-// that same connection, or the node would lock itself out. It tells whether the file was changed. A cluster that publishes nothing
-// is left alone, and so is a kubeconfig that does not name the file.
+// a chain of trust: the answer must come over a connection that the present authorities verify, the published ones must verify
+// that same connection, or the node would lock itself out, and a present one must vouch for each that is new: the kubelet takes all of them
+// for those of its clients, too, and who may write a ConfigMap in kube-public is not who may do everything on every node. It tells whether
+// the file was changed. A cluster that publishes nothing is left alone, and so is a kubeconfig that does not name the file.
 func RefreshAuthorities(ctx context.Context, kubeconfig, file string, now time.Time) (changed bool, err error) {
 	named, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
@@ -61,7 +63,7 @@ func RefreshAuthorities(ctx context.Context, kubeconfig, file string, now time.T
 	if err != nil || connection == nil {
 		return false, err
 	}
-	authorities, err := checkAuthorities(published, connection, now)
+	authorities, err := checkAuthorities(published, present, connection, now)
 	if err != nil {
 		return false, fmt.Errorf("the authorities that the cluster publishes in kube-public/cluster-info are not taken over: %w", err)
 	}
@@ -134,7 +136,7 @@ func askClusterInfo(ctx context.Context, config *rest.Config, trusted *x509.Cert
 }
 
 // checkAuthorities reads published authorities. Together they must verify the connection that they came over.
-func checkAuthorities(raw []byte, connection *tls.ConnectionState, now time.Time) ([]*x509.Certificate, error) {
+func checkAuthorities(raw []byte, present []*x509.Certificate, connection *tls.ConnectionState, now time.Time) ([]*x509.Certificate, error) {
 	authorities, err := bundle.Parse(raw)
 	if err != nil {
 		return nil, err
@@ -156,7 +158,28 @@ func checkAuthorities(raw []byte, connection *tls.ConnectionState, now time.Time
 	}); err != nil {
 		return nil, fmt.Errorf("they do not verify the API server itself: %w", err)
 	}
+	if a := stranger(authorities, present); a != nil {
+		return nil, fmt.Errorf("nobody vouches for %s, which is new: have the present authority sign it as well (a cross-certificate) and publish that, or put it into the file by hand on every node", a.Subject)
+	}
 	return authorities, nil
+}
+
+// stranger is an authority that no present one vouches for, nil if there is none. One vouches for what it signed, for what has its key
+// (the same one, renewed), and for what those vouch for.
+func stranger(authorities, present []*x509.Certificate) *x509.Certificate {
+	known, left := slices.Clone(present), slices.Clone(authorities)
+	for len(left) > 0 {
+		n := slices.IndexFunc(left, func(a *x509.Certificate) bool {
+			return slices.ContainsFunc(known, func(k *x509.Certificate) bool {
+				return bytes.Equal(a.RawSubjectPublicKeyInfo, k.RawSubjectPublicKeyInfo) || a.CheckSignatureFrom(k) == nil
+			})
+		})
+		if n < 0 {
+			return left[0]
+		}
+		known, left = append(known, left[n]), slices.Delete(left, n, n+1)
+	}
+	return nil
 }
 
 // ErrUnreachable is an API server that does not answer.

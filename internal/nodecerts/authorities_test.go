@@ -3,6 +3,7 @@
 package nodecerts
 
 import (
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -10,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -73,9 +75,27 @@ func newAPIServer(t *testing.T, signer *authority) *apiServer {
 	return s
 }
 
+// signedBy is the certificate of an authority that another signed.
+func signedBy(t *testing.T, a, by *authority) *x509.Certificate {
+	t.Helper()
+	template := *a.certificate
+	template.SerialNumber = big.NewInt(4711)
+	der, err := x509.CreateCertificate(rand.Reader, &template, by.certificate, a.certificate.PublicKey, by.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 func TestRefreshAuthorities(t *testing.T) {
 	t.Parallel()
 	first, second, stranger := newAuthority(t, "first"), newAuthority(t, "second"), newAuthority(t, "stranger")
+	alone := second.certificate // signed by itself
+	second.certificate = signedBy(t, second, first)
 	leaf, err := Parse(first.pair(Client, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -92,20 +112,24 @@ func TestRefreshAuthorities(t *testing.T) {
 		want               string // error
 		changed            bool
 	}{
-		"nothing new":                     {first, bundle.PEM(first.certificate), bundle.PEM(first.certificate), 200, "", false},
-		"in another order":                {first, append(bundle.PEM(second.certificate), bundle.PEM(first.certificate)...), both, 200, "", false},
-		"another is appended":             {first, bundle.PEM(first.certificate), both, 200, "", true},
-		"the old one is withdrawn":        {second, both, bundle.PEM(second.certificate), 200, "", true},
-		"withdrawn while it still signs":  {first, both, bundle.PEM(second.certificate), 200, "they do not verify the API server itself", false},
-		"replaced without an overlap":     {second, bundle.PEM(first.certificate), bundle.PEM(second.certificate), 200, "cannot be verified with the authorities that the node has", false},
-		"by a stranger's server":          {stranger, bundle.PEM(first.certificate), bundle.PEM(stranger.certificate), 200, "cannot be verified with", false},
-		"a stranger's without the signer": {first, bundle.PEM(first.certificate), bundle.PEM(stranger.certificate), 200, "they do not verify the API server itself", false},
-		"nothing":                         {first, bundle.PEM(first.certificate), nil, 200, "has no certificate in PEM", false},
-		"no authority":                    {first, bundle.PEM(first.certificate), append(bundle.PEM(first.certificate), bundle.PEM(leaf.Leaf())...), 200, "is no authority", false},
-		"far too many":                    {first, bundle.PEM(first.certificate), bundle.PEM(append(many, first.certificate)...), 200, "more than 16", false},
-		"not for us":                      {first, bundle.PEM(first.certificate), both, 403, "", false},
-		"not there":                       {first, bundle.PEM(first.certificate), both, 404, "", false},
-		"an answer that is none":          {first, bundle.PEM(first.certificate), both, 500, "500", false},
+		"nothing new":                          {first, bundle.PEM(first.certificate), bundle.PEM(first.certificate), 200, "", false},
+		"in another order":                     {first, append(bundle.PEM(second.certificate), bundle.PEM(first.certificate)...), both, 200, "", false},
+		"another is appended":                  {first, bundle.PEM(first.certificate), both, 200, "", true},
+		"the old one is withdrawn":             {second, both, bundle.PEM(second.certificate), 200, "", true},
+		"withdrawn while it still signs":       {first, both, bundle.PEM(second.certificate), 200, "they do not verify the API server itself", false},
+		"replaced without an overlap":          {second, bundle.PEM(first.certificate), bundle.PEM(second.certificate), 200, "cannot be verified with the authorities that the node has", false},
+		"by a stranger's server":               {stranger, bundle.PEM(first.certificate), bundle.PEM(stranger.certificate), 200, "cannot be verified with", false},
+		"a stranger's without the signer":      {first, bundle.PEM(first.certificate), bundle.PEM(stranger.certificate), 200, "they do not verify the API server itself", false},
+		"a stranger's beside the signer":       {first, bundle.PEM(first.certificate), bundle.PEM(first.certificate, stranger.certificate), 200, "nobody vouches for CN=stranger", false},
+		"itself beside its cross-certificate":  {first, bundle.PEM(first.certificate), bundle.PEM(alone, first.certificate, second.certificate), 200, "", true},
+		"itself without its cross-certificate": {first, bundle.PEM(first.certificate), bundle.PEM(first.certificate, alone), 200, "nobody vouches for CN=second", false},
+		"the same, renewed":                    {first, bundle.PEM(first.certificate), bundle.PEM(signedBy(t, first, first)), 200, "", true},
+		"nothing":                              {first, bundle.PEM(first.certificate), nil, 200, "has no certificate in PEM", false},
+		"no authority":                         {first, bundle.PEM(first.certificate), append(bundle.PEM(first.certificate), bundle.PEM(leaf.Leaf())...), 200, "is no authority", false},
+		"far too many":                         {first, bundle.PEM(first.certificate), bundle.PEM(append(many, first.certificate)...), 200, "more than 16", false},
+		"not for us":                           {first, bundle.PEM(first.certificate), both, 403, "", false},
+		"not there":                            {first, bundle.PEM(first.certificate), both, 404, "", false},
+		"an answer that is none":               {first, bundle.PEM(first.certificate), both, 500, "500", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

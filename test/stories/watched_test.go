@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -111,7 +112,8 @@ func (s *joinStory) halfRotated(*testing.T) {
 	s.allIsWell()
 }
 
-// otherAuthorities has the cluster publish whom else to trust, and then only somebody who does not vouch for its API server.
+// otherAuthorities has the cluster publish a stranger beside its own authority, then one that its own vouches for, and then only the
+// stranger, who does not vouch for its API server.
 func (s *joinStory) otherAuthorities(t *testing.T) {
 	i := s.installation
 	published := i.mustKubectl("-n", "kube-public", "get", "configmap", "cluster-info", "-o", "jsonpath={.data.kubeconfig}")
@@ -147,6 +149,9 @@ func (s *joinStory) otherAuthorities(t *testing.T) {
 	}
 	kubelet := s.must("systemctl", "show", "--property=MainPID", "kubelet")
 	publish(own + other)
+	s.noticed("Authorities", "nobody vouches for CN=")
+	trusted(1)
+	publish(own + i.nextAuthority())
 	trusted(2)
 	i.eventually("the kubelet starts again", 20*time.Second, func() error {
 		if s.must("systemctl", "show", "--property=MainPID", "kubelet") == kubelet {
@@ -161,6 +166,29 @@ func (s *joinStory) otherAuthorities(t *testing.T) {
 	publish(own)
 	trusted(1)
 	s.allIsWell()
+}
+
+// nextAuthority is another authority, signed by the cluster's own.
+func (i *installation) nextAuthority() string {
+	i.t.Helper()
+	dir := filepath.Join(i.dir.PKI(), "cluster")
+	own, err := tls.LoadX509KeyPair(filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca-key.pem"))
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "the next authority"},
+		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+		BasicConstraintsValid: true, IsCA: true, KeyUsage: x509.KeyUsageCertSign,
+	}, own.Leaf, key.Public(), own.PrivateKey)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
 // otherAddress gives the host another address than the kubelet was told to use, and its own again.
