@@ -40,6 +40,7 @@ type authCheck struct {
 type checked struct {
 	Entries   int                `json:"entries"`
 	Problems  []identity.Problem `json:"problems"`
+	Trusts    []identity.Trust   `json:"trusts,omitempty"`
 	Principal string             `json:"principal,omitempty"`
 	Outcome   *identity.Outcome  `json:"outcome,omitempty"`
 }
@@ -53,7 +54,8 @@ func (c *authCommand) check() *cobra.Command {
 would become, by which entry, and why those before it did not match. Entries are access entries, IAMIdentityMapping objects, the
 ConfigMap kube-system/aws-auth and mounted files. They come from the cluster, or without one from the files that are named.
 
-That a session is an instance's, as nodes must prove, is supposed with --instance and --private-dns-name.
+That a session is an instance's, as nodes must prove, is supposed with --instance and --private-dns-name. Which names of sessions are
+trusted, as hybrid nodes and those of Fargate need, is in the authenticator's configuration: give it by --config.
 
 The exit code is 0 if nothing is wrong, or if the principal is let in; otherwise 1.`,
 		Example: `  # Is aws-auth right before it is applied?
@@ -76,7 +78,7 @@ The exit code is 0 if nothing is wrong, or if the principal is let in; otherwise
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&a.manifests, "filename", "f", nil, "file with the ConfigMap aws-auth, AccessEntry and IAMIdentityMapping objects, instead of a cluster; - for standard input; repeatable")
 	flags.StringArrayVar(&a.files, "file", nil, "mounted file of mappings, instead of a cluster; repeatable")
-	flags.StringVar(&a.config, "config", "", "configuration of muster authenticator, whose mode, partition, account, patterns and reserved prefixes count")
+	flags.StringVar(&a.config, "config", "", "configuration of muster authenticator, whose mode, partition, account, patterns, trusted names of sessions and reserved prefixes count")
 	flags.StringVar(&a.mode, "mode", string(identity.ModeAPIAndConfigMap), "authentication mode: CONFIG_MAP, API_AND_CONFIG_MAP or API")
 	flags.BoolVar(&a.rolePatterns, "role-patterns", false, "allow sso entries, and * in the names of roles")
 	flags.StringVar(&a.session, "session-name", "", "name of the session of a role; default: the instance's id, or one made up")
@@ -117,7 +119,7 @@ func (c *authCommand) runCheck(ctx context.Context, a authCheck, args []string) 
 		entries.suppose(principal)
 	}
 	made, wrong := identity.NewTable(options, entries.accessEntries, entries.mappings)
-	out := checked{Entries: made.Len(), Problems: slices.Concat([]identity.Problem{}, entries.problems, wrong)}
+	out := checked{Entries: made.Len(), Problems: append(append([]identity.Problem{}, entries.problems...), wrong...), Trusts: made.Trusts()}
 	if principal != nil {
 		outcome := made.Explain(*principal)
 		out.Principal, out.Outcome = principal.ARN.String(), &outcome
@@ -200,6 +202,11 @@ func (a authCheck) principal(text string) (*identity.Principal, error) {
 }
 
 func (c *authCommand) printProblems(out checked) error {
+	for _, trust := range out.Trusts {
+		if _, err := fmt.Fprintf(c.out, "%s %s: %s.\n", trust.Source, printable(trust.Entry), trust); err != nil {
+			return err
+		}
+	}
 	if len(out.Problems) == 0 {
 		_, err := fmt.Fprintf(c.out, "Nothing is wrong with %d entries.\n", out.Entries)
 		return err
@@ -224,6 +231,9 @@ func (c *authCommand) printOutcome(a authCheck, out checked) error {
 			fmt.Fprintf(&b, "\nin the groups %s", strings.Join(o.User.Groups, ", "))
 		}
 		fmt.Fprintf(&b, "\nby %s %s.\n", o.Source, o.Entry)
+		if o.Trusted {
+			b.WriteString("Nothing proves that it is this node: the authenticator's configuration trusts the names of that role's sessions.\n")
+		}
 	} else {
 		fmt.Fprintf(&b, "%s is not let in: %s.\n%s.\n", out.Principal, o.Reason, capital(o.Fix))
 		if o.Rule == identity.RulePrincipalID && a.principalID == "" {

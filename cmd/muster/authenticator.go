@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -86,5 +87,10 @@ good is kept, so that it may be run before each start.`,
 }
 
 func describeAuthenticator(c authfile.Configuration) string {
-	return fmt.Sprintf("cluster %s, backend %s, mode %s", c.ClusterID, c.Backend, c.Mapping.Mode)
+	var b strings.Builder
+	fmt.Fprintf(&b, "cluster %s, backend %s, mode %s", c.ClusterID, c.Backend, c.Mapping.Mode)
+	for _, t := range c.Mapping.TrustedSessionNames {
+		fmt.Fprintf(&b, "; sessions of %s are trusted to be the nodes %s", t.Role, strings.Join(t.Names, ", "))
+	}
+	return b.String()
 }

@@ -89,6 +89,9 @@ func runAuthenticator(ctx context.Context, c authenticatorConfig) error {
 	}
 	c.logger.Info("authenticator starts", "cluster_id", c.file.ClusterID, "backend", c.file.Backend, "mode", c.file.Mapping.Mode,
 		"address", server.Address().String(), "client_certificates", c.file.Server.ClientCA != "")
+	for _, t := range c.file.Mapping.TrustedSessionNames {
+		c.logger.Info("sessions of a role become the nodes that they are named after", "role", t.Role, "names", t.Names)
+	}
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var group sync.WaitGroup

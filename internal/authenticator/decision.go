@@ -35,6 +35,8 @@ type Decision struct {
 	Claim  string
 	Source identity.Source
 	Entry  string
+	// Trusted means that it is a node because the configuration trusts the name of its session.
+	Trusted bool
 	// Rule, Saw and Fix say why it was refused.
 	Rule, Saw, Fix string
 	Cached         bool // who made the token was known already
@@ -65,11 +67,11 @@ func unavailable(why string) Decision {
 
 // mapped is the decision about somebody.
 func mapped(id *sts.Identity, o identity.Outcome) Decision {
-	d := Decision{Result: Success, Status: http.StatusOK, User: o.User, Identity: id, Source: o.Source, Entry: o.Entry}
+	d := Decision{Result: Success, Status: http.StatusOK, User: o.User, Identity: id, Source: o.Source, Entry: o.Entry, Trusted: o.Trusted}
 	if o.Mapped && o.User.Name != "" {
 		return d
 	}
-	d.Result, d.Status, d.User = UnknownUser, http.StatusForbidden, identity.User{}
+	d.Result, d.Status, d.User, d.Trusted = UnknownUser, http.StatusForbidden, identity.User{}, false
 	d.Rule, d.Saw, d.Fix = string(o.Rule), o.Reason, o.Fix
 	if o.Source == "" || id.Unproven == nil { // no entry is about them, or it is not about the instance
 		return d

@@ -49,6 +49,7 @@ type made struct {
 	entries  []*accessv1alpha1.AccessEntry
 	mappings []*iamv1alpha1.IAMIdentityMapping
 	problems map[identity.Source]map[string][]identity.Problem // by entry
+	trusts   map[string]identity.Trust                         // by access entry
 }
 
 // learned are who came by IAMIdentityMapping objects last, by the objects' names.
@@ -181,7 +182,7 @@ func (k *statusKeeper) all(ctx context.Context) error {
 		}
 	}
 	for _, e := range m.entries {
-		note(k.entry(ctx, e, m.problems[identity.SourceAccessEntry][e.Name]))
+		note(k.entry(ctx, e, m))
 	}
 	for _, e := range m.mappings {
 		note(k.mapping(ctx, e, m.problems[identity.SourceIdentityMapping][e.Name]))
@@ -189,12 +190,12 @@ func (k *statusKeeper) all(ctx context.Context) error {
 	return first
 }
 
-func (k *statusKeeper) entry(ctx context.Context, judged *accessv1alpha1.AccessEntry, problems []identity.Problem) error {
+func (k *statusKeeper) entry(ctx context.Context, judged *accessv1alpha1.AccessEntry, m *made) error {
 	now, ok := current(k.sources.entries, judged)
 	if !ok {
 		return nil
 	}
-	want := accepted(now, k.sources.mode(), problems, k.sources.config.Now())
+	want := accepted(now, k.sources.mode(), m, k.sources.config.Now())
 	if have := apimeta.FindStatusCondition(now.Status.Conditions, want.Type); have != nil && equality.Semantic.DeepEqual(*have, want) {
 		return nil
 	}

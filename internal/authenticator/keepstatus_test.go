@@ -146,8 +146,13 @@ func (s *statuses) count() int {
 // keeping follows the sources and keeps their status until the test ends.
 func (s *statuses) keeping(t *testing.T, mode identity.Mode) *Sources {
 	t.Helper()
+	return s.keepingWith(t, identity.Options{Mode: mode})
+}
+
+func (s *statuses) keepingWith(t *testing.T, o identity.Options) *Sources {
+	t.Helper()
 	sources := following(t, func(c *SourcesConfig) {
-		c.AccessEntries, c.IdentityMappings, c.Options.Mode = s.entries, s.mappings, mode
+		c.AccessEntries, c.IdentityMappings, c.Options = s.entries, s.mappings, o
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -325,7 +330,8 @@ func TestStatusIsAppliedToTheSubresource(t *testing.T) {
 func TestLongProblemsFitIntoACondition(t *testing.T) {
 	e := &accessv1alpha1.AccessEntry{Spec: accessv1alpha1.AccessEntrySpec{PrincipalARN: alice}}
 	problem := identity.Problem{Field: "username", Saw: strings.Repeat("ä", 4000), Fix: "shorten it"}
-	c := accepted(e, identity.ModeAPI, []identity.Problem{problem}, time.Unix(0, 0))
+	m := &made{problems: map[identity.Source]map[string][]identity.Problem{identity.SourceAccessEntry: {"": {problem}}}}
+	c := accepted(e, identity.ModeAPI, m, time.Unix(0, 0))
 	if c.Status != metav1.ConditionTrue || c.Reason != reasonInPart || len(c.Message) > 2100 || !strings.HasSuffix(c.Message, "ä…") {
 		t.Errorf("condition %s %s of %d bytes", c.Status, c.Reason, len(c.Message))
 	}

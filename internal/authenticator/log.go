@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"muster.dev/muster/internal/identity"
 )
 
 // quota bounds the lines about who is not let in: anybody who reaches the API server can send tokens by the thousand, good ones of AWS
@@ -104,6 +106,10 @@ func (a *Authenticator) record(ctx context.Context, d Decision, client string, t
 		}
 	}
 	if d.Result == Success {
+		if d.Trusted {
+			a.config.Metrics.trusted.Inc()
+			attributes = append(attributes, slog.String("rule", string(identity.RuleTrustedName)))
+		}
 		if !scrubbed {
 			attributes = append(attributes, slog.String("username", d.User.Name), slog.String("uid", d.User.UID), slog.Any("groups", d.User.Groups))
 		}

@@ -30,6 +30,7 @@ type Metrics struct {
 
 	hit, hitNo, hitOutage, miss prometheus.Counter
 	decisions                   *prometheus.CounterVec
+	trusted                     prometheus.Counter
 	busy                        *prometheus.CounterVec
 	entries                     prometheus.Gauge
 	problems                    *prometheus.GaugeVec
@@ -69,6 +70,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		fileEnabled:        f.NewGauge(prometheus.GaugeOpts{Namespace: theirs, Name: "dynamic_file_enabled", Help: "1 if there is a file of mappings."}),
 		fileOnly:           f.NewGauge(prometheus.GaugeOpts{Namespace: theirs, Name: "dynamic_file_only", Help: "1 if the file of mappings is all there is."}),
 		decisions:          counters(ours, "decisions_total", "Decisions, by the source of the mapping that decided.", "result", "source"),
+		trusted:            counter(ours, "trusted_names_total", "Requests of nodes that were let in because the configuration trusts the names of their role's sessions."),
 		busy:               counters(ours, "questions_refused_total", "Questions that were not asked because too many waited, by whether whose access key it is was let in before.", "key"),
 		entries:            f.NewGauge(prometheus.GaugeOpts{Namespace: ours, Name: "mapping_entries", Help: "Entries of all sources that are in use."}),
 		problems:           f.NewGaugeVec(prometheus.GaugeOpts{Namespace: ours, Name: "mapping_problems", Help: "What is wrong with entries now, by source."}, []string{"source"}),

@@ -217,7 +217,7 @@ func (s *Sources) build() {
 	s.table.Store(&table)
 	s.config.Metrics.built(table.Len(), problems, float64(s.config.Now().Unix()))
 	s.report(problems)
-	from.problems = byEntry(problems)
+	from.problems, from.trusts = byEntry(problems), trustsOf(table)
 	s.forgetVisitors(from.mappings)
 	s.made.Store(from)
 	s.tellStatus()
@@ -230,6 +230,17 @@ func byEntry(problems []identity.Problem) map[identity.Source]map[string][]ident
 			out[p.Source] = map[string][]identity.Problem{}
 		}
 		out[p.Source][p.Entry] = append(out[p.Source][p.Entry], p)
+	}
+	return out
+}
+
+// trustsOf are the trusts of access entries, by their names.
+func trustsOf(table identity.Table) map[string]identity.Trust {
+	out := map[string]identity.Trust{}
+	for _, t := range table.Trusts() {
+		if t.Source == identity.SourceAccessEntry {
+			out[t.Entry] = t
+		}
 	}
 	return out
 }

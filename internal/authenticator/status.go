@@ -23,14 +23,14 @@ const (
 	reasonNotAsked = "ModeDoesNotAsk"
 )
 
-// accepted is the condition of an access entry about which these problems were found.
-func accepted(entry *accessv1alpha1.AccessEntry, mode identity.Mode, problems []identity.Problem, now time.Time) metav1.Condition {
+// accepted is the condition of an access entry of which this was made.
+func accepted(entry *accessv1alpha1.AccessEntry, mode identity.Mode, m *made, now time.Time) metav1.Condition {
 	c := metav1.Condition{
 		Type: accessv1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: reasonMapped, ObservedGeneration: entry.Generation,
 		Message: entry.Spec.PrincipalARN + " is mapped by this entry",
 	}
 	var unused, others []string
-	for _, p := range problems {
+	for _, p := range m.problems[identity.SourceAccessEntry][entry.Name] {
 		if p.Unused {
 			unused = append(unused, inEntry(p))
 		} else {
@@ -44,6 +44,9 @@ func accepted(entry *accessv1alpha1.AccessEntry, mode identity.Mode, problems []
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonNotAsked, "the authentication mode is "+string(mode)+", which asks no access entries; set mapping.mode of the authenticator"
 	case len(others) > 0:
 		c.Reason, c.Message = reasonInPart, strings.Join(others, "; ")
+	}
+	if trust, ok := m.trusts[entry.Name]; ok {
+		c.Message += "; " + trust.String()
 	}
 	c.Message = clip(c.Message)
 	conditions := append([]metav1.Condition(nil), entry.Status.Conditions...)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"muster.dev/muster/internal/identity"
 )
 
 const head = "apiVersion: authenticator.muster.dev/v1alpha1\nkind: AuthenticatorConfiguration\nclusterID: demo\n"
@@ -83,12 +85,51 @@ func TestThePageIsTrue(t *testing.T) {
 	}
 }
 
+func TestWhatIsWrongWithTrustedNamesIsToldWithItsPath(t *testing.T) {
+	const good = "server: {stateDir: /a}\nmapping: {trustedSessionNames: "
+	const role, notRole = "'arn:aws:iam::111122223333:role/p/h'", "must be arn:aws:iam::ACCOUNT:role/NAME, with the role's path if it has one"
+	for _, tc := range []struct{ name, text, want string }{
+		{"one", "[{role: " + role + ", names: [mi-*]}]", ""},
+		{"two roles", "[{role: " + role + ", names: [mi-*, edge-1]}, {role: 'arn:aws:iam::444455556666:role/h', names: [mi-*]}]", ""},
+		{"none", "[]", ""},
+		{"no names", "[{role: " + role + "}]", "mapping.trustedSessionNames[0].names: Required value: the names that its sessions have, such as mi-*"},
+		{"an empty name", "[{role: " + role + ", names: [mi-*, '']}]", `mapping.trustedSessionNames[0].names[1]: Invalid value: "": must have at least 3 characters beside *`},
+		{"every name", "[{role: " + role + ", names: ['*']}]", `mapping.trustedSessionNames[0].names[0]: Invalid value: "*": must have at least 3 characters beside *`},
+		{"an instance's", "[{role: " + role + ", names: ['i-0*']}]", `mapping.trustedSessionNames[0].names[0]: Invalid value: "i-0*": must not begin with i- or ip-`},
+		{"a name twice", "[{role: " + role + ", names: [mi-*, mi-*]}]", `mapping.trustedSessionNames[0].names[1]: Duplicate value: "mi-*"`},
+		{"names that are text", "[{role: " + role + ", names: mi-*}]", "names: Invalid value: string: must be a list"},
+		{"too many names", "[{role: " + role + ", names: [" + strings.Repeat("mi-*,", 101) + "]}]", "mapping.trustedSessionNames[0].names: Too many: 101: must have at most 100 items"},
+		{"too many roles", "[" + strings.Repeat("{role: "+role+", names: [mi-*]},", 101) + "]", "mapping.trustedSessionNames: Too many: 101: must have at most 100 items"},
+		{"no role", "[{names: [mi-*]}]", `mapping.trustedSessionNames[0].role: Invalid value: "": "" is no ARN`},
+		{"a role's name", "[{role: h, names: [mi-*]}]", `mapping.trustedSessionNames[0].role: Invalid value: "h": "h" is no ARN`},
+		{"a pattern of roles", "[{role: 'arn:aws:iam::111122223333:role/h*', names: [mi-*]}]", notRole},
+		{"a session", "[{role: 'arn:aws:sts::111122223333:assumed-role/h/mi-1', names: [mi-*]}]", notRole},
+		{"a user", "[{role: 'arn:aws:iam::111122223333:user/h', names: [mi-*]}]", notRole},
+		{"another partition", "[{role: 'arn:aws-cn:iam::111122223333:role/h', names: [mi-*]}]", "mapping.trustedSessionNames[0].role: Invalid value: \"arn:aws-cn:iam::111122223333:role/h\": must be of the partition aws"},
+		{"a role twice", "[{role: " + role + ", names: [mi-*]}, {role: 'arn:aws:iam::111122223333:role/H', names: [edge-1]}]", "mapping.trustedSessionNames[1].role: Duplicate value"},
+		{"an unknown field", "[{role: " + role + ", names: [mi-*], all: true}]", "mapping.trustedSessionNames[0].all"},
+	} {
+		c, err := Read([]byte(head + good + tc.text + "}\n"))
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v; want %s", tc.name, err, tc.want)
+		}
+		if err == nil && len(c.Options().Trusted) != len(c.Mapping.TrustedSessionNames) {
+			t.Errorf("%s: %+v", tc.name, c.Options().Trusted)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(head + "server: {stateDir: /a}\n"))
+	f.Add([]byte(head + "server: {stateDir: /a}\nmapping: {trustedSessionNames: [{role: 'arn:aws:iam::111122223333:role/p/h', names: ['mi-*', edge-1]}]}\n"))
 	f.Add([]byte("{"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if c, err := Read(data); err == nil && (c.ClusterID == "" || c.Server.Key == "") {
-			t.Errorf("%+v", c)
+		c, err := Read(data)
+		if err != nil {
+			return
+		}
+		if _, problems := identity.NewTable(c.Options(), nil, nil); c.ClusterID == "" || c.Server.Key == "" || len(problems) > 0 {
+			t.Errorf("%+v: %v", c, problems)
 		}
 	})
 }

@@ -119,10 +119,18 @@ type Mapping struct {
 	FileOnly bool `json:"fileOnly,omitempty"`
 	// RolePatterns allows * in the names of roles, and sso entries.
 	RolePatterns bool `json:"rolePatterns,omitempty"`
+	// TrustedSessionNames are of roles whose sessions a service names, and not who assumes them: such a session is the node of its name.
+	TrustedSessionNames []TrustedSessionNames `json:"trustedSessionNames,omitempty"`
 	// ReservedPrefixes are the user names that a source may not give, by source: AccessEntry, IAMIdentityMapping, aws-auth, file.
 	ReservedPrefixes map[string][]string `json:"reservedPrefixes,omitempty"`
 	// Namespace in which the mode is recorded; muster-system if absent.
 	Namespace string `json:"namespace,omitempty"`
+}
+
+// TrustedSessionNames are the names that sessions of a role may have to be nodes of these names.
+type TrustedSessionNames struct {
+	Role  string   `json:"role"`  // ARN
+	Names []string `json:"names"` // with one * in them at most
 }
 
 // Cache is what is remembered of tokens.

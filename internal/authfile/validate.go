@@ -100,6 +100,7 @@ func (c Configuration) validate() field.ErrorList {
 	c.validateSTS(k)
 	c.validateEC2(k)
 	c.Mapping.validate(k, field.NewPath("mapping"))
+	c.validateTrusted(k)
 	c.Cache.validate(k, field.NewPath("cache"))
 	c.Limits.validate(k, field.NewPath("limits"))
 	if c.AccessPolicies.Enabled && (c.Mapping.FileOnly || c.Mapping.Mode == ModeConfigMap) {
@@ -225,6 +226,10 @@ func (c Configuration) Hosts() (ststoken.Hosts, error) {
 func (c Configuration) Options() identity.Options {
 	o := identity.Options{
 		Mode: identity.Mode(c.Mapping.Mode), Partition: c.Partition, Account: c.AccountID, RolePatterns: c.Mapping.RolePatterns, Scrubbed: c.ScrubbedAccounts,
+	}
+	for _, t := range c.Mapping.TrustedSessionNames {
+		role, _ := arn.Parse(t.Role) // the zero ARN is no role, and nothing is trusted
+		o.Trusted = append(o.Trusted, identity.TrustedSessions{Role: role, Names: t.Names})
 	}
 	if len(c.Mapping.ReservedPrefixes) > 0 {
 		o.Reserved = map[identity.Source][]string{}

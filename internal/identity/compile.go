@@ -35,6 +35,7 @@ type fields struct{ arn, id, username, groups string }
 // compiler makes rules of drafts.
 type compiler struct {
 	options  Options
+	trusted  map[key]*trustedRole // a role of which more than one thing is said has nil
 	problems []Problem
 	rule     *rule
 	draft    draft

@@ -67,8 +67,12 @@ func (t Table) decide(p Principal, r *rule, o Outcome) Outcome {
 		o.Checks = append(o.Checks, r.check(refusal.rule, trace.Refuse, refusal.saw, refusal.fix))
 		return o
 	}
-	o.Mapped = true
-	o.Checks = append(o.Checks, r.check(RuleMatch, trace.Pass, r.subject, ""))
+	o.Mapped, o.Trusted = true, r.trusted != nil && p.Instance == nil
+	by, detail := RuleMatch, r.subject
+	if o.Trusted {
+		by, detail = RuleTrustedName, fmt.Sprintf("the authenticator's configuration trusts this name of a session of %s", r.subject)
+	}
+	o.Checks = append(o.Checks, r.check(by, trace.Pass, detail, ""))
 	o.User = t.user(p, name, groups)
 	return o
 }

@@ -33,7 +33,7 @@ func (c *compiler) username(d draft, t template) {
 	case node != proofNone:
 		c.rule.proof = node
 		if node == proofSession {
-			c.warn(sessionField(d), fault{"names nodes after their sessions, and whoever may assume the role chooses the name: only instances' own sessions are let in, hybrid nodes and those of Fargate are refused", unprovenHint})
+			c.sessions(d)
 		}
 	case strings.HasPrefix(start, nodePrefix):
 		c.refuse(field, fault{
@@ -52,17 +52,6 @@ func (c *compiler) username(d draft, t template) {
 		return
 	}
 	c.warn(d.fields.groups, fault{fmt.Sprintf("has no %s, so the node may do nothing", groupNodes), "add the group " + groupNodes})
-}
-
-// unprovenHint is what nodes do of which no session can be proven to be theirs.
-const unprovenHint = "let such nodes join with bootstrap tokens"
-
-// sessionField is what says that nodes are named after their sessions.
-func sessionField(d draft) string {
-	if d.ofType {
-		return "spec.type"
-	}
-	return d.fields.username
 }
 
 // node tells what a session must prove to become a node by that name, or nothing if it is no node's.

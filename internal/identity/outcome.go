@@ -15,6 +15,9 @@ type Check struct {
 type Outcome struct {
 	User   User `json:"user"`
 	Mapped bool `json:"mapped"`
+	// Trusted means that it is mapped to a node because the authenticator's configuration trusts the name of its session: nothing proves
+	// that it is that node's.
+	Trusted bool `json:"trusted,omitempty"`
 	// Source and Entry are those that decided, also where they refused. They are empty where no entry matches.
 	Source Source `json:"source,omitempty"`
 	Entry  string `json:"entry,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"muster.dev/muster/internal/arn"
 	"muster.dev/muster/internal/identity"
 	"muster.dev/muster/internal/trace"
 )
@@ -50,10 +51,16 @@ var (
 			PrincipalID: drawID.Draw(t, "id"), Username: drawName.Draw(t, "username"), Groups: drawNames.Draw(t, "groups"),
 		}
 	})
+	drawTrusted = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) identity.TrustedSessions {
+		a, _ := arn.Parse(drawARN.Draw(t, "trusted role"))
+		return identity.TrustedSessions{Role: a, Names: rapid.SliceOfN(drawPattern, 1, 2).Draw(t, "trusted names")}
+	}), 0, 2)
+	drawPattern = rapid.SampledFrom([]string{"mi-*", "mi-*", "ann*", "*.internal", "*", "i-0*", "*-0123456789abcdef0", "s"})
 	drawOptions = rapid.Custom(func(t *rapid.T) identity.Options {
 		return identity.Options{
 			Mode:         rapid.SampledFrom([]identity.Mode{"", identity.ModeAPI, identity.ModeConfigMap, identity.ModeAPIAndConfigMap}).Draw(t, "mode"),
 			RolePatterns: rapid.Bool().Draw(t, "patterns"),
+			Trusted:      drawTrusted.Draw(t, "trusted"),
 			Reserved:     rapid.SampledFrom([]map[identity.Source][]string{nil, {identity.SourceAWSAuth: nil, identity.SourceAccessEntry: nil}}).Draw(t, "reserved"),
 		}
 	})
@@ -79,7 +86,8 @@ func drawPrincipal(tb testing.TB, t *rapid.T) identity.Principal {
 func TestNobodyBecomesANodeThatItIsNotProvenToBe(t *testing.T) {
 	nodes, others := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
-		made, _ := identity.NewTable(drawOptions.Draw(rt, "options"), rapid.SliceOfN(drawEntry, 0, 6).Draw(rt, "entries"), rapid.SliceOfN(drawMapping, 0, 8).Draw(rt, "mappings"))
+		options := drawOptions.Draw(rt, "options")
+		made, _ := identity.NewTable(options, rapid.SliceOfN(drawEntry, 0, 6).Draw(rt, "entries"), rapid.SliceOfN(drawMapping, 0, 8).Draw(rt, "mappings"))
 		p := drawPrincipal(t, rt)
 		o := made.Map(p)
 		if !o.Mapped {
@@ -108,6 +116,12 @@ func TestNobodyBecomesANodeThatItIsNotProvenToBe(t *testing.T) {
 			return
 		}
 		nodes++
+		if o.Trusted {
+			if !isTrusted(options.Trusted, p) || name != p.SessionName || p.Instance != nil {
+				rt.Fatalf("%s became %q with the instance %+v, and what is trusted is %+v", p.ARN, name, p.Instance, options.Trusted)
+			}
+			return
+		}
 		if p.Instance == nil || name == "" || name != p.Instance.PrivateDNSName && name != p.Instance.ID || p.SessionName != p.Instance.ID && p.SessionName != p.Instance.PrivateDNSName {
 			rt.Fatalf("%s became %q with the instance %+v", p.ARN, o.User.Name, p.Instance)
 		}
@@ -126,7 +140,7 @@ func TestABadEntryChangesNothingForOthers(t *testing.T) {
 		mappings := rapid.SliceOfN(drawMapping, 0, 8).Draw(rt, "mappings")
 		all, _ := identity.NewTable(o, entries, mappings)
 		alone := func(problems []identity.Problem) bool {
-			return !slices.ContainsFunc(problems, func(p identity.Problem) bool { return p.Unused })
+			return !slices.ContainsFunc(problems, func(p identity.Problem) bool { return p.Unused && p.Source != "" }) // else it is of the options
 		}
 		entries = slices.DeleteFunc(slices.Clone(entries), func(e identity.AccessEntry) bool {
 			_, problems := identity.NewTable(o, []identity.AccessEntry{e}, nil)
@@ -191,5 +205,5 @@ func decides(o identity.Outcome) bool {
 		return true
 	}
 	return len(o.Checks) > 0 && o.Checks[len(o.Checks)-1].Outcome == trace.Refuse &&
-		slices.Contains([]trace.RuleID{identity.RuleInstance, identity.RuleSessionName, identity.RuleVariable, identity.RuleReserved}, o.Rule)
+		slices.Contains([]trace.RuleID{identity.RuleInstance, identity.RuleTrustedName, identity.RuleSessionName, identity.RuleVariable, identity.RuleReserved}, o.Rule)
 }

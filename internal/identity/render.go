@@ -66,18 +66,22 @@ func (r *rule) foreign(name string) *refusal {
 	return refuse(RuleReserved, "put a prefix of its own before the name of the session", "filled in, the user name %q becomes %q, which begins with %s", r.username.source, name, prefix)
 }
 
+// What to do where a name is refused.
+const (
+	ownInstance = "only the instance itself gets it, with the credentials of its instance profile"
+	nodeSession = "name the session after the node: lower-case letters, digits, - and ."
+)
+
 // proven refuses a node's name to whoever is not proven to be that node. That a session has the name of an instance proves nothing:
 // whoever may assume the role chooses it (aws-iam-authenticator, README, on {{SessionName}}).
 func (r *rule) proven(p Principal) *refusal {
-	const fix = "only the instance itself gets it, with the credentials of its instance profile"
+	const fix = ownInstance
 	i := p.Instance
 	switch {
 	case r.proof == proofNone:
 		return nil
-	case i == nil && r.proof == proofSession:
-		return refuse(RuleInstance, fix+"; of hybrid nodes and those of Fargate nothing can be proven: "+unprovenHint, "the session %q is not proven to be an instance's, and %q is for instances", p.SessionName, r.username.source)
 	case i == nil:
-		return refuse(RuleInstance, fix, "the session %q is not proven to be an instance's, and %q is for instances", p.SessionName, r.username.source)
+		return r.unproven(p)
 	case r.proof == proofEC2 && !isInstanceID(i.ID):
 		return refuse(RuleInstance, fix, "%q is not the id of an instance", i.ID)
 	case r.proof == proofEC2 && p.SessionName != i.ID, p.SessionName != i.ID && p.SessionName != i.PrivateDNSName:
@@ -87,7 +91,7 @@ func (r *rule) proven(p Principal) *refusal {
 	case r.proof == proofEC2 && !isNodeName(i.PrivateDNSName):
 		return refuse(RuleInstance, "see the DHCP options of its VPC: the domain name must be one, in lower case", "the private DNS name %q of the instance %s cannot be a node's name", i.PrivateDNSName, i.ID)
 	case r.proof == proofSession && !isNodeName(p.SessionName):
-		return refuse(RuleInstance, "name the session after the node: lower-case letters, digits, - and .", "the name of the session, %q, cannot be a node's name", p.SessionName)
+		return refuse(RuleInstance, nodeSession, "the name of the session, %q, cannot be a node's name", p.SessionName)
 	}
 	return nil
 }
@@ -121,7 +125,7 @@ func (t template) value(part part, p Principal) (string, *refusal) {
 		return p.AccessKeyID, nil
 	case varPrivateDNSName:
 		if p.Instance == nil || !isNodeName(p.Instance.PrivateDNSName) {
-			return "", refuse(RuleInstance, "only the instance itself gets it, with the credentials of its instance profile", "there is no private DNS name to fill in for %q", t.source)
+			return "", refuse(RuleInstance, ownInstance, "there is no private DNS name to fill in for %q", t.source)
 		}
 		return p.Instance.PrivateDNSName, nil
 	case varSessionName, varSessionNameRaw:

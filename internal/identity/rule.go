@@ -12,7 +12,7 @@ type proof int
 const (
 	proofNone    proof = iota
 	proofEC2           // the session is that of an instance, and named after it
-	proofSession       // the same, or it is named as the instance's node is
+	proofSession       // the same, or it is named as the instance's node is; or its name is trusted
 )
 
 // rule is an entry that has been read.
@@ -31,6 +31,8 @@ type rule struct {
 	groups      []template
 	fixed       []string // groups, if nothing is to be filled in
 	proof       proof
+	trusted     *trustedRole // whose sessions' names are, with proofSession; nil if none
+	hint        string       // what to do where none is
 	reserved    []string
 	problem     *Problem // why it is not used
 }
@@ -44,6 +46,7 @@ const (
 	RuleMode        trace.RuleID = "mode"         // the entry names it, but its source is not asked
 	RulePrincipalID trace.RuleID = "principal-id" // the entry is for another principal of that name
 	RuleInstance    trace.RuleID = "instance"     // a node's name is only for a session that is proven to be its own
+	RuleTrustedName trace.RuleID = "trusted-name" // a session is a node because its name is trusted, or none because it is not
 	RuleSessionName trace.RuleID = "session-name" // the name of the session cannot stand in a user's
 	RuleVariable    trace.RuleID = "variable"     // there is nothing to fill in
 	RuleReserved    trace.RuleID = "reserved"     // what comes out is somebody else's name
@@ -67,7 +70,7 @@ func (r *rule) matches(p Principal, k key, path string) (trace.RuleID, bool) {
 		if r.kind != k.kind || r.pattern == "" && r.key.name != k.name || r.pattern != "" && !glob(r.pattern, k.name) {
 			return RuleMatch, false
 		}
-		if r.path != "/" && path != "/" && r.path != path {
+		if !samePath(r.path, path) {
 			return RuleMatch, false
 		}
 	}

@@ -18,6 +18,8 @@ type Options struct {
 	RolePatterns bool
 	// Reserved are the prefixes that user names of a source must not have; a source that is not in it has [DefaultReserved].
 	Reserved map[Source][]string
+	// Trusted are the roles whose sessions' names are trusted to be those of their nodes.
+	Trusted []TrustedSessions
 	// Scrubbed are the accounts of which nothing is told but the user name (aws-iam-authenticator's scrubbedAccounts).
 	Scrubbed []string
 }
@@ -69,6 +71,7 @@ func NewTable(options Options, entries []AccessEntry, mappings []Mapping) (Table
 		c.problems = append(c.problems, Problem{Field: "mode", Saw: fmt.Sprintf("is none: %q", t.mode), Fix: "it is CONFIG_MAP, API_AND_CONFIG_MAP or API; nobody is mapped", Unused: true})
 		return Table{}, c.problems
 	}
+	c.trust(options.Trusted)
 	for _, account := range options.Scrubbed {
 		t.scrubbed[account] = true
 	}
