@@ -34,8 +34,8 @@ func TestPoliciesAreAccepted(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
-		if want := strings.TrimSuffix(filepath.Base(path), ".yaml"); c.Mode != want || !c.LeaderElection.Enabled {
-			t.Errorf("%s: mode %s, leader election %t", path, c.Mode, c.LeaderElection.Enabled)
+		if want := strings.TrimSuffix(filepath.Base(path), ".yaml"); c.Mode != want || !c.Elects() {
+			t.Errorf("%s: mode %s, leader election %t", path, c.Mode, c.Elects())
 		}
 	}
 }

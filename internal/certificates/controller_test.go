@@ -13,11 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 
 	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/pki/pkitest"
@@ -51,13 +54,82 @@ func TestIssuesWhatAMachineMayHave(t *testing.T) {
 		}
 	}
 	if n := w.updates("approval") + w.updates("status"); n != 4 {
-		t.Errorf("%d writes for two requests", n)
+		t.Errorf("%d writes for two requests, %d of them of an old version; %d signatures\n%s", n, w.store.refused(), w.signer.Signed(), w.log)
 	}
 	if e := w.events.all(); len(e) > 0 {
 		t.Errorf("events %q", e)
 	}
 	for _, want := range []string{`"verdict":"Approve"`, "address-assigned=Pass", `"csr":"serving"`} {
 		w.until(want+" is in the log", func() bool { return strings.Contains(w.log.String(), want) })
+	}
+}
+
+// shows is an informer that shows a version of a request, and a moment later something else.
+type shows struct {
+	cache.SharedIndexInformer
+	cache.Store
+	now  *held
+	then func()
+}
+
+func (s *shows) GetStore() cache.Store { return s }
+
+func (s *shows) GetByKey(string) (any, bool, error) {
+	defer s.then()
+	return s.now, true, nil
+}
+
+// What we did is forgotten once the informer shows it. Who has just read an older version there does it no second time.
+func TestAPassThatBeginsAsTheInformerCatchesUp(t *testing.T) {
+	approved := []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: "True", Reason: "AutoApproved"}}
+	for name, did := range map[string]func(c *Controller, h *held) (shown func()){
+		"issued": func(c *Controller, h *held) func() {
+			c.ledger.finish(h.item, h.uid)
+			later := &held{item: h.item, uid: h.uid, lineage: h.lineage, finished: true, issued: true}
+			return func() { c.see(later) }
+		},
+		"issued and superseded": func(c *Controller, h *held) func() {
+			c.ledger.finish(h.item, h.uid)
+			supersede(c, h)
+			later := &held{item: h.item, uid: h.uid, lineage: h.lineage, finished: true, issued: true}
+			return func() { c.see(later) }
+		},
+		"deleted": func(c *Controller, h *held) func() {
+			supersede(c, h)
+			c.ledger.delete(h.item, h.uid)
+			return func() { c.remove(h) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := prepareWorld(t)
+			w.config.Metrics = prometheus.NewRegistry()
+			c, err := New(w.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			csr := serving(t, "a", 11, address(11))
+			csr.UID, csr.Status.Conditions = "a", approved
+			o, err := c.hold(csr)
+			h, ok := o.(*held)
+			if err != nil || !ok {
+				t.Fatal(o, err)
+			}
+			c.see(h)
+			c.informer = &shows{SharedIndexInformer: c.informer, now: h, then: did(c, h)}
+			if _, err := c.handle(t.Context(), h.item); err != nil {
+				t.Error(err)
+			}
+			if actions := w.client.Actions(); len(actions) > 0 || w.signer.Signed() > 0 {
+				t.Errorf("it does %v and signs %d times", actions, w.signer.Signed())
+			}
+		})
+	}
+}
+
+// supersede lets newer ones of its lineage be seen, as many as are kept.
+func supersede(c *Controller, h *held) {
+	for n := range c.config.Keep {
+		c.see(&held{item: item{name: fmt.Sprint("newer-", n), signer: h.item.signer}, uid: types.UID(fmt.Sprint("newer-", n)), created: h.created + 1, lineage: h.lineage})
 	}
 }
 

@@ -10,10 +10,9 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 )
 
 // Election is how replicas agree on the one that decides.
@@ -24,6 +23,8 @@ type Election struct {
 	// Identity of this replica, different from all others.
 	Identity string
 	Logger   *slog.Logger
+	// Refused is told why this replica is not let lead, and nil once it is; nobody is told if nil.
+	Refused func(error)
 
 	Duration time.Duration // after which a leader that says nothing has lost; 15 s if 0
 	Renew    time.Duration // in which it must have renewed; 10 s if 0
@@ -39,6 +40,9 @@ func Elect(ctx context.Context, e Election, lead func(context.Context)) error {
 	setDefault(&e.Retry, 2*time.Second)
 	if e.Client == nil || e.Namespace == "" || e.Name == "" || e.Identity == "" || e.Logger == nil {
 		return errors.New("an election needs a client, the namespace and name of a Lease, an identity and a logger")
+	}
+	if e.Refused == nil {
+		e.Refused = func(error) {}
 	}
 	// The lease is held until lead has ended, which is after ctx is done.
 	holding, giveUp := context.WithCancel(context.WithoutCancel(ctx))
@@ -61,10 +65,7 @@ func Elect(ctx context.Context, e Election, lead func(context.Context)) error {
 		lead(leading)
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
-			Client:    e.Client.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
-		},
+		Lock:          newLease(e),
 		LeaseDuration: e.Duration, RenewDeadline: e.Renew, RetryPeriod: e.Retry, ReleaseOnCancel: true, Name: e.Name,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: begin,
@@ -89,7 +90,7 @@ func Elect(ctx context.Context, e Election, lead func(context.Context)) error {
 	}
 	unhook := context.AfterFunc(ctx, func() { wait(); giveUp() })
 	defer unhook()
-	elector.Run(holding)
+	elector.Run(klog.NewContext(holding, klog.Logger{})) // the lease tells what fails
 	wait()
 	if ctx.Err() == nil {
 		return ErrLost

@@ -24,19 +24,20 @@ var errChanged = errors.New("a fact changed meanwhile")
 // handle makes one pass over a request. What the informer shows may be old, so an object that was finished is left alone, and one
 // that changed meanwhile is read again and judged again from the start.
 func (c *Controller) handle(ctx context.Context, i item) (again when, err error) {
+	finished, deleted := c.ledger.did(i) // asked before the informer is: it is forgotten once that shows it
 	o, _, err := c.informer.GetStore().GetByKey(i.name)
 	if err != nil {
 		return onEvent, fmt.Errorf("looking the request up: %w", err)
 	}
 	h, ok := o.(*held)
-	if !ok || h.item != i {
+	if !ok || h.item != i || h.uid == deleted {
 		return onEvent, nil // it is gone, or another requester uses the name by now and has an item of its own
 	}
 	if !c.observes() && c.lineages.superseded(h) {
-		return c.prune(ctx, h)
+		return c.prune(ctx, h, h.uid == finished)
 	}
 	csr := h.csr.Load()
-	if csr == nil || c.ledger.isFinished(h.uid) {
+	if csr == nil || h.uid == finished {
 		return onEvent, nil
 	}
 	if c.observes() {
@@ -133,11 +134,9 @@ func (c *Controller) observe(ctx context.Context, h *held, csr *certificatesv1.C
 
 // prune deletes a request that newer ones of the same requester supersede. What was issued must be on record first, because until
 // then the object is the record.
-func (c *Controller) prune(ctx context.Context, h *held) (again when, err error) {
+func (c *Controller) prune(ctx context.Context, h *held, finished bool) (again when, err error) {
 	switch {
-	case c.ledger.isDeleted(h.item, h.uid):
-		return onEvent, nil // the informer does not show it yet
-	case !h.finished && c.ledger.isFinished(h.uid):
+	case finished && !h.finished:
 		return afterRecheck, nil // the informer does not show yet what became of it
 	case h.issued && !c.config.Register.Flushed(string(h.uid)):
 		return afterRecheck, nil

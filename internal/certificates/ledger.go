@@ -233,12 +233,21 @@ func (l *ledger) delete(i item, uid types.UID) {
 	}
 }
 
-// isDeleted tells whether we deleted an object that the informer may still show.
-func (l *ledger) isDeleted(i item, uid types.UID) bool {
+// did returns which object of a request we finished, or deleted, that the informer may not show so yet; "" if none.
+func (l *ledger) did(i item) (finished, deleted types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[i]
-	return e != nil && e.uid == uid && e.deleted
+	if e == nil {
+		return "", ""
+	}
+	if l.finished[e.uid] {
+		finished = e.uid
+	}
+	if e.deleted {
+		deleted = e.uid
+	}
+	return finished, deleted
 }
 
 // remove forgets a request that is gone.

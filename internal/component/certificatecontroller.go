@@ -102,8 +102,10 @@ func (c Config) certificatePolicy(inventory, address string) (policyfile.Configu
 			// Hosts that people registered (muster token create --node-name --address), in the cluster itself.
 			{Static: &policyfile.Static{ConfigMap: &policyfile.ConfigMap{Namespace: HostsNamespace, Name: HostsConfigMap}}},
 		}},
-		Health:  policyfile.Endpoint{BindAddress: address},
-		Metrics: policyfile.Endpoint{BindAddress: address},
+		// Only one runs, so there is nobody to agree with.
+		LeaderElection: policyfile.LeaderElection{Enabled: new(false)},
+		Health:         policyfile.Endpoint{BindAddress: address},
+		Metrics:        policyfile.Endpoint{BindAddress: address},
 	}, nil
 }
 

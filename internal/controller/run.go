@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,6 +42,7 @@ type assembled struct {
 	controller *certificates.Controller
 	server     *certificates.Server
 	registry   *prometheus.Registry
+	refused    atomic.Pointer[error] // why this replica cannot lead
 	// background runs beside the controller, on replicas that stand by as well.
 	background []func(context.Context)
 	// leading runs only while this replica leads.
@@ -135,9 +137,17 @@ func (a *assembled) assemble(ctx context.Context) error {
 	}
 	a.server, err = certificates.Listen(ctx, certificates.ServerConfig{
 		Health: file.Health.BindAddress, Metrics: file.Metrics.BindAddress, CertFile: file.Metrics.Certificate, KeyFile: file.Metrics.Key,
-		Client: a.client, Gatherer: a.registry, Ready: a.controller.Ready, Logger: logger,
+		Client: a.client, Gatherer: a.registry, Ready: a.ready, Logger: logger,
 	})
 	return err
+}
+
+// ready counts it, too, if this replica is not let lead: a rollout must not replace one that leads by one that cannot.
+func (a *assembled) ready() error {
+	if refused := a.refused.Load(); refused != nil && *refused != nil {
+		return *refused
+	}
+	return a.controller.Ready()
 }
 
 // run ends when ctx does, or when a part cannot go on: whoever started the program starts it again.
@@ -174,11 +184,11 @@ func (a *assembled) lead(ctx context.Context) error {
 		a.controller.Lead(ctx)
 		group.Wait()
 	}
-	election := a.config.Policy.LeaderElection
-	if !election.Enabled {
+	if !a.config.Policy.Elects() {
 		lead(ctx)
 		return nil
 	}
+	election := a.config.Policy.LeaderElection
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("naming this replica: %w", err)
@@ -186,5 +196,6 @@ func (a *assembled) lead(ctx context.Context) error {
 	return certificates.Elect(ctx, certificates.Election{
 		Client: a.client, Namespace: election.Namespace, Name: election.Name,
 		Identity: host + "_" + uuid.NewString(), Logger: a.config.Logger,
+		Refused: func(err error) { a.refused.Store(&err) },
 	}, lead)
 }

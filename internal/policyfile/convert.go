@@ -59,6 +59,13 @@ func (c Configuration) SignerNames() []string {
 	return names
 }
 
+// Elects tells whether replicas elect the one that decides. They do unless the file says otherwise: two that both decide would do
+// everything twice.
+func (c Configuration) Elects() bool {
+	enabled := c.LeaderElection.Enabled
+	return enabled == nil || *enabled
+}
+
 // Grace is how long requests in hand may take to end.
 func (c Configuration) Grace() time.Duration { return c.ShutdownGrace.value() }
 

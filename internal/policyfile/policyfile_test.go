@@ -75,9 +75,12 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := c.Policy()
-	if c.Inventory.Combine != "any" || c.Pruning.Keep != 2 || c.Register.Namespace != "muster-system" || c.LeaderElection.Enabled ||
+	if c.Inventory.Combine != "any" || c.Pruning.Keep != 2 || c.Register.Namespace != "muster-system" || !c.Elects() ||
 		p.ClusterDomain != "cluster.local" || p.Bootstrap.UnboundTokens || p.AllowEd25519 || p.MaxExpiration != 365*24*time.Hour {
 		t.Errorf("defaults %+v", c)
+	}
+	if c.LeaderElection.Namespace != "muster-system" || c.LeaderElection.Name != "muster-certificate-controller" {
+		t.Errorf("leader election %+v", c.LeaderElection)
 	}
 	one, err := policyfile.Read([]byte(strings.Replace(small, "mode: approve-only", "keys: [{name: k, file: {certificate: /c, key: /k}}]", 1)))
 	if err != nil {
@@ -85,6 +88,23 @@ func TestDefaults(t *testing.T) {
 	}
 	if one.Mode != policyfile.ModeApproveAndSign || one.Signers[0].Key != "k" {
 		t.Errorf("mode %s with key %q", one.Mode, one.Signers[0].Key)
+	}
+}
+
+// Only who says so does without an election: two replicas of which nobody said anything must not both decide.
+func TestElects(t *testing.T) {
+	for text, want := range map[string]bool{
+		"":                                   true,
+		"leaderElection: {}\n":               true,
+		"leaderElection: {name: other}\n":    true,
+		"leaderElection: {enabled: null}\n":  true,
+		"leaderElection: {enabled: true}\n":  true,
+		"leaderElection: {enabled: false}\n": false,
+	} {
+		c, err := policyfile.Read([]byte(small + text))
+		if err != nil || c.Elects() != want {
+			t.Errorf("%q: elects %t, %v", text, c.Elects(), err)
+		}
 	}
 }
 

@@ -208,7 +208,8 @@ type Pruning struct {
 
 // LeaderElection among replicas.
 type LeaderElection struct {
-	Enabled   bool   `json:"enabled,omitempty"`
+	// Enabled is true if absent: only who knows that there is no other replica can do without.
+	Enabled   *bool  `json:"enabled,omitempty"`
 	Namespace string `json:"namespace,omitempty"` // muster-system if absent
 	Name      string `json:"name,omitempty"`      // muster-certificate-controller if absent
 }

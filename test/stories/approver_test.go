@@ -6,7 +6,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -143,6 +146,77 @@ func TestReplicaFinishesWhatTheLeaderApproved(t *testing.T) {
 	if err := a.printed(second.Log, "this replica leads"); err != nil {
 		t.Error(err)
 	}
+}
+
+// A policy that says nothing of replicas has them elect one. Who may not take part says what is missing in one line, is not ready and
+// decides nothing, and needs nothing but the right to go on.
+func TestApproverThatIsNotLetLead(t *testing.T) {
+	a := newApprover(t, "approve-only")
+	a.machines(1)
+	const block = "leaderElection:\n  enabled: true\n  name: muster-certificate-controller\n  namespace: muster-system\n"
+	text := a.read(a.policy)
+	if !strings.Contains(text, block) {
+		t.Fatalf("no such block in\n%s", text)
+	}
+	const binding = approverName + "-leader"
+	roles := a.plane.Admin().RbacV1().RoleBindings(approverNamespace)
+	whole, err := roles.Get(t.Context(), binding, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.mustKubectl("-n", approverNamespace, "delete", "rolebinding", binding)
+	p := a.run("muster", a.writePolicy("silent.yaml", strings.Replace(text, block, "", 1)))
+	_, node, address := worker(1)
+	a.create(a.node(1), request("serving", signerServing, pkitest.Kubelet(t, node, node, address)))
+	a.until("it says why", 30*time.Second, func() error { return a.printed(p.Log, "this replica cannot lead") })
+	<-time.After(10 * time.Second) // some more tries
+	var told []string
+	for line := range strings.Lines(a.read(p.Log)) {
+		if strings.Contains(line, "lease") {
+			told = append(told, line)
+		}
+	}
+	if len(told) != 1 || !strings.Contains(told[0], "verb=get") || !strings.Contains(told[0], "is forbidden") || !strings.Contains(told[0], "get, create and update of leases") {
+		t.Errorf("it says %q", told)
+	}
+	t.Logf("it says %s", strings.Join(told, ""))
+	health := regexp.MustCompile(`health_address=(\S+)`).FindStringSubmatch(a.read(p.Log))
+	if len(health) == 0 {
+		t.Fatal("it does not say where it tells its health")
+	}
+	if code, text := a.ready(health[1]); code != http.StatusServiceUnavailable || !strings.Contains(text, "refused") {
+		t.Errorf("it is ready: %d %s", code, text)
+	}
+	if state := stateOf(a.get("serving")); state != "" {
+		t.Errorf("it decided all the same: %s", state)
+	}
+	whole.ResourceVersion, whole.UID = "", ""
+	if _, err := roles.Create(t.Context(), whole, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.becomes("serving", approvedByPolicy)
+	if code, text := a.ready(health[1]); code != http.StatusOK {
+		t.Errorf("it is not ready: %d %s", code, text)
+	}
+}
+
+// ready is what /readyz answers.
+func (a *approver) ready(address string) (code int, text string) {
+	a.t.Helper()
+	r, err := http.NewRequestWithContext(a.t.Context(), http.MethodGet, "http://"+address+"/readyz", http.NoBody)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return answer.StatusCode, string(raw)
 }
 
 // maySign asks whether the service account may sign, and is content with one answer only.
