@@ -59,7 +59,7 @@ test: build ## unit tests with the race detector, stories on real components
 		-- $(AS_BUILT) go -C test/bench/iam test -json -vet=off ./...
 
 .PHONY: soak
-soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs, image and manifests as pods (52 minutes)
+soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs, image, manifests and charts as pods (55 minutes)
 	@$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=90m -run "TestRotationOfKubeletsAuthority|TestRoundsOfRotation|TestARequestThatNobodySigns|TestInstalledAsPods" ./test/stories
 
 FUZZTIME ?= 10s

@@ -169,13 +169,13 @@ func (s *joinStory) dryRun(t *testing.T) {
 }
 
 // tillStep runs a command until a step's line appears among what it prints, and kills it there. It ends when the command is gone, and
-// what it held with it.
+// what it held with it; it tells of one that had ended by then, as after its last step.
 const tillStep = `coproc muster { exec "${@:2}" 2>&1; }
 pid=$muster_PID
 exec 3<&"${muster[0]}"
 while IFS= read -r line <&3; do
 	printf '%s\n' "$line"
-	case "$line" in *[0-9]"s  $1 "*) kill -KILL "$pid" && { wait "$pid" || true; exit 0; } ;; esac
+	case "$line" in *[0-9]"s  $1 "*) kill -KILL "$pid" 2>/dev/null; wait "$pid" && echo 'it had ended'; exit 0 ;; esac
 done
 exit 3
 `
@@ -306,9 +306,13 @@ func (s *joinStory) adminKubeconfig(t *testing.T) {
 func (s *joinStory) leave(t *testing.T) {
 	s.adminKubeconfig(t)
 	leave := []string{host.BinDir + "/muster", "leave", "--kubeconfig", "/root/admin.conf"}
-	for _, after := range []string{"0.05", "0.1", "0.15", "0.25", "0.35", "0.45"} {
-		out, _ := s.host.Run(t.Context(), append([]string{"timeout", "--signal=KILL", after}, leave...)...)
-		t.Logf("killed after %s s:\n%s", after, out)
+	// What is killed goes on at the next step. Behind the line of a step it is at work on the one after it; behind that of containerd, on files.
+	for _, step := range []string{"drain", "kubelet", "pods", "kube-proxy", "token", "node", "containerd", "files"} {
+		out, err := s.host.Run(t.Context(), append([]string{"bash", "-c", tillStep, "bash", step}, leave...)...)
+		if err != nil {
+			t.Fatalf("it did not come to the step %s: %v", step, err)
+		}
+		t.Logf("killed at %s:\n%s", step, out)
 	}
 	out, err := s.host.Run(t.Context(), leave...)
 	if err != nil {

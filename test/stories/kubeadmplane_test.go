@@ -151,7 +151,7 @@ func (k *kubeadmCluster) checkout() {
 	if out, err := image.CombinedOutput(); err != nil {
 		k.t.Fatalf("packing the image: %v\n%s", err, out)
 	}
-	for _, dir := range []string{"dist", "deploy/manifests", "deploy/static", "deploy/charts/muster-authenticator/crds", "deploy/machines.gotemplate"} {
+	for _, dir := range []string{"dist", "deploy/manifests", "deploy/static", "deploy/charts", "deploy/profiles", "deploy/machines.gotemplate"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				return err

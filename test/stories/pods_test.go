@@ -24,7 +24,8 @@ import (
 )
 
 // TestInstalledAsPods installs the certificate controller and the authenticator in a cluster of kubeadm, as their pages say: the commands
-// of the pages are run on a control plane node, with the image of `make image` and the manifests as they are.
+// of the pages are run on a control plane node, with the image of `make image` and the manifests as they are; before that, those of Helm with
+// the charts.
 func TestInstalledAsPods(t *testing.T) {
 	k := newKubeadmCluster(t)
 	k.checkout()
@@ -32,6 +33,9 @@ func TestInstalledAsPods(t *testing.T) {
 		name string
 		run  func(*kubeadmCluster)
 	}{
+		{"Helm lints the charts, and the API server takes what it makes of them", (*kubeadmCluster).lintCharts},
+		{"Helm installs, upgrades and removes the certificate controller", (*kubeadmCluster).controllerByHelm},
+		{"Helm installs, upgrades and removes the authenticator", (*kubeadmCluster).authenticatorByHelm},
 		{"the certificate controller is installed as its page says", (*kubeadmCluster).installController},
 		{"its pods have no more rights than they need", (*kubeadmCluster).controllerIsConfined},
 		{"its metrics are for those who may read them", (*kubeadmCluster).controllerMetrics},
@@ -136,12 +140,18 @@ func (k *kubeadmCluster) ask(n int, name string) {
 	k.t.Helper()
 	id, node, _ := worker(n)
 	token := k.run("kubeadm token create --groups system:bootstrappers:kubeadm:default-node-token,system:bootstrappers:muster:" + id)
+	k.create(withToken(token), name, signerClient, "client auth", pkitest.Kubelet(k.t, node))
+}
+
+// create creates a request as whom that kubectl comes as.
+func (k *kubeadmCluster) create(kubectl, name, signer, usage string, request []byte) {
+	k.t.Helper()
 	k.write("/root/"+name+".yaml", fmt.Sprintf(`apiVersion: certificates.k8s.io/v1
 kind: CertificateSigningRequest
 metadata: {name: %s}
-spec: {signerName: %s, request: %s, usages: [digital signature, client auth]}
-`, name, signerClient, base64.StdEncoding.EncodeToString(pkitest.Kubelet(k.t, node))))
-	k.run(withToken(token) + " create --validate=false -f /root/" + name + ".yaml")
+spec: {signerName: %s, request: %s, usages: [digital signature, %s]}
+`, name, signer, base64.StdEncoding.EncodeToString(request), usage))
+	k.run(kubectl + " create --validate=false -f /root/" + name + ".yaml")
 }
 
 // withToken is kubectl with a token and nothing else.
