@@ -52,6 +52,11 @@ func (s Session) check(binDir string, running bool) error {
 	if err := checkDisk(s.State); err != nil {
 		return err
 	}
+	if wantsLocal {
+		if err := checkInotify(s.Wanted.NodeGroups, unix.InotifyInit1); err != nil {
+			return err
+		}
+	}
 	if wanted := int(s.Wanted.Cluster.Spec.APIServer.Port); wanted != 0 {
 		processes, err := supervise.Find(s.State)
 		if err != nil {

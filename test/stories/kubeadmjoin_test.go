@@ -96,8 +96,8 @@ func (k kubeadmStory) deadTokens(t *testing.T) {
 	k.refused(t, k.expiredToken(), k.hash, unsigned)
 }
 
-// serverComesBack runs kubeadm join while nothing answers at the API server's endpoint. Here, and only here, it may take up to 25 seconds
-// until the node is Ready, and not 0.3: kube-controller-manager has found the API server away, and looks again after a time that doubles
+// serverComesBack runs kubeadm join while nothing answers at the API server's endpoint. Here, and only here, it may take half a
+// minute until the node is Ready (a minute on a busy machine), and not 0.3 s: kube-controller-manager has found the API server away, and looks again after a time that doubles
 // (client-go, tools/cache/reflector.go); and a server that has just been started refuses all that asked meanwhile, since it has not read
 // yet what they may do, and they double their time once more. So the pods' addresses are late ("cni plugin not initialized"). The
 // certificate is not, as the certificate controller asks every second (package steady): a kubelet without one is told that it is
@@ -110,7 +110,7 @@ func (k kubeadmStory) serverComesBack(t *testing.T) {
 	if !strings.Contains(out, "This node has joined the cluster") {
 		t.Errorf("kubeadm printed:\n%s", out)
 	}
-	k.ready()
+	k.installation.nodeIsReady(workerName, 3*time.Minute)
 }
 
 func (k kubeadmStory) ready() {
