@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func TestCertsIssued(t *testing.T) {
 		entry(firstNode, "", pki.SignerKubeletClient, "csr-new", 26*time.Hour),
 		entry("", "vip", pki.SignerClient, "vip", -time.Hour),
 	}
-	entries[3].Machine = ""
+	entries[2].Machine, entries[3].Machine = "machines|"+firstMachine, ""
 	var damage error
 	b := newBench(t, interceptor.Funcs{})
 	run := func(args ...string) error {
@@ -53,6 +54,16 @@ func TestCertsIssued(t *testing.T) {
 			t.Fatalf("%v: %v", args, err)
 		}
 		golden(t, name, b.out.String())
+	}
+	wantErr(t, run("nobody", "vip"), `no certificate of "nobody" is on record`, false)
+	if !strings.Contains(b.out.String(), "vip") {
+		t.Errorf("the other is not shown: %q", b.out.String())
+	}
+	c := &issuedCommand{options: b.o, namespace: "muster-system", load: func(context.Context, *options, string) ([]register.Entry, error) { return entries, nil }}
+	cmd := c.command()
+	cmd.SetContext(t.Context())
+	if owners, _ := cmd.ValidArgsFunction(cmd, []string{"vip"}, ""); !slices.Equal(owners, []string{firstNode}) {
+		t.Errorf("completed %q", owners)
 	}
 	damage = errors.New("segment 1 is damaged")
 	if err := run(firstNode); !errors.Is(err, damage) || !strings.Contains(b.out.String(), "csr-new") {

@@ -202,11 +202,37 @@ func TestScaleErrors(t *testing.T) {
 	wantErr(t, b.run(ctx, b.scale(), "default", "3", "--wait"), "interrupted", false)
 }
 
+// What keeps a group from getting on, though nothing is slow, is told while somebody waits for it.
+func TestWaitSaysWhatIsInTheWay(t *testing.T) {
+	t.Parallel()
+	objects := world()
+	group := objects[1].(*v1alpha1.NodeGroup)
+	group.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "IamNodeRoleNotFound", Message: "there is no IAM role x", ObservedGeneration: 1,
+	}}
+	b := newBench(t, interceptor.Funcs{}, objects...)
+	wantErr(t, b.run(t.Context(), b.scale(), "default", "2", "--wait", "--timeout", "20ms"), "1 of 2 nodes are Ready: there is no IAM role x: gave up", false)
+	for name, change := range map[string]func(*metav1.Condition){
+		"it only takes its time":      func(c *metav1.Condition) { c.Reason = "Joining" },
+		"it was said of another spec": func(c *metav1.Condition) { c.ObservedGeneration = 0 },
+	} {
+		ready := group.Status.Conditions[0]
+		change(&ready)
+		other := &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Generation: 1}, Status: v1alpha1.NodeGroupStatus{Conditions: []metav1.Condition{ready}}}
+		if got := obstacle(other); got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 func TestDeleteMachine(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, interceptor.Funcs{}, world()...)
-	err := b.run(t.Context(), b.delete(machines()), firstNode, "192.168.64.11", "nobody")
+	err := b.run(t.Context(), b.delete(machines()), firstNode, "192.168.64.11", "machine.muster.dev/"+firstMachine, "nobody")
 	wantErr(t, err, `machine "nobody" not found`, false)
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("another is missing, too: %v", err)
+	}
 	if want := `machine.muster.dev "` + firstMachine + `" deleted` + "\n"; b.out.String() != want {
 		t.Fatalf("printed %q, want %q", &b.out, want)
 	}

@@ -46,6 +46,7 @@ func (k kind) choose(objects []client.Object, names []string) ([]client.Object, 
 
 // find picks the object that goes by a name.
 func (k kind) find(objects []client.Object, name string) (client.Object, error) {
+	name = k.bare(name)
 	var all []string
 	for _, object := range objects {
 		if object.GetName() == name {
@@ -80,7 +81,7 @@ func didYouMean(name string, all []string) string {
 		if len(name) > 3 && strings.HasPrefix(candidate, name) {
 			distance = min(distance, 1)
 		}
-		if distance < least {
+		if distance < least && 2*distance < len(name) { // "no" is not near to "foo"
 			best, least = candidate, distance
 		}
 	}
@@ -128,7 +129,7 @@ func machineRecords(dir state.Dir) []machine.Record {
 
 // machineID finds the machine that goes by a name: on the disk, or else in the management plane.
 func machineID(ctx context.Context, o *options, p planes, dir state.Dir, name string) (string, error) {
-	name = strings.TrimPrefix(strings.TrimPrefix(name, "machine/"), "node/")
+	name = nodes().bare(machines().bare(name))
 	var known []string
 	for _, r := range machineRecords(dir) {
 		names := []string{r.ID, r.PrivateDNSName, r.PrivateIP.String()}

@@ -19,6 +19,7 @@ import (
 
 	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/review"
+	"muster.dev/muster/internal/trace"
 )
 
 // csrCommand is what all "muster csr" commands have.
@@ -67,14 +68,33 @@ func (c *csrCommand) reviews(ctx context.Context, names ...string) ([]review.Rev
 		return nil, err
 	}
 	events, err := p.events(ctx)
-	if err != nil {
+	switch {
+	case apierrors.IsForbidden(err): // they tell about requests that wait, and are not needed for the others
+		_, _ = fmt.Fprintf(c.err, "Warning: what requests wait for may be missing: %v\n", err)
+	case err != nil:
 		return nil, err
 	}
 	reviews := make([]review.Review, 0, len(requests))
 	for i := range requests {
-		reviews = append(reviews, review.Of(&requests[i], events[requests[i].Name]))
+		reviews = append(reviews, reviewed(&requests[i], events[requests[i].Name]))
 	}
 	return reviews, nil
+}
+
+// reviewed is what is known about a request. One that a person approved is judged again before it is signed: what it waits for stands in
+// Events since then, and whoever approved it wants to know that rather than his own words.
+func reviewed(csr *certificatesv1.CertificateSigningRequest, events []corev1.Event) review.Review {
+	r := review.Of(csr, events)
+	if r.State != review.Approved || r.Source != review.FromCondition {
+		return r
+	}
+	open := csr.DeepCopy()
+	open.Status.Conditions = nil
+	if now := review.Of(open, events); now.Verdict == trace.Wait {
+		r.Verdict, r.Rule, r.Decision, r.Source = now.Verdict, now.Rule, now.Decision, now.Source
+		r.Why = now.Why + " (" + r.Why + ")"
+	}
+	return r
 }
 
 // requests reads requests by name, or all of them, the newest last.
@@ -91,6 +111,7 @@ func (p *plane) requests(ctx context.Context, names []string) ([]certificatesv1.
 	}
 	found := make([]certificatesv1.CertificateSigningRequest, len(names))
 	for i, name := range names {
+		name = signingRequests().bare(name)
 		if err := p.get(ctx, name, &found[i]); err != nil {
 			return nil, missingCSR(name, err)
 		}
@@ -126,7 +147,9 @@ func (c *csrCommand) completeRequests(cmd *cobra.Command, args []string, _ strin
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	requests, err := p.requests(cmd.Context(), nil)
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	requests, err := p.requests(ctx, nil)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -74,6 +74,63 @@ func TestCSRList(t *testing.T) {
 	wantErr(t, b.csr(t.Context(), "list", "-o", "xml"), `unknown output format "xml"`, true)
 }
 
+// One that a person approved is judged again before it is signed, and both are told: who approved it, and what it waits for.
+func TestCSRApprovedByHandWaits(t *testing.T) {
+	t.Parallel()
+	objects := requests(t)
+	objects[0].(*certificatesv1.CertificateSigningRequest).Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ApprovedByOperator", Message: "ticket 4711"},
+	}
+	b := newBench(t, interceptor.Funcs{}, objects...)
+	for name, args := range map[string][]string{
+		"csr-explain-approved.txt": {"explain", "csr-waits"},
+		"csr-list-approved.txt":    {"list", "--signer", "kubelet-serving"},
+	} {
+		if err := b.csr(t.Context(), args...); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+		golden(t, name, b.out.String())
+	}
+	event := objects[1].(*corev1.Event) // what was said of it before counts no more
+	event.Annotations[review.Annotation] = `{"verdict":"Ignore","rule":"requester","checks":[]}`
+	b = newBench(t, interceptor.Funcs{}, objects...)
+	if err := b.csr(t.Context(), "explain", "csr-waits"); err != nil || !strings.Contains(b.out.String(), "Why:          ApprovedByOperator: ticket 4711 (condition)\n") {
+		t.Errorf("told %q (%v)", b.out.String(), err)
+	}
+}
+
+// Who may read requests, but no Events, is shown what there is.
+func TestCSRWithoutEvents(t *testing.T) {
+	t.Parallel()
+	var refusal error
+	b := newBench(t, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := list.(*corev1.EventList); ok {
+				return refusal
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}, requests(t)...)
+	refusal = apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", errors.New("not yours"))
+	if err := b.csr(t.Context(), "list"); err != nil || !strings.Contains(b.out.String(), "csr-denied") || !strings.HasPrefix(b.err.String(), "Warning: what requests wait for may be missing: events is forbidden") {
+		t.Errorf("%v: printed %q, said %q", err, b.out.String(), b.err.String())
+	}
+	refusal = errors.New("etcd is away")
+	wantErr(t, b.csr(t.Context(), "list"), "etcd is away", false)
+}
+
+// What -o name prints is a name.
+func TestCSRNamesWithTheirKind(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{}, requests(t)...)
+	for _, name := range []string{"csr/csr-waits", "certificatesigningrequest.certificates.k8s.io/csr-waits"} {
+		if err := b.csr(t.Context(), "explain", name); err != nil || !strings.HasPrefix(b.out.String(), "Request:      csr-waits\n") {
+			t.Errorf("%s: %v, told %q", name, err, b.out.String())
+		}
+	}
+	wantErr(t, b.csr(t.Context(), "explain", "node/csr-waits"), "node/csr-waits", false)
+}
+
 func TestCSRVerdictsByHand(t *testing.T) {
 	t.Parallel()
 	conflicts := 1

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"muster.dev/muster/internal/review"
+	"muster.dev/muster/internal/trace"
 )
 
 func (c *csrCommand) explain() *cobra.Command {
@@ -77,6 +78,9 @@ func (c *csrCommand) tell(w io.Writer, r review.Review) error {
 	}
 	switch {
 	case r.Decision != nil:
+		if r.State == review.Approved && r.Verdict == trace.Wait {
+			line("Why", r.Why)
+		}
 		fmt.Fprintf(&b, "\n%s", printableLines(r.Decision.String()))
 		if r.Source == review.FromEvent {
 			b.WriteString("\nThis is what an Event says; Events can be written by nodes.\n")

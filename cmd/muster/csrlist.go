@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/review"
 	"muster.dev/muster/internal/table"
 )
@@ -48,6 +49,8 @@ func (c *csrCommand) list() *cobra.Command {
 	addFormatFlag(cmd, &output, formatTable, csrFormats()...)
 	cmd.Flags().BoolVar(&open, "pending", false, "only those that nobody has approved or denied")
 	cmd.Flags().StringVar(&signer, "signer", "", "only those of this signer, such as kubelet-serving")
+	_ = cmd.RegisterFlagCompletionFunc("signer", cobra.FixedCompletions( // the flag exists
+		[]string{shortSigner(pki.SignerKubeletClient), shortSigner(pki.SignerKubeletServing), shortSigner(pki.SignerClient)}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

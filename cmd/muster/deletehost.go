@@ -6,9 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/internal/component"
+	"muster.dev/muster/internal/facts"
 	"muster.dev/muster/internal/invite"
 )
 
@@ -26,8 +31,9 @@ func deleteHost(o *options, cluster func(*options) (*plane, error)) *cobra.Comma
 		Short:   "Forget hosts that muster token create --address registered",
 		Long: `Forget hosts that muster token create --node-name --address registered: the certificate controller renews nothing for them any more.
 Their Nodes and the certificates they have stay; muster leave on the host, or kubectl delete node, ends those.`,
-		Example: `  muster delete host worker-1`,
-		Args:    cobra.MinimumNArgs(1),
+		Example:           `  muster delete host worker-1`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeHosts(o, cluster),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			p, err := cluster(o)
 			if err != nil {
@@ -50,5 +56,29 @@ Their Nodes and the certificates they have stay; muster leave on the host, or ku
 			}
 			return missing
 		},
+	}
+}
+
+// completeHosts offers the hosts that are registered.
+func completeHosts(o *options, cluster func(*options) (*plane, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+		defer cancel()
+		p, err := cluster(o)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var hosts corev1.ConfigMap
+		if err := p.Get(ctx, client.ObjectKey{Namespace: component.HostsNamespace, Name: component.HostsConfigMap}, &hosts); err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		machines, _ := facts.ReadList([]byte(hosts.Data["machines.yaml"])) // silent, whatever is wrong
+		var names []string
+		for _, m := range machines {
+			if m.ID == facts.HostID(m.NodeName) && !slices.Contains(args, m.NodeName) { // others were listed by hand, and are not forgotten so
+				names = append(names, m.NodeName)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -4,8 +4,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/pem"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,6 +112,23 @@ func TestJoinByAnAddressAndAFile(t *testing.T) {
 	j := joinCommand{endpoint: "here:1"}
 	if err := j.fillIn(nodeconfig.Spec{Join: nodeconfig.Join{DiscoveryFile: "/cluster.yaml"}}); err != nil || j.file != "" {
 		t.Errorf("the file of a NodeConfig wins over the command line: %q, %v", j.file, err)
+	}
+}
+
+// A join that finds no cluster in its time ends with what it has been waiting for, not with the end of the time.
+func TestJoinSaysWhatItWaitedFor(t *testing.T) {
+	j := joinCommand{
+		options: &options{streams: streams{in: strings.NewReader(""), err: io.Discard}}, endpoint: "127.0.0.1:1", token: "abcdef.0123456789abcdef",
+		hashes: []string{"sha256:" + strings.Repeat("0", 64)}, timeout: time.Second,
+	}
+	r, err := j.request(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), j.timeout) // of the whole join
+	defer cancel()
+	if _, err := r.Discover(ctx); err == nil || !strings.Contains(err.Error(), "gave up after 400ms: https://127.0.0.1:1 does not answer") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"time"
 
 	"muster.dev/muster/internal/configsource"
 	"muster.dev/muster/internal/discovery"
@@ -52,7 +53,7 @@ func (j *joinCommand) request(ctx context.Context) (hostnode.JoinRequest, error)
 		SkipKubeProxy: j.skipKubeProxy, Preflight: func(ctx context.Context) (string, error) { return j.preflight(ctx, spec) },
 		Discover: func(ctx context.Context) (hostnode.Found, error) {
 			found, err := discovery.Discover(ctx, discovery.Config{
-				Endpoint: j.endpoint, Token: t, CACertHashes: j.hashes, UnsafeSkipCAVerification: j.skipCA, File: j.file, Timeout: j.timeout,
+				Endpoint: j.endpoint, Token: t, CACertHashes: j.hashes, UnsafeSkipCAVerification: j.skipCA, File: j.file, Timeout: sooner(ctx, j.timeout),
 				Progress: func(text string) { fmt.Fprintf(j.err, "         discovery      %s\n", text) },
 			})
 			return hostnode.Found{Endpoint: found.Endpoint, CA: found.CA, How: found.How}, err
@@ -76,6 +77,14 @@ func (j *joinCommand) request(ctx context.Context) (hostnode.JoinRequest, error)
 		}
 	}
 	return r, nil
+}
+
+// sooner is a little less time than the context leaves, so that discovery gives up by itself and says what it has been waiting for.
+func sooner(ctx context.Context, timeout time.Duration) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, time.Until(end)-500*time.Millisecond)
+	}
+	return max(timeout.Truncate(100*time.Millisecond), 100*time.Millisecond)
 }
 
 // fillIn takes from configuration what no flag says. An authority that it names pins what is found.

@@ -82,13 +82,26 @@ func kinds() []kind { return []kind{clusters(), nodeGroups(), machines(), nodes(
 
 // findKind knows a kind by any of its names.
 func findKind(name string) (kind, bool) {
-	name = strings.ToLower(name)
 	for _, k := range kinds() {
-		if name == k.singular || name == k.plural || slices.Contains(k.aliases, name) || name == k.typed() || name == k.plural+"."+k.group {
+		if k.is(name) {
 			return k, true
 		}
 	}
 	return kind{}, false
+}
+
+// is tells whether people call the kind by that name.
+func (k kind) is(name string) bool {
+	name = strings.ToLower(name)
+	return name == k.singular || name == k.plural || slices.Contains(k.aliases, name) || name == k.typed() || name == k.plural+"."+k.group
+}
+
+// bare is a name without its kind, so that what -o name prints is taken as an argument.
+func (k kind) bare(name string) string {
+	if before, after, ok := strings.Cut(name, "/"); ok && k.is(before) {
+		return after
+	}
+	return name
 }
 
 func clusters() kind {

@@ -76,10 +76,12 @@ A machine is named by its instance id, its node's name or its private address. L
 	flags.StringVar(&l.sinceTime, "since-time", "", "only lines from this moment on, as 2026-11-20T12:00:00Z")
 	flags.IntVar(&l.tail, "tail", logs.All, "only this many lines from the end; -1 for all")
 	flags.StringSliceVarP(&l.components, "component", "c", nil, "of a machine, only these: node, containerd, kubelet, kube-proxy")
-	_ = cmd.RegisterFlagCompletionFunc("component", cobra.FixedCompletions( // the flag exists
-		[]string{"node", "containerd", "kubelet", "kube-proxy"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("component", cobra.FixedCompletions(machineLogs(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return cmd
 }
+
+// machineLogs are the programs that each machine has a log of.
+func machineLogs() []string { return []string{"node", "containerd", "kubelet", "kube-proxy"} }
 
 func (l *logsCommand) show(ctx context.Context, name string) error {
 	cfg := logs.Config{Tail: l.tail, Follow: l.follow}
@@ -124,6 +126,9 @@ func (l *logsCommand) sources(ctx context.Context, dir state.Dir, name string) (
 	}
 	id, err := machineID(ctx, l.options, l.planes, dir, name)
 	if err != nil {
+		if slices.Contains(machineLogs(), name) {
+			return nil, fmt.Errorf("each machine has a %s of its own: muster logs MACHINE --component %s", name, name)
+		}
 		for _, r := range machineRecords(dir) {
 			names = append(names, r.ID, r.PrivateDNSName)
 		}

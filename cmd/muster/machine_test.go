@@ -106,6 +106,7 @@ func TestLogsErrors(t *testing.T) {
 		want  string
 		usage bool
 	}{
+		{[]string{"kubelet"}, "each machine has a kubelet of its own: muster logs MACHINE --component kubelet", false},
 		{[]string{"kube-apisever"}, `no component or machine is named "kube-apisever"; did you mean "kube-apiserver"?; muster logs lists what has logs`, false},
 		{[]string{secondMachine}, "machine " + secondMachine + " is simulated and keeps no logs of its own", false},
 		{[]string{firstMachine, "-c", "docker"}, "has no log of \"docker\"; it has those of: containerd, kubelet", false},

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"muster.dev/muster/internal/command"
@@ -41,11 +42,19 @@ func run(args []string, streams streams) int {
 	if status, ok := errors.AsType[exitStatus](err); ok { // a command run on a machine: its own exit code, and it has said why itself
 		return int(status)
 	}
-	fmt.Fprintf(streams.err, "Error: %v\n", err)
+	fmt.Fprintf(streams.err, "Error: %s\n", inWords(ctx, err))
 	if _, ok := errors.AsType[usageError](err); ok {
 		return 2
 	}
 	return 1
+}
+
+// inWords is what an error says. Somebody who pressed Ctrl-C hears that, and not how Go calls it.
+func inWords(ctx context.Context, err error) string {
+	if ctx.Err() == nil {
+		return err.Error()
+	}
+	return strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
 }
 
 // exitStatus passes on the exit code of a program that a command ran for the user.

@@ -56,7 +56,8 @@ its key, or can be read by others than root.`,
 		Example: `  muster node certs
   muster node certs -o wide
   muster node certs 192.168.64.11 -o json | jq '.[].notAfter'`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeNames(c.options, realPlanes(), machines(), 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkOutput(c.output, formatTable, formatWide, formatJSON, formatYAML); err != nil {
 				return err

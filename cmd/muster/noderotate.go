@@ -41,7 +41,8 @@ Nothing is changed before all are there, and a machine that loses its power mean
 		Example: `  muster node rotate
   muster node rotate --server
   muster node rotate 192.168.64.11 --client`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeNames(r.options, realPlanes(), machines(), 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return r.enter(cmd.Context(), args[0], r.arguments())

@@ -281,6 +281,7 @@ func TestGetErrors(t *testing.T) {
 		{[]string{"machines", "-l", "a b"}, "reading --selector", true},
 		{[]string{"machines", firstMachine, "-l", "a=b"}, "not both", true},
 		{[]string{"machine/" + firstMachine, "node/x"}, "not of the form KIND/NAME", false}, // root makes these errors of usage
+		{[]string{"foo"}, `unknown kind "foo"; there are:`, false},                          // not "no"
 		{[]string{"machnies"}, `unknown kind "machnies"; did you mean "machines"?; there are: clusters, nodegroups, machines, nodes, csr`, false},
 		{nil, "name a kind: clusters, nodegroups, machines, nodes, csr", false},
 	} {

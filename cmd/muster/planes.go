@@ -35,6 +35,7 @@ const answerTime = 15 * time.Second
 type plane struct {
 	client.WithWatch
 	name, address string
+	elsewhere     bool // not in the state directory, so no command of muster's starts it
 }
 
 // planes are the ways to the API servers of a state directory. Tests put fakes here.
@@ -85,11 +86,16 @@ func (a *access) addFlags(flags *pflag.FlagSet) {
 
 // connect reaches the cluster that the flags name.
 func (a *access) connect(o *options) (*plane, error) {
-	config, err := a.config(o)
+	config, elsewhere, err := a.find(o)
 	if err != nil {
 		return nil, err
 	}
-	return dial(o, theCluster, config)
+	p, err := dial(o, theCluster, config)
+	if err != nil {
+		return nil, err
+	}
+	p.elsewhere = elsewhere
+	return p, nil
 }
 
 // theCluster is what people call it.
@@ -97,18 +103,33 @@ const theCluster = "the cluster"
 
 // config is the way into the cluster that the flags name.
 func (a *access) config(o *options) (*rest.Config, error) {
+	config, _, err := a.find(o)
+	return config, err
+}
+
+// find is config, and tells whether that cluster is another than the state directory's.
+func (a *access) find(o *options) (config *rest.Config, elsewhere bool, err error) {
 	if a.kubeconfig == "" && a.context == "" {
-		if dir, err := o.open(); err == nil && dir.Exists() {
-			return stateConfig(o, theCluster, state.Dir.ClusterKubeconfig)
+		dir, err := o.open()
+		switch {
+		case err != nil && o.named(): // it is not left aside for whichever cluster kubectl would take
+			return nil, false, err
+		case err == nil && dir.Exists():
+			config, err := stateConfig(o, theCluster, state.Dir.ClusterKubeconfig)
+			return config, false, err
 		}
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: a.context}).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("finding the cluster (name it with --kubeconfig or --context): %w", err)
+	config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: a.context}).ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		err = fmt.Errorf("nothing is set up in %s, and kubectl knows no cluster either; `muster up` makes one", o.stateDir)
+		fallthrough
+	case err != nil:
+		return nil, true, fmt.Errorf("finding the cluster (name it with --kubeconfig or --context): %w", err)
 	}
-	return config, nil
+	return config, true, nil
 }
 
 func dial(o *options, name string, config *rest.Config) (*plane, error) {
@@ -138,7 +159,7 @@ func newScheme() (*runtime.Scheme, error) {
 // newMapper knows the kinds that commands deal with, which saves asking the API server for what it has.
 func newMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"Cluster", "NodeGroup", "Machine"} {
+	for _, kind := range []string{"Cluster", "NodeGroup", "Machine", "IAMRole"} {
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
@@ -169,8 +190,12 @@ func (p *plane) explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, syscall.ECONNREFUSED) && p.elsewhere:
+		return fmt.Errorf("nothing answers at %s, where the kubeconfig says that %s is", p.address, p.name)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%s is not running (nothing answers at %s): `muster up` starts it", p.name, p.address)
+	case p.elsewhere && (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()):
+		return fmt.Errorf("%s does not answer (at %s): %w", p.name, p.address, context.DeadlineExceeded)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Errorf("%s does not answer (at %s): `muster status` shows how it is: %w", p.name, p.address, context.DeadlineExceeded)
 	case errors.Is(err, context.Canceled):

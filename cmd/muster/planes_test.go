@@ -3,12 +3,14 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +20,41 @@ import (
 
 	"muster.dev/muster/internal/state"
 )
+
+// Of a cluster that is not in the state directory nobody is told to start it with muster, and one that was named is the one that counts.
+func TestAnotherCluster(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))
+	t.Setenv("HOME", dir)
+	t.Setenv(state.Env, "")
+	dead := filepath.Join(dir, "dead")
+	kubeconfig := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: c}}]\n" +
+		"clusters: [{name: c, cluster: {server: \"https://127.0.0.1:1\"}}]\nusers: [{name: c, user: {}}]\n"
+	if err := os.WriteFile(dead, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := filepath.Join(dir, "open")
+	if err := os.Mkdir(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if (&options{stateDir: state.Default()}).named() || !(&options{stateDir: open}).named() {
+		t.Error("the default is named, or another one is not")
+	}
+	none := filepath.Join(dir, "s")
+	for _, command := range []string{"csr list", "token list", "certs issued"} {
+		for _, test := range []struct{ flags, want string }{
+			{"--state-dir " + none + " --kubeconfig " + dead, "Error: nothing answers at 127.0.0.1:1, where the kubeconfig says that the cluster is\n"},
+			{"--state-dir " + none, "nothing is set up in " + none + ", and kubectl knows no cluster either; `muster up` makes one\n"},
+			{"--state-dir " + open, "is open to others"},
+		} {
+			var out, talk bytes.Buffer
+			code := run(strings.Fields(command+" "+test.flags), streams{out: &out, err: &talk})
+			if code != 1 || !strings.Contains(talk.String(), test.want) {
+				t.Errorf("%s %s: exit %d, said %q", command, test.flags, code, &talk)
+			}
+		}
+	}
+}
 
 // What goes over the wire: no question but the one that was asked, and a patch of nothing but the size.
 func TestRequestsToAnAPIServer(t *testing.T) {
@@ -38,6 +75,7 @@ func TestRequestsToAnAPIServer(t *testing.T) {
 			"/apis/muster.dev/v1alpha1/nodegroups/default": group,
 			"/api/v1/nodes": `{"apiVersion":"v1","kind":"NodeList","metadata":{},"items":[]}`,
 			"/apis/certificates.k8s.io/v1/certificatesigningrequests": `{"apiVersion":"certificates.k8s.io/v1","kind":"CertificateSigningRequestList","metadata":{},"items":[]}`,
+			"/apis/muster.dev/v1alpha1/iamroles":                      `{"apiVersion":"muster.dev/v1alpha1","kind":"IAMRoleList","metadata":{},"items":[{"spec":{"name":"team"}}]}`,
 		}[r.URL.Path]
 		if answer == "" {
 			w.WriteHeader(http.StatusNotFound)
@@ -73,12 +111,18 @@ func TestRequestsToAnAPIServer(t *testing.T) {
 	if err := b.run(t.Context(), b.scale(), "default", "3"); err != nil {
 		t.Fatal(err)
 	}
+	command := b.create()
+	command.SetContext(t.Context())
+	if roles, _ := (&createCommand{options: b.o, planes: b.planes}).completeRoles(command, nil, ""); !slices.Equal(roles, []string{"team"}) {
+		t.Errorf("completed %q", roles)
+	}
 	want := []string{
 		"GET /apis/muster.dev/v1alpha1/nodegroups",
 		"GET /api/v1/nodes",
 		"GET /apis/certificates.k8s.io/v1/certificatesigningrequests",
 		"GET /apis/muster.dev/v1alpha1/nodegroups",
 		`PATCH /apis/muster.dev/v1alpha1/nodegroups/default {"spec":{"scalingConfig":{"desiredSize":3}}}`,
+		"GET /apis/muster.dev/v1alpha1/iamroles",
 	}
 	if diff := cmp.Diff(want, requests); diff != "" {
 		t.Fatalf("requests (-want +got):\n%s", diff)

@@ -23,7 +23,7 @@ const (
 
 func addOutputFlag(cmd *cobra.Command, format *string) {
 	*format = formatTable
-	cmd.Flags().VarP(&formatValue{format}, "output", "o", "table, json or yaml")
+	cmd.Flags().VarP(&formatValue{format}, "output", "o", "how to print: table, json, yaml")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{formatTable, formatJSON, formatYAML}, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -31,7 +31,7 @@ func addOutputFlag(cmd *cobra.Command, format *string) {
 type formatValue struct{ to *string }
 
 func (v *formatValue) String() string { return *v.to }
-func (v *formatValue) Type() string   { return "format" }
+func (v *formatValue) Type() string   { return "string" }
 func (v *formatValue) Set(s string) error {
 	switch s {
 	case formatTable, formatJSON, formatYAML:

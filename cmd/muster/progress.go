@@ -27,6 +27,7 @@ func exists(path string) bool {
 type progress struct {
 	w       io.Writer
 	moving  bool
+	colour  bool
 	started time.Time
 	rows    int
 	said    map[string]said
@@ -41,7 +42,7 @@ type said struct {
 const sayInterval = time.Second
 
 func newProgress(w io.Writer) *progress {
-	return &progress{w: w, moving: terminal(w), started: time.Now(), said: map[string]said{}}
+	return &progress{w: w, moving: terminal(w), colour: os.Getenv("NO_COLOR") == "", started: time.Now(), said: map[string]said{}}
 }
 
 // show is called with every new status.
@@ -61,7 +62,7 @@ func (p *progress) show(status cluster.Status) {
 		fmt.Fprintf(p.w, "\033[%dA", p.rows)
 	}
 	for _, row := range rows {
-		fmt.Fprintf(p.w, "\033[2K%s %-14s %s\n", row.sign(), row.name, row.text)
+		fmt.Fprintf(p.w, "\033[2K%s %-14s %s\n", row.sign(p.colour), row.name, row.text)
 	}
 	p.rows = len(rows)
 }
@@ -71,11 +72,15 @@ type progressRow struct {
 	ready      bool
 }
 
-func (r progressRow) sign() string {
+func (r progressRow) sign(colour bool) string {
+	sign, code := "…", 33
 	if r.ready {
-		return "\033[32m✓\033[0m"
+		sign, code = "✓", 32
 	}
-	return "\033[33m…\033[0m"
+	if !colour {
+		return sign
+	}
+	return fmt.Sprintf("\033[%dm%s\033[0m", code, sign)
 }
 
 // progressRows sums a status up: the control plane, then a row for each node group.
@@ -95,7 +100,7 @@ func progressRows(status cluster.Status) []progressRow {
 	case len(waiting) > 0:
 		plane.text = "waiting for " + strings.Join(waiting, ", ")
 	case !status.Cluster.Ready:
-		plane.text = "setting up " + status.Message
+		plane.text = strings.TrimSpace("setting up " + status.Message)
 	}
 	rows := []progressRow{plane}
 	for _, group := range status.NodeGroups {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -35,8 +36,16 @@ type options struct {
 	stateDir string
 }
 
-// open checks the state directory that the command line chose.
-func (o *options) open() (state.Dir, error) { return state.Open(o.stateDir) }
+// open checks the state directory that the command line chose. A variable that was never set names none, and not the working directory.
+func (o *options) open() (state.Dir, error) {
+	if o.stateDir == "" {
+		return "", usageError{Err: errors.New("--state-dir is empty: name a directory, or leave it out")}
+	}
+	return state.Open(o.stateDir)
+}
+
+// named tells whether somebody chose the state directory.
+func (o *options) named() bool { return os.Getenv(state.Env) != "" || o.stateDir != state.Default() }
 
 const groupMain, groupObjects, groupParts = "main", "objects", "parts"
 
@@ -80,10 +89,7 @@ get their certificates and turn Ready with nobody's help.`,
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
-			c.Args = usageArgs(c.Args)
-			for _, sub := range c.Commands() {
-				sub.Args = usageArgs(sub.Args)
-			}
+			checkUsage(c)
 			root.AddCommand(c)
 		}
 	}
@@ -98,15 +104,24 @@ get their certificates and turn Ready with nobody's help.`,
 	return root
 }
 
+// checkUsage puts usageArgs around what a command and those below it say of their arguments.
+func checkUsage(c *cobra.Command) {
+	c.Args = usageArgs(c.Args)
+	for _, sub := range c.Commands() {
+		checkUsage(sub)
+	}
+}
+
 // usageArgs makes a wrong number of arguments a usage error with the usage line in it.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	if check == nil {
 		check = cobra.NoArgs
 	}
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
+		err := check(cmd, args)
+		if _, told := errors.AsType[usageError](err); err != nil && !told {
 			return usageError{Err: fmt.Errorf("%w; usage: %s", err, strings.TrimSpace(cmd.UseLine()))}
 		}
-		return nil
+		return err
 	}
 }

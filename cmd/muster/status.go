@@ -106,5 +106,9 @@ func printTroubledMachines(o *options, machines []cluster.MachineStatus) error {
 		return nil
 	}
 	fmt.Fprintln(o.out)
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(o.err, "What goes on in a machine is in its log: muster logs MACHINE")
+	return nil
 }

@@ -224,7 +224,9 @@ func (c *tokenCommand) complete(cmd *cobra.Command, args []string, _ string) ([]
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	tokens, _, err := invite.List(cmd.Context(), p)
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	tokens, _, err := invite.List(ctx, p)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -310,7 +310,23 @@ func TestDeleteHost(t *testing.T) {
 	if err := b.tokens(t.Context(), nil, "create", "--node-name", "worker-1", "--address", "10.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
-	err := b.run(t.Context(), deleteHost(b.o, b.planes.cluster), "worker-2", "worker-1")
+	var list corev1.ConfigMap
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "muster-system", Name: "machines"}, &list); err != nil {
+		t.Fatal(err)
+	}
+	list.Data["machines.yaml"] += "- id: i-1\n  nodeName: listed-by-hand\n"
+	if err := b.client.Update(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	command := deleteHost(b.o, b.planes.cluster)
+	command.SetContext(t.Context())
+	if hosts, _ := command.ValidArgsFunction(command, nil, ""); !slices.Equal(hosts, []string{"worker-1"}) {
+		t.Errorf("completed %q", hosts)
+	}
+	if hosts, _ := command.ValidArgsFunction(command, []string{"worker-1"}, ""); len(hosts) > 0 {
+		t.Errorf("completed %q twice", hosts)
+	}
+	err := b.run(t.Context(), command, "worker-2", "worker-1")
 	wantErr(t, err, `no host "worker-2" is registered`, false)
 	if b.out.String() != "host \"worker-1\" forgotten\n" {
 		t.Errorf("said %q", b.out.String())

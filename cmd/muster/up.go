@@ -4,9 +4,12 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster"
@@ -26,7 +29,8 @@ type upOptions struct {
 	dryRun     bool
 	timeout    time.Duration
 	format     string
-	nodesSet   bool
+
+	nodesSet, providerSet bool
 }
 
 func newUpCommand(o *options) *cobra.Command {
@@ -51,9 +55,12 @@ NodeGroup documents; run with the same file again after a change, and the change
   # What would run, with every flag and file
   muster up --dry-run`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			up.nodesSet = cmd.Flags().Changed("nodes")
-			if up.file != "" && (up.nodesSet || cmd.Flags().Changed("provider")) {
+			up.nodesSet, up.providerSet = cmd.Flags().Changed("nodes"), cmd.Flags().Changed("provider")
+			if up.file != "" && (up.nodesSet || up.providerSet) {
 				return usageError{Err: fmt.Errorf("--nodes and --provider say what a file says: give either them or --file")}
+			}
+			if providers := upProviders(); !slices.Contains(providers, up.provider) {
+				return fmt.Errorf("unknown --provider %q; there are: %s", up.provider, strings.Join(providers, ", "))
 			}
 			return up.run(cmd)
 		},
@@ -66,8 +73,18 @@ NodeGroup documents; run with the same file again after a change, and the change
 	flags.BoolVar(&up.dryRun, "dry-run", false, "print every component that would run, and change nothing")
 	flags.DurationVar(&up.timeout, "timeout", 5*time.Minute, "how long to wait for the nodes")
 	addOutputFlag(cmd, &up.format)
-	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions([]string{"local", "simulated"}, cobra.ShellCompDirectiveNoFileComp))
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "filename" { // as kubectl calls it
+			name = "file"
+		}
+		return pflag.NormalizedName(name)
+	})
+	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(upProviders(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+func upProviders() []string {
+	return []string{string(v1alpha1.ProviderLocal), string(v1alpha1.ProviderSimulated)}
 }
 
 func (up *upOptions) run(cmd *cobra.Command) error {
@@ -93,8 +110,9 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := mergeKubeconfig(up.options, dir, up.kubeconfig, outcome.Created); err != nil {
-		fmt.Fprintf(up.err, "Warning: %v\n", err)
+	unmerged := mergeKubeconfig(up.options, dir, up.kubeconfig, outcome.Created)
+	if unmerged != nil {
+		fmt.Fprintf(up.err, "Warning: %v\n", unmerged)
 	}
 	if err := waitForKinds(ctx, dir); err != nil {
 		return err
@@ -112,8 +130,16 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 	if err := printJoins(up.out, joins); err != nil {
 		return err
 	}
-	fmt.Fprintf(up.err, "\nCluster %s is ready at %s.  Try: kubectl --context %s get nodes\n", status.Cluster.Name, status.Cluster.Endpoint, status.Cluster.Name)
+	fmt.Fprintf(up.err, "\nCluster %s is ready at %s.  Try: %s\n", status.Cluster.Name, status.Cluster.Endpoint, firstLook(status.Cluster.Name, unmerged))
 	return nil
+}
+
+// firstLook is the command that shows the cluster's nodes. Where its context could not be written, one of its name may lead into another.
+func firstLook(name string, unmerged error) string {
+	if unmerged != nil {
+		return "muster get nodes"
+	}
+	return "kubectl --context " + name + " get nodes"
 }
 
 // wanted is what the command line asks for: a file, or flags, or else what was set up before.
@@ -132,17 +158,27 @@ func (up *upOptions) wanted(dir state.Dir) (config.Config, error) {
 	return wanted, wanted.Validate()
 }
 
-// saved is what was set up before, with the default node group as large as the command line says.
+// saved is what was set up before, with the default node group as large as the command line says. Where its machines come from stays.
 func (up *upOptions) saved(dir state.Dir) (config.Config, error) {
 	saved, err := config.Read(dir.Config())
-	if err != nil || !up.nodesSet {
+	if err != nil || !up.nodesSet && !up.providerSet {
 		return saved, err
 	}
 	for _, group := range saved.NodeGroups {
-		if group.Name == config.DefaultNodeGroupName {
-			group.Spec.ScalingConfig.DesiredSize = up.nodes
-			return saved, saved.Validate()
+		if group.Name != config.DefaultNodeGroupName {
+			continue
 		}
+		if up.providerSet && group.Spec.Provider != v1alpha1.Provider(up.provider) {
+			return saved, fmt.Errorf("--provider: the machines of node group %s are %s ones, and stay so: `muster create nodegroup NAME --provider %s` makes others",
+				group.Name, group.Spec.Provider, up.provider)
+		}
+		if up.nodesSet {
+			group.Spec.ScalingConfig.DesiredSize = up.nodes
+		}
+		return saved, saved.Validate()
+	}
+	if !up.nodesSet {
+		return saved, fmt.Errorf("--provider: this cluster was set up without a node group %q: use `muster create nodegroup NAME --provider %s`", config.DefaultNodeGroupName, up.provider)
 	}
 	return saved, fmt.Errorf("--nodes: this cluster was set up without a node group %q: use `muster scale nodegroup NAME %d`", config.DefaultNodeGroupName, up.nodes)
 }

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"muster.dev/muster/api/v1alpha1"
 )
@@ -79,6 +82,7 @@ func waitForNodes(ctx context.Context, talk io.Writer, p *plane, cfg waitConfig)
 			if g.Status.Replicas > want {
 				state += fmt.Sprintf(", %d machines too many", g.Status.Replicas-want)
 			}
+			state += because(obstacle(g))
 			progress.show(state)
 			return g.Status.ObservedGeneration >= g.Generation && g.Status.Replicas == want && g.Status.ReadyReplicas == want, nil
 		}
@@ -89,6 +93,15 @@ func waitForNodes(ctx context.Context, talk io.Writer, p *plane, cfg waitConfig)
 		return fmt.Errorf("%s: %w%s", or(state, "nodegroup "+cfg.group), err, p.stragglers(ctx, cfg.group))
 	}
 	return err
+}
+
+// obstacle is what keeps a group from getting on, other than time: a role that is not there, user data that cannot be read.
+func obstacle(g *v1alpha1.NodeGroup) string {
+	ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.ObservedGeneration != g.Generation || slices.Contains([]string{"Ready", "Scaling", "Joining", "Deleting"}, ready.Reason) {
+		return ""
+	}
+	return ready.Message
 }
 
 // stragglers says of machines of a group that are not Ready how far they have come.

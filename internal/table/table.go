@@ -24,11 +24,11 @@ type Table struct {
 	widths []int
 }
 
-// New makes a table with headings; none makes a table without a heading line.
+// New makes a table with headings; none makes a table without a heading line. A column may do without one ("").
 func New(out io.Writer, headings ...string) *Table {
 	t := &Table{out: out}
 	if len(headings) > 0 {
-		t.Row(headings...)
+		t.rows = append(t.rows, headings)
 	}
 	return t
 }

@@ -35,6 +35,20 @@ x                       two\nlines\x1b[31m\b\x7f\u009b\u202e�   2m
 	}
 }
 
+// A column of numbers needs no heading; <none> is for what is missing.
+func TestColumnWithoutHeading(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	tab := table.New(&out, "", "SOURCE")
+	tab.Row("1", "")
+	if err := tab.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if want := "    SOURCE\n1   <none>\n"; out.String() != want {
+		t.Fatalf("printed %q, want %q", out.String(), want)
+	}
+}
+
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }

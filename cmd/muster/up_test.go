@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"muster.dev/muster/internal/state"
+)
+
+// What cannot be done is told before anything is started, and not passed over because a cluster is there.
+func TestUpRefuses(t *testing.T) {
+	t.Parallel()
+	const cluster = "apiVersion: muster.dev/v1alpha1\nkind: Cluster\nmetadata: {name: muster}\n---\n" +
+		"apiVersion: muster.dev/v1alpha1\nkind: NodeGroup\nspec: {provider: local, scalingConfig: {desiredSize: 1}}\nmetadata: {name: "
+	for _, test := range []struct {
+		group string
+		args  []string
+		code  int
+		want  string
+	}{
+		{"default", []string{"--provider", "magic"}, 1, `unknown --provider "magic"; there are: local, simulated`},
+		{"default", []string{"--provider", "simulated"}, 1, "--provider: the machines of node group default are local ones, and stay so"},
+		{"default", []string{"--provider", "simulated", "--nodes", "2"}, 1, "--provider: the machines of node group default are local ones"},
+		{"other", []string{"--provider", "simulated"}, 1, `--provider: this cluster was set up without a node group "default"`},
+		{"other", []string{"--nodes", "2"}, 1, `--nodes: this cluster was set up without a node group "default"`},
+		{"other", []string{"--filename", "x.yaml", "--nodes", "2"}, 2, "--nodes and --provider say what a file says: give either them or --file"},
+	} {
+		path := t.TempDir()
+		if err := os.Chmod(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(state.Dir(path).Config(), []byte(cluster+test.group+"}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, talk bytes.Buffer
+		code := run(append([]string{"--state-dir", path, "up"}, test.args...), streams{out: &out, err: &talk})
+		if code != test.code || !strings.HasPrefix(talk.String(), "Error: "+test.want) || out.Len() > 0 {
+			t.Errorf("%v: exit %d, printed %q, said %q", test.args, code, &out, &talk)
+		}
+	}
+}
+
+func TestAnEmptyStateDirectoryIsNotThisOne(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"down", "--delete"}, {"csr", "list"}} {
+		var out, talk bytes.Buffer
+		code := run(append([]string{"--state-dir", ""}, args...), streams{out: &out, err: &talk})
+		if code != 2 || talk.String() != "Error: --state-dir is empty: name a directory, or leave it out\n" {
+			t.Errorf("%v: exit %d, said %q", args, code, &talk)
+		}
+	}
+}
+
+// A context of the same name that belongs to another cluster shows the other's nodes.
+func TestFirstLook(t *testing.T) {
+	t.Parallel()
+	if got := firstLook("muster", nil); got != "kubectl --context muster get nodes" {
+		t.Errorf("got %q", got)
+	}
+	if got := firstLook("muster", errors.New("belongs to another cluster")); got != "muster get nodes" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// The usage of a command far below is told once.
+func TestUsageIsToldOnce(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"iam", "foo"}, {"iam", "env", "foo"}, {"node", "config", "foo"}, {"node", "config", "show", "foo"}, {"auth", "check", "a", "b"}} {
+		var out, talk bytes.Buffer
+		if code := run(args, streams{out: &out, err: &talk}); code != 2 || strings.Count(talk.String(), "usage:") != 1 {
+			t.Errorf("%v: exit %d, said %q", args, code, &talk)
+		}
+	}
+}
