@@ -133,6 +133,27 @@ func TestJoinSaysWhatItWaitedFor(t *testing.T) {
 }
 
 // What a NodeConfig names as the authority is whom the cluster is known by, and must be what the hash says.
+// What can be seen to be wrong is said at once, before the host is looked at.
+func TestJoinRefusesWhatCannotWork(t *testing.T) {
+	hash := "sha256:" + strings.Repeat("0", 64)
+	for name, tc := range map[string]struct {
+		endpoint string
+		hashes   []string
+		want     string
+	}{
+		"not https":    {"http://10.0.0.1:443", []string{hash}, "is not the address of an API server"},
+		"no hash":      {"10.0.0.1:443", nil, "a token alone does not tell the cluster from somebody else"},
+		"a wrong hash": {"10.0.0.1:443", []string{"foo"}, `the CA hash "foo" is not of the form sha256:`},
+	} {
+		j := joinCommand{options: &options{streams: streams{in: strings.NewReader(""), err: io.Discard}}, token: "abcdef.0123456789abcdef", endpoint: tc.endpoint, hashes: tc.hashes}
+		_, err := j.request(t.Context())
+		var usage usageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestJoinPinsTheAuthorityOfTheConfiguration(t *testing.T) {
 	authority, _ := pkitest.Authority(t, "kubernetes", time.Now(), time.Hour)
 	told := nodeconfig.Spec{Cluster: nodeconfig.Cluster{CertificateAuthority: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw})}}

@@ -48,14 +48,21 @@ func (j *joinCommand) request(ctx context.Context) (hostnode.JoinRequest, error)
 	if t.IsZero() && j.file == "" && !joinedAlready() {
 		return hostnode.JoinRequest{}, usageError{Err: errors.New("give the token: --token-file FILE, or --token - to read it from standard input (muster token create makes one)")}
 	}
+	where := discovery.Config{
+		Endpoint: j.endpoint, Token: t, CACertHashes: j.hashes, UnsafeSkipCAVerification: j.skipCA, File: j.file,
+		Progress: func(text string) { fmt.Fprintf(j.err, "         discovery      %s\n", text) },
+	}
+	if !t.IsZero() || j.file != "" { // else it has joined, and looks for nothing
+		if err := where.Check(); err != nil {
+			return hostnode.JoinRequest{}, usageError{Err: err}
+		}
+	}
 	r := hostnode.JoinRequest{
 		Endpoint: j.endpoint, Token: t, Pins: j.hashes, Spec: spec, NodeName: j.nodeName, Timeout: j.timeout,
 		SkipKubeProxy: j.skipKubeProxy, Preflight: func(ctx context.Context) (string, error) { return j.preflight(ctx, spec) },
 		Discover: func(ctx context.Context) (hostnode.Found, error) {
-			found, err := discovery.Discover(ctx, discovery.Config{
-				Endpoint: j.endpoint, Token: t, CACertHashes: j.hashes, UnsafeSkipCAVerification: j.skipCA, File: j.file, Timeout: sooner(ctx, j.timeout),
-				Progress: func(text string) { fmt.Fprintf(j.err, "         discovery      %s\n", text) },
-			})
+			where.Timeout = sooner(ctx, j.timeout)
+			found, err := discovery.Discover(ctx, where)
 			return hostnode.Found{Endpoint: found.Endpoint, CA: found.CA, How: found.How}, err
 		},
 	}

@@ -87,6 +87,9 @@ func Discover(ctx context.Context, c Config) (Result, error) {
 	return d.untilSettled(ctx, once)
 }
 
+// Check refuses what can be seen to be wrong before anything is asked, as Discover does.
+func (c Config) Check() error { return (&discoverer{Config: c}).complete() }
+
 func (d *discoverer) complete() error {
 	if d.Timeout <= 0 {
 		d.Timeout = defaultTimeout

@@ -21,6 +21,9 @@ func AddMachine(data []byte, m policy.Machine) (out []byte, changed bool, err er
 	if err != nil {
 		return nil, false, err
 	}
+	if err := unshared(all, m); err != nil {
+		return nil, false, err
+	}
 	n := slices.IndexFunc(all, func(other policy.Machine) bool { return other.ID == m.ID })
 	switch {
 	case n < 0:
@@ -33,10 +36,32 @@ func AddMachine(data []byte, m policy.Machine) (out []byte, changed bool, err er
 	if out, err = writeList(all); err != nil {
 		return nil, false, err
 	}
-	if _, err := ReadList(out); err != nil { // it may share its name or address with another
+	if _, err := ReadList(out); err != nil {
 		return nil, false, err
 	}
 	return out, true, nil
+}
+
+// unshared refuses a machine that has the node's name or an address of another one.
+func unshared(all []policy.Machine, m policy.Machine) error {
+	for _, other := range all {
+		if other.ID == m.ID {
+			continue
+		}
+		fix := "take it from machine " + other.ID + " in the list first"
+		if other.ID == HostID(other.NodeName) {
+			fix = "`muster delete host " + other.NodeName + "` forgets that one"
+		}
+		if other.NodeName == m.NodeName {
+			return fmt.Errorf("node %s is machine %s already: %s", m.NodeName, other.ID, fix)
+		}
+		for _, a := range m.Addresses {
+			if slices.Contains(other.Addresses, a) {
+				return fmt.Errorf("the address %s is that of %s: %s", a, other.NodeName, fix)
+			}
+		}
+	}
+	return nil
 }
 
 // RemoveMachine takes the machine with the ID out of a list, and tells whether it was there.
