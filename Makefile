@@ -41,8 +41,8 @@ PLAIN := ^muster.dev/muster($$|/(api|cmd|deploy)(/|$$)|/internal/(controller|fac
 
 # Lint vets; doing it again here would cost minutes on a cold cache.
 # Stories mostly wait: the race detector's packages are compiled meanwhile, by whatever processor is idle; nothing but that runs beside
-# stories, which are about time. They run one after the other, and are never taken from the cache: they are about real processes on
-# this machine.
+# stories, which are about time. They run one after the other but for a few that run two at a time, since a host's inotify instances are
+# few, and are never taken from the cache: they are about real processes on this machine. Of the other tests many wait for something.
 .PHONY: test
 test: build ## unit tests with the race detector, stories on real components
 	@tools/testneeds.sh
@@ -50,9 +50,9 @@ test: build ## unit tests with the race detector, stories on real components
 	@plain=$$(go list ./... | grep -E '$(PLAIN)'); race=$$(go list ./... | grep -Ev '$(STORIES)|$(PLAIN)'); \
 	.build/testcount -log .build/logs/test.log -ahead .build/logs/ahead.log \
 		-- $(RACE) tools/yield.sh go list -export -race -test -deps $$race \
-		-- $(AS_BUILT) go test -json -vet=off -count=1 -p=1 -timeout=30m ./test/... \
+		-- $(AS_BUILT) go test -json -vet=off -count=1 -p=1 -parallel=2 -timeout=30m ./test/... \
 		-- $(AS_BUILT) go test -json -vet=off $$plain \
-		-- $(RACE) go test -json -vet=off -race $$race \
+		-- $(RACE) go test -json -vet=off -race -p=3 $$race \
 		-- $(RACE) go -C images test -json -vet=off -race ./archive ./workload \
 		-- $(RACE) go -C pkcs11 test -json -vet=off -race ./... \
 		-- $(AS_BUILT) go -C deploy/render test -json -vet=off ./... \

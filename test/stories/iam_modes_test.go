@@ -16,6 +16,7 @@ import (
 
 // TestAuthenticationModes takes a cluster from aws-auth alone to access entries alone, with a machine and people in it all the time.
 func TestAuthenticationModes(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t)
 	m := &modes{file: filepath.Join(filepath.Dir(i.kubeconfig), "muster.yaml")}
 	m.write(t, "CONFIG_MAP")

@@ -19,6 +19,7 @@ import (
 // TestMachineBoot boots machines by launch templates: the one that docs/machine-boot.md shows, which joins by its role, and one as it was
 // written for Amazon Linux 2, whose user data is MIME multipart with a script that calls /etc/eks/bootstrap.sh. That one joins by a token.
 func TestMachineBoot(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "0")
 	i.ready(30 * time.Second)

@@ -19,6 +19,7 @@ import (
 
 // TestNodeCertificates looks at a node's certificates, replaces them by hand, has a person read about it, and sees all go on.
 func TestNodeCertificates(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t)
 	i.up(clientCertificates, 1)
 	i.ready(30 * time.Second)

@@ -29,6 +29,7 @@ import (
 // `token list` tells. Tokens that are bound to another host, to none, that have expired or were deleted do not; kubeadm sees them as
 // muster does, and muster sees kubeadm's.
 func TestTokens(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t)
 	i.muster("up", "--provider", "simulated", "--nodes", "1")
 	i.ready(60 * time.Second)
