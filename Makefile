@@ -42,7 +42,7 @@ PLAIN := ^muster.dev/muster($$|/(api|cmd|deploy)(/|$$)|/internal/(controller|fac
 # Lint vets; doing it again here would cost minutes on a cold cache.
 # Stories mostly wait: the race detector's packages are compiled meanwhile, by whatever processor is idle; nothing but that runs beside
 # stories, which are about time. They run one after the other but for a few that run two at a time, since a host's inotify instances are
-# few, and are never taken from the cache: they are about real processes on this machine. Of the other tests many wait for something.
+# few, and are never taken from the cache: they are about real processes on this machine.
 .PHONY: test
 test: build ## unit tests with the race detector, stories on real components
 	@tools/testneeds.sh
@@ -52,7 +52,7 @@ test: build ## unit tests with the race detector, stories on real components
 		-- $(RACE) tools/yield.sh go list -export -race -test -deps $$race \
 		-- $(AS_BUILT) go test -json -vet=off -count=1 -p=1 -parallel=2 -timeout=30m ./test/... \
 		-- $(AS_BUILT) go test -json -vet=off $$plain \
-		-- $(RACE) go test -json -vet=off -race -p=3 $$race \
+		-- $(RACE) go test -json -vet=off -race $$race \
 		-- $(RACE) go -C images test -json -vet=off -race ./archive ./workload \
 		-- $(RACE) go -C pkcs11 test -json -vet=off -race ./... \
 		-- $(AS_BUILT) go -C deploy/render test -json -vet=off ./... \

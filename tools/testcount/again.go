@@ -25,13 +25,13 @@ type failure struct {
 
 // failureOf reads what a package's tests have printed. It reports false if the tests did not all come to their ends, or a race was
 // found: what fails so is not run again.
-func failureOf(pkg string, output map[test]*strings.Builder, broken map[string]bool, count int) (failure, bool) {
+func failureOf(pkg string, output map[test]*strings.Builder, c *counts) (failure, bool) {
 	own := output[test{pkg, ""}]
-	if own == nil || len(broken) == 0 || !ended.MatchString(own.String()) || !strings.Contains(own.String(), "exit status 1\n") {
+	if own == nil || len(c.broken) == 0 || c.raced || !ended.MatchString(own.String()) {
 		return failure{}, false
 	}
-	f := failure{pkg: pkg, count: count}
-	for name := range broken {
+	f := failure{pkg: pkg, count: c.failed}
+	for name := range c.broken {
 		f.tests = append(f.tests, regexp.QuoteMeta(name))
 	}
 	slices.Sort(f.tests)

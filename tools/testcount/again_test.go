@@ -23,9 +23,9 @@ func fails(status int, tests ...string) string {
 	if status == 1 {
 		b.WriteString(`{"Action":"output","Package":"p","Output":"FAIL\n"}` + "\n")
 	}
-	fmt.Fprintf(&b, `{"Action":"output","Package":"p","Output":"exit status %d\n"}
+	b.WriteString(`{"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}
 {"Action":"fail","Package":"p"}
-`, status)
+`)
 	return b.String()
 }
 
@@ -51,7 +51,7 @@ func TestAgain(t *testing.T) {
 		"is not there":          {first: fails(1, "A"), second: `{"Action":"pass","Package":"p"}`, arguments: "test -json -p=1 -count=1 -run=^(A)$ p", out: "2 failed, 0 skipped\n", err: errFailed},
 		"three fail":            {first: fails(1, "A", "B", "C"), second: pass, out: "6 failed, 0 skipped\n", err: errFailed},
 		"a panic":               {first: fails(2, "A"), second: pass, out: "2 failed, 0 skipped\n", err: errFailed},
-		"a race":                {first: fails(66, "A"), second: pass, out: "2 failed, 0 skipped\n", err: errFailed},
+		"a race":                {first: strings.Replace(fails(1, "A"), "why A", "why A\\n    testing.go:1: race detected during execution of test", 1), second: pass, out: "2 failed, 0 skipped\n", err: errFailed},
 		"another package broke": {first: fails(1, "A") + `{"Action":"fail","Package":"q"}`, second: pass, out: "3 failed, 0 skipped\n", err: errFailed},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,6 +28,7 @@ type test struct{ Package, Test string }
 type counts struct {
 	passed, failed, skipped int
 	broken                  map[string]bool
+	raced                   bool // the race detector found something
 }
 
 // report is a writer of `go test -json` output that prints what is worth a look. Lines that are no events, such as what
@@ -136,6 +137,9 @@ func (r *report) endTest(e event) {
 		c.failed++
 		name, _, _ := strings.Cut(e.Test, "/")
 		c.broken[name] = true
+		if o := r.output[test{e.Package, e.Test}]; o != nil && strings.Contains(o.String(), "race detected") {
+			c.raced = true
+		}
 		r.printOutput(test{e.Package, e.Test})
 		r.explain(test{e.Package, e.Test})
 	}
@@ -169,7 +173,7 @@ func (r *report) endPackage(e event) {
 	}
 	delete(r.running, e.Package)
 	if e.Action == "fail" {
-		f, ok := failureOf(e.Package, r.output, c.broken, c.failed)
+		f, ok := failureOf(e.Package, r.output, c)
 		if ok {
 			r.failures = append(r.failures, f)
 		}
