@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -140,12 +141,12 @@ func inspect(pid int, dir state.Dir, patient time.Time) (Process, bool) {
 const patience = time.Second
 
 // readEnvironment reads what a process was started with. In the middle of execve(2) a process shows none, and would be overlooked by
-// who looks once: its memory is the new program's, still empty, or was the old one's and is gone when it is read. A process whose
-// environment really is empty has one that begins and ends at the same address (proc(5), fields 50 and 51 of stat), which a moment
-// later it still has. After the moment patient it is taken as it is.
+// who looks once: its memory is the new program's, still empty, or was the old one's and is gone when it is read. The kernel writes
+// where the code begins (proc(5), field 26 of stat) after where the environment begins and ends (fields 50 and 51): while that is 0,
+// the environment is still being laid out (load_elf_binary in fs/binfmt_elf.c). After the moment patient it is taken as it is.
 func readEnvironment(root string, patient time.Time) ([]byte, error) {
-	for same := 0; ; time.Sleep(time.Millisecond) {
-		environment, err := os.ReadFile(filepath.Join(root, "environ"))
+	for ; ; time.Sleep(time.Millisecond) {
+		environment, err := readAtOnce(filepath.Join(root, "environ"))
 		if err != nil || len(environment) > 0 || time.Now().After(patient) {
 			return environment, err
 		}
@@ -157,10 +158,28 @@ func readEnvironment(root string, patient time.Time) ([]byte, error) {
 			return nil, err
 		}
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from field 3
-		if len(fields) >= 49 && (fields[47] != fields[48] || fields[48] == "0") {
-			same = 0
-		} else if same++; same == 3 {
+		if len(fields) < 49 || fields[23] != "0" && fields[47] == fields[48] {
 			return nil, nil
+		}
+	}
+}
+
+// readAtOnce reads a file of a process in one call: between two, execve(2) could take away the memory that it is read from, which looks
+// like its end.
+func readAtOnce(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	for size := 16 << 10; ; size *= 2 { // an environment has 6 MiB at most: execve(2), limits on size
+		content := make([]byte, size)
+		n, err := file.ReadAt(content, 0)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if n < size {
+			return content[:n], nil
 		}
 	}
 }

@@ -17,9 +17,11 @@ import (
 )
 
 // start runs a fake without a supervisor, until it has its marks.
-func (w world) start(name, what string) Process {
+func (w world) start(name, what string, env ...string) Process {
 	w.Helper()
-	cmd, err := start(w.dir, w.spec(name, what))
+	spec := w.spec(name, what)
+	spec.Env = append(spec.Env, env...)
+	cmd, err := start(w.dir, spec)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -146,11 +148,12 @@ func TestProcessInAMachineIsNotAdopted(t *testing.T) {
 	}
 }
 
-// In the middle of execve a process has no environment to be known by.
+// In the middle of execve a process has no environment to be known by, or had one that goes away while it is read: the more of it, the
+// longer both take.
 func TestFoundWhileItBecomesAnotherProgram(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start("a", "again")
+	w.start("a", "again", slices.Repeat([]string{"LONG=" + strings.Repeat("x", 1000)}, 50)...)
 	for n := range 500 {
 		if len(w.find()) != 1 {
 			t.Fatalf("overlooked at the look number %d", n)
