@@ -31,7 +31,7 @@ func TestStarted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Count(stat, " ") == 2 && strings.HasSuffix(stat, ") S") || strings.HasSuffix(stat, "Z") || strings.HasSuffix(stat, "x) S") {
-			stat += strings.Repeat(" 0", 18) + fmt.Sprintf(" %d00", map[string]int{"1": 1, "2": 2, "3": 4, "4": 3, "5": 1}[pid]) + " 0 0\n"
+			stat += strings.Repeat(" 0", 18) + fmt.Sprintf(" %d00", map[string]int{"1": 1, "2": 2, "3": 4, "4": 3, "5": 1}[pid]) + strings.Repeat(" 0", 30) + "\n"
 		}
 		write(t, filepath.Join(proc, pid, "stat"), []byte(stat), 0o600)
 	}

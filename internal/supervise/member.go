@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/component"
+	"muster.dev/muster/internal/process"
 )
 
 // timing says how long is long; tests have less patience.
@@ -51,7 +52,7 @@ func (m *member) run(ctx context.Context) {
 		h, err := m.obtain(ctx)
 		if ctx.Err() != nil {
 			if err == nil {
-				h.close()
+				h.Close()
 			}
 			return
 		}
@@ -59,7 +60,7 @@ func (m *member) run(ctx context.Context) {
 		if err == nil {
 			began := time.Now()
 			reason = m.watch(ctx, h)
-			h.close()
+			h.Close()
 			if time.Since(began) > timing.stableAfter {
 				pause = timing.backoffMin
 			}
@@ -75,14 +76,14 @@ func (m *member) run(ctx context.Context) {
 }
 
 // obtain takes over the process if one runs already, and else starts one when what it needs is ready.
-func (m *member) obtain(ctx context.Context) (handle, error) {
+func (m *member) obtain(ctx context.Context) (*process.Handle, error) {
 	if h, adopted, err := m.adopt(ctx); adopted || err != nil {
 		return h, err
 	}
 	if _, ready := m.supervisor.ready(m.spec.After); !ready {
 		m.set(func(s *Status) { s.State, s.Message = Waiting, fmt.Sprintf("for %v", m.spec.After) })
 		if err := m.supervisor.WaitReady(ctx, m.spec.After...); err != nil {
-			return handle{}, err
+			return nil, err
 		}
 	}
 	return m.start()
@@ -98,56 +99,56 @@ func (m *member) back(ctx context.Context, pause time.Duration, reason string) {
 
 // adopt takes hold of a process that another supervisor, mostly one before this, has started. One that runs another spec,
 // or a program that has been replaced, is stopped instead.
-func (m *member) adopt(ctx context.Context) (h handle, adopted bool, err error) {
+func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, err error) {
 	running, err := Find(m.supervisor.cfg.State)
 	if err != nil {
-		return handle{}, false, err
+		return nil, false, err
 	}
 	program, err := filepath.EvalSymlinks(m.spec.Path) // a link's process runs what the link points to
 	if err != nil {
-		return handle{}, false, fmt.Errorf("finding program of %s: %w", m.spec.Name, err)
+		return nil, false, fmt.Errorf("finding program of %s: %w", m.spec.Name, err)
 	}
 	p, ok := Leader(running, m.spec.Name, program)
 	if !ok {
 		p, ok = predecessor(running, m.spec.Name)
 	}
 	if !ok {
-		return handle{}, false, nil
+		return nil, false, nil
 	}
 	if h, err = open(p, m.supervisor.cfg.State); err != nil {
-		return handle{}, false, nil // it has ended meanwhile, so there is nothing to take over
+		return nil, false, nil // it has ended meanwhile, so there is nothing to take over
 	}
 	if p.Spec == m.spec.Hash() && p.Executable == program {
 		m.supervisor.cfg.Log.Info("took over a running component", "component", m.spec.Name, "process_id", p.PID)
 		m.set(func(s *Status) { s.State, s.PID = Starting, p.PID })
 		return h, true, nil
 	}
-	defer h.close()
+	defer h.Close()
 	m.supervisor.cfg.Log.Info("replacing a component", "component", m.spec.Name, "process_id", p.PID, "reason", "its spec or program changed")
-	if err := h.stop(ctx, m.supervisor.cfg.StopGrace); err != nil {
-		return handle{}, false, fmt.Errorf("stopping %s, which changed: %w", m.spec.Name, err)
+	if err := h.Stop(ctx, m.supervisor.cfg.StopGrace); err != nil {
+		return nil, false, fmt.Errorf("stopping %s, which changed: %w", m.spec.Name, err)
 	}
-	return handle{}, false, nil
+	return nil, false, nil
 }
 
-func (m *member) start() (handle, error) {
+func (m *member) start() (*process.Handle, error) {
 	cmd, err := start(m.supervisor.cfg.State, m.spec)
 	if err != nil {
-		return handle{}, err
+		return nil, err
 	}
 	// Its number is no other's before it is reaped. Its marks need not be there yet: the kernel shows them only when the
 	// program is loaded (environ_read in fs/proc/base.c).
-	h, err := hold(m.spec.Name, cmd.Process.Pid)
+	h, err := process.Hold(cmd.Process.Pid)
 	go func() { _ = cmd.Wait() }() // reaps it; the handle tells when it ended
 	if err != nil {
-		return handle{}, err
+		return nil, err
 	}
 	m.set(func(s *Status) { s.State, s.PID, s.Message = Starting, cmd.Process.Pid, "" })
 	return h, nil
 }
 
 // watch asks the process whether it serves until it ends or hangs, and says which.
-func (m *member) watch(ctx context.Context, h handle) string {
+func (m *member) watch(ctx context.Context, h *process.Handle) string {
 	asking, stop := context.WithCancelCause(ctx)
 	var asker sync.WaitGroup
 	defer asker.Wait() // else its last answer would be taken for the next process's
@@ -157,14 +158,14 @@ func (m *member) watch(ctx context.Context, h handle) string {
 	} else {
 		asker.Go(func() { m.ask(asking, stop) })
 	}
-	if err := h.wait(asking); err == nil {
+	if err := h.Wait(asking); err == nil {
 		return "it ended; see its log " + m.supervisor.cfg.State.Log(m.spec.Name)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err().Error()
 	}
 	reason := context.Cause(asking).Error()
-	if err := h.stop(ctx, m.supervisor.cfg.StopGrace); err != nil {
+	if err := h.Stop(ctx, m.supervisor.cfg.StopGrace); err != nil {
 		m.supervisor.cfg.Log.Error("stopping a component that hangs", "component", m.spec.Name, "error", err)
 	}
 	return reason

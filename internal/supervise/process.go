@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,8 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"muster.dev/muster/internal/process"
 	"muster.dev/muster/internal/state"
 )
 
@@ -95,17 +93,17 @@ func predecessor(processes []Process, name string) (Process, bool) {
 // inspect reads one process. Whatever cannot be read belongs to somebody else, or has just ended.
 func inspect(pid int, dir state.Dir, patient time.Time) (Process, bool) {
 	root := filepath.Join("/proc", strconv.Itoa(pid))
-	var stat syscall.Stat_t
-	if err := syscall.Stat(root, &stat); err != nil || int(stat.Uid) != os.Geteuid() {
+	var owner syscall.Stat_t
+	if err := syscall.Stat(root, &owner); err != nil || int(owner.Uid) != os.Geteuid() {
 		return Process{}, false
 	}
-	environment, err := readEnvironment(root, patient)
-	if err != nil || !bytes.Contains(environment, []byte(EnvState+"="+string(dir)+"\x00")) {
+	running, err := process.Read(root, patient)
+	if err != nil || !bytes.Contains(running.Environment, []byte(EnvState+"="+string(dir)+"\x00")) {
 		return Process{}, false
 	}
-	p := Process{PID: pid}
+	p := Process{PID: pid, Executable: running.Executable, Started: running.Started(), ticks: running.Ticks, session: running.Session == pid}
 	marked := false
-	for variable := range bytes.SplitSeq(environment, []byte{0}) {
+	for variable := range bytes.SplitSeq(running.Environment, []byte{0}) {
 		switch name, value, _ := strings.Cut(string(variable), "="); name {
 		case EnvState:
 			if value != string(dir) {
@@ -121,9 +119,6 @@ func inspect(pid int, dir state.Dir, patient time.Time) (Process, bool) {
 	if !marked || p.Name == "" {
 		return Process{}, false
 	}
-	if p.Executable, err = os.Readlink(filepath.Join(root, "exe")); err != nil { // a zombie has none
-		return Process{}, false
-	}
 	ours, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
 		return Process{}, false
@@ -133,150 +128,25 @@ func inspect(pid int, dir state.Dir, patient time.Time) (Process, bool) {
 		return Process{}, false
 	}
 	p.inside = namespace != ours
-	return p, p.readStat(root) == nil
+	return p, true
 }
 
 // patience is how long one look at all processes may wait in all for those in execve(2): a container may have any number of processes
 // that look so.
 const patience = time.Second
 
-// readEnvironment reads what a process was started with. In the middle of execve(2) a process shows none, and would be overlooked by
-// who looks once: its memory is the new program's, still empty, or was the old one's and is gone when it is read. The kernel writes
-// where the code begins (proc(5), field 26 of stat) after where the environment begins and ends (fields 50 and 51): while that is 0,
-// the environment is still being laid out (load_elf_binary in fs/binfmt_elf.c). After the moment patient it is taken as it is.
-func readEnvironment(root string, patient time.Time) ([]byte, error) {
-	for ; ; time.Sleep(time.Millisecond) {
-		environment, err := readAtOnce(filepath.Join(root, "environ"))
-		if err != nil || len(environment) > 0 || time.Now().After(patient) {
-			return environment, err
-		}
-		if _, err := os.Readlink(filepath.Join(root, "exe")); err != nil { // a thread of the kernel, or a zombie
-			return nil, err
-		}
-		stat, err := os.ReadFile(filepath.Join(root, "stat"))
-		if err != nil {
-			return nil, err
-		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from field 3
-		if len(fields) < 49 || fields[23] != "0" && fields[47] == fields[48] {
-			return nil, nil
-		}
-	}
-}
-
-// readAtOnce reads a file of a process in one call: between two, execve(2) could take away the memory that it is read from, which looks
-// like its end.
-func readAtOnce(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	for size := 16 << 10; ; size *= 2 { // an environment has 6 MiB at most: execve(2), limits on size
-		content := make([]byte, size)
-		n, err := file.ReadAt(content, 0)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-		if n < size {
-			return content[:n], nil
-		}
-	}
-}
-
-// readStat reads the session, field 6 of a process's stat, and when it started, field 22: clock ticks of 1/100 s since boot
-// (proc(5)).
-func (p *Process) readStat(root string) error {
-	raw, err := os.ReadFile(filepath.Join(root, "stat"))
-	if err != nil {
-		return err
-	}
-	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:])) // from field 3
-	if len(fields) < 20 {
-		return errors.New("short stat")
-	}
-	p.session = fields[3] == strconv.Itoa(p.PID)
-	if p.ticks, err = strconv.ParseInt(fields[19], 10, 64); err != nil {
-		return err
-	}
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		return err
-	}
-	p.Started = time.Now().Add(time.Duration(p.ticks*10)*time.Millisecond - time.Duration(now.Nano()))
-	return nil
-}
-
-// handle refers to one process for good: unlike a pid, it never comes to mean another.
-type handle struct {
-	pid int
-	fd  int
-}
-
-// hold takes hold of the process that has the number now.
-func hold(name string, pid int) (handle, error) {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return handle{}, fmt.Errorf("taking hold of %s (process %d): %w", name, pid, err)
-	}
-	return handle{pid: pid, fd: fd}, nil
-}
-
 // open takes hold of a process and checks that it still is the one that was found.
-func open(p Process, dir state.Dir) (handle, error) {
-	h, err := hold(p.Name, p.PID)
+func open(p Process, dir state.Dir) (*process.Handle, error) {
+	h, err := process.Hold(p.PID)
 	if err != nil {
-		return handle{}, err
+		return nil, fmt.Errorf("%s: %w", p.Name, err)
 	}
 	again, ok := inspect(p.PID, dir, time.Now().Add(patience))
 	if !ok || again.Name != p.Name || again.Spec != p.Spec {
-		h.close()
-		return handle{}, fmt.Errorf("%s (process %d) has ended", p.Name, p.PID)
+		h.Close()
+		return nil, fmt.Errorf("%s (process %d) has ended", p.Name, p.PID)
 	}
 	return h, nil
-}
-
-func (h handle) close() { _ = unix.Close(h.fd) }
-
-func (h handle) signal(sig syscall.Signal) error {
-	err := unix.PidfdSendSignal(h.fd, sig, nil, 0)
-	if errors.Is(err, unix.ESRCH) {
-		return nil
-	}
-	return err
-}
-
-// wait returns when the process has ended, or with the context's error.
-func (h handle) wait(ctx context.Context) error {
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		// Poll wakes up now and then to look at the context; the end of the process wakes it at once.
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}, 200) //nolint:gosec // G115: a file descriptor fits
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("waiting for process %d: %w", h.pid, err)
-		}
-		if n > 0 {
-			return nil
-		}
-	}
-}
-
-// stop asks a process to end, and ends it if it has not after the grace period.
-func (h handle) stop(ctx context.Context, grace time.Duration) error {
-	if err := h.signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("stopping process %d: %w", h.pid, err)
-	}
-	waiting, cancel := context.WithTimeout(ctx, grace)
-	defer cancel()
-	if err := h.wait(waiting); err == nil || ctx.Err() != nil {
-		return err
-	}
-	if err := h.signal(syscall.SIGKILL); err != nil {
-		return fmt.Errorf("killing process %d: %w", h.pid, err)
-	}
-	return h.wait(ctx)
 }
 
 // Stop ends every process that the filter chooses, all at once, and returns when they are gone, and those that they started meanwhile.
@@ -307,8 +177,8 @@ func stopFound(ctx context.Context, dir state.Dir, grace time.Duration, choose f
 				errs <- nil
 				return
 			}
-			defer h.close()
-			errs <- h.stop(ctx, grace)
+			defer h.Close()
+			errs <- h.Stop(ctx, grace)
 		}()
 	}
 	for range stopped {

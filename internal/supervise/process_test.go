@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -153,7 +154,11 @@ func TestProcessInAMachineIsNotAdopted(t *testing.T) {
 func TestFoundWhileItBecomesAnotherProgram(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start("a", "again", slices.Repeat([]string{"LONG=" + strings.Repeat("x", 1000)}, 50)...)
+	var long []string
+	for n := range 50 {
+		long = append(long, "LONG"+strconv.Itoa(n)+"="+strings.Repeat("x", 1000))
+	}
+	w.start("a", "again", long...)
 	for n := range 500 {
 		if len(w.find()) != 1 {
 			t.Fatalf("overlooked at the look number %d", n)
@@ -223,23 +228,23 @@ func TestHandleNeverMeansAnother(t *testing.T) {
 	renamed := p
 	renamed.Spec = "other"
 	if h, err := open(renamed, w.dir); err == nil {
-		h.close()
+		h.Close()
 		t.Error("opened a process with another spec than was found")
 	}
 	if h, err := open(p, state.Dir("/elsewhere")); err == nil {
-		h.close()
+		h.Close()
 		t.Error("opened a process of another state directory")
 	}
 	h, err := open(p, w.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.close()
+	defer h.Close()
 	kill(t, p.PID, syscall.SIGKILL)
-	if err := h.wait(t.Context()); err != nil {
+	if err := h.Wait(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := h.signal(syscall.SIGTERM); err != nil {
+	if err := h.Signal(syscall.SIGTERM); err != nil {
 		t.Errorf("signalling a process that has ended: %v", err)
 	}
 }

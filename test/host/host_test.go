@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/host"
+	"muster.dev/muster/internal/process"
 	"muster.dev/muster/internal/vpc"
 )
 
@@ -244,7 +245,7 @@ func TestHostOfKilledTest(t *testing.T) {
 		_ = cmd.Process.Kill()
 		t.Fatalf("the victim did not start a host: %v", err)
 	}
-	held, err := host.Hold(pid)
+	held, err := process.Hold(pid)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"muster.dev/muster/internal/host"
+	"muster.dev/muster/internal/process"
 )
 
 const (
@@ -67,8 +68,8 @@ func Sweep(ctx context.Context) error {
 }
 
 func sweep(ctx context.Context, groups host.Cgroups) error {
-	orphans, err := host.Inits(func(process host.Init) bool {
-		mark, ok := process.Environment[environment]
+	orphans, err := host.Inits(func(first host.Init) bool {
+		mark, ok := first.Environment[environment]
 		owner, _, _ := strings.Cut(mark, "/")
 		return ok && !alive(owner)
 	})
@@ -102,7 +103,7 @@ func sweep(ctx context.Context, groups host.Cgroups) error {
 
 // end ends a first process, and with it all others of its host.
 func end(ctx context.Context, pid int) error {
-	handle, err := host.Hold(pid)
+	handle, err := process.Hold(pid)
 	if errors.Is(err, syscall.ESRCH) {
 		return nil
 	}

@@ -19,6 +19,7 @@ import (
 
 	"muster.dev/muster/internal/host"
 	"muster.dev/muster/internal/machine"
+	"muster.dev/muster/internal/process"
 	"muster.dev/muster/internal/state"
 	"muster.dev/muster/internal/supervise"
 	"muster.dev/muster/internal/vpc"
@@ -250,7 +251,7 @@ func (p *Provider) end(ctx context.Context, id string, grace time.Duration) erro
 // endProcess ends the process that is number one of a machine. The kernel ends all others in its namespace with it, and
 // lets it go only after them.
 func endProcess(ctx context.Context, pid int, grace time.Duration) error {
-	handle, err := host.Hold(pid)
+	handle, err := process.Hold(pid)
 	if errors.Is(err, syscall.ESRCH) {
 		return nil
 	}
@@ -273,7 +274,7 @@ func endProcess(ctx context.Context, pid int, grace time.Duration) error {
 
 // ask asks a machine to shut down, and tells whether it has. It asks again and again: the first process of a namespace does
 // not hear a signal that it does not handle yet, as it has only just been started (pid_namespaces(7)).
-func ask(ctx context.Context, handle *host.Handle, grace time.Duration) (ended bool, err error) {
+func ask(ctx context.Context, handle *process.Handle, grace time.Duration) (ended bool, err error) {
 	for deadline := time.Now().Add(grace); time.Now().Before(deadline); {
 		if err := handle.Signal(syscall.SIGTERM); err != nil {
 			return false, err
@@ -310,15 +311,15 @@ func (p *Provider) find(id string) (pid int, running bool, err error) {
 
 // findAll finds the first process of every machine that runs.
 func findAll(dir state.Dir) (map[string]int, error) {
-	inits, err := host.Inits(func(process host.Init) bool {
-		return process.Environment[supervise.EnvState] == string(dir) && strings.HasPrefix(process.Environment[supervise.EnvProcess], processPrefix)
+	inits, err := host.Inits(func(first host.Init) bool {
+		return first.Environment[supervise.EnvState] == string(dir) && strings.HasPrefix(first.Environment[supervise.EnvProcess], processPrefix)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("finding machines: %w", err)
 	}
 	found := make(map[string]int, len(inits))
-	for _, process := range inits {
-		found[strings.TrimPrefix(process.Environment[supervise.EnvProcess], processPrefix)] = process.PID
+	for _, first := range inits {
+		found[strings.TrimPrefix(first.Environment[supervise.EnvProcess], processPrefix)] = first.PID
 	}
 	return found, nil
 }
