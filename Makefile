@@ -41,8 +41,8 @@ PLAIN := ^muster.dev/muster($$|/(api|cmd|deploy)(/|$$)|/internal/(controller|fac
 
 # Lint vets; doing it again here would cost minutes on a cold cache.
 # Stories mostly wait: the race detector's packages are compiled meanwhile, by whatever processor is idle; nothing but that runs beside
-# stories, which are about time. They run one after the other but for a few that run two at a time, since a host's inotify instances are
-# few, and are never taken from the cache: they are about real processes on this machine.
+# stories, which are about time. They run two at a time, but for those that measure: a host's inotify instances are few. None is taken
+# from the cache: they are about real processes on this machine.
 .PHONY: test
 test: build ## unit tests with the race detector, stories on real components
 	@tools/testneeds.sh

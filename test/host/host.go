@@ -50,6 +50,8 @@ const (
 type Config struct {
 	// Name is its host name.
 	Name string
+	// Of is what the host belongs to, a name of a file: two things that run at the same time may have hosts of one name.
+	Of string
 	// Address is one in the VPC that no machine has.
 	Address netip.Addr
 	Network *vpc.Network
@@ -67,6 +69,7 @@ type Host struct {
 	config  Config
 	cgroups host.Cgroups
 	group   string
+	mark    string // of its first process, in the environment
 	pid     int
 	ended   chan struct{}
 	output  *bytes.Buffer // of the boot; read it when it has ended
@@ -100,11 +103,12 @@ func startIn(ctx context.Context, config Config, groups host.Cgroups) (*Host, er
 	if err != nil {
 		return nil, err
 	}
+	owner := me + "." + config.Of
 	h := &Host{
 		Name: config.Name, Address: config.Address, config: config, cgroups: groups,
-		group: groupsOf + "/" + me + "/" + config.Name, ended: make(chan struct{}), output: new(bytes.Buffer),
+		group: groupsOf + "/" + owner + "/" + config.Name, mark: Environment + "=" + owner + "/" + config.Name, ended: make(chan struct{}), output: new(bytes.Buffer),
 	}
-	if err := h.boot(ctx, environment+"="+me+"/"+config.Name, mounts); err != nil {
+	if err := h.boot(ctx, mounts); err != nil {
 		return nil, errors.Join(fmt.Errorf("booting host %s: %w", config.Name, err), h.Close()) //nolint:contextcheck // Close must be done in any case
 	}
 	return h, nil
@@ -130,11 +134,11 @@ func cgroupMounts(groups host.Cgroups) ([]string, error) {
 	return mounts, nil
 }
 
-func (h *Host) boot(ctx context.Context, mark string, mounts []string) error {
+func (h *Host) boot(ctx context.Context, mounts []string) error {
 	if err := h.cgroups.Create(h.group); err != nil {
 		return err
 	}
-	orders, err := h.start(append([]string{"-c", bootScript, "boot", h.Name, h.Address.String(), h.config.Bin, mark, "wait"}, mounts...))
+	orders, err := h.start(append([]string{"-c", bootScript, "boot", h.Name, h.Address.String(), h.config.Bin, h.mark, "wait"}, mounts...))
 	if err != nil {
 		return err
 	}
@@ -171,7 +175,7 @@ func (h *Host) start(args []string) (*os.File, error) {
 		return nil, fmt.Errorf("making pipe: %w", err)
 	}
 	cmd := exec.Command("/bin/sh", args...) //nolint:noctx // Close ends it
-	cmd.Dir, cmd.Env = "/", []string{"PATH=" + searchPath, "BOOT=" + bootScript}
+	cmd.Dir, cmd.Env = "/", []string{"PATH=" + searchPath, "BOOT=" + bootScript, h.mark}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = read, h.output, h.output
 	// systemd keeps no standard output of its boot's; what does must not hold Wait up.
 	cmd.WaitDelay = time.Second

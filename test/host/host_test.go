@@ -100,7 +100,7 @@ func groups(t *testing.T) []string {
 	}
 	var found []string
 	for _, h := range all.Hierarchies {
-		matches, _ := filepath.Glob(filepath.Join(h.MountPoint, groupsOf, me))
+		matches, _ := filepath.Glob(filepath.Join(h.MountPoint, groupsOf, me+".*"))
 		found = append(found, matches...)
 	}
 	return found

@@ -18,44 +18,30 @@ import (
 )
 
 const (
-	// environment marks the first process of a host: with who started it, and its name.
-	environment = "MUSTER_TEST_HOST"
+	// Environment marks the first process of a host: with who started it, what it is of, and its name: 4711.815.it/worker.
+	Environment = "MUSTER_TEST_HOST"
 	// groupsOf is where the control groups of all hosts are, by who started them.
 	groupsOf = "/muster-test-hosts"
 )
 
 // self names the process that runs this, unlike any other before or after.
 func self() (string, error) {
-	started, err := startTime(os.Getpid())
+	stat, err := process.ReadStat("/proc/self")
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("looking at this process: %w", err)
 	}
-	return fmt.Sprintf("%d.%s", os.Getpid(), started), nil
+	return fmt.Sprintf("%d.%d", os.Getpid(), stat.Ticks), nil
 }
 
-// startTime is when a process started, in ticks since the machine did (proc_pid_stat(5), field 22).
-func startTime(pid int) (string, error) {
-	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return "", fmt.Errorf("looking at process %d: %w", pid, err)
-	}
-	// The second field, in parentheses, may hold anything.
-	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
-	if len(fields) < 20 {
-		return "", fmt.Errorf("looking at process %d: its line is cut short", pid)
-	}
-	return fields[19], nil
-}
-
-// alive tells whether a process that named itself still runs.
+// alive tells whether a process that named itself still runs, whatever follows its name.
 func alive(name string) bool {
-	number, started, _ := strings.Cut(name, ".")
-	pid, err := strconv.Atoi(number)
-	if err != nil {
+	pid, rest, _ := strings.Cut(name, ".")
+	if _, err := strconv.Atoi(pid); err != nil {
 		return false
 	}
-	now, err := startTime(pid)
-	return err == nil && now == started
+	started, _, _ := strings.Cut(rest, ".")
+	stat, err := process.ReadStat(filepath.Join("/proc", pid))
+	return err == nil && strconv.FormatInt(stat.Ticks, 10) == started
 }
 
 // Sweep removes the hosts of processes that have ended, as each start of a host does.
@@ -69,7 +55,7 @@ func Sweep(ctx context.Context) error {
 
 func sweep(ctx context.Context, groups host.Cgroups) error {
 	orphans, err := host.Inits(func(first host.Init) bool {
-		mark, ok := first.Environment[environment]
+		mark, ok := first.Environment[Environment]
 		owner, _, _ := strings.Cut(mark, "/")
 		return ok && !alive(owner)
 	})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -155,6 +156,13 @@ func (p *Plane) Run(name, path string, args ...string) (*Process, error) {
 	return process, nil
 }
 
+// Command prepares a program of Bin that reads this kubeconfig, and is run to its end.
+func (p *Plane) Command(ctx context.Context, kubeconfig, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(p.config.Bin, program), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+p.dir, Environment+"="+p.dir)
+	return cmd
+}
+
 // RunControllerManager starts kube-controller-manager with upstream's defaults and these flags beside them.
 func (p *Plane) RunControllerManager(flags ...string) (*Process, error) {
 	kubeconfig, err := p.Kubeconfig("system:kube-controller-manager")
@@ -172,7 +180,11 @@ func (p *Plane) RESTConfig(user string, groups ...string) (*rest.Config, error) 
 		return nil, err
 	}
 	config := p.Anonymous()
-	config.CertFile, config.KeyFile = file, file
+	pair, err := os.ReadFile(file) // a client would read the file again and again, also when the plane is gone
+	if err != nil {
+		return nil, fmt.Errorf("reading the credential of %s: %w", user, err)
+	}
+	config.CertData, config.KeyData = pair, pair
 	return config, nil
 }
 

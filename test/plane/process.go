@@ -24,6 +24,9 @@ type Process struct {
 	ended   chan struct{}
 }
 
+// Environment marks the processes of a control plane, with its directory.
+const Environment = "MUSTER_TEST_PLANE"
+
 // launch starts a program that dies with this process. The kernel sends the parent's death signal when the *thread* that
 // started a child ends (prctl(2)), so that thread is kept until the child has ended.
 func launch(name, log, path string, args ...string) (*Process, error) {
@@ -33,7 +36,7 @@ func launch(name, log, path string, args ...string) (*Process, error) {
 	}
 	p := &Process{Name: name, Log: log, command: exec.Command(path, args...), ended: make(chan struct{})} //nolint:noctx // it is ended by Kill or Stop
 	p.command.Dir = filepath.Dir(log)
-	p.command.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + filepath.Dir(log)}
+	p.command.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + filepath.Dir(log), Environment + "=" + filepath.Dir(log)}
 	p.command.Stdout, p.command.Stderr = file, file
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	started := make(chan error)

@@ -65,6 +65,7 @@ spec:
 
 // An administrator makes a certificate for a user: a request with a subject as guides have it, approved by hand.
 func TestCertificateForAPerson(t *testing.T) {
+	t.Parallel()
 	a := withOtherSigners(t)
 	key := pkitest.Key(t)
 	template := pkitest.Template("")
@@ -126,6 +127,7 @@ func TestCertificateForAPerson(t *testing.T) {
 
 // A user without a token may ask for nodes' certificates if the policy binds him to their names, and RBAC gives him upstream's roles.
 func TestAUserWhomThePolicyBinds(t *testing.T) {
+	t.Parallel()
 	a := newApprover(t, "approve-and-sign")
 	a.machines(2)
 	_, mine, _ := worker(1)
@@ -146,6 +148,7 @@ func TestAUserWhomThePolicyBinds(t *testing.T) {
 }
 
 func TestSignerOfAnotherName(t *testing.T) {
+	t.Parallel()
 	a := withOtherSigners(t)
 	template := pkitest.Template("", "app.apps.example")
 	template.Subject.CommonName, template.Subject.Organization = "app.apps.example", nil

@@ -31,6 +31,7 @@ type wrong struct {
 // What is wrong is denied, with the rule's name and its reason where people look. Client certificates are asked for with a
 // bootstrap token that is good for machine 1, serving certificates by machine 1.
 func TestApproverRefuses(t *testing.T) {
+	t.Parallel()
 	a := newApprover(t, "approve-and-sign")
 	a.machines(2)
 	a.run("muster", a.policy)

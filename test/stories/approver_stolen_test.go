@@ -4,8 +4,6 @@ package stories
 
 import (
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +18,7 @@ import (
 // With upstream's approver a bootstrap token makes its holder any node there is, for as long as the token lives, and a kubelet's key that
 // was copied renews for ever. Here neither is any good once the node has spoken for itself and the machine was replaced.
 func TestTokenIsNoGoodForANodeThatExists(t *testing.T) {
+	t.Parallel()
 	a := newApprover(t, "approve-and-sign")
 	a.machines(1)
 	_, node, _ := worker(1)
@@ -54,7 +53,7 @@ func (a *approver) registerNode(name string) {
 func (a *approver) csr(parts []string, args ...string) {
 	a.t.Helper()
 	args = append(append([]string{"csr"}, args...), "--kubeconfig", a.admin)
-	out, err := exec.CommandContext(a.t.Context(), filepath.Join(a.bin, "muster"), args...).CombinedOutput()
+	out, err := a.plane.Command(a.t.Context(), a.admin, "muster", args...).CombinedOutput()
 	if err != nil {
 		a.t.Fatalf("muster %s: %v\n%s", strings.Join(args, " "), err, out)
 	}

@@ -30,6 +30,7 @@ import (
 // Upstream's own approver and signer go on as they were, and serving certificates, which upstream approves for nobody, are
 // approved by muster and signed by upstream.
 func TestApproverBesideUpstreamSigner(t *testing.T) {
+	t.Parallel()
 	a := newApprover(t, "approve-only")
 	a.machines(1)
 	a.upstream("csrapproving,csrsigning,csrcleaner")
@@ -41,6 +42,7 @@ func TestApproverBesideUpstreamSigner(t *testing.T) {
 }
 
 func TestSignerBesideUpstreamApprover(t *testing.T) {
+	t.Parallel()
 	a := newApprover(t, "approve-and-sign")
 	a.machines(1)
 	a.upstream("csrapproving")
@@ -66,6 +68,7 @@ func TestSignerBesideUpstreamApprover(t *testing.T) {
 }
 
 func TestApproverAndSigner(t *testing.T) {
+	t.Parallel()
 	a := newApprover(t, "approve-and-sign")
 	a.machines(2)
 	a.upstream("*,-csrapproving,-csrsigning") // all others, in case one of them minds
@@ -79,6 +82,7 @@ func TestApproverAndSigner(t *testing.T) {
 
 // The first week in a cluster: everything is decided and told, and nothing is changed.
 func TestObserverChangesNothing(t *testing.T) {
+	t.Parallel()
 	a := newApprover(t, "observe")
 	a.machines(2)
 	_, node, address := worker(1)
@@ -115,6 +119,7 @@ func (a *approver) versions() (lines []string) {
 
 // Two replicas, and the one that leads dies between approving a request and signing it.
 func TestReplicaFinishesWhatTheLeaderApproved(t *testing.T) {
+	t.Parallel()
 	a := newApprover(t, "approve-and-sign")
 	a.machines(1)
 	leader := a.run("replica-1", a.policy)
@@ -151,6 +156,7 @@ func TestReplicaFinishesWhatTheLeaderApproved(t *testing.T) {
 // A policy that says nothing of replicas has them elect one. Who may not take part says what is missing in one line, is not ready and
 // decides nothing, and needs nothing but the right to go on.
 func TestApproverThatIsNotLetLead(t *testing.T) {
+	t.Parallel()
 	a := newApprover(t, "approve-only")
 	a.machines(1)
 	const block = "leaderElection:\n  enabled: true\n  name: muster-certificate-controller\n  namespace: muster-system\n"
@@ -236,6 +242,7 @@ func (a *approver) maySign(want bool) error {
 }
 
 func TestApproverWorksOffABacklog(t *testing.T) {
+	t.Parallel()
 	a := newApprover(t, "approve-and-sign")
 	const backlog = 200
 	a.machines(backlog + 1)

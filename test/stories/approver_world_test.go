@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -139,9 +138,7 @@ func (a *approver) keepLogs() {
 }
 
 func (a *approver) kubectlAs(kubeconfig string, args ...string) (string, error) {
-	cmd := exec.CommandContext(a.t.Context(), filepath.Join(a.bin, "kubectl"), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+a.plane.Dir())
-	out, err := cmd.CombinedOutput()
+	out, err := a.plane.Command(a.t.Context(), kubeconfig, "kubectl", args...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
 	}

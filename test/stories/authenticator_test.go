@@ -40,6 +40,7 @@ type installed struct {
 
 // TestAuthenticatorInAnExistingCluster installs it in a cluster that is none of muster's. Somebody with a token of AWS's STS comes in.
 func TestAuthenticatorInAnExistingCluster(t *testing.T) {
+	t.Parallel()
 	alice, bob, carol := ststest.User("alice", 1), ststest.User("bob", 2), ststest.User("carol", 3)
 	a := newInstalled(t, alice, bob, carol)
 	a.mustKubectl("apply", "-f", a.file("entries.yaml", `apiVersion: access.muster.dev/v1alpha1
@@ -176,7 +177,9 @@ func (a *installed) staticPod() corev1.PodSpec {
 // run runs muster to its end.
 func (a *installed) run(args []string) {
 	a.t.Helper()
-	if out, err := exec.CommandContext(a.t.Context(), filepath.Join(a.bin, "muster"), args...).CombinedOutput(); err != nil {
+	cmd := exec.CommandContext(a.t.Context(), filepath.Join(a.bin, "muster"), args...)
+	cmd.Env = append(os.Environ(), plane.Environment+"="+a.dir) // of the one that comes up with it
+	if out, err := cmd.CombinedOutput(); err != nil {
 		a.t.Fatalf("muster %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
@@ -224,9 +227,7 @@ users: [{name: a, user: {tokenFile: "%s"}}]
 }
 
 func (a *installed) kubectl(kubeconfig string, args ...string) (string, error) {
-	cmd := exec.CommandContext(a.t.Context(), filepath.Join(a.bin, "kubectl"), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+a.dir)
-	out, err := cmd.CombinedOutput()
+	out, err := a.plane.Command(a.t.Context(), kubeconfig, "kubectl", args...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
 	}

@@ -3,6 +3,7 @@
 package stories
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 // TestFullDisk refuses to start on a disk that is full, and lives through one that becomes full: what was written is there
 // when there is room again.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t)
 	i.onDiskOf("100m")
 	_, talk, err := i.try("up", "--provider", "simulated", "--nodes", "2")
@@ -32,10 +34,14 @@ func TestFullDisk(t *testing.T) {
 	i.mustKubectl("create", "configmap", "before", "--from-literal=a=b")
 
 	filler := filepath.Join(string(i.dir), ".new-filler")
+	large := filepath.Join(t.TempDir(), "a")
+	if err := os.WriteFile(large, bytes.Repeat([]byte("x"), 900<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	fill(t, filler)
 	i.eventually("writes fail on the full disk", 60*time.Second, func() error {
 		// etcd has room in files that are there already; large objects use it up.
-		_, err := i.kubectl("create", "configmap", "large"+time.Now().Format("150405.000"), "--from-literal=a="+strings.Repeat("x", 100<<10), "--request-timeout=5s")
+		_, err := i.kubectl("create", "configmap", "large"+time.Now().Format("150405.000"), "--from-file="+large, "--request-timeout=5s")
 		if err == nil {
 			return errors.New("it still writes")
 		}

@@ -15,6 +15,7 @@ import (
 
 // TestUpInterruptedLeavesNothingAfterDelete kills everything at a random moment of the start.
 func TestUpInterruptedLeavesNothingAfterDelete(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -41,6 +42,7 @@ func TestUpInterruptedLeavesNothingAfterDelete(t *testing.T) {
 
 // TestUpAfterInterruptedUp continues where a killed start left off.
 func TestUpAfterInterruptedUp(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t)
 	up := i.command(t.Context(), "up", "--nodes", "1")
 	if err := up.Start(); err != nil {

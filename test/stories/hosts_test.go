@@ -25,6 +25,7 @@ const privateServer = "192.168.64.2:443"
 
 // TestHosts brings hosts that muster did not make into one cluster, by muster join and by kubeadm join.
 func TestHosts(t *testing.T) {
+	t.Parallel()
 	i, hash := withoutNodes(t)
 	t.Run("join by hand", func(t *testing.T) { joinByHand(t, i.in(t), hash, nil) })
 	t.Run("muster join", func(t *testing.T) { musterJoin(t, i.in(t), hash) })
@@ -68,7 +69,7 @@ func newGuest(t *testing.T, i *installation, hash, name, address string, install
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.Start(t.Context(), host.Config{Name: name, Address: netip.MustParseAddr(address), Network: network, Bin: i.bin, Install: install})
+	h, err := host.Start(t.Context(), host.Config{Name: name, Of: hostsOf(i.dir), Address: netip.MustParseAddr(address), Network: network, Bin: i.bin, Install: install})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func newKubeadmCluster(t *testing.T) *kubeadmCluster {
 		t.Fatal(err)
 	}
 	h, err := host.Start(t.Context(), host.Config{
-		Name: controlName, Address: netip.MustParseAddr(controlAddress), Network: network, Bin: programs(t), Install: host.KubeadmPrograms(),
+		Name: controlName, Of: "kubeadm", Address: netip.MustParseAddr(controlAddress), Network: network, Bin: programs(t), Install: host.KubeadmPrograms(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,8 @@ import (
 
 	"muster.dev/muster/internal/state"
 	"muster.dev/muster/internal/supervise"
+	"muster.dev/muster/test/host"
+	"muster.dev/muster/test/plane"
 )
 
 // snapshot is what a cluster could leave behind on a host, as sorted lines by kind.
@@ -75,6 +77,11 @@ func stranger(pid int, dir state.Dir) bool {
 			switch name, of, _ := strings.Cut(variable, "="); name {
 			case state.Env, supervise.EnvState: // of commands, of a cluster's processes
 				return of != string(dir)
+			case host.Environment:
+				owner, _, _ := strings.Cut(of, "/")
+				return !ownsHost(owner, dir)
+			case plane.Environment:
+				return true
 			}
 		}
 		if executable, _ := os.Readlink(filepath.Join(root, "exe")); strings.HasSuffix(executable, ".test") {
@@ -90,6 +97,13 @@ func stranger(pid int, dir state.Dir) bool {
 		}
 	}
 	return false
+}
+
+// hostsOf are the hosts of an installation.
+func hostsOf(dir state.Dir) string { return filepath.Base(filepath.Dir(string(dir))) }
+
+func ownsHost(owner string, dir state.Dir) bool {
+	return strings.HasPrefix(owner, strconv.Itoa(os.Getpid())+".") && strings.HasSuffix(owner, "."+hostsOf(dir))
 }
 
 func processes(dir state.Dir) ([]string, error) {
@@ -179,7 +193,7 @@ func cgroups(dir state.Dir) ([]string, error) {
 		case groupsOfMachines:
 			return name != machines
 		case groupsOfHosts:
-			return !strings.HasPrefix(name, strconv.Itoa(os.Getpid())+".")
+			return !ownsHost(name, dir)
 		}
 		return slices.ContainsFunc(own, func(o string) bool {
 			return strings.HasSuffix(filepath.Dir(path), filepath.Dir(o)) && !strings.HasSuffix(path, o)

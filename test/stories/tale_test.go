@@ -18,6 +18,7 @@ import (
 
 // TestClusterFromUpToNothingLeft is the life of one cluster with local machines.
 func TestClusterFromUpToNothingLeft(t *testing.T) {
+	t.Parallel()
 	i := newInstallation(t)
 	out, talk := i.muster("up", "--nodes", "2")
 	t.Logf("muster up printed:\n%s%s", out, talk)

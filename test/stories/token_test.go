@@ -292,6 +292,7 @@ func kubeadmTokens(t *testing.T, i *installation) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(i.bin, "kubeadm"), "config", "validate", "--config", path)
+	cmd.Env = i.environment()
 	if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "ok" {
 		t.Errorf("kubeadm config validate: %v: %s", err, out)
 	}
