@@ -261,6 +261,7 @@ func (p *authenticatorParts) assembleInstances(ctx context.Context) error {
 		return err
 	}
 	config := sts.InstancesConfig{
+		Needed: p.sources.InstanceMatters,
 		MaxAge: p.file.Cache.InstanceMaxAge.Value(), Most: p.file.Cache.MaxInstances, Roles: map[string]string{},
 		Describe: func(ctx context.Context, ids []string) (map[string]sts.Instance, error) {
 			described, err := lookup.Describe(ctx, ids)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -209,6 +210,41 @@ func TestBindingsSayWhatPoliciesSay(t *testing.T) {
 				t.Errorf("again: %d writes, %v", w.writes, err)
 			}
 		})
+	}
+}
+
+// A group is called after the name of its entry. What an entry of that name had goes with it even if nobody reconciles: by the garbage collector.
+func TestBindingsBelongToTheVeryEntry(t *testing.T) {
+	w := newWorld(t, namespace("dev-a"))
+	for _, uid := range []types.UID{"uid-1", "uid-2"} {
+		e := entry("e", policy("AmazonEKSViewPolicy"), policy("AmazonEKSEditPolicy", "dev-a"))
+		e.UID = uid
+		if err := w.Create(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			w.writes = 0
+			if err := w.reconcile(t, "e"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if w.writes > 0 {
+			t.Errorf("%s: again: %d writes", uid, w.writes)
+		}
+		want := []metav1.OwnerReference{{APIVersion: "access.muster.dev/v1alpha1", Kind: "AccessEntry", Name: "e", UID: uid}}
+		cluster, namespaced := &rbacv1.ClusterRoleBinding{}, &rbacv1.RoleBinding{}
+		if err := errors.Join(w.Get(t.Context(), client.ObjectKey{Name: "muster:access-entry:e:AmazonEKSViewPolicy"}, cluster),
+			w.Get(t.Context(), client.ObjectKey{Namespace: "dev-a", Name: "muster:access-entry:e:AmazonEKSEditPolicy"}, namespaced)); err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range [][]metav1.OwnerReference{cluster.OwnerReferences, namespaced.OwnerReferences} {
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: owners (-want +got):\n%s", uid, diff)
+			}
+		}
+		if err := w.Delete(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -3,13 +3,17 @@
 package accesspolicy
 
 import (
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	acmetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	acrbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	"muster.dev/muster/internal/identity"
 )
 
@@ -36,16 +40,22 @@ func (b Binding) of(object client.Object) bool {
 	return b.Namespace == object.GetNamespace() && b.Name == object.GetName()
 }
 
+// owner has the garbage collector remove a binding when its entry is gone, or another by its name, even while nobody reconciles: the group
+// is called after the entry's name, so the next one of that name would have what the binding gives.
+func owner(entry *accessv1alpha1.AccessEntry) *acmetav1.OwnerReferenceApplyConfiguration {
+	return acmetav1.OwnerReference().WithAPIVersion(accessv1alpha1.GroupVersion.String()).WithKind("AccessEntry").WithName(entry.Name).WithUID(entry.UID)
+}
+
 // configuration is the binding as it is applied.
-func (b Binding) configuration(entry string) runtime.ApplyConfiguration {
+func (b Binding) configuration(entry *accessv1alpha1.AccessEntry) runtime.ApplyConfiguration {
 	meta := map[string]string{LabelManaged: managed}
-	notes := map[string]string{AnnotationEntry: entry}
+	notes := map[string]string{AnnotationEntry: entry.Name}
 	role := acrbacv1.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(b.ClusterRole)
-	subject := acrbacv1.Subject().WithAPIGroup(rbacv1.GroupName).WithKind(rbacv1.GroupKind).WithName(identity.PolicyGroup(entry))
+	subject := acrbacv1.Subject().WithAPIGroup(rbacv1.GroupName).WithKind(rbacv1.GroupKind).WithName(identity.PolicyGroup(entry.Name))
 	if b.Namespace == "" {
-		return acrbacv1.ClusterRoleBinding(b.Name).WithLabels(meta).WithAnnotations(notes).WithRoleRef(role).WithSubjects(subject)
+		return acrbacv1.ClusterRoleBinding(b.Name).WithLabels(meta).WithAnnotations(notes).WithOwnerReferences(owner(entry)).WithRoleRef(role).WithSubjects(subject)
 	}
-	return acrbacv1.RoleBinding(b.Name, b.Namespace).WithLabels(meta).WithAnnotations(notes).WithRoleRef(role).WithSubjects(subject)
+	return acrbacv1.RoleBinding(b.Name, b.Namespace).WithLabels(meta).WithAnnotations(notes).WithOwnerReferences(owner(entry)).WithRoleRef(role).WithSubjects(subject)
 }
 
 // state is what a binding that is there says.
@@ -56,8 +66,10 @@ type state struct {
 }
 
 // good tells whether it says what the binding must. Subjects are one list that is replaced as a whole.
-func (s state) good(b Binding, entry string) bool {
-	return s.roleGood(b) && len(s.subjects) == 1 && s.subjects[0] == rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: identity.PolicyGroup(entry)}
+func (s state) good(b Binding, entry *accessv1alpha1.AccessEntry) bool {
+	group := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: identity.PolicyGroup(entry.Name)}
+	owned := slices.ContainsFunc(s.object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == entry.UID })
+	return s.roleGood(b) && len(s.subjects) == 1 && s.subjects[0] == group && owned
 }
 
 // roleGood tells whether it can be corrected: to which role a binding binds never changes (RoleBinding API).

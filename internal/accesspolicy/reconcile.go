@@ -67,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	failure := errors.Join(r.remove(ctx, plan, there), r.apply(ctx, name, plan, there))
+	failure := errors.Join(r.remove(ctx, plan, there), r.apply(ctx, entry, plan, there))
 	if gone {
 		return reconcile.Result{}, failure
 	}
@@ -139,7 +139,7 @@ func (r *Reconciler) remove(ctx context.Context, plan Plan, there []state) error
 }
 
 // apply makes and corrects what the plan has.
-func (r *Reconciler) apply(ctx context.Context, entry string, plan Plan, there []state) error {
+func (r *Reconciler) apply(ctx context.Context, entry *accessv1alpha1.AccessEntry, plan Plan, there []state) error {
 	var failures []error
 	for _, b := range plan.Bindings {
 		if slices.ContainsFunc(there, func(s state) bool { return b.of(s.object) && s.good(b, entry) }) {

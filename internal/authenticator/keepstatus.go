@@ -5,6 +5,7 @@ package authenticator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -66,7 +67,7 @@ func (s *Sources) Learn(d Decision) {
 	if d.Source != identity.SourceIdentityMapping || d.Identity == nil || d.Identity.UserID == "" {
 		return
 	}
-	if s.mappings == nil {
+	if s.mappings == nil || slices.Contains(s.config.Options.Scrubbed, d.Identity.Account) {
 		return
 	}
 	o, there, err := s.mappings.GetStore().GetByKey(d.Entry)

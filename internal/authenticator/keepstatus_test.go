@@ -282,6 +282,29 @@ func TestAMappingSaysWhoItMeans(t *testing.T) {
 	}
 }
 
+// Everybody who may read mappings reads their status, and nothing is told of the people of scrubbed accounts.
+func TestNobodyOfAScrubbedAccountIsInAStatus(t *testing.T) {
+	s := newStatuses()
+	s.addMapping("nodes", nodes, 1)
+	s.addMapping("hidden", "arn:aws:iam::444455556666:role/hidden", 1)
+	sources := s.keepingWith(t, identity.Options{Scrubbed: []string{"444455556666"}})
+	until(t, "they are there", func() bool { return s.of("nodes").CanonicalARN != "" && s.of("hidden").CanonicalARN != "" })
+	for _, came := range []struct{ entry, role string }{{"hidden", "arn:aws:iam::444455556666:role/hidden"}, {"nodes", nodes}} {
+		a, err := arn.Parse(came.role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources.Learn(Decision{
+			Source: identity.SourceIdentityMapping, Entry: came.entry,
+			Identity: &sts.Identity{Principal: identity.Principal{CanonicalARN: a, Account: a.Account, UserID: "AROA0000000000000001"}},
+		})
+	}
+	until(t, "the id of the other is there", func() bool { return s.of("nodes").UserID != "" })
+	if got := s.of("hidden").UserID; got != "" {
+		t.Errorf("the status says %s", got)
+	}
+}
+
 func TestAStatusThatCannotBeWrittenIsTriedAgain(t *testing.T) {
 	s := newStatuses()
 	s.err = errors.New("forbidden")

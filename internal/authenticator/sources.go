@@ -137,6 +137,12 @@ func (s *Sources) change() {
 // could make somebody another user.
 func (s *Sources) Table() *identity.Table { return s.table.Load() }
 
+// InstanceMatters tells whether an entry would make a node of somebody, were he proven to be an instance.
+func (s *Sources) InstanceMatters(p identity.Principal) bool {
+	table := s.Table()
+	return table != nil && table.Map(p).Rule == identity.RuleInstance
+}
+
 // Ready says what has not been read yet.
 func (s *Sources) Ready() error {
 	for _, of := range []struct {
@@ -245,14 +251,15 @@ func trustsOf(table identity.Table) map[string]identity.Trust {
 	return out
 }
 
-// objectsOf are the objects of an informer, the oldest first: one that is made later cannot take a principal from another.
+// objectsOf are the objects of an informer, the oldest first: one that is made later cannot take a principal from another. What is being
+// deleted is gone, however long finalizers keep it.
 func objectsOf[T metav1.Object](informer cache.SharedIndexInformer) []T {
 	if informer == nil {
 		return nil
 	}
 	var all []T
 	for _, o := range informer.GetStore().List() {
-		if typed, ok := o.(T); ok {
+		if typed, ok := o.(T); ok && typed.GetDeletionTimestamp() == nil {
 			all = append(all, typed)
 		}
 	}

@@ -194,6 +194,68 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
+// A finalizer keeps an object that was deleted, for as long as somebody likes; whom it let in is out at once.
+func TestWhatIsBeingDeletedMapsNobody(t *testing.T) {
+	entries, mappings, maps := fcache.NewFakeControllerSource(), fcache.NewFakeControllerSource(), fcache.NewFakeControllerSource()
+	s := following(t, func(c *SourcesConfig) { c.AccessEntries, c.IdentityMappings, c.AWSAuth = entries, mappings, maps })
+	entry := &accessv1alpha1.AccessEntry{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u-1", Generation: 1},
+		Spec:       accessv1alpha1.AccessEntrySpec{PrincipalARN: alice, Username: "by-entry"},
+	}
+	mapping := &iamv1alpha1.IAMIdentityMapping{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u-2", Generation: 1}, Spec: iamv1alpha1.IAMIdentityMappingSpec{ARN: alice, Username: "by-mapping"},
+	}
+	config := awsAuth("- userarn: " + alice + "\n  username: by-aws-auth\n")
+	entries.Add(entry)
+	mappings.Add(mapping)
+	maps.Add(config)
+	for _, step := range []struct {
+		want   string
+		object interface {
+			metav1.Object
+			runtime.Object
+		}
+		from *fcache.FakeControllerSource
+	}{{"by-entry", entry, entries}, {"by-mapping", mapping, mappings}, {"by-aws-auth", config, maps}} {
+		until(t, "it is "+step.want, func() bool { return becomes(t, s, alice) == step.want })
+		going := step.object.DeepCopyObject().(interface {
+			metav1.Object
+			runtime.Object
+		})
+		going.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+		going.SetFinalizers([]string{"example.org/wait"})
+		if going.GetGeneration() > 0 {
+			going.SetGeneration(2) // as API servers do
+		}
+		step.from.Modify(going)
+	}
+	until(t, "it is nobody", func() bool { return becomes(t, s, alice) == "" })
+}
+
+// Only of those whom an entry would make a node is it asked whether they are instances: everybody else is somebody's session, or a stranger's.
+func TestOfWhomItMattersThatTheyAreInstances(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mappings.yaml")
+	write(t, path, `
+mapRoles:
+- {rolearn: "arn:aws:iam::111122223333:role/nodes", username: "system:node:{{EC2PrivateDNSName}}", groups: [system:nodes]}
+- {rolearn: "arn:aws:iam::111122223333:role/named", username: "system:node:{{SessionName}}", groups: [system:nodes]}
+- {rolearn: "arn:aws:iam::111122223333:role/grouped", username: "host", groups: ["host:{{EC2PrivateDNSName}}"]}
+- {rolearn: "arn:aws:iam::111122223333:role/people", username: "people:{{SessionName}}"}
+mapAccounts: ["111122223333"]
+`)
+	s := following(t, func(c *SourcesConfig) { c.File = path })
+	until(t, "the file is read", func() bool { return s.Table() != nil })
+	for role, want := range map[string]bool{"nodes": true, "named": true, "grouped": true, "people": false, "others": false} {
+		p := principal(t, ststest.Session(role, "i-0123456789abcdef0", 1))
+		if got := s.InstanceMatters(p); got != want {
+			t.Errorf("role %s: %v, want %v: %+v", role, got, want, s.Table().Map(p))
+		}
+	}
+	if new(Sources).InstanceMatters(principal(t, ststest.Session("nodes", "i-0123456789abcdef0", 1))) {
+		t.Error("it matters before anything is mapped")
+	}
+}
+
 func TestABadEntryIsToldOnceAndHidesNoOther(t *testing.T) {
 	events := record.NewFakeRecorder(100)
 	client := fake.NewClientset(awsAuth("- userarn: arn:aws:nonsense\n  username: bad\n- userarn: " + alice + "\n  username: alice\n"))

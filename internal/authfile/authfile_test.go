@@ -27,6 +27,19 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+func TestHostsAlone(t *testing.T) {
+	c, err := Read([]byte(head + "server: {stateDir: /var/lib/a}\nsts: {hosts: [sts.example.org], hostsOnly: true}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := must(c.Hosts()).Find("https", "sts.example.org"); !ok {
+		t.Error("the host is not known")
+	}
+	if _, ok := must(c.Hosts()).Find("https", "sts.eu-west-1.amazonaws.com"); ok {
+		t.Error("AWS's hosts are known, too")
+	}
+}
+
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -48,6 +61,7 @@ func TestWhatIsWrongIsToldWithItsPath(t *testing.T) {
 		{"an account as a number", head + "server: {stateDir: /a}\nscrubbedAccounts: ['12']\n", "scrubbedAccounts[0]"},
 		{"a partition that there is not", head + "server: {stateDir: /a}\npartition: mars\n", "mars"},
 		{"an endpoint with a path", head + "server: {stateDir: /a}\nsts: {endpoints: {h: 'https://x/y'}}\n", "sts.endpoints[h]"},
+		{"no hosts at all", head + "server: {stateDir: /a}\nsts: {hostsOnly: true}\n", "sts.hosts: Required"},
 		{"a long TTL", head + "server: {stateDir: /a}\ncache: {ttl: 24h}\n", "cache.ttl"},
 		{"a role that is none", head + "server: {stateDir: /a}\nec2: {instanceProfiles: [{arn: 'arn:aws:iam::111122223333:instance-profile/n', role: nodes}]}\n", "ec2.instanceProfiles[0].role"},
 		{"policies without entries", head + "server: {stateDir: /a}\nmapping: {mode: CONFIG_MAP}\naccessPolicies: {enabled: true}\n", "accessPolicies.enabled"},

@@ -77,6 +77,8 @@ type STS struct {
 	Regions []string `json:"regions,omitempty"`
 	// Hosts that tokens may be made for beside those of AWS: HOST, HOST:PORT, http:// or https:// in front, =REGION behind.
 	Hosts []string `json:"hosts,omitempty"`
+	// HostsOnly leaves AWS's hosts out: for an STS that is not AWS's, whose accounts are others' there.
+	HostsOnly bool `json:"hostsOnly,omitempty"`
 	// Endpoints are where to send what is meant for a host: URLs of private endpoints, by the host of tokens.
 	Endpoints   map[string]string `json:"endpoints,omitempty"`
 	CA          string            `json:"ca,omitempty"`    // file of authorities, beside none of the system's

@@ -143,6 +143,9 @@ func (c Configuration) validateSTS(k *check) {
 	if _, err := c.Hosts(); err != nil {
 		k.add(field.Invalid(path, c.Partition, err.Error()))
 	}
+	if c.STS.HostsOnly && len(c.STS.Hosts) == 0 {
+		k.add(field.Required(path.Child("hosts"), "with hostsOnly there are no others"))
+	}
 	for _, host := range slices.Sorted(maps.Keys(c.STS.Endpoints)) {
 		k.url(path.Child("endpoints").Key(host), c.STS.Endpoints[host])
 	}
@@ -219,7 +222,11 @@ func (l Limits) validate(k *check, path *field.Path) {
 
 // Hosts are the STS hosts that tokens may be made for.
 func (c Configuration) Hosts() (ststoken.Hosts, error) {
-	return ststoken.NewHosts(c.Partition, c.STS.Regions, c.STS.Hosts)
+	hosts, err := ststoken.NewHosts(c.Partition, c.STS.Regions, c.STS.Hosts)
+	if c.STS.HostsOnly {
+		hosts = hosts.Only()
+	}
+	return hosts, err
 }
 
 // Options are how mappings are read. The file must come from Read.

@@ -95,8 +95,15 @@ func CheckUserName(s string) error {
 	return checkName("UserName", s, 1, MaxUserName, wordly, wordPattern)
 }
 
-// CheckRoleName checks the name of a role.
+// reservedRoles begins the names of the roles that IAM Identity Center makes. Clusters can let these in by the name of the permission set
+// in it (aws-iam-authenticator, pkg/config, SSOArnLike), so whoever may make roles must not be able to make one.
+const reservedRoles = "AWSReservedSSO_"
+
+// CheckRoleName checks the name of a role that somebody makes.
 func CheckRoleName(s string) error {
+	if len(s) >= len(reservedRoles) && strings.EqualFold(s[:len(reservedRoles)], reservedRoles) {
+		return &Invalid{"RoleName", quoted(s), "names that begin with " + reservedRoles + " are for the roles of IAM Identity Center, which is not here"}
+	}
 	return checkName("RoleName", s, 1, MaxRoleName, wordly, wordPattern)
 }
 

@@ -218,6 +218,9 @@ func parseDate(text string) (time.Time, error) {
 
 func parsePrefix(text string) (netip.Prefix, error) {
 	if prefix, err := netip.ParsePrefix(text); err == nil {
+		if prefix.Addr().Is4In6() { // addresses are compared as IPv4, so it would never hold
+			return netip.Prefix{}, fmt.Errorf("%s is IPv4 written as IPv6: write it as IPv4", text)
+		}
 		if prefix != prefix.Masked() {
 			return netip.Prefix{}, fmt.Errorf("%s has bits behind its prefix: write %s", text, prefix.Masked())
 		}
@@ -227,6 +230,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	if err != nil || address.Zone() != "" {
 		return netip.Prefix{}, fmt.Errorf("%.50q is no address and no CIDR such as 10.0.0.0/8", text)
 	}
+	address = address.Unmap()
 	return netip.PrefixFrom(address, address.BitLen()), nil
 }
 

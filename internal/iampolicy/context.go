@@ -34,6 +34,7 @@ func NewContext(c Caller, f Facts) map[string][]string {
 	set("aws:useragent", f.UserAgent)
 	set("aws:requestedregion", f.Region)
 	set("aws:viaawsservice", strconv.FormatBool(c.Service != ""))
+	set("aws:principalisawsservice", strconv.FormatBool(c.Service != ""))
 	if f.SourceIP.IsValid() {
 		set("aws:sourceip", f.SourceIP.Unmap().WithZone("").String())
 	}

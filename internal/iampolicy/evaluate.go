@@ -54,6 +54,9 @@ func (d Document) Evaluate(r Request) Decision {
 func (s Statement) names(c Caller) (named, direct bool) {
 	for _, p := range s.Principals {
 		n, d := p.names(c)
+		if p.Kind == Anyone && s.Effect == DenyEffect { // services, too: who closes a role closes it to machines
+			n = true
+		}
 		named, direct = named || n, direct || d
 	}
 	return named, direct

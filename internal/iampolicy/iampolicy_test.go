@@ -109,6 +109,7 @@ func TestParseRefuses(t *testing.T) {
 		"a condition without a value":          {iampolicy.Managed, statement(fine + `,"Condition":{"StringEquals":{"aws:username":[]}}`), "$.Statement.Condition.StringEquals.aws:username"},
 		"an operator without a key":            {iampolicy.Managed, statement(fine + `,"Condition":{"StringEquals":{}}`), "$.Statement.Condition.StringEquals"},
 		"an address with bits behind its end":  {iampolicy.Managed, statement(fine + `,"Condition":{"IpAddress":{"aws:SourceIp":["10.0.0.0/8","10.0.0.1/8"]}}`), "$.Statement.Condition.IpAddress.aws:SourceIp[1]"},
+		"IPv4 written as a range of IPv6":      {iampolicy.Managed, statement(fine + `,"Condition":{"IpAddress":{"aws:SourceIp":"::ffff:10.0.0.0/104"}}`), "$.Statement.Condition.IpAddress.aws:SourceIp"},
 		"a date that is none":                  {iampolicy.Managed, statement(fine + `,"Condition":{"DateLessThan":{"aws:CurrentTime":"soon"}}`), "$.Statement.Condition.DateLessThan.aws:CurrentTime"},
 		"a number that is none":                {iampolicy.Managed, statement(fine + `,"Condition":{"NumericLessThan":{"aws:EpochTime":"1e999999999"}}`), "$.Statement.Condition.NumericLessThan.aws:EpochTime"},
 		"two statements of one Sid":            {iampolicy.Managed, `{"Statement":[{"Sid":"a",` + fine + `},{"Sid":"a",` + fine + `}]}`, "$.Statement[1]"},
@@ -210,7 +211,7 @@ func TestConditions(t *testing.T) {
 		`"ArnLike":{"aws:PrincipalArn":"arn:aws:iam::*:role/app/*"}`: true, `"ArnEquals":{"aws:PrincipalArn":"` + roleARN + `"}`: true, `"ArnNotLike":{"aws:PrincipalArn":"arn:aws:iam::*:role/app/*"}`: false,
 		`"ArnLike":{"aws:PrincipalArn":"arn:aws:*::*:user/*"}`: false, `"Bool":{"aws:SecureTransport":true}`: true, `"Bool":{"aws:SecureTransport":"false"}`: false,
 		`"Bool":{"aws:MultiFactorAuthPresent":"false"}`: true, `"IpAddress":{"aws:SourceIp":"10.0.0.0/8"}`: true, `"IpAddress":{"aws:SourceIp":["11.0.0.0/8","10.1.2.3"]}`: true,
-		`"IpAddress":{"aws:SourceIp":"::/0"}`: false, `"NotIpAddress":{"aws:SourceIp":"10.0.0.0/8"}`: false,
+		`"IpAddress":{"aws:SourceIp":"::ffff:10.1.2.3"}`: true, `"IpAddress":{"aws:SourceIp":"::/0"}`: false, `"NotIpAddress":{"aws:SourceIp":"10.0.0.0/8"}`: false,
 		`"DateLessThan":{"aws:CurrentTime":"2026-11-21T14:00:00Z"}`: false, `"DateLessThanEquals":{"aws:CurrentTime":"2026-11-21T14:00:00Z"}`: true,
 		`"DateGreaterThan":{"aws:CurrentTime":"2026-11-21"}`: true, `"DateGreaterThanEquals":{"aws:TokenIssueTime":"2026-11-21T13:00:01Z"}`: false, `"DateEquals":{"aws:CurrentTime":"2026-11-21T15:00:00+01:00"}`: true,
 		`"DateNotEquals":{"aws:CurrentTime":"2026-11-21T15:00:00+01:00"}`: false, `"DateGreaterThan":{"aws:EpochTime":1700000000}`: true,
@@ -332,6 +333,28 @@ func TestAssume(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := iampolicy.Named{Name: "trust", Document: bound}
+	// Who denies a role to everybody denies it to instances, too.
+	for _, principal := range []string{`"*"`, `{"AWS":"*"}`} {
+		closed := parse(t, iampolicy.Trust, `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"ec2.amazonaws.com"}},`+
+			`{"Effect":"Deny","Action":"sts:*","Principal":`+principal+`}]}`)
+		for _, caller := range []iampolicy.Caller{ec2, alice(t)} {
+			if got := closed.Evaluate(iampolicy.Request{Caller: caller, Action: "sts:AssumeRole", Resource: roleARN}); got.Verdict != iampolicy.Deny {
+				t.Errorf("Deny of %s for %+v: %+v", principal, caller, got)
+			}
+		}
+	}
+	// Unless it says, as on AWS, that services are not meant.
+	people := parse(t, iampolicy.Trust, `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"ec2.amazonaws.com","AWS":"*"}},`+
+		`{"Effect":"Deny","Action":"sts:*","Principal":"*","Condition":{"Bool":{"aws:PrincipalIsAWSService":"false"}}}]}`)
+	for _, c := range []struct {
+		caller iampolicy.Caller
+		want   iampolicy.Verdict
+	}{{ec2, iampolicy.Allow}, {alice(t), iampolicy.Deny}} {
+		got := people.Evaluate(iampolicy.Request{Caller: c.caller, Action: "sts:AssumeRole", Resource: roleARN, Context: iampolicy.NewContext(c.caller, iampolicy.Facts{})})
+		if got.Verdict != c.want {
+			t.Errorf("%+v: %+v, want %v", c.caller, got, c.want)
+		}
+	}
 	if got := iampolicy.Assume(named, other, iampolicy.Rights{}, r); got.Verdict != iampolicy.Neutral {
 		t.Error("who is named by a role of another account needs no policy:", got)
 	}

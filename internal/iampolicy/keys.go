@@ -32,7 +32,7 @@ func keyOf(name string) (keyType, bool) {
 		return keyType{of: textType}, true
 	case "aws:principalarn", "iam:policyarn":
 		return keyType{of: arnType}, true
-	case "aws:securetransport", "aws:multifactorauthpresent", "aws:viaawsservice":
+	case "aws:securetransport", "aws:multifactorauthpresent", "aws:viaawsservice", "aws:principalisawsservice":
 		return keyType{of: boolType}, true
 	case "aws:currenttime", "aws:tokenissuetime":
 		return keyType{of: dateType}, true

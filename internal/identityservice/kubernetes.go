@@ -158,7 +158,9 @@ func (k *Kubernetes) living() []held {
 		if u, ok := r.object.(*v1alpha1.IAMUser); ok && u.Spec.RenamedFrom != "" {
 			renamed[[2]string{u.Spec.UserID, u.Spec.RenamedFrom}] = true
 		}
-		records = append(records, r)
+		if r.object.GetDeletionTimestamp() == nil { // what is being deleted is gone, however long finalizers keep it
+			records = append(records, r)
+		}
 	}
 	slices.SortFunc(records, func(a, b record) int {
 		if d := a.object.GetCreationTimestamp().Compare(b.object.GetCreationTimestamp().Time); d != 0 {
@@ -327,7 +329,25 @@ func (k *Kubernetes) Delete(ctx context.Context, from *State, e Entity) error {
 		}
 		return nil
 	}
+	for _, other := range k.others(old, e) { // an old name that was left, by which he would come back
+		if err := k.remove(ctx, other); err != nil {
+			return err
+		}
+	}
 	return k.remove(ctx, old)
+}
+
+// others are the objects with the unique id of an entity, but for its own.
+func (k *Kubernetes) others(own client.Object, e Entity) []client.Object {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []client.Object
+	for _, r := range k.records {
+		if r.entity != nil && id(r.entity) == id(e) && identify(r.object) != identify(own) {
+			all = append(all, r.object)
+		}
+	}
+	return all
 }
 
 func (k *Kubernetes) remove(ctx context.Context, old client.Object) error {

@@ -4,6 +4,7 @@ package identityservice_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -283,6 +285,96 @@ func TestRenamingIsCutShort(t *testing.T) {
 				t.Errorf("back: %+v", users)
 			}
 		})
+	}
+}
+
+// An old name that could not be removed goes with the user, who would come back by it.
+func TestAUserWhoWasRenamedAndDeletedIsGone(t *testing.T) {
+	for _, again := range []bool{false, true} { // whether the first try to delete fails, too
+		p := newPlane(t)
+		store := follow(t, p)
+		ctx := t.Context()
+		if err := store.Create(ctx, someUser("alice")); err != nil {
+			t.Fatal(err)
+		}
+		killed := func(v string, _ client.Object) error {
+			if v == "delete" {
+				return errors.New("killed")
+			}
+			return nil
+		}
+		p.failing(killed)
+		renamed := someUser("alice")
+		renamed.Name = "zoe"
+		if err := store.Update(ctx, state(t, store), renamed); err != nil {
+			t.Fatal(err)
+		}
+		if again {
+			if err := store.Delete(ctx, state(t, store), renamed); err == nil {
+				t.Error("it is deleted, although nothing can be")
+			}
+			if users := state(t, store).Users(account); len(users) != 1 || users[0].Name != "zoe" {
+				t.Errorf("%+v, want zoe as before", users)
+			}
+		}
+		p.failing(nil)
+		if err := store.Delete(ctx, state(t, store), renamed); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []identityservice.Store{store, follow(t, p)} {
+			if users := state(t, s).Users(account); len(users) != 0 {
+				t.Errorf("%+v is back", users)
+			}
+		}
+	}
+}
+
+// Whoever deletes an object ends what hangs on it, and a finalizer that keeps the object does not put that off.
+func TestWhatIsBeingDeletedIsGone(t *testing.T) {
+	p := newPlane(t)
+	store := follow(t, p)
+	changed, stop := store.Changed()
+	defer stop()
+	user := someUser("alice")
+	key, err := iam.NewAccessKey(user, created, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := iam.Role{ID: "AROA" + strings.Repeat("R", 17), Account: account, Path: "/", Name: "app", Created: created, Trust: "{}", MaxSession: time.Hour}
+	for _, e := range []identityservice.Entity{user, key, role} {
+		if err := store.Create(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := func(s identityservice.Store) (n int) {
+		now := state(t, s)
+		for _, find := range []func() bool{
+			func() bool { _, ok := now.UserByID(user.ID); return ok },
+			func() bool { _, ok := now.Key(key.ID); return ok },
+			func() bool { _, ok := now.RoleByID(role.ID); return ok },
+		} {
+			if find() {
+				n++
+			}
+		}
+		return n
+	}
+	until(t, changed, func() bool { return there(store) == 3 })
+	for _, o := range []client.Object{
+		&v1alpha1.IAMUser{ObjectMeta: metav1.ObjectMeta{Name: account + ".alice"}}, &v1alpha1.IAMRole{ObjectMeta: metav1.ObjectMeta{Name: account + ".app"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.NamespaceIAM, Name: strings.ToLower(key.ID)}},
+	} {
+		if err := p.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			t.Fatal(err)
+		}
+		o.SetFinalizers([]string{"example.org/wait"})
+		if err := errors.Join(p.Update(t.Context(), o), p.Delete(t.Context(), o)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, changed, func() bool { return there(store) == 0 })
+	if n := there(follow(t, p)); n != 0 {
+		t.Errorf("%d are back after a restart", n)
 	}
 }
 

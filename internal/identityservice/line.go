@@ -70,7 +70,7 @@ func (collector) Handle(ctx context.Context, r slog.Record) error {
 			if entry.action == "" { // who was admitted has said it already
 				entry.action = strings.Trim(a.Value.String(), `"`)
 			}
-		case "requestID":
+		case "request_id":
 			entry.requestID = a.Value.String()
 		case "code":
 			entry.code = a.Value.String()

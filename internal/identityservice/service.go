@@ -97,7 +97,7 @@ func New(c Config) (*Service, error) {
 	s.registerGrants(server)
 	s.registerTags(server)
 	s.registerAccount(server)
-	s.handler = s.logged(server)
+	s.handler = s.logged(notEKS(server))
 	return s, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
@@ -32,7 +33,8 @@ func TestGetCallerIdentity(t *testing.T) {
 	if *got.Arn != "arn:aws:iam::"+account+":user/admin" || *got.Account != account || *got.UserId != w.key.UserID {
 		t.Errorf("%s %s %s", *got.Arn, *got.Account, *got.UserId)
 	}
-	for _, want := range []string{"action=GetCallerIdentity", "outcome=ok", "principal=arn:aws:iam::000000000000:user/admin", "access_key_id=" + w.key.ID} {
+	id, _ := awsmiddleware.GetRequestIDMetadata(got.ResultMetadata)
+	for _, want := range []string{"action=GetCallerIdentity", "outcome=ok", "principal=arn:aws:iam::000000000000:user/admin", "access_key_id=" + w.key.ID, "request_id=" + id + " "} {
 		if !strings.Contains(w.log.String(), want) {
 			t.Errorf("the log does not say %s:\n%s", want, w.log)
 		}
@@ -167,6 +169,9 @@ func TestUnsignedRequests(t *testing.T) {
 		_ = response.Body.Close()
 		if !strings.Contains(string(answer), "<Code>"+want+"</Code>") {
 			t.Errorf("%s: %s, want %s", body, answer, want)
+		}
+		if id := response.Header.Get("X-Amzn-Requestid"); id == "" || !strings.Contains(w.log.String(), "request_id="+id) {
+			t.Errorf("%s: the log does not have the request %q:\n%s", body, id, w.log)
 		}
 	}
 	if got := strings.Count(w.log.String(), "identity request"); got != 7 {

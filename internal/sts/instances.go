@@ -28,6 +28,9 @@ type Instance struct {
 type InstancesConfig struct {
 	// Describe asks for at most 200 instances. It is not called more often than its own limits allow.
 	Describe func(ctx context.Context, ids []string) (map[string]Instance, error)
+	// Needed tells whether it matters that somebody is an instance; it always does if nil. EC2 is asked about nobody else: everybody has an AWS
+	// account, and can name sessions there like instances.
+	Needed func(identity.Principal) bool
 	// Roles are the role ARNs of instance profiles, by the profile's ARN. Where it has any, a profile that is not in it is refused;
 	// otherwise profile and role need only be of one account.
 	Roles   map[string]string
@@ -101,6 +104,12 @@ func (i *Instances) Verify(ctx context.Context, t ststoken.Token) (Identity, err
 		return id, err
 	}
 	if _, _, ok := id.ARN.AssumedRole(); !ok || !i.id.MatchString(id.SessionName) {
+		return id, nil
+	}
+	if i.config.Needed != nil && !i.config.Needed(id.Principal) {
+		if soon := i.config.Now().Add(i.config.MaxAge / 5); soon.Before(id.ValidUntil) { // it may matter then
+			id.ValidUntil = soon
+		}
 		return id, nil
 	}
 	s, unknown := i.get(ctx, id.SessionName)

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"muster.dev/muster/internal/identity"
 	"muster.dev/muster/internal/sts"
 	"muster.dev/muster/internal/ststoken"
 )
@@ -221,4 +222,26 @@ func TestAnAnswerAboutAnInstanceThatThereIsNotIsNotKeptForLong(t *testing.T) {
 		}
 		time.Sleep(time.Second) //nolint:forbidigo // it is a synctest bubble: until nobody waits for more to ask
 	})
+}
+
+// Everybody has an AWS account, and can name sessions there like instances: EC2 has better things to answer.
+func TestEC2IsNotAskedAboutThoseOfWhomItDoesNotMatter(t *testing.T) {
+	for _, needed := range []bool{false, true} {
+		id, asked := sessionOf(t, "nodes", nodeID), 0
+		i, err := sts.NewInstances(stated{id}, sts.InstancesConfig{
+			Needed: func(p identity.Principal) bool { return needed && p.SessionName == nodeID },
+			Window: time.Millisecond, MaxAge: 30 * time.Second,
+			Describe: func(context.Context, []string) (map[string]sts.Instance, error) { asked++; return nil, nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := i.Verify(t.Context(), ststoken.Token{})
+		if err != nil || got.Instance != nil || (got.Unproven != nil) != needed || (asked == 1) != needed {
+			t.Errorf("needed %v: asked %d times: %+v: %v", needed, asked, got, err)
+		}
+		if left := time.Until(got.ValidUntil); left > 6*time.Second {
+			t.Errorf("needed %v: it counts for %s, though it may matter before", needed, left)
+		}
+	}
 }

@@ -82,6 +82,11 @@ func NewHosts(partition string, regions, endpoints []string) (Hosts, error) {
 	return h, nil
 }
 
+// Only are the endpoints that were given, without AWS's hosts. An STS that is not AWS's has accounts that AWS's may know as somebody else's.
+func (h Hosts) Only() Hosts {
+	return Hosts{partition: h.partition, endpoints: h.endpoints}
+}
+
 func readEndpoint(s string) (e endpoint, region string, err error) {
 	s, region, ok := strings.Cut(s, "=")
 	if ok && !isWord(region) {
@@ -129,6 +134,14 @@ func (h Hosts) Find(scheme, host string) (region string, ok bool) {
 		return "", false
 	}
 	return region, true
+}
+
+// fix is what to do about a host that is none of them.
+func (h Hosts) fix() string {
+	if len(h.domains) == 0 {
+		return "use an STS endpoint that is configured; AWS's are not accepted here"
+	}
+	return "use an STS endpoint of partition " + h.partition + ", or configure this one as a further endpoint"
 }
 
 func (h Hosts) hasRegion(region string) bool {

@@ -5,6 +5,7 @@ package ststoken_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"muster.dev/muster/internal/ststoken"
 )
@@ -118,5 +119,31 @@ func TestHostsConfigured(t *testing.T) {
 		if region, ok := h.Find(c.scheme, c.host); region != c.region || ok != c.ok {
 			t.Errorf("%s://%s: %q, %t", c.scheme, c.host, region, ok)
 		}
+	}
+}
+
+// An STS that is not AWS's numbers its accounts as it likes, and whoever has the account of that number at AWS is somebody else.
+func TestOnlyTheHostsConfigured(t *testing.T) {
+	h, err := ststoken.NewHosts("aws", []string{"default-region"}, []string{"sts.internal:8443=local-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]string{
+		"sts.internal:8443": "local-1", "sts.amazonaws.com": "", "sts.eu-west-1.amazonaws.com": "", "sts-fips.us-east-1.api.aws": "",
+		"sts.default-region.amazonaws.com": "", "sts.": "", "sts..": "", "": "",
+	} {
+		if region, ok := h.Only().Find("https", host); region != want || ok != (want != "") {
+			t.Errorf("%q: %q, %t, want %q", host, region, ok, want)
+		}
+	}
+	if _, ok := h.Find("https", "sts.eu-west-1.amazonaws.com"); !ok {
+		t.Error("AWS's hosts are gone from the others, too")
+	}
+	_, err = ststoken.Parse(ststoken.Encode("https://sts.amazonaws.com/?Action=GetCallerIdentity"), "demo", h.Only(), time.Now())
+	if err == nil || !strings.Contains(err.Error(), "AWS's are not accepted here") {
+		t.Errorf("a token for AWS: %v", err)
+	}
+	if _, ok := (ststoken.Hosts{}).Only().Find("https", ""); ok {
+		t.Error("no hosts are some")
 	}
 }

@@ -86,8 +86,7 @@ func split(text string, hosts Hosts) (Token, *Refusal) {
 		return Token{}, refuse(RuleScheme, quote(scheme),
 			"presign the https URL of STS; only an endpoint that is configured with http:// in front may have it")
 	case !ok:
-		return Token{}, refuse(RuleHost, quote(rest[:end]),
-			"use an STS endpoint of partition "+hosts.partition+", or configure this one as a further endpoint")
+		return Token{}, refuse(RuleHost, quote(rest[:end]), hosts.fix())
 	}
 	if host != rest[:end] {
 		if _, configured := hosts.endpoints[endpoint{scheme, host}]; !configured {
