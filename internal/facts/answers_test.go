@@ -42,7 +42,7 @@ func TestAnswersAreLookedUpOnceAndKept(t *testing.T) {
 			t.Errorf("looked up again while it is: %v", got)
 		}
 		known := policy.Know(made("i-1", "n", "x", "10.0.0.1"), "oracle", time.Now())
-		a.Put(nodeOf("n"), known, 30*time.Second)
+		a.Put(answerOf(nodeOf("n"), known, 30*time.Second))
 		want := []Change{{Machines: []string{"i-1"}, Nodes: []string{"n"}, Names: []string{"10.0.0.1", "n", "x"}}}
 		if diff := cmp.Diff(want, e.heard()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -51,16 +51,16 @@ func TestAnswersAreLookedUpOnceAndKept(t *testing.T) {
 		if f := a.Get(nodeOf("n")); f.State != policy.Known || !f.At.Equal(known.At) || len(a.Take(1)) > 0 {
 			t.Errorf("it was not kept: %+v", f)
 		}
-		if f := a.Owners("10.0.0.1"); !cmp.Equal(ids(f.Value), []string{"i-1"}) || !f.At.Equal(known.At) {
+		if f := a.Seen("10.0.0.1"); !cmp.Equal(ids(f.Value), []string{"i-1"}) || !f.At.Equal(known.At) {
 			t.Errorf("owners %+v", f)
 		}
 		elapse(1)
-		if f := a.Owners("10.0.0.1"); f.State != policy.Known || len(f.Value) > 0 {
+		if f := a.Seen("10.0.0.1"); f.State != policy.Known || len(f.Value) > 0 {
 			t.Errorf("owners by an old answer: %+v", f)
 		}
 		soon(t, a.Get(nodeOf("n")))
 		a.Take(1)
-		a.Put(nodeOf("n"), known, time.Minute)
+		a.Put(answerOf(nodeOf("n"), known, time.Minute))
 		if diff := cmp.Diff(want, e.heard()); diff != "" {
 			t.Errorf("who waits is not told that all is as before (-want +got):\n%s", diff)
 		}
@@ -75,7 +75,7 @@ func TestAnOldNoIsGoodWhileItIsLookedUpAgain(t *testing.T) {
 			a, e := answers(0)
 			a.Get(nodeOf("n"))
 			a.Take(1)
-			a.Put(nodeOf("n"), no, 10*time.Second)
+			a.Put(answerOf(nodeOf("n"), no, 10*time.Second))
 			e.heard()
 			elapse(11 * time.Second)
 			if diff := cmp.Diff(no, a.Get(nodeOf("n")), cmpopts.EquateComparable(time.Time{})); diff != "" {
@@ -84,21 +84,21 @@ func TestAnOldNoIsGoodWhileItIsLookedUpAgain(t *testing.T) {
 			if len(a.Take(1)) != 1 {
 				t.Errorf("%s: not looked up again", name)
 			}
-			a.Put(nodeOf("n"), no, 10*time.Second)
+			a.Put(answerOf(nodeOf("n"), no, 10*time.Second))
 			if c := e.heard(); len(c) > 0 {
 				t.Errorf("%s: told that nothing changed: %+v", name, c)
 			}
 			elapse(11 * time.Second)
 			a.Get(nodeOf("n"))
 			a.Take(1)
-			a.Put(nodeOf("n"), policy.Know(made("i", "n", "", ""), "oracle", time.Now()), time.Second)
+			a.Put(answerOf(nodeOf("n"), policy.Know(made("i", "n", "", ""), "oracle", time.Now()), time.Second))
 			if c := e.heard(); !cmp.Equal(c, []Change{{Machines: []string{"i"}, Nodes: []string{"n"}, Names: []string{"n"}}}) {
 				t.Errorf("%s: told %+v", name, c)
 			}
 			elapse(time.Second)
 			a.Get(nodeOf("n"))
 			a.Take(1)
-			a.Put(nodeOf("n"), no, time.Second)
+			a.Put(answerOf(nodeOf("n"), no, time.Second))
 			elapse(oldNo + 1)
 			soon(t, a.Get(nodeOf("n")))
 		})
@@ -135,8 +135,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	for n := range 100 {
 		a.Get(nodeOf(fmt.Sprint(n)))
 	}
-	if len(a.entries) != 3 || a.used.Len() != 3 || a.waiting.Len() != 3 {
-		t.Errorf("%d entries, %d in use, %d waiting", len(a.entries), a.used.Len(), a.waiting.Len())
+	if q := a.machines; len(a.entries) != 3 || q.used.Len() != 3 || q.waiting.Len() != 3 {
+		t.Errorf("%d entries, %d in use, %d waiting", len(a.entries), q.used.Len(), q.waiting.Len())
 	}
 	if got := a.Take(9); !cmp.Equal(got, []Subject{nodeOf("99"), nodeOf("98"), nodeOf("97")}) {
 		t.Errorf("got %v", got)
@@ -145,21 +145,21 @@ func TestAnswersAreBounded(t *testing.T) {
 		t.Errorf("while all are under way: %+v", f)
 	}
 	for n := range 3 {
-		a.Put(nodeOf(fmt.Sprint(97+n)), policy.Know(made(fmt.Sprint(n), "", "shared", ""), "oracle", time.Now()), time.Hour)
+		a.Put(answerOf(nodeOf(fmt.Sprint(97+n)), policy.Know(made(fmt.Sprint(n), "", "shared", ""), "oracle", time.Now()), time.Hour))
 	}
-	if f := a.Owners("shared"); len(f.Value) != 3 {
+	if f := a.Seen("shared"); len(f.Value) != 3 {
 		t.Errorf("owners %+v", f)
 	}
 	a.Get(nodeOf("97")) // so that 98 was asked for longest ago
 	a.Get(nodeOf("x"))
-	if f := a.Owners("shared"); !cmp.Equal(ids(f.Value), []string{"0", "2"}) {
+	if f := a.Seen("shared"); !cmp.Equal(ids(f.Value), []string{"0", "2"}) {
 		t.Errorf("owners %+v", f)
 	}
-	a.Put(nodeOf("98"), policy.Know(made("late", "", "shared", ""), "oracle", time.Now()), time.Hour)
+	a.Put(answerOf(nodeOf("98"), policy.Know(made("late", "", "shared", ""), "oracle", time.Now()), time.Hour))
 	for n := range 10 {
 		a.Get(nodeOf(fmt.Sprint("y", n)))
 	}
-	if len(a.owners) > 0 {
-		t.Errorf("owners that nobody has: %v", a.owners)
+	if len(a.seen) > 0 {
+		t.Errorf("owners that nobody has: %v", a.seen)
 	}
 }

@@ -16,9 +16,9 @@ import (
 // BatchConfig says how to ask about many machines at once.
 type BatchConfig struct {
 	Name string
-	// Valid tells whether there can be such a machine; what there cannot be is not asked for.
+	// Valid tells whether there can be such a machine or name; what there cannot be is not asked for.
 	Valid func(Subject) bool
-	// Ask asks about all subjects, and returns the machines of each that has any.
+	// Ask asks about all subjects, and returns the machines of each that has any: all owners of a name.
 	Ask func(ctx context.Context, subjects []Subject) (map[Subject][]policy.Machine, error)
 	// Size of a batch, at most; 200 if 0.
 	Size int
@@ -26,10 +26,11 @@ type BatchConfig struct {
 	Window time.Duration
 	// AtOnce is how many batches are asked about at once; 2 if 0.
 	AtOnce int
-	// MaxAge is how long a machine is known after an answer, and MaxAgeOfNone how long that there is none; 30 s and 5 s if 0.
+	// MaxAge is how long a machine is known after an answer, and who has a name, even if nobody has; MaxAgeOfNone how long that there
+	// is no machine; 30 s and 5 s if 0.
 	MaxAge, MaxAgeOfNone time.Duration
 	Timeout              time.Duration // of one try; 10 s if 0
-	Most                 int           // answers kept; 10,000 if 0
+	Most                 int           // answers kept, of each of two kinds; 10,000 if 0
 	// OnChange is called after each change. It must be quick.
 	OnChange func(Change)
 	Now      func() time.Time // time.Now if nil
@@ -37,7 +38,7 @@ type BatchConfig struct {
 }
 
 // Batch is a source that asks a service about many machines at once. If that fails, it asks less and less often until it works
-// again, whatever it is that it asks about. It knows owners of names and addresses only among the machines asked about.
+// again, whatever it is that it asks about.
 type Batch struct {
 	config  BatchConfig
 	answers *Answers
@@ -113,8 +114,13 @@ func (b *Batch) MachineOfNode(node string) policy.Fact[policy.Machine] {
 	return b.get(Subject{Node: node})
 }
 
-// Owners finds machines among those asked about.
-func (b *Batch) Owners(name string) policy.Fact[[]policy.Machine] { return b.answers.Owners(name) }
+// Owners finds all machines that have a DNS name or an address. Of each its ID and its node are told, and not what else it has.
+func (b *Batch) Owners(name string) policy.Fact[[]policy.Machine] {
+	if name == "" || !b.config.Valid(Subject{Name: name}) {
+		return policy.Know[[]policy.Machine](nil, b.config.Name, b.config.Now())
+	}
+	return b.answers.Owners(name)
+}
 
 func (b *Batch) get(s Subject) policy.Fact[policy.Machine] {
 	if s == (Subject{}) || !b.config.Valid(s) {
@@ -161,18 +167,21 @@ func (b *Batch) ask(ctx context.Context, subjects []Subject) {
 		}
 		b.tried(err)
 		if err == nil {
+			answers := make([]Answer, 0, len(subjects))
 			for _, s := range subjects {
-				f, keep := b.fact(s, found[s], at)
-				b.answers.Put(s, f, keep)
+				answers = append(answers, b.answer(s, found[s], at))
 			}
+			b.answers.Put(answers...)
 			b.health.report(nil) // after that, so that who is told finds answers
 			return
 		}
 		b.health.report(err)
 	}
+	answers := make([]Answer, 0, len(subjects))
 	for _, s := range subjects {
-		b.answers.Put(s, policy.DontKnow[policy.Machine](b.config.Name, err.Error()), afterFailure)
+		answers = append(answers, Answer{s, policy.DontKnow[[]policy.Machine](b.config.Name, err.Error()), afterFailure})
 	}
+	b.answers.Put(answers...)
 }
 
 func (b *Batch) try(ctx context.Context, subjects []Subject) (map[Subject][]policy.Machine, error) {
@@ -185,15 +194,23 @@ func (b *Batch) try(ctx context.Context, subjects []Subject) (map[Subject][]poli
 	return found, err
 }
 
-// fact is what the machines found for a subject mean.
-func (b *Batch) fact(s Subject, found []policy.Machine, at time.Time) (f policy.Fact[policy.Machine], keep time.Duration) {
+// answer is what the machines found for a subject mean.
+func (b *Batch) answer(s Subject, found []policy.Machine, at time.Time) Answer {
 	switch {
+	case s.Name != "":
+		owners := make([]policy.Machine, 0, len(found))
+		for _, m := range found {
+			owners = append(owners, policy.Machine{ID: m.ID, NodeName: m.NodeName})
+		}
+		sortByID(owners)
+		return Answer{s, policy.Know(owners, b.config.Name, at), b.config.MaxAge}
 	case len(found) == 0:
-		return policy.None[policy.Machine](b.config.Name, at), b.config.MaxAgeOfNone
+		return Answer{s, policy.None[[]policy.Machine](b.config.Name, at), b.config.MaxAgeOfNone}
 	case len(found) > 1:
-		return policy.DontKnow[policy.Machine](b.config.Name, fmt.Sprintf("machines %s and %s are both %s%s", found[0].ID, found[1].ID, s.Node, s.ID)), b.config.MaxAgeOfNone
+		why := fmt.Sprintf("machines %s and %s are both %s%s", found[0].ID, found[1].ID, s.Node, s.ID)
+		return Answer{s, policy.DontKnow[[]policy.Machine](b.config.Name, why), b.config.MaxAgeOfNone}
 	}
-	return policy.Know(found[0], b.config.Name, at), b.config.MaxAge
+	return Answer{s, policy.Know(found, b.config.Name, at), b.config.MaxAge}
 }
 
 // tried makes the pauses longer after each failure, and ends them after a success.

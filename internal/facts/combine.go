@@ -118,6 +118,7 @@ func (c *Combined) Owners(name string) policy.Fact[[]string] {
 	var ids, named []string
 	var unknown opinions[[]policy.Machine]
 	var oldest time.Time
+	var asked string // the source that is finding out whose machine an owner is
 	decided := false
 	for _, s := range c.sources {
 		f := s.Owners(name)
@@ -131,8 +132,15 @@ func (c *Combined) Owners(name string) policy.Fact[[]string] {
 		}
 		for _, m := range f.Value {
 			decided = true
-			ids = append(ids, c.idOf(s, m))
+			id, soon := c.idOf(s, m)
+			if soon {
+				asked = s.Name()
+			}
+			ids = append(ids, id)
 		}
+	}
+	if asked != "" {
+		return policy.Fact[[]string]{Source: asked, Why: "which machine it is that has it is being looked up", Soon: true}
 	}
 	// If any source may decide, who fails is not missed as long as another one knows an owner.
 	if len(unknown.facts) > 0 && (c.mode == All || !decided) {
@@ -144,18 +152,19 @@ func (c *Combined) Owners(name string) policy.Fact[[]string] {
 }
 
 // idOf is the ID that counts of a machine of one source. If that source itself does not say that it is the machine of its node,
-// as when two have the same node name, it is not taken for any other source's machine either.
-func (c *Combined) idOf(of Source, m policy.Machine) string {
-	if m.NodeName == "" {
-		return m.ID
+// as when two have the same node name, it is not taken for any other source's machine either. Soon means that it is finding that out:
+// meanwhile one machine could be taken for two, of which one has what is the other's.
+func (c *Combined) idOf(of Source, m policy.Machine) (id string, soon bool) {
+	if m.NodeName == "" || len(c.sources) == 1 {
+		return m.ID, false
 	}
 	if own := of.MachineOfNode(m.NodeName); own.State != policy.Known || own.Value.ID != m.ID {
-		return m.ID
+		return m.ID, own.Soon
 	}
 	for _, s := range c.sources {
 		if f := s.MachineOfNode(m.NodeName); f.State == policy.Known {
-			return f.Value.ID
+			return f.Value.ID, false
 		}
 	}
-	return m.ID
+	return m.ID, false
 }

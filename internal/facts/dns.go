@@ -41,11 +41,11 @@ type DNSConfig struct {
 // or has no address, and unknown otherwise, as when one does not answer. Answers are kept for their time to live, but from 5 to
 // 30 s: who waits for an answer must be able to use it.
 //
-// The names of addresses (PTR) are not asked for, since whoever has an address often writes them. So Owners are found among the
-// nodes whose names were looked up, which is forward-confirmed: that no other node has an address is not known of nodes that
-// nobody has asked about lately. Nor does a name in DNS mean that a machine is to be a node: say in the policy which names are.
-// DNS knows names, not identities: a machine that took the place of another under the same name has the same ID, which is the
-// node's name.
+// The names of addresses (PTR) are not asked for, since whoever has an address often writes them. So Owners asks nobody: it finds them
+// among the nodes whose names were looked up and whose answers are still good, which is forward-confirmed. That no other node has an
+// address is not known of nodes that nobody has asked about lately. Nor does a name in DNS mean that a machine is to be a node: say in
+// the policy which names are. DNS knows names, not identities: a machine that took the place of another under the same name has the
+// same ID, which is the node's name.
 type DNS struct {
 	config  DNSConfig
 	servers []string
@@ -140,7 +140,7 @@ func (d *DNS) Run(ctx context.Context) {
 			for d.answers.Wait(ctx) {
 				for _, s := range d.answers.Take(1) {
 					if f, keep := d.lookUp(ctx, s.Node); ctx.Err() == nil {
-						d.answers.Put(s, f, keep)
+						d.answers.Put(answerOf(s, f, keep))
 					}
 				}
 			}
@@ -170,8 +170,8 @@ func (d *DNS) MachineOfNode(node string) policy.Fact[policy.Machine] {
 	return d.answers.Get(Subject{Node: node})
 }
 
-// Owners finds the machines of the nodes that were asked about.
-func (d *DNS) Owners(name string) policy.Fact[[]policy.Machine] { return d.answers.Owners(name) }
+// Owners finds the machines of the nodes that were asked about lately.
+func (d *DNS) Owners(name string) policy.Fact[[]policy.Machine] { return d.answers.Seen(name) }
 
 // host is the name that is looked up for a node.
 func (d *DNS) host(node string) string {

@@ -23,7 +23,7 @@ type Source interface {
 	// MachineOfNode finds the machine that may register a node.
 	MachineOfNode(node string) policy.Fact[policy.Machine]
 	// Owners finds all machines that have a DNS name or an address, both in the text in which policy.Ask gives them. Nobody
-	// having it is Known and empty.
+	// having it is Known and empty. Of each the ID and the node's name are told; what else it has may be left out.
 	Owners(name string) policy.Fact[[]policy.Machine]
 	// Status tells how the source is.
 	Status() SourceStatus

@@ -160,6 +160,18 @@ func changeOf(machines ...policy.Machine) Change {
 		}
 		c.Names = append(c.Names, namesOf(m)...)
 	}
+	return c.sorted()
+}
+
+// and is both changes as one, which is not sorted.
+func (c Change) and(d Change) Change {
+	return Change{
+		All: c.All || d.All, Machines: append(c.Machines, d.Machines...), Nodes: append(c.Nodes, d.Nodes...), Names: append(c.Names, d.Names...),
+	}
+}
+
+// sorted names each machine, node and name once.
+func (c Change) sorted() Change {
 	for _, list := range []*[]string{&c.Machines, &c.Nodes, &c.Names} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)

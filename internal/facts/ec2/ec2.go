@@ -4,7 +4,9 @@
 // package imports the SDK.
 //
 // A node cannot write what EC2 says about its instance, unless its own role may change instances or network interfaces. All
-// addresses of all interfaces count as the instance's, also those that a network plugin hands out to pods.
+// addresses of all interfaces count as the instance's, also those that a network plugin hands out to pods. Whose a name or an address
+// is EC2 is asked, too. Only carrier's and customer-owned addresses are found at instances alone that were looked up lately: each would be
+// one more call for every address, and no kubelet serves at them.
 package ec2
 
 import (
@@ -15,9 +17,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,8 +25,8 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go/logging"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"muster.dev/muster/internal/facts"
 	"muster.dev/muster/internal/policy"
@@ -53,7 +53,7 @@ type Config struct {
 	Region   string // that of the environment if empty
 	Endpoint string // a URL; that of the region if empty
 	// Filters limit the instances, as those of DescribeInstances do. Addresses are one machine's only within one VPC: limit it to
-	// that (vpc-id), or to the cluster's tag.
+	// that (vpc-id), or to the cluster's tag. Otherwise whoever has the same address elsewhere is an owner of it, too.
 	Filters   map[string][]string
 	NodeNames NodeNames // PrivateDNSName if empty
 	// GroupTag is the tag that names the group of a machine; eks:nodegroup-name if empty.
@@ -74,7 +74,6 @@ type Config struct {
 type source struct {
 	config  Config
 	limiter *rate.Limiter
-	id      *regexp.Regexp
 }
 
 // New makes the source. Nothing is asked yet.
@@ -101,7 +100,7 @@ func New(ctx context.Context, c Config) (*facts.Batch, error) {
 		return nil, fmt.Errorf("nodes cannot be named by %q: use %s, %s or %s", c.NodeNames, PrivateDNSName, ResourceName, InstanceID)
 	}
 	for name, values := range c.Filters {
-		if name == byPrivateDNSName || name == byInstanceID {
+		if isOurs(name) {
 			return nil, fmt.Errorf("the filter %s is what machines are looked up by; use another one", name)
 		}
 		if name == "" || len(values) == 0 {
@@ -117,7 +116,7 @@ func New(ctx context.Context, c Config) (*facts.Batch, error) {
 	if c.NodeNames == ResourceName && c.Region == "" {
 		return nil, errors.New("the region is a part of resource names: name it in the policy")
 	}
-	s := &source{config: c, limiter: rate.NewLimiter(rate.Limit(c.PerSecond), c.Burst), id: regexp.MustCompile(`^i-([0-9a-f]{8}|[0-9a-f]{17})$`)}
+	s := &source{config: c, limiter: rate.NewLimiter(rate.Limit(c.PerSecond), c.Burst)}
 	return facts.NewBatch(facts.BatchConfig{
 		Name: c.Name, Valid: s.valid, Ask: s.ask, Size: maxValues, MaxAge: c.MaxAge,
 		OnChange: c.OnChange, Now: c.Now, Logger: c.Logger,
@@ -145,61 +144,47 @@ func client(ctx context.Context, c *Config) (Describer, error) {
 			return nil, fmt.Errorf("the endpoint %q of EC2 is not a URL such as https://ec2.example", c.Endpoint)
 		}
 	}
+	return clientOf(loaded, c.Endpoint), nil
+}
+
+func clientOf(loaded aws.Config, endpoint string) Describer {
 	return sdk.NewFromConfig(loaded, func(o *sdk.Options) {
 		o.Retryer = aws.NopRetryer{}
-		if c.Endpoint != "" {
-			o.BaseEndpoint = &c.Endpoint
+		if endpoint != "" {
+			o.BaseEndpoint = &endpoint
 		}
 		o.HTTPClient = bounded{o.HTTPClient, maxAnswer}
-	}), nil
+	})
 }
 
 const (
-	byPrivateDNSName = "private-dns-name"
-	byInstanceID     = "instance-id"
-	maxValues        = 200 // of one filter, EC2's limit
-	maxPages         = 20
-	pageSize         = 1000
+	maxValues = 200 // of one filter, EC2's limit
+	maxPages  = 20
+	pageSize  = 1000
 )
 
-// valid tells whether an instance may be called so. It also keeps * and ? away, which EC2 takes for any text.
-func (s *source) valid(subject facts.Subject) bool {
-	if subject.ID != "" {
-		return s.id.MatchString(subject.ID)
-	}
-	switch s.config.NodeNames {
-	case ResourceName:
-		return validName(subject.Node) && s.id.MatchString(firstLabel(subject.Node))
-	case InstanceID:
-		return s.id.MatchString(subject.Node)
-	default:
-		return validName(subject.Node)
-	}
-}
-
-// ask asks for all subjects: one request by names and one by IDs, if there are both.
+// ask asks for all subjects: one call for each kind of thing that they are found by, all of them at once.
 func (s *source) ask(ctx context.Context, subjects []facts.Subject) (map[facts.Subject][]policy.Machine, error) {
 	values := map[string][]string{}
 	for _, subject := range subjects {
-		switch {
-		case subject.ID != "":
-			values[byInstanceID] = append(values[byInstanceID], subject.ID)
-		case s.config.NodeNames == PrivateDNSName:
-			values[byPrivateDNSName] = append(values[byPrivateDNSName], subject.Node)
-		default:
-			values[byInstanceID] = append(values[byInstanceID], firstLabel(subject.Node))
+		for _, l := range s.lookups(subject) {
+			values[l.filter] = append(values[l.filter], l.value)
 		}
 	}
-	var instances []types.Instance
-	for _, filter := range slices.Sorted(maps.Keys(values)) {
-		slices.Sort(values[filter])
-		found, err := s.describe(ctx, filter, slices.Compact(values[filter]))
-		if err != nil {
-			return nil, fmt.Errorf("describing instances: %w", err)
-		}
-		instances = append(instances, found...)
+	filters := slices.Sorted(maps.Keys(values))
+	found := make([][]types.Instance, len(filters))
+	group, ctx := errgroup.WithContext(ctx)
+	for n, filter := range filters {
+		group.Go(func() (err error) {
+			slices.Sort(values[filter])
+			found[n], err = s.describe(ctx, filter, slices.Compact(values[filter]))
+			return err
+		})
 	}
-	return s.match(subjects, instances), nil
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("describing instances: %w", err)
+	}
+	return s.match(subjects, slices.Concat(found...)), nil
 }
 
 // describe reads all pages.
@@ -233,13 +218,6 @@ func (s *source) describe(ctx context.Context, filter string, values []string) (
 	}
 	return nil, fmt.Errorf("the answer has more than %d pages", maxPages)
 }
-
-func firstLabel(name string) string {
-	label, _, _ := strings.Cut(name, ".")
-	return label
-}
-
-func validName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
 // bounded limits how much of an answer is read: a page of instances is far smaller.
 type bounded struct {

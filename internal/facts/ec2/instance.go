@@ -14,22 +14,47 @@ import (
 	"muster.dev/muster/internal/policy"
 )
 
-// match finds the machines that were asked for among instances. One that has been stopped is none until it runs again; one that is
-// being terminated is being deleted, and so is one that has been, which has no name any more.
+// match finds the machines that were asked for among instances.
 func (s *source) match(subjects []facts.Subject, instances []types.Instance) map[facts.Subject][]policy.Machine {
+	all := make([]described, 0, len(instances))
+	for _, i := range instances {
+		d := described{Machine: s.machine(i)}
+		if i.State != nil {
+			d.state = i.State.Name
+		}
+		all = append(all, d)
+	}
+	machines, owners := machinesOf(all), ownersOf(all)
+	found := map[facts.Subject][]policy.Machine{}
+	for _, subject := range subjects {
+		if subject.Name == "" {
+			found[subject] = machines(subject)
+		} else {
+			found[subject] = owners[ownedAs(subject.Name)]
+		}
+	}
+	return found
+}
+
+// described is what EC2 says of an instance.
+type described struct {
+	policy.Machine
+	state types.InstanceStateName
+}
+
+// machinesOf finds machines by node and by ID. One that has been stopped is none until it runs again; one that is being terminated is
+// being deleted, and so is one that has been, which has no name any more.
+func machinesOf(all []described) func(facts.Subject) []policy.Machine {
 	live, gone := map[facts.Subject][]policy.Machine{}, map[facts.Subject][]policy.Machine{}
 	seen := map[string]bool{}
-	for _, i := range instances {
-		id := aws.ToString(i.InstanceId)
-		if i.State == nil || seen[id] { // it may have been found by name and by ID
+	for _, d := range all {
+		if seen[d.ID] { // it may have been found by name and by ID
 			continue
 		}
-		seen[id] = true
-		var to map[facts.Subject][]policy.Machine
-		m := s.machine(i)
-		switch i.State.Name {
+		seen[d.ID] = true
+		m, to := d.Machine, live
+		switch d.state {
 		case types.InstanceStateNamePending, types.InstanceStateNameRunning:
-			to = live
 		case types.InstanceStateNameShuttingDown, types.InstanceStateNameTerminated:
 			m.Deleting = true
 			to = gone
@@ -42,16 +67,47 @@ func (s *source) match(subjects []facts.Subject, instances []types.Instance) map
 			to[byNode] = append(to[byNode], m)
 		}
 	}
-	found := map[facts.Subject][]policy.Machine{}
-	for _, subject := range subjects {
-		switch {
-		case len(live[subject]) > 0:
-			found[subject] = live[subject]
-		case len(gone[subject]) > 0: // the name of several that are gone is one that is gone
-			found[subject] = gone[subject][:1]
+	return func(subject facts.Subject) []policy.Machine {
+		if found := live[subject]; len(found) > 0 {
+			return found
+		}
+		return gone[subject][:min(1, len(gone[subject]))] // the name of several that are gone is one that is gone
+	}
+}
+
+// ownersOf finds the instances that have each name and address, whatever they do: one that is stopped keeps its private addresses, and
+// uses them when it starts again. Only one that has been terminated has nothing. An instance that was found in several ways may have
+// changed in between; what it had in any of them it has.
+func ownersOf(all []described) map[string][]policy.Machine {
+	owners := map[string][]policy.Machine{}
+	for _, d := range all {
+		if d.state == types.InstanceStateNameTerminated {
+			continue
+		}
+		names := append(slices.Clone(d.Names), d.ID)
+		if d.NodeName != "" {
+			names = append(names, d.NodeName)
+		}
+		for _, a := range d.Addresses {
+			names = append(names, a.String())
+		}
+		for _, n := range names {
+			n = ownedAs(n)
+			if !slices.ContainsFunc(owners[n], func(m policy.Machine) bool { return m.ID == d.ID }) {
+				owners[n] = append(owners[n], d.Machine)
+			}
 		}
 	}
-	return found
+	return owners
+}
+
+// ownedAs is what owners of a name are found by. A resource name is its instance's in any domain: it may be in DNS although the private
+// DNS name is another one (user guide, "EC2 instance hostnames and domains").
+func ownedAs(name string) string {
+	if label := firstLabel(name); instanceID.MatchString(label) {
+		return label
+	}
+	return name
 }
 
 func (s *source) machine(i types.Instance) policy.Machine {

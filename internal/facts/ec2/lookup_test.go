@@ -16,9 +16,9 @@ func TestInstancesAreLookedUpByID(t *testing.T) {
 	t.Setenv("AWS_CONFIG_FILE", t.TempDir()+"/none")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", t.TempDir()+"/none")
 	const profile = `<iamInstanceProfile><arn>arn:aws:iam::111122223333:instance-profile/nodes</arn><id>AIPA</id></iamInstanceProfile>`
-	c := newCloud(t, instance{idA, nameA, "running", profile}, instance{idB, "", "terminated", ""})
+	c := newCloud(instance{idA, nameA, "running", profile}, instance{idB, "", "terminated", ""})
 	calls := 0
-	l, err := NewLookup(t.Context(), LookupConfig{Region: "us-west-2", Endpoint: c.URL, OnCall: func() { calls++ }, Logger: slog.New(slog.DiscardHandler)})
+	l, err := NewLookup(t.Context(), LookupConfig{Region: "us-west-2", Endpoint: c.serve(t), OnCall: func() { calls++ }, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
