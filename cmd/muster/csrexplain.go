@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -94,10 +95,11 @@ func (c *csrCommand) tell(w io.Writer, r review.Review) error {
 	return err
 }
 
-// printable keeps control characters away from the terminal: who asks chose some of what is printed.
+// printable keeps away from the terminal what moves its cursor, begins a line or turns the order of letters: who asks chose some of what is
+// printed.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
 			return '?'
 		}
 		return r

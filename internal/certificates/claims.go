@@ -16,7 +16,7 @@ import (
 type claims struct {
 	mu   sync.Mutex
 	held map[pki.Fingerprint]*claim
-	kept map[types.UID]pki.Fingerprint // by requests that wait for somebody else's signature
+	kept map[types.UID]pki.Fingerprint // by requests of which it is not known yet whether they got a certificate
 }
 
 type claim struct {
@@ -46,8 +46,9 @@ func (c *claims) take(key pki.Fingerprint, owner string, i item) bool {
 	return true
 }
 
-// keep claims a key once more, until drop: for a request that is approved and that somebody else signs. The register learns of its
-// certificate when that is seen. There are no more of them than such requests.
+// keep claims a key once more, until drop: for a request that is approved and that somebody else signs, or whose certificate may have been
+// written although the answer was lost. The register learns of the certificate when that is seen. There are no more of them than such
+// requests.
 func (c *claims) keep(uid types.UID, key pki.Fingerprint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,8 +121,8 @@ func (c *Controller) takeOverClaim(h *held) {
 	}
 }
 
-func (c *Controller) unclaim(h *held) {
-	for _, waiting := range c.claims.drop(h.uid) {
+func (c *Controller) unclaim(uid types.UID) {
+	for _, waiting := range c.claims.drop(uid) {
 		c.wake(waiting)
 	}
 }

@@ -38,6 +38,7 @@ type Controller struct {
 	crew     *crew
 	metrics  *metrics
 	leading  atomic.Bool
+	leased   atomic.Pointer[time.Time] // see Renewed
 }
 
 // New makes a Controller. Nothing happens before Watch.
@@ -194,7 +195,7 @@ func (c *Controller) see(o any) {
 	}
 	if h.finished {
 		c.ledger.shown(h.item, h.uid)
-		c.unclaim(h)
+		c.unclaim(h.uid)
 	}
 	if c.concerns(h) {
 		c.wake(h.item)
@@ -214,7 +215,7 @@ func (c *Controller) remove(o any) {
 	}
 	if h, ok := o.(*held); ok {
 		c.ledger.remove(h.item, h.uid)
-		c.unclaim(h)
+		c.unclaim(h.uid)
 		c.lineages.forget(h.uid)
 		c.queue.forget(h.item)
 		c.retries.Forget(h.item)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -55,9 +56,16 @@ func TestKilledBetweenApprovalAndSignature(t *testing.T) {
 	}
 }
 
-// The answer to the last write was lost: the certificate is there, and goes on record when it is seen.
+// The answer to the last write was lost: the certificate is there, and goes on record when it is seen. Until then nobody else gets one for
+// its key.
 func TestAnAnswerThatWasLost(t *testing.T) {
+	var away atomic.Bool
+	away.Store(true)
 	w := newWorld(t, func(w *world) {
+		w.config.Retry = Backoff{time.Millisecond, 5 * time.Millisecond}
+		w.client.PrependReactor("get", "certificatesigningrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return away.Load(), nil, apierrors.NewTimeoutError("away", 1)
+		})
 		var once sync.Once
 		w.client.PrependReactor("update", "certificatesigningrequests", func(a clienttesting.Action) (handled bool, o runtime.Object, err error) {
 			if a.GetSubresource() != "status" {
@@ -77,19 +85,40 @@ func TestAnAnswerThatWasLost(t *testing.T) {
 	})
 	w.create(serving(t, "a", 11, address(11)))
 	w.becomes("a", issued)
-	w.until("it was looked at again", func() bool { return w.gets() > 0 })
-	w.settled("a", issued)
+	w.until("it was looked at again, in vain", func() bool { return w.gets() > 1 })
 	if n := len(w.register.List()); n != 0 {
 		t.Errorf("%d on record that nobody has seen", n)
 	}
-	w.store.hush(false)
+	if _, kept := w.claimed(); kept != 1 {
+		t.Error("nobody holds the key, and it is on no record")
+	}
+	away.Store(false)
 	w.until("it is on record", func() bool { return len(w.register.List()) == 1 })
+	w.until("the key is given back", func() bool { held, kept := w.claimed(); return held+kept == 0 })
+	w.store.hush(false)
+	w.settled("a", issued)
 	if got := fmt.Sprintf("%x", w.certificate("a").SerialNumber); w.register.List()[0].Serial != got {
 		t.Errorf("serial %s on record, %s issued", w.register.List()[0].Serial, got)
 	}
 	if n := w.signer.Signed(); n != 1 {
 		t.Errorf("signed %d times", n)
 	}
+}
+
+// The request whose answer was lost is gone when it is looked for: its key is anybody's again.
+func TestALostAnswerAboutARequestThatIsDeleted(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		w.config.Retry = Backoff{time.Millisecond, 5 * time.Millisecond}
+		w.fail("status", apierrors.NewTimeoutError("lost", 1))
+		w.client.PrependReactor("get", "certificatesigningrequests", once("", func() error {
+			w.store.hush(true) // who told of the deletion did so before the key was claimed
+			_ = w.store.remove("a", nil)
+			return nil
+		}))
+	})
+	w.create(serving(t, "a", 11, address(11)))
+	w.until("it was looked for", func() bool { return w.gets() > 0 })
+	w.until("the key is given back", func() bool { held, kept := w.claimed(); return held+kept == 0 })
 }
 
 func TestWhatGoesOnRecord(t *testing.T) {

@@ -25,6 +25,8 @@ type Election struct {
 	Logger   *slog.Logger
 	// Refused is told why this replica is not let lead, and nil once it is; nobody is told if nil.
 	Refused func(error)
+	// Renewed is told until when the lease is this replica's, each time that changes; nobody is told if nil.
+	Renewed func(until time.Time)
 
 	Duration time.Duration // after which a leader that says nothing has lost; 15 s if 0
 	Renew    time.Duration // in which it must have renewed; 10 s if 0
@@ -43,6 +45,9 @@ func Elect(ctx context.Context, e Election, lead func(context.Context)) error {
 	}
 	if e.Refused == nil {
 		e.Refused = func(error) {}
+	}
+	if e.Renewed == nil {
+		e.Renewed = func(time.Time) {}
 	}
 	// The lease is held until lead has ended, which is after ctx is done.
 	holding, giveUp := context.WithCancel(context.WithoutCancel(ctx))

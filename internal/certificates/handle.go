@@ -57,8 +57,13 @@ func (c *Controller) handle(ctx context.Context, i item) (again when, err error)
 			break
 		}
 	}
+	if again == left {
+		h.csr.Store(nil) // anybody may leave as many as he likes to people; what people say comes with all of it
+		return onEvent, nil
+	}
 	switch {
 	case apierrors.IsNotFound(err):
+		c.unclaim(h.uid)
 		c.ledger.settle(i)
 		return onEvent, nil
 	case errors.Is(err, errChanged):
@@ -72,16 +77,24 @@ func (c *Controller) pass(ctx context.Context, i item, csr *certificatesv1.Certi
 		return onEvent, nil
 	}
 	r := policy.Read(csr, c.config.Policy)
-	if r.Phase != policy.Pending && r.Phase != policy.Approved {
+	if r.Phase != policy.Pending && r.Phase != policy.Approved { // which the informer does not show yet
+		if r.Phase == policy.Issued {
+			c.config.Register.Observe(csr)
+		}
+		c.unclaim(csr.UID)
 		c.ledger.settle(i)
-		return onEvent, nil // the informer does not show yet what became of it
+		return onEvent, nil
 	}
 	if r.Phase == policy.Approved && !c.signs() {
 		c.awaitSignature(i, csr.UID, r)
 	}
-	if r.Phase == policy.Pending && !c.approves() || r.Phase == policy.Approved && !c.signs() {
+	switch { // somebody else's turn
+	case r.Phase == policy.Pending && !c.approves():
 		c.ledger.settle(i)
-		return onEvent, nil // somebody else's turn
+		return left, nil
+	case r.Phase == policy.Approved && !c.signs():
+		c.ledger.settle(i)
+		return onEvent, nil // it may have to wait for its key
 	}
 	d, release := c.judge(ctx, i, r)
 	defer release()
@@ -101,6 +114,7 @@ func (c *Controller) pass(ctx context.Context, i item, csr *certificatesv1.Certi
 	case trace.Ignore:
 		c.record(ctx, i, csr, d)
 		c.ledger.settle(i)
+		return left, nil
 	default:
 		err = fmt.Errorf("the verdict %q is not known here", d.Verdict)
 	}
@@ -140,6 +154,9 @@ func (c *Controller) prune(ctx context.Context, h *held, finished bool) (again w
 		return afterRecheck, nil // the informer does not show yet what became of it
 	case h.issued && !c.config.Register.Flushed(string(h.uid)):
 		return afterRecheck, nil
+	}
+	if err := c.holdsLease(); err != nil {
+		return onEvent, err
 	}
 	// Exactly the object that was looked at: it may have been issued meanwhile, or its name be another's.
 	exactly := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &h.uid, ResourceVersion: &h.version}}

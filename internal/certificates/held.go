@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/policy"
 	"muster.dev/muster/internal/review"
 	"muster.dev/muster/internal/token"
@@ -104,8 +105,17 @@ func (c *Controller) hold(o any) (any, error) {
 		return h, nil
 	}
 	csr.ManagedFields = nil // the API server keeps them when the object comes back without
+	shorten(csr)
 	h.csr.Store(csr)
 	return h, nil
+}
+
+// shorten cuts off what nobody reads of bytes that are too many to be a request: anybody who may ask for anything could have a thousand of
+// a MiB held. They are refused for their number all the same, and whatever is written, the API server keeps what was asked.
+func shorten(csr *certificatesv1.CertificateSigningRequest) {
+	if len(csr.Spec.Request) > pki.MaxRequestSize {
+		csr.Spec.Request = slices.Clone(csr.Spec.Request[:pki.MaxRequestSize+1])
+	}
 }
 
 // decidedAgainst tells whether nothing will come of a request any more. As upstream does it, the condition counts whatever its
@@ -207,8 +217,14 @@ func goodForOne(groups []string) bool {
 	})
 }
 
-// commonName of a request, checked by nobody.
+// longestName is more than the user name of any node has.
+const longestName = len(nodeUserPrefix) + 253
+
+// commonName of a request, checked by nobody; "" of what is too large to be read, or a name. It is kept as long as the request lives.
 func commonName(csr *certificatesv1.CertificateSigningRequest) string {
+	if len(csr.Spec.Request) > pki.MaxRequestSize {
+		return ""
+	}
 	block, _ := pem.Decode(csr.Spec.Request)
 	if block == nil {
 		return ""
@@ -225,5 +241,8 @@ func commonName(csr *certificatesv1.CertificateSigningRequest) string {
 	}
 	var subject pkix.Name
 	subject.FillFromRDNSequence(&request.Info.Subject)
+	if len(subject.CommonName) > longestName {
+		return ""
+	}
 	return strings.Clone(subject.CommonName)
 }

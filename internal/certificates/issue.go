@@ -53,8 +53,8 @@ func (c *Controller) approve(ctx context.Context, i item, csr *certificatesv1.Ce
 }
 
 func (c *Controller) writeApproval(ctx context.Context, i item, out *certificatesv1.CertificateSigningRequest, d decision) (*certificatesv1.CertificateSigningRequest, error) {
-	if c.ledger.changed(i) {
-		return nil, errChanged
+	if err := c.upToDate(i); err != nil {
+		return nil, err
 	}
 	out.Status.Conditions = append(out.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: "True", Reason: policy.ReasonAutoApproved, Message: policy.ApprovalMessage(d.request),
@@ -74,12 +74,16 @@ func (c *Controller) issue(ctx context.Context, i item, out *certificatesv1.Cert
 	if err != nil {
 		return c.failed("sign", d, err)
 	}
-	if c.ledger.changed(i) {
-		return errChanged // the signature took its time; the certificate is thrown away
+	if err := c.upToDate(i); err != nil {
+		return err // the signature took its time; the certificate is thrown away
 	}
 	out.Status.Certificate = certificate
+	uid := out.UID
 	out, err = c.config.Writer.UpdateStatus(ctx, out, metav1.UpdateOptions{})
 	if err != nil {
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			c.claims.keep(uid, d.request.CSR.Fingerprint())
+		}
 		return c.unsure("issue", i, d, err)
 	}
 	c.config.Register.Add(entryOf(out, certificate, d, p))
@@ -155,8 +159,8 @@ func (c *Controller) prepare(ctx context.Context, r policy.Request) (p prepared,
 func (c *Controller) refuse(ctx context.Context, i item, csr *certificatesv1.CertificateSigningRequest, d decision) error {
 	check, _ := d.Deciding()
 	condition := certificatesv1.CertificateSigningRequestCondition{Status: "True", Message: review.Clip(check.Sentence(), longestMessage)}
-	if c.ledger.changed(i) {
-		return errChanged
+	if err := c.upToDate(i); err != nil {
+		return err
 	}
 	out := writable(csr, d)
 	if d.request.Phase == policy.Pending {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,16 +46,27 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 
 // Create implements resourcelock.Interface.
 func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	asked := time.Now()
 	err := l.Interface.Create(ctx, record)
+	l.renewed(record, asked, err)
 	l.note(ctx, verbCreate, err)
 	return err
 }
 
 // Update implements resourcelock.Interface.
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	asked := time.Now()
 	err := l.Interface.Update(ctx, record)
+	l.renewed(record, asked, err)
 	l.note(ctx, verbUpdate, err)
 	return err
+}
+
+// renewed counts from before it was asked: others count from when they saw it, which is later.
+func (l *lease) renewed(record resourcelock.LeaderElectionRecord, asked time.Time, err error) {
+	if err == nil && record.HolderIdentity == l.election.Identity {
+		l.election.Renewed(asked.Add(l.election.Duration))
+	}
 }
 
 func (l *lease) note(ctx context.Context, verb string, err error) {

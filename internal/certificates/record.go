@@ -35,7 +35,7 @@ func (c *Controller) record(ctx context.Context, i item, csr *certificatesv1.Cer
 func (c *Controller) log(ctx context.Context, i item, d decision, summary string) {
 	c.config.Logger.LogAttrs(ctx, level(d.Verdict), "certificate request decided",
 		slog.String("csr", i.name), slog.String("signer", i.signer), slog.String("requester", i.requester),
-		slog.String("common_name", d.request.CSR.CommonName()), slog.String("phase", string(d.request.Phase)),
+		slog.String("common_name", review.Clip(d.request.CSR.CommonName(), longestName)), slog.String("phase", string(d.request.Phase)),
 		slog.String("verdict", string(d.Verdict)), slog.String("rule", string(d.Rule)), slog.String("machine", d.machine),
 		slog.String("summary", review.Clip(summary, longestMessage)), slog.String("checks", checks(d.Decision)))
 }

@@ -159,6 +159,7 @@ func (s *store) update(csr *certificatesv1.CertificateSigningRequest, subresourc
 	case len(old.Status.Certificate) > 0 && string(old.Status.Certificate) != string(csr.Status.Certificate):
 		return nil, apierrors.NewBadRequest("the certificate is written once")
 	}
+	csr.Spec = old.Spec // whatever was sent: upstream's pkg/registry/certificates/certificates/strategy.go
 	if csr.ManagedFields == nil {
 		csr.ManagedFields = old.ManagedFields
 	}

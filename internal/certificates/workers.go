@@ -148,6 +148,7 @@ const (
 	onEvent      when = iota // if something happens
 	afterAWhile              // which grows each time
 	afterRecheck             // soon: it waits for the register
+	left                     // if the request itself changes: it is left to somebody else
 )
 
 // guarded keeps one bad request from ending the program or holding a worker.

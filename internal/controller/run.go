@@ -196,6 +196,6 @@ func (a *assembled) lead(ctx context.Context) error {
 	return certificates.Elect(ctx, certificates.Election{
 		Client: a.client, Namespace: election.Namespace, Name: election.Name,
 		Identity: host + "_" + uuid.NewString(), Logger: a.config.Logger,
-		Refused: func(err error) { a.refused.Store(&err) },
+		Refused: func(err error) { a.refused.Store(&err) }, Renewed: a.controller.Renewed,
 	}, lead)
 }

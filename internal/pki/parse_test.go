@@ -15,9 +15,12 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
+	"encoding/binary"
+	"encoding/pem"
 	"math/big"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,7 +93,7 @@ func TestParsePEM(t *testing.T) {
 		{"a new-style block name", strings.ReplaceAll(good, "CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST"), "does not start with"},
 		{"a begin line only", "-----BEGIN CERTIFICATE REQUEST-----\n", "cannot be decoded"},
 		{"an end line of another type", strings.Replace(good, "END CERTIFICATE REQUEST", "END CERTIFICATE", 1), "cannot be decoded"},
-		{"too large", good + strings.Repeat(" ", pki.MaxRequestSize), "at most"},
+		{"too large", good + strings.Repeat(" ", pki.MaxRequestSize), "the most that are read"},
 		{"an empty block", "-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n", "reading the request"},
 	} {
 		t.Run(tc.name, func(t *testing.T) { parseMust(t, []byte(tc.in), tc.want) })
@@ -110,6 +113,30 @@ func TestParseDER(t *testing.T) {
 	parseMust(t, pkitest.PEM(der[:len(der)-1]), "reading the request")
 	parseMust(t, pkitest.PEM(forged), "own signature is wrong")
 	parseMust(t, pkitest.PEM(renamed), "own signature is wrong")
+	var whole asn1.RawValue
+	if _, err := asn1.Unmarshal(der, &whole); err != nil {
+		t.Fatal(err)
+	}
+	length := binary.BigEndian.AppendUint32([]byte{0x30, 0x84}, uint32(len(whole.Bytes)))
+	parseMust(t, pkitest.PEM(slices.Concat([]byte{0x30, 0x80}, whole.Bytes, []byte{0, 0})), "reading the request") // BER: of no given length
+	parseMust(t, pkitest.PEM(append(length, whole.Bytes...)), "reading the request")                               // BER: zeros before the length
+}
+
+// A signature has one encoding as well, or one request would have several forms.
+func TestParseSignatureWithMoreBehind(t *testing.T) {
+	block, _ := pem.Decode(pkitest.Kubelet(t, node))
+	var r struct {
+		TBS       asn1.RawValue
+		Algorithm pkix.AlgorithmIdentifier
+		Signature asn1.BitString
+	}
+	if _, err := asn1.Unmarshal(block.Bytes, &r); err != nil {
+		t.Fatal(err)
+	}
+	parseMust(t, pkitest.PEM(pkitest.Marshal(t, r)), "")
+	r.Signature.Bytes = append(r.Signature.Bytes, 0)
+	r.Signature.BitLength += 8
+	parseMust(t, pkitest.PEM(pkitest.Marshal(t, r)), "own signature is wrong")
 }
 
 func TestParseSubject(t *testing.T) {
@@ -140,6 +167,10 @@ func TestParseSubject(t *testing.T) {
 		{"an old string type", rdns(pkix.AttributeTypeAndValue{
 			Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: asn1.RawValue{Tag: asn1.TagT61String, Bytes: []byte("system:node:a")},
 		}), "tag 20"},
+		{"two bytes for each letter", rdns(pkix.AttributeTypeAndValue{
+			Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: asn1.RawValue{Tag: asn1.TagBMPString, Bytes: []byte("\x00a")},
+		}), "tag 30"},
+		{"a terminal's escape in the organization", rdns(cn("system:node:a"), o("system:nodes\x1b[2J")), "byte 0x1b"},
 	} {
 		t.Run(tc.name, func(t *testing.T) { parseMust(t, pkitest.Raw(t, tc.subject), tc.want) })
 	}
@@ -196,6 +227,10 @@ func TestParseNames(t *testing.T) {
 		{"the same address twice, once mapped", []pkitest.GeneralName{ip(10, 0, 0, 1), ip(netip.MustParseAddr("::ffff:10.0.0.1").AsSlice()...)}, "twice"},
 		{"an address with five bytes", []pkitest.GeneralName{ip(1, 2, 3, 4, 5)}, "5 bytes"},
 		{"an address with a mask, as name constraints have", []pkitest.GeneralName{ip(10, 0, 0, 0, 255, 0, 0, 0)}, "8 bytes"},
+		{"an address of six bytes as if it were one of IPv6", []pkitest.GeneralName{ip(0, 0, 10, 0, 0, 1)}, "6 bytes"},
+		{"no address", []pkitest.GeneralName{ip()}, "0 bytes"},
+		{"X.400 address", []pkitest.GeneralName{{Tag: 3}}, "X.400 address"},
+		{"EDI party name", []pkitest.GeneralName{{Tag: 5}}, "EDI party name"},
 		{"other name", []pkitest.GeneralName{{Tag: 0, Value: nil}}, "other name"},
 		{"e-mail", []pkitest.GeneralName{{Tag: 1, Value: []byte("a@b")}}, "email address"},
 		{"directory name", []pkitest.GeneralName{{Tag: 4}}, "directory name"},
@@ -262,7 +297,7 @@ func TestParseKeys(t *testing.T) {
 		want           string
 	}{
 		"the largest": {8192, 65537, "signature"}, "too large": {8193, 65537, "8193 bits"}, "far too large": {16384, 65537, "16384 bits"},
-		"a small exponent": {2048, 3, "exponent 3"}, "an even exponent": {2048, 65538, "exponent 65538"}, "a huge exponent": {2048, 1<<31 - 1, "signature"},
+		"no exponent to speak of": {2048, 1, "exponent 1"}, "a small exponent": {2048, 3, "exponent 3"}, "an even exponent": {2048, 65538, "exponent 65538"}, "a huge exponent": {2048, 1<<31 - 1, "signature"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := new(big.Int).SetBit(big.NewInt(1), tc.bits-1, 1)
@@ -297,6 +332,20 @@ func TestParseKeysInOneEncoding(t *testing.T) {
 			return asn1.BitString{Bytes: n.FillBytes(make([]byte, len(key))), BitLength: 8*len(key) - bits}
 		}
 	}
+	point := func(form byte) func([]byte) asn1.BitString { // SEC 1, 2.3.3
+		return func(key []byte) asn1.BitString {
+			key = bytes.Clone(key)
+			switch form {
+			case 0:
+				key = []byte{0}
+			case 2:
+				key = append([]byte{2 + key[len(key)-1]&1}, key[1:1+len(key)/2]...)
+			default:
+				key[len(key)-1] ^= 1
+			}
+			return asn1.BitString{Bytes: key, BitLength: 8 * len(key)}
+		}
+	}
 	behind := func(key []byte) asn1.BitString {
 		longer := append(bytes.Clone(key), 0)
 		return asn1.BitString{Bytes: longer, BitLength: 8 * len(longer)}
@@ -318,6 +367,9 @@ func TestParseKeysInOneEncoding(t *testing.T) {
 		want string
 	}{
 		"ECDSA":                              {ec, shifted(0), ""},
+		"ECDSA, compressed":                  {ec, point(2), "reading the request"},
+		"ECDSA, on no curve":                 {ec, point(4), "reading the request"},
+		"ECDSA, at infinity":                 {ec, point(0), "reading the request"},
 		"ECDSA, an unused bit":               {ec, shifted(1), "encoded in another way"},
 		"ECDSA, five unused bits":            {ec, shifted(5), "encoded in another way"},
 		"RSA":                                {rsaKey, shifted(0), ""},

@@ -15,7 +15,7 @@ const requestBlock = "CERTIFICATE REQUEST"
 // and leaves what follows to the caller; here both are refused, so there is one way to read the bytes.
 func decodePEM(data []byte) ([]byte, error) {
 	if len(data) > MaxRequestSize {
-		return nil, fmt.Errorf("the request has %d bytes; at most %d are read", len(data), MaxRequestSize)
+		return nil, fmt.Errorf("the request has more than %d bytes, which are the most that are read", MaxRequestSize)
 	}
 	data = bytes.TrimSpace(data)
 	if !bytes.HasPrefix(data, []byte("-----BEGIN "+requestBlock+"-----")) {

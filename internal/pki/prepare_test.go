@@ -138,6 +138,8 @@ func TestPrepareRefuses(t *testing.T) {
 		}, "with 1 names"},
 		{"a profile from elsewhere", func(o *pki.Order) { o.Profile = foreign }, "profile"},
 		{"a profile of parts", func(o *pki.Order) { o.Profile = mixed }, "profile"},
+		{"an issuer that is not valid yet", func(o *pki.Order) { o.Now = ca.NotBefore.Add(-time.Second) }, "is the clock right"},
+		{"an issuer that is valid from now on", func(o *pki.Order) { o.Now = ca.NotBefore }, ""},
 		{"an expired issuer", func(o *pki.Order) { o.Now = now.Add(2 * time.Hour) }, "expired"},
 		{"no duration", func(o *pki.Order) { o.Duration = 0 }, "duration"},
 	} {

@@ -3,6 +3,7 @@
 package policy_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -51,6 +52,9 @@ func TestContents(t *testing.T) {
 		{"the same usage twice", serving(t, addrA), usages("digital signature", "server auth", "server auth"), trace.Deny, "usages"},
 		{"nine minutes", serving(t, addrA), seconds(540), trace.Deny, "expiration"},
 		{"ten minutes", serving(t, addrA), seconds(600), trace.Approve, ""},
+		{"less than none", serving(t, addrA), seconds(-1), trace.Deny, "expiration"},
+		{"the least there is", serving(t, addrA), seconds(math.MinInt32), trace.Deny, "expiration"},
+		{"the most there is", serving(t, addrA), seconds(math.MaxInt32), trace.Deny, "expiration"},
 		{"two years", serving(t, addrA), seconds(2 * 365 * 24 * 3600), trace.Deny, "expiration"},
 		{"more than the operator chose", serving(t, addrA), func(w *world) { w.policy.MaxExpiration = time.Hour; seconds(3601)(w) }, trace.Deny, "expiration"},
 		{"as much as the operator chose", serving(t, addrA), func(w *world) { w.policy.MaxExpiration = time.Hour; seconds(3600)(w) }, trace.Approve, ""},

@@ -75,7 +75,9 @@ func Decide(p Policy, r Request, f Facts, now time.Time) trace.Decision {
 	verdicts := map[trace.Verdict]trace.RuleID{}
 	for _, rule := range all {
 		o := rule.check(e)
-		d.Checks = append(d.Checks, trace.Check{Rule: rule.id, Outcome: o.outcome, Detail: o.detail, Hint: o.hint, Soon: o.soon, Evidence: o.evidence})
+		d.Checks = append(d.Checks, trace.Check{
+			Rule: rule.id, Outcome: o.outcome, Detail: printable(o.detail), Hint: printable(o.hint), Soon: o.soon, Evidence: o.evidence,
+		})
 		v := rule.verdict(o.outcome)
 		if v != trace.Approve && rule.final && d.Rule == "" {
 			d.Verdict, d.Rule = v, rule.id

@@ -73,7 +73,7 @@ func (p Policy) identifyToken(groups []string) requester {
 		s, ok, err := token.ParseGroup(g)
 		switch {
 		case err != nil: // it was meant to bind the token: then nothing else may decide what the token is good for
-			return requester{kind: garbled, why: err.Error()}
+			return requester{kind: garbled, why: strings.ReplaceAll(err.Error(), "\n", "; ")}
 		case !ok:
 			continue
 		case q.scopes[s.Kind] != "":
