@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/arn"
 	"muster.dev/muster/internal/authfile"
@@ -22,7 +21,7 @@ import (
 // authCommand is what "muster auth" commands have.
 type authCommand struct {
 	*options
-	cluster func(*options) (client.Reader, error)
+	cluster func(*options) (*plane, error)
 }
 
 // authCheck is what "muster auth check" was asked.
@@ -208,7 +207,7 @@ func (c *authCommand) printProblems(out checked) error {
 		}
 	}
 	if len(out.Problems) == 0 {
-		_, err := fmt.Fprintf(c.out, "Nothing is wrong with %d entries.\n", out.Entries)
+		_, err := fmt.Fprintf(c.out, "Nothing is wrong with %s.\n", count(out.Entries, "entry", "entries"))
 		return err
 	}
 	t := table.New(c.out, "SOURCE", "ENTRY", "FIELD", "USED", "WHAT IS WRONG", "WHAT TO DO")

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,7 +80,9 @@ func authBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) 
 		t.Fatal(err)
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
-	c := &authCommand{options: b.o, cluster: func(*options) (client.Reader, error) { return reader, nil }}
+	c := &authCommand{options: b.o, cluster: func(*options) (*plane, error) {
+		return &plane{WithWatch: reader, name: theCluster, address: "127.0.0.1:1"}, nil
+	}}
 	return b, func(args ...string) error {
 		return b.run(t.Context(), c.command(), append([]string{"check"}, args...)...)
 	}
@@ -109,7 +113,7 @@ func TestAuthCheckOfFiles(t *testing.T) {
 			"AccessEntry   nodes         spec.principalARN   no     it has a name of 70 characters, and IAM's have at most 64, so nobody is meant: arn:aws:iam::111122223333:role/" + tooLong,
 			"aws-auth      mapRoles[0]   rolearn             no     it has a name of 70 characters", "give the ARN as aws iam get-role says",
 		}},
-		{"nothing is wrong", []string{"--file", mounted}, 0, []string{"Nothing is wrong with 1 entries."}},
+		{"nothing is wrong", []string{"--file", mounted}, 0, []string{"Nothing is wrong with 1 entry."}},
 		{"a role", []string{"-f", manifest, dev}, 0, []string{"becomes the user dev:session\nin the groups system:masters\nby aws-auth mapRoles[0].", "nodes", "it is for arn:aws:iam::111122223333:role/p/nodes"}},
 		{"a session", []string{"-f", manifest, "arn:aws:sts::111122223333:assumed-role/dev/anna"}, 0, []string{"becomes the user dev:anna\n"}},
 		{"a named session", []string{"-f", manifest, dev, "--session-name", "bert"}, 0, []string{"becomes the user dev:bert\n"}},
@@ -219,10 +223,47 @@ func TestAuthCheckOfACluster(t *testing.T) {
 	if err := check(); err != nil || !strings.Contains(b.err.String(), "The cluster has no kind AccessEntry.") || !strings.Contains(b.err.String(), "no ConfigMap kube-system/aws-auth") {
 		t.Errorf("%v\n%s", err, b.err.String())
 	}
-	_, check = authBench(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-		return errors.New("away")
-	}})
-	if err := check(); err == nil || !strings.Contains(err.Error(), "reading access entries: away") {
-		t.Error(err)
+	for _, cause := range []struct {
+		err  error
+		want string
+	}{
+		{errors.New("away"), "away"},
+		{&url.Error{Op: "Get", URL: "https://127.0.0.1:1/apis", Err: syscall.ECONNREFUSED}, "the cluster is not running (nothing answers at 127.0.0.1:1): `muster up` starts it"},
+	} {
+		_, check = authBench(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return cause.err
+		}})
+		if err := check(); err == nil || err.Error() != cause.want {
+			t.Error(err)
+		}
+		_, check = authBench(t, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return cause.err
+		}})
+		if err := check(); err == nil || err.Error() != cause.want {
+			t.Error(err)
+		}
+	}
+}
+
+// What a finalizer keeps is gone for authenticators, so it is not to be reported as what lets somebody in.
+func TestAuthCheckOfWhatIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	const dev = "arn:aws:iam::111122223333:role/dev"
+	going := func(namespace, name string) metav1.ObjectMeta {
+		now := metav1.Now()
+		return metav1.ObjectMeta{Namespace: namespace, Name: name, DeletionTimestamp: &now, Finalizers: []string{"example.com/keeps"}}
+	}
+	b, check := authBench(t, interceptor.Funcs{},
+		&accessv1alpha1.AccessEntry{ObjectMeta: going("", "e"), Spec: accessv1alpha1.AccessEntrySpec{PrincipalARN: dev, Username: "e"}},
+		&iamauthenticatorv1alpha1.IAMIdentityMapping{ObjectMeta: going("", "m"), Spec: iamauthenticatorv1alpha1.IAMIdentityMappingSpec{ARN: dev, Username: "m"}},
+		&corev1.ConfigMap{ObjectMeta: going("kube-system", "aws-auth"), Data: map[string]string{"mapRoles": "[{rolearn: '" + dev + "', username: c}]"}},
+	)
+	if err := check(dev); err == nil {
+		t.Errorf("somebody is let in:\n%s", b.out.String())
+	}
+	for _, want := range []string{"AccessEntry e is being deleted", "IAMIdentityMapping m is being deleted", "ConfigMap aws-auth is being deleted"} {
+		if !strings.Contains(b.err.String(), want) {
+			t.Errorf("no %q in:\n%s", want, b.err.String())
+		}
 	}
 }

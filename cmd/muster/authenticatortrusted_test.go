@@ -78,7 +78,7 @@ spec: {principalARN: "`+hybrid+`", type: HYBRID_LINUX}
 		want   []string // each in the output
 	}{
 		{"nothing is wrong", []string{"--config", config}, 0, []string{
-			"AccessEntry hybrid: nodes are named after the sessions of arn:aws:iam::111122223333:role/edge/hybrid: the authenticator's configuration trusts the names mi-*.\nNothing is wrong with 1 entries.\n",
+			"AccessEntry hybrid: nodes are named after the sessions of arn:aws:iam::111122223333:role/edge/hybrid: the authenticator's configuration trusts the names mi-*.\nNothing is wrong with 1 entry.\n",
 		}},
 		{"as data", []string{"--config", config, "-o", "json"}, 0, []string{`"problems": []`, `"trusts": [`, `"mi-*"`}},
 		{"a node", []string{"--config", config, hybrid, "--session-name", "mi-0123456789abcdef0"}, 0, []string{

@@ -37,8 +37,8 @@ const (
 )
 
 // authReader reads the kinds that entries are of.
-func (a *access) authReader(o *options) (client.Reader, error) {
-	config, err := a.config(o)
+func (a *access) authReader(o *options) (*plane, error) {
+	config, elsewhere, err := a.find(o)
 	if err != nil {
 		return nil, err
 	}
@@ -49,11 +49,12 @@ func (a *access) authReader(o *options) (client.Reader, error) {
 	mapper := newMapper().(*meta.DefaultRESTMapper) //nolint:forcetypeassert // it is made a few lines away
 	mapper.Add(accessv1alpha1.GroupVersion.WithKind("AccessEntry"), meta.RESTScopeRoot)
 	mapper.Add(iamauthenticatorv1alpha1.GroupVersion.WithKind("IAMIdentityMapping"), meta.RESTScopeRoot)
-	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	p, err := dialFor(o, theCluster, config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
-		return nil, fmt.Errorf("connecting to %s: %w", theCluster, err)
+		return nil, err
 	}
-	return c, nil
+	p.elsewhere = elsewhere
+	return p, nil
 }
 
 func newAuthScheme() (*runtime.Scheme, error) {
@@ -68,38 +69,54 @@ func newAuthScheme() (*runtime.Scheme, error) {
 
 // readCluster reads what there is in a cluster. A kind that it does not serve has no entries.
 func (c *authCommand) readCluster(ctx context.Context, into *authEntries) error {
-	reader, err := c.cluster(c.options)
+	p, err := c.cluster(c.options)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
 	absent := func(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 	var entries accessv1alpha1.AccessEntryList
-	if err := reader.List(ctx, &entries); absent(err) {
+	if err := p.list(ctx, &entries); absent(err) {
 		into.notes = append(into.notes, "The cluster has no kind AccessEntry.")
 	} else if err != nil {
-		return fmt.Errorf("reading access entries: %w", err)
+		return err
 	}
 	for i := range entries.Items {
-		into.accessEntry(&entries.Items[i])
+		if !into.leaving(&entries.Items[i], "AccessEntry") {
+			into.accessEntry(&entries.Items[i])
+		}
 	}
 	var mappings iamauthenticatorv1alpha1.IAMIdentityMappingList
-	if err := reader.List(ctx, &mappings); err != nil && !absent(err) {
-		return fmt.Errorf("reading IAMIdentityMapping objects: %w", err)
+	if err := p.list(ctx, &mappings); err != nil && !absent(err) {
+		return err
 	}
 	for i := range mappings.Items {
-		into.mappings = append(into.mappings, identity.FromIAMIdentityMapping(&mappings.Items[i]))
+		if !into.leaving(&mappings.Items[i], "IAMIdentityMapping") {
+			into.mappings = append(into.mappings, identity.FromIAMIdentityMapping(&mappings.Items[i]))
+		}
 	}
 	var awsAuth corev1.ConfigMap
-	if err := reader.Get(ctx, client.ObjectKey{Namespace: awsAuthNamespace, Name: awsAuthName}, &awsAuth); absent(err) {
+	err = p.within(ctx, func(ctx context.Context) error {
+		return p.Get(ctx, client.ObjectKey{Namespace: awsAuthNamespace, Name: awsAuthName}, &awsAuth)
+	})
+	if absent(err) {
 		into.notes = append(into.notes, "The cluster has no ConfigMap kube-system/aws-auth.")
 	} else if err != nil {
-		return fmt.Errorf("reading aws-auth: %w", err)
+		return err
 	}
-	into.awsAuth(&awsAuth)
+	if !into.leaving(&awsAuth, "ConfigMap") {
+		into.awsAuth(&awsAuth)
+	}
 	return nil
+}
+
+// leaving tells whether an object is being deleted: authenticators take no notice of it any more, however long finalizers keep it.
+func (e *authEntries) leaving(object client.Object, kind string) bool {
+	if object.GetDeletionTimestamp() == nil {
+		return false
+	}
+	e.notes = append(e.notes, fmt.Sprintf("%s %s is being deleted, and maps nobody.", kind, object.GetName()))
+	return true
 }
 
 func (e *authEntries) accessEntry(object *accessv1alpha1.AccessEntry) {

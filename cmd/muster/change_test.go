@@ -79,6 +79,15 @@ func TestCreateNodeGroup(t *testing.T) {
 		`nodegroup "web" exists with desiredSize 3, not 4; taints a=b:NoSchedule,x:NoExecute, not a=b:NoSchedule: muster scale nodegroup web changes its size, kubectl apply anything else`, false)
 }
 
+// Of one node nobody speaks as of many.
+func TestWaitForOneNode(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{List: grow}, world()...)
+	if err := b.run(t.Context(), b.create(), "one", "--wait"); err != nil || b.err.String() != "nodegroup one: 1 of 1 node is Ready\n" {
+		t.Errorf("%v, said %q", err, &b.err)
+	}
+}
+
 func TestCreateDryRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, interceptor.Funcs{}, world()...)
@@ -185,7 +194,7 @@ func TestScaleErrors(t *testing.T) {
 		usage bool
 	}{
 		{[]string{"default", "6"}, `nodegroup "default" has at most 5 machines (spec.scalingConfig.maxSize): take --nodes 5, or --max 6 as well`, false},
-		{[]string{"default", "0", "--min", "1"}, `nodegroup "default" has at least 1 machines (spec.scalingConfig.minSize): take --nodes 1, or --min 0 as well`, false},
+		{[]string{"default", "0", "--min", "1"}, `nodegroup "default" has at least 1 machine (spec.scalingConfig.minSize): take --nodes 1, or --min 0 as well`, false},
 		{[]string{"defualt", "1"}, `nodegroup "defualt" not found; did you mean "default"?`, false},
 		{[]string{"default"}, "give the number of machines: muster scale nodegroup default N", true},
 		{[]string{"default", "two"}, `"two" is no number of machines`, true},
@@ -280,7 +289,7 @@ func TestDeleteWaits(t *testing.T) {
 	if want := "nodegroup.muster.dev \"default\" deleted\n"; b.out.String() != want {
 		t.Fatalf("printed %q, want %q", &b.out, want)
 	}
-	if want := "2 machines not gone yet\n1 machines not gone yet\n"; b.err.String() != want {
+	if want := "2 machines not gone yet\n1 machine not gone yet\n"; b.err.String() != want {
 		t.Fatalf("said %q, want %q", &b.err, want)
 	}
 }
@@ -293,7 +302,7 @@ func TestDeleteGivesUp(t *testing.T) {
 	}
 	b := newBench(t, interceptor.Funcs{}, held...)
 	wantErr(t, b.run(t.Context(), b.delete(nodeGroups()), "default", "--timeout", "20ms"),
-		"1 nodegroups not gone yet: gave up after 20ms; the deletion goes on: muster get nodegroups", false)
+		"1 nodegroup not gone yet: gave up after 20ms; the deletion goes on: muster get nodegroups", false)
 	wantErr(t, b.run(t.Context(), b.create(), "default"), `nodegroup "default" is being deleted: try again when it is gone`, false)
 	if err := b.run(t.Context(), b.delete(nodeGroups()), "default", "--wait=false"); err != nil {
 		t.Fatal(err)

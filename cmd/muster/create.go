@@ -138,6 +138,9 @@ func (c *createCommand) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	if err := p.checkRole(ctx, group.Spec.NodeRole); err != nil {
+		return err
+	}
 	did, err := c.create(ctx, p, group)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/identityservice"
 )
 
 // bootstrapOf is how machines prove themselves, as the flags say.
@@ -38,6 +39,31 @@ func bootstrapText(s *v1alpha1.NodeGroupSpec) string {
 		return string(v1alpha1.BootstrapRole)
 	}
 	return string(v1alpha1.BootstrapToken)
+}
+
+// checkRole refuses a role that is not there: the group's machines would wait for it, and nobody who does not wait for them would hear why.
+// The one that the service makes by itself may be about to be.
+func (p *plane) checkRole(ctx context.Context, role string) error {
+	if role == "" || role == v1alpha1.DefaultNodeRole {
+		return nil
+	}
+	var roles v1alpha1.IAMRoleList
+	if err := p.list(ctx, &roles); err != nil {
+		return err
+	}
+	var names []string
+	for i := range roles.Items {
+		spec := &roles.Items[i].Spec
+		if spec.Account != identityservice.DefaultAccount {
+			continue
+		}
+		if role == spec.Name || role == spec.ARN {
+			return nil
+		}
+		names = append(names, spec.Name, spec.ARN)
+	}
+	return fmt.Errorf("--node-role: there is no IAM role %q%s; aws iam create-role makes one, aws iam list-roles shows those there are "+
+		"(`eval \"$(muster iam env)\"` lets aws speak to muster)", role, didYouMean(role, names))
 }
 
 // completeRoles names the roles of the account that machines are in. Completion is silent, whatever is wrong.

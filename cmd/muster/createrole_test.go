@@ -5,8 +5,14 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/identityservice"
 )
 
 func TestCreateWithARole(t *testing.T) {
@@ -36,6 +42,43 @@ func TestCreateWithARole(t *testing.T) {
 		}
 		if test.says != "" || group.Spec.NodeRole != test.want.NodeRole || group.Spec.Bootstrap != test.want.Bootstrap {
 			t.Errorf("%s: %+v", name, group.Spec)
+		}
+	}
+}
+
+// A role that is not there is told at once, and nothing is made.
+func TestCreateWithARoleThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	role := &v1alpha1.IAMRole{ObjectMeta: madeBefore("r", time.Hour)}
+	role.Spec.IAMName = v1alpha1.IAMName{Account: identityservice.DefaultAccount, Name: "team-nodes", Path: "/a/", ARN: "arn:aws:iam::000000000000:role/a/team-nodes"}
+	other := &v1alpha1.IAMRole{ObjectMeta: madeBefore("other", time.Hour)}
+	other.Spec.IAMName = v1alpha1.IAMName{Account: "111122223333", Name: "theirs", Path: "/", ARN: "arn:aws:iam::111122223333:role/theirs"}
+	for _, test := range []struct{ role, dryRun, says string }{
+		{"", "none", ""},
+		{"muster-node", "none", ""},
+		{"team-nodes", "none", ""},
+		{"arn:aws:iam::000000000000:role/a/team-nodes", "none", ""},
+		{"nope", "none", `--node-role: there is no IAM role "nope"; aws iam create-role makes one`},
+		{"nope", "server", `--node-role: there is no IAM role "nope"; `},
+		{"nope", "client", ""}, // it is for another time, or another cluster
+		{"team-node", "none", `there is no IAM role "team-node"; did you mean "team-nodes"?; aws iam create-role`},
+		{"arn:aws:iam::000000000000:role/team-nodes", "none", `there is no IAM role "arn:aws:iam::000000000000:role/team-nodes"; did you mean "arn:aws:iam::000000000000:role/a/team-nodes"?`},
+		{"theirs", "none", `there is no IAM role "theirs"`},
+	} {
+		b := newBench(t, interceptor.Funcs{}, append(world(), role, other)...)
+		args := []string{"g", "--dry-run=" + test.dryRun}
+		if test.role != "" {
+			args = append(args, "--node-role", test.role)
+		}
+		err := b.run(t.Context(), b.create(), args...)
+		if test.says == "" && err != nil {
+			t.Errorf("%q: %v", test.role, err)
+		}
+		if test.says != "" {
+			wantErr(t, err, test.says, false)
+			if err := b.client.Get(t.Context(), client.ObjectKey{Name: "g"}, &v1alpha1.NodeGroup{}); !apierrors.IsNotFound(err) || b.out.Len() > 0 {
+				t.Errorf("%q: a group was made: %v, %s", test.role, err, &b.out)
+			}
 		}
 	}
 }

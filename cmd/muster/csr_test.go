@@ -59,6 +59,7 @@ func TestCSRList(t *testing.T) {
 		"csr-list.txt":         {"list"},
 		"csr-list-wide.txt":    {"list", "-o", "wide", "--pending"},
 		"csr-list-names.txt":   {"list", "-o", "name", "--signer", "kubelet-serving"},
+		"csr-list-named.txt":   {"list", "csr-denied", "csr/csr-waits", "-o", "name"},
 		"csr-explain.txt":      {"explain", "csr-waits"},
 		"csr-explain-none.txt": {"explain", "csr-forged"},
 	} {
@@ -71,6 +72,8 @@ func TestCSRList(t *testing.T) {
 		t.Errorf("no requests in JSON: %q, %v", b.out.String(), err)
 	}
 	wantErr(t, b.csr(t.Context(), "explain", "csr-gone"), `no certificate signing request "csr-gone"`, false)
+	wantErr(t, b.csr(t.Context(), "list", "csr-gone"), `no certificate signing request "csr-gone"`, false)
+	wantErr(t, b.csr(t.Context(), "list", "csr-waits", "--pending"), "give names, or --pending and --signer, not both", true)
 	wantErr(t, b.csr(t.Context(), "list", "-o", "xml"), `unknown output format "xml"`, true)
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,9 +21,10 @@ func (c *csrCommand) list() *cobra.Command {
 	var output, signer string
 	var open bool
 	cmd := &cobra.Command{
-		Use:     "list",
+		Use:     "list [NAME...]",
 		Aliases: []string{"ls"},
 		Short:   "List requests: who asks for what, what came of it, and why",
+		Long:    `List requests, all of them or those named: who asks for what, what came of it, and why. More of one: muster csr explain NAME.`,
 		Example: `  # All of them, the newest last
   muster csr list
 
@@ -31,12 +33,16 @@ func (c *csrCommand) list() *cobra.Command {
 
   # In another cluster
   muster csr list --kubeconfig ~/.kube/config --context production`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: c.completeRequests,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkOutput(output, csrFormats()...); err != nil {
 				return err
 			}
-			reviews, err := c.reviews(cmd.Context())
+			if len(args) > 0 && (open || signer != "") {
+				return usageError{Err: errors.New("give names, or --pending and --signer, not both")}
+			}
+			reviews, err := c.reviews(cmd.Context(), args...)
 			if err != nil {
 				return err
 			}

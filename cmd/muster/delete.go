@@ -170,29 +170,29 @@ func (d *deleteCommand) waitUntilGone(ctx context.Context, p *plane, deleted []c
 		if err != nil {
 			return false, err
 		}
-		count, what := 0, d.kind.plural
+		there, one, many := 0, d.kind.singular, d.kind.plural
 		for _, object := range objects {
 			if gone[object.GetUID()] {
-				count++
+				there++
 			}
 		}
-		if count == 0 && len(groups) > 0 { // the groups are gone; are their machines?
-			what = "machines"
+		if there == 0 && len(groups) > 0 { // the groups are gone; are their machines?
+			one, many = machines().singular, machines().plural
 			var list v1alpha1.MachineList
 			if err := p.list(ctx, &list); err != nil {
 				return false, err
 			}
 			for i := range list.Items {
 				if slices.Contains(groups, list.Items[i].Spec.NodeGroup) {
-					count++
+					there++
 				}
 			}
 		}
-		if count > 0 {
-			left = fmt.Sprintf("%d %s not gone yet", count, what)
+		if there > 0 {
+			left = count(there, one, many) + " not gone yet"
 			progress.show(left)
 		}
-		return count == 0, nil
+		return there == 0, nil
 	})
 	if errors.Is(err, errTimeUp) {
 		progress.end()

@@ -4,10 +4,12 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/internal/cluster"
+	"muster.dev/muster/internal/state"
 )
 
 func newDownCommand(o *options) *cobra.Command {
@@ -46,8 +48,13 @@ It needs no running service, and it works after any crash.`,
 			if err := cleanKubeconfigs(o, dir, written); err != nil {
 				return err
 			}
+			before := entries(dir)
 			if err := cluster.Delete(cmd.Context(), dir); err != nil {
 				return err
+			}
+			if entries(dir) == before {
+				fmt.Fprintf(o.err, "Nothing of muster's was in %s: there was nothing to remove. Another state directory is named with --state-dir.\n", dir)
+				return nil
 			}
 			fmt.Fprintf(o.err, "Removed everything in %s\n", dir)
 			return nil
@@ -55,4 +62,13 @@ It needs no running service, and it works after any crash.`,
 	}
 	cmd.Flags().BoolVar(&remove, "delete", false, "remove everything that the cluster ever made")
 	return cmd
+}
+
+// entries counts what is in a directory; -1 if there is no directory.
+func entries(dir state.Dir) int {
+	found, err := os.ReadDir(string(dir))
+	if err != nil {
+		return -1
+	}
+	return len(found)
 }

@@ -50,7 +50,9 @@ func (g *getCommand) command() *cobra.Command {
   nodegroups   (nodegroup, ng)   groups of like machines
   machines     (machine, ma)     machines and the nodes they are; named by instance id, node name or address
   nodes        (node, no)        nodes of the cluster and the machines they are; named likewise
-  csr          (csrs, certificatesigningrequests)   how nodes asked for their certificates`,
+  csr          (csrs, certificatesigningrequests)   how nodes asked for their certificates
+
+Where one is not as it was asked for there is a column more, MESSAGE, which says why. Pods and other kinds: kubectl get.`,
 		Example: `  # All machines, and the node that each is
   muster get machines
 
@@ -101,7 +103,7 @@ func kindAndNames(args []string) (kind, []string, error) {
 		for _, k := range kinds() {
 			all = append(all, append(k.aliases, k.singular, k.plural)...)
 		}
-		return kind{}, nil, fmt.Errorf("unknown kind %q%s; there are: %s", word, didYouMean(word, all), kindNames())
+		return kind{}, nil, fmt.Errorf("unknown kind %q%s; there are: %s (others by kubectl)", word, didYouMean(word, all), kindNames())
 	}
 	return k, names, nil
 }
@@ -125,7 +127,10 @@ func (g *getCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	printing := &printer{out: g.out, scheme: p.Scheme(), kind: k, format: g.output, noHeaders: g.noHeaders, now: g.now}
+	if k.is(machines().singular) {
+		k = g.withAgents(ctx, k)
+	}
+	printing := &printer{out: g.out, scheme: p.Scheme(), kind: k, format: g.output, noHeaders: g.noHeaders, follows: g.watch, now: g.now}
 	objects, version, err := p.objects(ctx, k, client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return err

@@ -78,7 +78,7 @@ func (j *joinCommand) preflight(ctx context.Context, spec nodeconfig.Spec) (stri
 	if len(failed) > 0 {
 		return "", fmt.Errorf("this host cannot become a node yet: %s (above is what to do; --ignore-preflight NAME goes on nevertheless)", strings.Join(failed, ", "))
 	}
-	return fmt.Sprintf("%d checks, %d warnings", len(results), warnings), nil
+	return fmt.Sprintf("%d checks, %s", len(results), count(warnings, "warning", "warnings")), nil
 }
 
 // swapAllowed tells whether a kubelet is to run though the host swaps. Its flags win over its configuration, and the last of them.

@@ -35,6 +35,7 @@ type kind struct {
 type column struct {
 	heading string
 	wide    bool // shown by -o wide only
+	ifAny   bool // shown where an object has something there
 	cell    func(object client.Object, now time.Time) string
 }
 
@@ -44,6 +45,25 @@ func col[T client.Object](heading string, cell func(T) string) column {
 }
 
 func (c column) onlyWide() column { c.wide = true; return c }
+
+// columnMessage says of those that are not as they should be why. Where all are well there is none.
+func columnMessage[T client.Object](conditions func(T) []metav1.Condition) column {
+	c := col(headingMessage, func(object T) string { return notReady(conditions(object)) })
+	c.ifAny = true
+	return c
+}
+
+const headingMessage = "MESSAGE"
+
+// notReady is why something is not ready, or is not let in any more though it still is.
+func notReady(conditions []metav1.Condition) string {
+	for _, kind := range []string{v1alpha1.ConditionIdentity, v1alpha1.ConditionReady} {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
+			return c.Message
+		}
+	}
+	return ""
+}
 
 func columnName() column {
 	return column{heading: "NAME", cell: func(object client.Object, _ time.Time) string { return object.GetName() }}
@@ -118,6 +138,7 @@ func clusters() kind {
 			col("VPC", func(c *v1alpha1.Cluster) string { return c.Spec.Network.VPCCIDR }).onlyWide(),
 			col("PODS", func(c *v1alpha1.Cluster) string { return c.Spec.Network.PodCIDR }).onlyWide(),
 			col("SERVICES", func(c *v1alpha1.Cluster) string { return c.Spec.Network.ServiceCIDR }).onlyWide(),
+			columnMessage(func(c *v1alpha1.Cluster) []metav1.Condition { return c.Status.Conditions }),
 		},
 	}
 }
@@ -139,6 +160,7 @@ func nodeGroups() kind {
 			col("CLUSTER", func(g *v1alpha1.NodeGroup) string { return g.Spec.ClusterName }).onlyWide(),
 			col("BOOTSTRAP", func(g *v1alpha1.NodeGroup) string { return bootstrapText(&g.Spec) }).onlyWide(),
 			col("NODE-ROLE", func(g *v1alpha1.NodeGroup) string { return g.Spec.Role() }).onlyWide(),
+			columnMessage(func(g *v1alpha1.NodeGroup) []metav1.Condition { return g.Status.Conditions }),
 		},
 	}
 }
@@ -162,6 +184,7 @@ func machines() kind {
 			col("PROVIDER", func(m *v1alpha1.Machine) string { return string(m.Spec.Provider) }).onlyWide(),
 			col("POD-CIDR", func(m *v1alpha1.Machine) string { return m.Status.PodCIDR }).onlyWide(),
 			col("JOINED-IN", joinedIn).onlyWide(),
+			columnMessage(func(m *v1alpha1.Machine) []metav1.Condition { return m.Status.Conditions }),
 		},
 		also: func(object client.Object) []string {
 			m := object.(*v1alpha1.Machine)

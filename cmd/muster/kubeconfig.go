@@ -42,6 +42,9 @@ or bring them up to date. Other contexts stay as they are. The file holds keys a
 			if iam {
 				return iamKubeconfig(o, dir, file, role, show)
 			}
+			if management && !show {
+				return usageError{Err: errors.New("--management: goes with --print; without, the contexts of both are added")}
+			}
 			if role != "" {
 				return usageError{Err: errors.New("--role-arn: goes with --iam")}
 			}

@@ -124,18 +124,14 @@ func refused(err error) error {
 	if !ok {
 		return err
 	}
-	lines := "1 problem"
-	if len(problems) > 1 {
-		lines = fmt.Sprintf("%d problems", len(problems))
-	}
 	text := strings.TrimSuffix(printableLines(strings.Join(problems, "\n")+"\n"), "\n")
-	return fmt.Errorf("the NodeConfig has %s:\n  %s", lines, strings.ReplaceAll(text, "\n", "\n  "))
+	return fmt.Errorf("the NodeConfig has %s:\n  %s", count(len(problems), "problem", "problems"), strings.ReplaceAll(text, "\n", "\n  "))
 }
 
 func (c *nodeConfigCommand) check() *cobra.Command {
 	var f renderFlags
 	cmd := &cobra.Command{
-		Use:   "check",
+		Use:   "check [-c SOURCE]",
 		Short: "Say whether a machine could become a node with this, and all that is wrong",
 		Long: `Say whether a machine could become a node with this, and all that is wrong, each with the path of its field. The exit code is 1 if
 anything is.`,
@@ -152,18 +148,14 @@ anything is.`,
 			if err != nil {
 				return err
 			}
-			merged, count, err := c.read(cmd)
+			merged, documents, err := c.read(cmd)
 			if err != nil {
 				return err
 			}
 			if problems := f.problems(merged.Spec, layout); len(problems) > 0 {
 				return refused(problems)
 			}
-			documents := "1 document"
-			if count > 1 {
-				documents = fmt.Sprintf("%d documents", count)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "The NodeConfig is good: %s.\n", documents)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "The NodeConfig is good: %s.\n", count(documents, "document", "documents"))
 			return err
 		},
 	}
@@ -174,7 +166,7 @@ anything is.`,
 func (c *nodeConfigCommand) show() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
-		Use:   "show",
+		Use:   "show [-c SOURCE]",
 		Short: "Show what all sources together say, and where each value comes from",
 		Long: `Show what all sources together say, and where each value comes from. Tokens, passwords and what is named like one are not shown.
 

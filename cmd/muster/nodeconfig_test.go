@@ -220,7 +220,7 @@ func TestNodeConfigRefuses(t *testing.T) {
 		{plainConfig, "check -c s3://bucket", `no source "s3://bucket"`, true},
 		{plainConfig, "check --layout lunar", `unknown layout "lunar"; there are: host, machine`, true},
 		{plainConfig, "show -o wide", `unknown output format "wide"`, true},
-		{plainConfig, "show all", `unknown command "all"`, true},
+		{plainConfig, "show all", `"all" is one argument too many`, true},
 		{plainConfig, "render --memory much", `--memory "much" is no amount of memory`, true},
 		{plainConfig, "render --cpus -1", "--cpus -1", true},
 		{plainConfig, "render --cgroup-version 3", "--cgroup-version 3: there are 1 and 2", true},

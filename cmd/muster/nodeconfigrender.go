@@ -70,7 +70,7 @@ const (
 func (c *nodeConfigCommand) render() *cobra.Command {
 	var f renderFlags
 	cmd := &cobra.Command{
-		Use:   "render",
+		Use:   "render [-c SOURCE]",
 		Short: "Print every file that a machine would write, or write them to a directory",
 		Long: `Print every file that a machine would write, or write them below a directory, without touching the system. What is printed has no
 token and no passwords in it; files in a directory do, and are readable as they would be on the machine.

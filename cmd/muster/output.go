@@ -48,6 +48,7 @@ type printer struct {
 	kind      kind
 	format    string
 	noHeaders bool
+	follows   bool // objects keep coming, so nobody knows yet which columns have something in them
 	now       func() time.Time
 
 	table   *columns.Table
@@ -70,15 +71,15 @@ func (p *printer) objects(objects []client.Object) error {
 			"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items,
 		})
 	}
-	for _, object := range objects {
-		if err := p.line(object); err != nil {
-			return err
+	if p.format == formatName {
+		for _, object := range objects {
+			if _, err := fmt.Fprintln(p.out, p.kind.qualified(object.GetName())); err != nil {
+				return err
+			}
 		}
-	}
-	if p.table == nil {
 		return nil
 	}
-	return p.table.Flush()
+	return p.rows(objects)
 }
 
 // object prints one.
@@ -93,29 +94,36 @@ func (p *printer) object(object client.Object) error {
 	return p.document(content)
 }
 
-// line prints an object where each has a line.
-func (p *printer) line(object client.Object) error {
-	if p.format == formatName {
-		_, err := fmt.Fprintln(p.out, p.kind.qualified(object.GetName()))
-		return err
+// rows prints an object in a line each, under headings before the first.
+func (p *printer) rows(objects []client.Object) error {
+	rows := make([][]string, len(objects))
+	var headings []string
+	for _, c := range p.kind.columns {
+		if c.wide && p.format != formatWide {
+			continue
+		}
+		cells := make([]string, len(objects))
+		for i, object := range objects {
+			cells[i] = c.cell(object, p.now())
+		}
+		if c.ifAny && !p.follows && !slices.ContainsFunc(cells, func(cell string) bool { return cell != "" }) {
+			continue
+		}
+		headings = append(headings, c.heading)
+		for i, cell := range cells {
+			rows[i] = append(rows[i], cell)
+		}
 	}
 	if p.table == nil {
-		var headings []string
-		for _, c := range p.kind.columns {
-			if !p.noHeaders && (!c.wide || p.format == formatWide) {
-				headings = append(headings, c.heading)
-			}
+		if p.noHeaders {
+			headings = nil
 		}
 		p.table = columns.New(p.out, headings...)
 	}
-	var cells []string
-	for _, c := range p.kind.columns {
-		if !c.wide || p.format == formatWide {
-			cells = append(cells, c.cell(object, p.now()))
-		}
+	for _, row := range rows {
+		p.table.Row(row...)
 	}
-	p.table.Row(cells...)
-	return nil
+	return p.table.Flush()
 }
 
 func (p *printer) document(content map[string]any) error {

@@ -133,13 +133,18 @@ func (a *access) find(o *options) (config *rest.Config, elsewhere bool, err erro
 }
 
 func dial(o *options, name string, config *rest.Config) (*plane, error) {
-	config.QPS = -1 // one person's few requests need no rate limit
-	config.WarningHandler = rest.NewWarningWriter(o.err, rest.WarningWriterOptions{Deduplicate: true})
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: newMapper()})
+	return dialFor(o, name, config, client.Options{Scheme: scheme, Mapper: newMapper()})
+}
+
+// dialFor is dial for the kinds that the client is to know.
+func dialFor(o *options, name string, config *rest.Config, kinds client.Options) (*plane, error) {
+	config.QPS = -1 // one person's few requests need no rate limit
+	config.WarningHandler = rest.NewWarningWriter(o.err, rest.WarningWriterOptions{Deduplicate: true})
+	c, err := client.NewWithWatch(config, kinds)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", name, err)
 	}

@@ -41,7 +41,7 @@ func TestAnotherCluster(t *testing.T) {
 		t.Error("the default is named, or another one is not")
 	}
 	none := filepath.Join(dir, "s")
-	for _, command := range []string{"csr list", "token list", "certs issued"} {
+	for _, command := range []string{"csr list", "token list", "certs issued", "auth check"} {
 		for _, test := range []struct{ flags, want string }{
 			{"--state-dir " + none + " --kubeconfig " + dead, "Error: nothing answers at 127.0.0.1:1, where the kubeconfig says that the cluster is\n"},
 			{"--state-dir " + none, "nothing is set up in " + none + ", and kubectl knows no cluster either; `muster up` makes one\n"},

@@ -58,6 +58,14 @@ func printData(w io.Writer, format string, value any) error {
 	return err
 }
 
+// count is a number of things in words.
+func count[N int | int32](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 func orDash(s string) string {
 	if s == "" {
 		return "-"

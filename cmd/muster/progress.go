@@ -90,7 +90,7 @@ func progressRows(status cluster.Status) []progressRow {
 		if c.State != supervise.Ready {
 			text := c.Name
 			if c.Restarts > 0 {
-				text += fmt.Sprintf(" (%s, started again %d times: %s)", strings.ToLower(string(c.State)), c.Restarts, c.Message)
+				text += fmt.Sprintf(" (%s, started again %s: %s)", strings.ToLower(string(c.State)), count(c.Restarts, "time", "times"), c.Message)
 			}
 			waiting = append(waiting, text)
 		}
@@ -105,7 +105,7 @@ func progressRows(status cluster.Status) []progressRow {
 	rows := []progressRow{plane}
 	for _, group := range status.NodeGroups {
 		row := progressRow{name: group.Name, ready: group.Ready == group.Desired && group.Machines == group.Desired}
-		row.text = fmt.Sprintf("%d of %d nodes Ready%s", group.Ready, group.Desired, steps(status.Machines, group.Name))
+		row.text = fmt.Sprintf("%d of %s Ready%s", group.Ready, count(group.Desired, "node", "nodes"), steps(status.Machines, group.Name))
 		if group.Machines == 0 && group.Message != "" && !row.ready {
 			row.text += ": " + group.Message
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -102,26 +101,4 @@ get their certificates and turn Ready with nobody's help.`,
 		root.AddCommand(hidden)
 	}
 	return root
-}
-
-// checkUsage puts usageArgs around what a command and those below it say of their arguments.
-func checkUsage(c *cobra.Command) {
-	c.Args = usageArgs(c.Args)
-	for _, sub := range c.Commands() {
-		checkUsage(sub)
-	}
-}
-
-// usageArgs makes a wrong number of arguments a usage error with the usage line in it.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	if check == nil {
-		check = cobra.NoArgs
-	}
-	return func(cmd *cobra.Command, args []string) error {
-		err := check(cmd, args)
-		if _, told := errors.AsType[usageError](err); err != nil && !told {
-			return usageError{Err: fmt.Errorf("%w; usage: %s", err, strings.TrimSpace(cmd.UseLine()))}
-		}
-		return err
-	}
 }

@@ -125,11 +125,11 @@ func (s *scaleCommand) run(cmd *cobra.Command, args []string) error {
 func checkScale(name string, s v1alpha1.ScalingConfig) error {
 	switch {
 	case s.DesiredSize < s.MinSize:
-		return fmt.Errorf("nodegroup %q has at least %d machines (spec.scalingConfig.minSize): take --nodes %d, or --min %d as well",
-			name, s.MinSize, s.MinSize, s.DesiredSize)
+		return fmt.Errorf("nodegroup %q has at least %s (spec.scalingConfig.minSize): take --nodes %d, or --min %d as well",
+			name, count(s.MinSize, "machine", "machines"), s.MinSize, s.DesiredSize)
 	case s.DesiredSize > s.MaxSize:
-		return fmt.Errorf("nodegroup %q has at most %d machines (spec.scalingConfig.maxSize): take --nodes %d, or --max %d as well",
-			name, s.MaxSize, s.MaxSize, s.DesiredSize)
+		return fmt.Errorf("nodegroup %q has at most %s (spec.scalingConfig.maxSize): take --nodes %d, or --max %d as well",
+			name, count(s.MaxSize, "machine", "machines"), s.MaxSize, s.DesiredSize)
 	}
 	return nil
 }

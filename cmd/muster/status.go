@@ -20,7 +20,8 @@ func newStatusCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the service, its components and its node groups",
-		Long:  `Show the service, its components and its node groups. Exit code 1 means that something is not as it was asked for.`,
+		Long: `Show the service, its components and its node groups, and of each machine that is not Ready why it is not. Exit code 1 means that
+something is not as it was asked for.`,
 		Example: `  muster status
   muster status -o json | jq '.components[] | select(.state != "Ready")'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -35,13 +36,14 @@ func newStatusCommand(o *options) *cobra.Command {
 					return findErr
 				}
 				if len(running) > 0 {
-					return fmt.Errorf("the service does not answer, and %d processes go on without it: `muster up` takes them over, `muster down` stops them", len(running))
+					return fmt.Errorf("the service does not answer, and %s without it: `muster up` takes over what runs, `muster down` stops it", count(len(running), "process goes on", "processes go on"))
 				}
 				return errors.New("the cluster is stopped: `muster up` starts it")
 			}
 			if err != nil {
 				return err
 			}
+			sayMore(cmd.Context(), dir, status.Machines)
 			if format != formatTable {
 				if err := printData(o.out, format, status); err != nil {
 					return err

@@ -167,6 +167,19 @@ func TestTokenCreate(t *testing.T) {
 		t.Errorf("hosts are\n%s", hosts.Data["machines.yaml"])
 	}
 
+	// Registered again it is told what is different.
+	for _, again := range []struct{ id, address, said string }{
+		{"dddddd", "192.168.64.201", "Host worker-1 was registered already, and now is with address 192.168.64.201 instead of 192.168.64.200,fd00::1 (ConfigMap muster-system/machines); "},
+		{"eeeeee", "192.168.64.201", "Host worker-1 was registered already (ConfigMap muster-system/machines); "},
+	} {
+		if err := b.tokens(t.Context(), nil, "create", again.id+"."+secretHalf, "--node-name", "worker-1", "--address", again.address); err != nil || !strings.Contains(b.err.String(), again.said) {
+			t.Errorf("%v, said %q", err, b.err.String())
+		}
+	}
+	if err := b.tokens(t.Context(), nil, "create", "ffffff."+secretHalf, "--node-name", "worker-3", "--address", "fd00::1"); err != nil {
+		t.Fatal(err)
+	}
+
 	// A host that cannot be registered gets no token either.
 	wantErr(t, b.tokens(t.Context(), nil, "create", "cccccc."+secretHalf, "--node-name", "worker-2", "--address", "fd00::1"), `registering the host worker-2`, false)
 	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "bootstrap-token-cccccc"}, &secret); err == nil {

@@ -206,14 +206,17 @@ func (c *tokenCommand) runCreate(ctx context.Context, args []string, w tokenWish
 }
 
 func (c *tokenCommand) register(ctx context.Context, p *plane, host policy.Machine) error {
-	var changed bool
-	err := p.within(ctx, func(ctx context.Context) (err error) { changed, err = invite.Register(ctx, p, host); return err })
+	var before *policy.Machine
+	err := p.within(ctx, func(ctx context.Context) (err error) { before, err = invite.Register(ctx, p, host); return err })
 	if err != nil {
 		return fmt.Errorf("registering the host %s: %w", host.NodeName, err)
 	}
-	what := "was registered already"
-	if changed {
-		what = "is registered"
+	what := "is registered"
+	if before != nil {
+		what = "was registered already"
+		if changes := invite.Differences(*before, host); len(changes) > 0 {
+			what = "was registered already, and now is with " + strings.Join(changes, ", ")
+		}
 	}
 	_, err = fmt.Fprintf(c.err, "Host %s %s (ConfigMap %s/%s); muster delete host %s forgets it.\n", host.NodeName, what, component.HostsNamespace, component.HostsConfigMap, host.NodeName)
 	return err

@@ -78,9 +78,9 @@ func waitForNodes(ctx context.Context, talk io.Writer, p *plane, cfg waitConfig)
 				continue
 			}
 			want := g.Spec.ScalingConfig.DesiredSize
-			state = fmt.Sprintf("nodegroup %s: %d of %d nodes are Ready", g.Name, g.Status.ReadyReplicas, want)
+			state = fmt.Sprintf("nodegroup %s: %d of %s Ready", g.Name, g.Status.ReadyReplicas, count(want, "node is", "nodes are"))
 			if g.Status.Replicas > want {
-				state += fmt.Sprintf(", %d machines too many", g.Status.Replicas-want)
+				state += ", " + count(g.Status.Replicas-want, "machine", "machines") + " too many"
 			}
 			state += because(obstacle(g))
 			progress.show(state)

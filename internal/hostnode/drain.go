@@ -57,7 +57,7 @@ func (l *leaving) drain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.done("drain", "%d pods evicted", evicted)
+	l.done("drain", "%s evicted", countPods(evicted))
 	return nil
 }
 

@@ -52,7 +52,7 @@ func evictAll(ctx context.Context, client kubernetes.Interface, node string, wai
 			}
 		}
 		if why == "" && time.Since(began) >= endingQuiet {
-			why = fmt.Sprintf("%d pods have not ended yet, %s/%s among them", len(left), left[0].Namespace, left[0].Name)
+			why = remaining(left, "has not ended yet", "have not ended yet")
 		}
 		if why != "" && why != last {
 			waiting(why)
@@ -60,11 +60,27 @@ func evictAll(ctx context.Context, client kubernetes.Interface, node string, wai
 		}
 		if !sleep(ctx, evictInterval) {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return 0, fmt.Errorf("%d pods are still on the node, %s/%s among them: give them longer with --drain-timeout", len(left), left[0].Namespace, left[0].Name)
+				return 0, fmt.Errorf("%s: give them longer with --drain-timeout", remaining(left, "is still on the node", "are still on the node"))
 			}
 			return 0, ctx.Err()
 		}
 	}
+}
+
+// remaining says of pods that there are what they do, and names one.
+func remaining(pods []corev1.Pod, does, do string) string {
+	first := pods[0].Namespace + "/" + pods[0].Name
+	if len(pods) == 1 {
+		return fmt.Sprintf("pod %s %s", first, does)
+	}
+	return fmt.Sprintf("%s %s, %s among them", countPods(len(pods)), do, first)
+}
+
+func countPods(n int) string {
+	if n == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", n)
 }
 
 // evictable are the pods that eviction helps against.

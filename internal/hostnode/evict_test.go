@@ -33,11 +33,19 @@ func TestPodsThatDoNotEndAreNamed(t *testing.T) {
 				t.Errorf("said after %s", took)
 			}
 		})
-		if err == nil || !strings.Contains(err.Error(), "1 pods are still on the node, default/stuck among them") {
+		if err == nil || !strings.Contains(err.Error(), "pod default/stuck is still on the node: give them longer") {
 			t.Errorf("got %v", err)
 		}
-		if diff := cmp.Diff([]string{"1 pods have not ended yet, default/stuck among them"}, said); diff != "" {
+		if diff := cmp.Diff([]string{"pod default/stuck has not ended yet"}, said); diff != "" {
 			t.Errorf("said (-want +got):\n%s", diff)
 		}
 	})
+}
+
+func TestPodsInWords(t *testing.T) {
+	pods := []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}}
+	got := []string{countPods(0), countPods(1), countPods(2), remaining(pods[:1], "is there", "are there"), remaining(pods, "is there", "are there")}
+	if diff := cmp.Diff([]string{"0 pods", "1 pod", "2 pods", "pod default/a is there", "2 pods are there, default/a among them"}, got); diff != "" {
+		t.Errorf("said (-want +got):\n%s", diff)
+	}
 }

@@ -3,8 +3,11 @@
 package invite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,9 +24,50 @@ import (
 const listKey = "machines.yaml"
 
 // Register makes a host known to the certificate controller of the cluster: its name, and the addresses that its certificates may
-// have. It tells whether it was not known so already.
-func Register(ctx context.Context, c client.Client, m policy.Machine) (bool, error) {
-	return edit(ctx, c, true, func(list []byte) ([]byte, bool, error) { return facts.AddMachine(list, m) })
+// have. It returns what it was known as before, nil if it was not.
+func Register(ctx context.Context, c client.Client, m policy.Machine) (before *policy.Machine, err error) {
+	_, err = edit(ctx, c, true, func(list []byte) ([]byte, bool, error) {
+		before = find(list, m.ID)
+		return facts.AddMachine(list, m)
+	})
+	return before, err
+}
+
+// find finds a machine in a list. What is wrong with a list that cannot be read is told when it is written.
+func find(list []byte, id string) *policy.Machine {
+	known, err := facts.ReadList(list)
+	if err != nil {
+		return nil
+	}
+	for i := range known {
+		if known[i].ID == id {
+			return &known[i]
+		}
+	}
+	return nil
+}
+
+// Differences says in which ways a host is registered otherwise than before.
+func Differences(before, now policy.Machine) []string {
+	var all []string
+	note := func(what, was, is string) {
+		if was != is {
+			all = append(all, fmt.Sprintf("%s %s instead of %s", what, cmp.Or(is, "none"), cmp.Or(was, "none")))
+		}
+	}
+	note("address", joined(before.Addresses), joined(now.Addresses))
+	note("name", strings.Join(before.Names, ","), strings.Join(now.Names, ","))
+	note("node name", before.NodeName, now.NodeName)
+	note("group", before.Group, now.Group)
+	return all
+}
+
+func joined(addresses []netip.Addr) string {
+	texts := make([]string, len(addresses))
+	for i, address := range addresses {
+		texts[i] = address.String()
+	}
+	return strings.Join(texts, ",")
 }
 
 // Forget takes a host that was registered out again, and tells whether it was there.

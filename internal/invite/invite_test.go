@@ -129,11 +129,13 @@ func TestHosts(t *testing.T) {
 		rival(ctx)
 		return c.Update(ctx, o, opts...)
 	}}, hosts)
-	if changed, err := invite.Register(t.Context(), c, host("worker-1", "10.0.0.1")); err != nil || !changed {
-		t.Fatalf("changed %v, %v", changed, err)
+	if before, err := invite.Register(t.Context(), c, host("worker-1", "10.0.0.3")); err != nil || before != nil {
+		t.Fatalf("there was %v, %v", before, err)
 	}
-	if changed, err := invite.Register(t.Context(), c, host("worker-1", "10.0.0.1")); err != nil || changed {
-		t.Errorf("again: changed %v, %v", changed, err)
+	for _, was := range []string{"10.0.0.3", "10.0.0.1"} { // with another address, and with the same again
+		if before, err := invite.Register(t.Context(), c, host("worker-1", "10.0.0.1")); err != nil || before == nil || before.Addresses[0].String() != was {
+			t.Errorf("there was %v, %v", before, err)
+		}
 	}
 	var got corev1.ConfigMap
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(hosts), &got); err != nil {
@@ -153,13 +155,27 @@ func TestHosts(t *testing.T) {
 	wantErr(t, err, "ConfigMap muster-system/machines, key machines.yaml): the address 10.0.0.9 is that of ")
 }
 
+func TestDifferencesOfHosts(t *testing.T) {
+	before := host("worker-1", "10.0.0.1")
+	if got := invite.Differences(before, host("worker-1", "10.0.0.1")); got != nil {
+		t.Errorf("the same is another: %q", got)
+	}
+	now := host("worker-1", "10.0.0.2")
+	now.Addresses = append(now.Addresses, netip.MustParseAddr("fd00::1"))
+	now.Group, before.Names = "rack-7", []string{"a", "b"}
+	want := []string{"address 10.0.0.2,fd00::1 instead of 10.0.0.1", "name none instead of a,b", "group rack-7 instead of none"}
+	if diff := cmp.Diff(want, invite.Differences(before, now)); diff != "" {
+		t.Errorf("differences (-want +got):\n%s", diff)
+	}
+}
+
 func TestHostsOfOtherClusters(t *testing.T) {
 	c := cluster(interceptor.Funcs{})
 	if found, err := invite.Forget(t.Context(), c, "worker-1"); err != nil || found {
 		t.Errorf("found %v, %v", found, err)
 	}
-	if changed, err := invite.Register(t.Context(), c, host("worker-1", "10.0.0.1")); err != nil || !changed {
-		t.Errorf("changed %v, %v", changed, err)
+	if before, err := invite.Register(t.Context(), c, host("worker-1", "10.0.0.1")); err != nil || before != nil {
+		t.Errorf("there was %v, %v", before, err)
 	}
 	none := cluster(interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "muster-system")

@@ -17,6 +17,7 @@ type fake struct {
 	swap                                        []string
 	swapAllowed                                 bool
 	settings                                    map[string]string
+	inotify                                     int
 	listeners                                   map[int]string
 	processes                                   map[string][]int
 	programs                                    map[string]string
@@ -36,7 +37,8 @@ func good() *fake {
 		root: true, systemd: true, overlay: true, nftables: true, conntrack: true,
 		hostname: "worker-1.example.com", kernel: "6.1.0-28-amd64",
 		cgroups:  Cgroups{Version: 2},
-		settings: map[string]string{"net.ipv4.ip_forward": "1"},
+		settings: map[string]string{"net.ipv4.ip_forward": "1", "fs.inotify.max_user_instances": "128"},
+		inotify:  128,
 		programs: map[string]string{"mount": "/usr/bin/mount", "umount": "/usr/bin/umount"},
 		runtime:  Runtime{Socket: "/run/containerd/containerd.sock", Program: "/usr/bin/containerd"},
 		space:    Space{Free: 20 << 30, Total: 40 << 30, FreeInodes: 1000, TotalInodes: 2000},
@@ -55,6 +57,7 @@ func (f *fake) Overlay() (bool, error)           { return f.overlay, f.err }
 func (f *fake) Nftables() (bool, error)          { return f.nftables, f.err }
 func (f *fake) Conntrack() (bool, error)         { return f.conntrack, f.err }
 func (f *fake) Setting(n string) (string, error) { return f.settings[n], f.err }
+func (f *fake) Inotify(most int) (int, error)    { return min(f.inotify, most), f.err }
 func (f *fake) Listener(p int) (string, error)   { return f.listeners[p], f.err }
 func (f *fake) Processes(p string) ([]int, error) {
 	return f.processes[p], f.err

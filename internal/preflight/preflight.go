@@ -56,6 +56,8 @@ type Host interface {
 	Conntrack() (bool, error)
 	// Setting is a setting of the kernel, such as net.ipv4.ip_forward.
 	Setting(name string) (string, error)
+	// Inotify tells how many inotify instances the caller could still have, up to a number.
+	Inotify(most int) (int, error)
 	// Listener says who listens on a TCP port of the machine; empty if nobody does.
 	Listener(port int) (string, error)
 	// Processes lists the running processes of a program.
@@ -141,6 +143,7 @@ func checks() []check {
 		{"nf_tables", nftables},
 		{"conntrack", conntrack},
 		{"ip_forward", forwarding},
+		{"inotify", inotify},
 		{"programs", programs},
 		{"container runtime", containerRuntime},
 		{"existing state", existing},

@@ -89,6 +89,16 @@ func TestChecks(t *testing.T) {
 			change: func(f *fake) { f.settings["net.ipv4.ip_forward"] = "0" },
 			check:  "ip_forward", status: Warn, saw: `"0"`,
 		},
+		"no inotify": {
+			change: func(f *fake) { f.inotify = 0 },
+			check:  "inotify", status: Fail, saw: "fs.inotify.max_user_instances is 128, 0 of them are left, and the programs of a node need 8",
+		},
+		"one inotify instance too few": {change: func(f *fake) { f.inotify = 7 }, check: "inotify", status: Fail, saw: "7 of them are left"},
+		"just enough inotify":          {change: func(f *fake) { f.inotify = 8 }, check: "inotify", status: OK, saw: "the 8 instances that they need"},
+		"no inotify after an earlier join": {
+			change: func(f *fake) { f.inotify, f.existing.ByMuster = 1, true },
+			check:  "inotify", status: Warn, saw: "1 of them are left",
+		},
 		"no mount": {change: func(f *fake) { delete(f.programs, "mount") }, check: "programs", status: Fail, saw: "missing: mount"},
 		"no runtime": {
 			change: func(f *fake) { f.runtime.Program = "" },

@@ -57,13 +57,13 @@ func FromJSON(data []byte, into any) (problems []string, ok bool) {
 		problems = append(problems, problem.Error())
 	}
 	if err != nil {
-		return append(problems, typeError(err)), false
+		return append(problems, typeError(data, err)), false
 	}
 	return problems, true
 }
 
 // typeError says in YAML's words what encoding/json says in Go's.
-func typeError(err error) string {
+func typeError(data []byte, err error) string {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
 		return err.Error()
@@ -82,10 +82,28 @@ func typeError(err error) string {
 		want = "an object with fields"
 	}
 	path := wrong.Field
+	if exact, keys := pathAt(data, wrong.Offset); leadsThrough(keys, path) {
+		path = exact
+	}
 	if path == "" {
 		path = "<document>"
 	}
 	return fmt.Sprintf("%s: Invalid value: %s: must be %s", path, wrong.Value, want)
+}
+
+// leadsThrough tells whether the fields of a path are among the keys, in their order. If not, a type decoded itself, and the offset is not
+// one of the whole document.
+func leadsThrough(keys []string, path string) bool {
+	if path == "" {
+		return true
+	}
+	fields := strings.Split(path, ".")
+	for _, key := range keys {
+		if len(fields) > 0 && key == fields[0] {
+			fields = fields[1:]
+		}
+	}
+	return len(fields) == 0
 }
 
 // yamlErrors takes the lines out of the errors of the YAML library, which reports several in one.
