@@ -14,7 +14,7 @@ const (
 	// that much anyway.
 	roomy = 24 << 20
 	// tight is how much a larger heap may grow by, in percent: less memory than with Go's own 100, for some CPU.
-	tight = 30
+	tight = 27
 )
 
 // paceGarbage collects garbage rarely while little memory is used, and often enough to keep it little when there is more, if GOGC does

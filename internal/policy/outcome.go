@@ -57,13 +57,16 @@ func (o outcome) passes() bool {
 // printable makes a text safe to be shown on a terminal and as one line: users have any names that whoever authenticates them lets them
 // have, and requests ask for any names. kubectl shows Events and conditions as they are.
 func printable(text string) string {
-	plain := func(r rune) bool { return r >= ' ' && r < 0x7f }
-	if strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
+	plain := true
+	for i := range len(text) {
+		plain = plain && ' ' <= text[i] && text[i] < 0x7f
+	}
+	if plain {
 		return text // as nearly always
 	}
 	var b strings.Builder
 	for _, r := range text { // what is not UTF-8 comes as U+FFFD
-		if plain(r) || strconv.IsPrint(r) {
+		if strconv.IsPrint(r) {
 			b.WriteRune(r)
 			continue
 		}
