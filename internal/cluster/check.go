@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/host"
 	"muster.dev/muster/internal/machine/local"
 	"muster.dev/muster/internal/state"
 	"muster.dev/muster/internal/supervise"
@@ -53,7 +54,7 @@ func (s Session) check(binDir string, running bool) error {
 		return err
 	}
 	if wantsLocal {
-		if err := checkInotify(s.Wanted.NodeGroups, unix.InotifyInit1); err != nil {
+		if err := checkInotify(s.Wanted.NodeGroups, host.Inotify); err != nil {
 			return err
 		}
 	}

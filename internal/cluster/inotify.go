@@ -3,12 +3,9 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/api/v1alpha1"
 )
@@ -23,31 +20,19 @@ const (
 
 // checkInotify refuses a host that has no inotify instances left for the cluster: many distributions give a user 128, which is enough
 // for four clusters. A kubelet that gets none ends as soon as it starts, again and again.
-func checkInotify(groups []*v1alpha1.NodeGroup, open func(flags int) (fd int, err error)) error {
+func checkInotify(groups []*v1alpha1.NodeGroup, count func(most int) (left int, err error)) error {
 	need := inotifyPlane
 	for _, g := range groups {
 		if g.Spec.Provider == v1alpha1.ProviderLocal {
 			need += inotifyMachine * int(g.Spec.ScalingConfig.DesiredSize)
 		}
 	}
-	var held []int
-	defer func() {
-		for _, fd := range held {
-			_ = unix.Close(fd)
-		}
-	}()
-	for len(held) < need {
-		fd, err := open(unix.IN_CLOEXEC)
-		switch {
-		case errors.Is(err, unix.EMFILE):
-			limit, _ := os.ReadFile(inotifyLimit) // without it the line says a little less
-			return fmt.Errorf("fs.inotify.max_user_instances is %s on this host, %d of them are left, and the cluster's programs need %d: "+
-				"allow more with `sysctl fs.inotify.max_user_instances=1024`, or stop other clusters",
-				strings.TrimSpace(string(limit)), len(held), need)
-		case err != nil:
-			return fmt.Errorf("asking for an inotify instance: %w", err)
-		}
-		held = append(held, fd)
+	left, err := count(need)
+	if err != nil || left == need {
+		return err
 	}
-	return nil
+	limit, _ := os.ReadFile(inotifyLimit) // without it the line says a little less
+	return fmt.Errorf("fs.inotify.max_user_instances is %s on this host, %d of them are left, and the cluster's programs need %d: "+
+		"allow more with `sysctl fs.inotify.max_user_instances=1024`, or stop other clusters",
+		strings.TrimSpace(string(limit)), left, need)
 }
