@@ -19,6 +19,7 @@ import (
 type Stat struct {
 	Name    string // field 2: of its program, at most 15 bytes, whatever the process calls itself
 	State   byte   // field 3: 'Z' is one that has ended and is not waited for
+	Parent  int    // field 4; 0 is none in the reader's namespace
 	Session int    // field 6
 	Ticks   int64  // field 22: when it started, 1/100 s since boot, the same each time it is read
 
@@ -58,6 +59,10 @@ func parseStat(raw []byte) (Stat, error) {
 	if len(fields) < 49 {
 		return Stat{}, fmt.Errorf("it has %d fields, not 51 and more", len(fields)+2)
 	}
+	parent, err := strconv.Atoi(fields[4-3])
+	if err != nil {
+		return Stat{}, fmt.Errorf("parent: %w", err)
+	}
 	session, err := strconv.Atoi(fields[6-3])
 	if err != nil {
 		return Stat{}, fmt.Errorf("session: %w", err)
@@ -75,7 +80,7 @@ func parseStat(raw []byte) (Stat, error) {
 		return Stat{}, fmt.Errorf("start: %w", err)
 	}
 	return Stat{
-		Name: string(raw[open+1 : end]), State: fields[0][0], Session: session, Ticks: ticks,
+		Name: string(raw[open+1 : end]), State: fields[0][0], Parent: parent, Session: session, Ticks: ticks,
 		kernel: flags&kernelThread != 0, threads: threads, code: fields[26-3], begin: fields[50-3], end: fields[51-3],
 	}, nil
 }

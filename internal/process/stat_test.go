@@ -21,7 +21,7 @@ func TestReadStat(t *testing.T) {
 		t.Fatal(err)
 	}
 	session, _, _ := syscall.Syscall(syscall.SYS_GETSID, 0, 0, 0)
-	if got.Name+"\n" != string(comm) || got.State == 'Z' || got.Session != int(session) || got.code == "0" || got.begin == got.end {
+	if got.Name+"\n" != string(comm) || got.State == 'Z' || got.Parent != os.Getppid() || got.Session != int(session) || got.code == "0" || got.begin == got.end {
 		t.Errorf("%+v, of the program %q in session %d", got, comm, session)
 	}
 	if age := time.Since(got.Started()); age < 0 || age > time.Hour {
@@ -45,13 +45,14 @@ func TestParseStat(t *testing.T) {
 		raw, refusal string
 		want         Stat
 	}{
-		"a plain one":          {"17 (kubelet) " + good + " 0\n", "", Stat{"kubelet", 'S', 3, 4711, false, 9, "4096", "100", "200"}},
-		"a dishonest name":     {"17 (kubelet) Z 1 (x) " + good, "", Stat{"kubelet) Z 1 (x", 'S', 3, 4711, false, 9, "4096", "100", "200"}},
-		"a kernel's thread":    {"2 (kthreadd) " + with(9, "2129984"), "", Stat{"kthreadd", 'S', 3, 4711, true, 9, "4096", "100", "200"}},
+		"a plain one":          {"17 (kubelet) " + good + " 0\n", "", Stat{"kubelet", 'S', 1, 3, 4711, false, 9, "4096", "100", "200"}},
+		"a dishonest name":     {"17 (kubelet) Z 1 (x) " + good, "", Stat{"kubelet) Z 1 (x", 'S', 1, 3, 4711, false, 9, "4096", "100", "200"}},
+		"a kernel's thread":    {"2 (kthreadd) " + with(9, "2129984"), "", Stat{"kthreadd", 'S', 1, 3, 4711, true, 9, "4096", "100", "200"}},
 		"no name":              {"17 kubelet " + good, "it names no program", Stat{}},
 		"a name that is open":  {"17 (kubelet " + good, "it names no program", Stat{}},
 		"cut off":              {"17 (kubelet) S 1 2 3", "it has 6 fields, not 51 and more", Stat{}},
 		"empty":                {"", "it names no program", Stat{}},
+		"a parent of letters":  {"17 (kubelet) " + with(4, "x"), "parent: ", Stat{}},
 		"a session of letters": {"17 (kubelet) " + with(6, "x"), "session: ", Stat{}},
 		"flags of letters":     {"17 (kubelet) " + with(9, "x"), "flags: ", Stat{}},
 		"threads of letters":   {"17 (kubelet) " + with(20, "x"), "threads: ", Stat{}},

@@ -250,7 +250,7 @@ func (h *Host) RunWith(ctx context.Context, input string, args ...string) (strin
 	}
 	defer func() { _ = out.Close() }()
 	code, err := enter.Run(ctx, enter.Config{
-		PID: h.pid, Args: args, Env: []string{"HOME=/root", "PATH=" + searchPath + ":" + BinDir, "TERM=dumb"}, Dir: "/root",
+		PID: h.pid, Args: args, Env: []string{"HOME=/root", "PATH=" + searchPath + ":" + BinDir, "TERM=dumb", h.mark}, Dir: "/root",
 		In: in, Out: out, Err: out,
 	})
 	if err != nil {

@@ -4,7 +4,6 @@ package stories
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster.dev/muster/internal/process"
 	"muster.dev/muster/internal/state"
 	"muster.dev/muster/internal/supervise"
 	"muster.dev/muster/test/host"
@@ -71,9 +71,11 @@ func (s snapshot) expectSame(t *testing.T, dir state.Dir) {
 // environment, or is a test of its own.
 func stranger(pid int, dir state.Dir) bool {
 	for pid > 1 && pid != os.Getpid() {
-		root := filepath.Join("/proc", strconv.Itoa(pid))
-		environment, _ := os.ReadFile(filepath.Join(root, "environ"))
-		for variable := range strings.SplitSeq(string(environment), "\x00") {
+		p, err := process.Read(filepath.Join("/proc", strconv.Itoa(pid)), time.Now().Add(time.Second))
+		if p.Parent == 0 { // a thread of the kernel, or it has ended
+			return false
+		}
+		for variable := range strings.SplitSeq(string(p.Environment), "\x00") {
 			switch name, of, _ := strings.Cut(variable, "="); name {
 			case state.Env, supervise.EnvState: // of commands, of a cluster's processes
 				return of != string(dir)
@@ -84,17 +86,10 @@ func stranger(pid int, dir state.Dir) bool {
 				return true
 			}
 		}
-		if executable, _ := os.Readlink(filepath.Join(root, "exe")); strings.HasSuffix(executable, ".test") {
+		if err == nil && strings.HasSuffix(p.Executable, ".test") {
 			return true
 		}
-		stat, err := os.ReadFile(filepath.Join(root, "stat"))
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from field 3; the parent is field 4
-		if err != nil || len(fields) < 2 {
-			return false
-		}
-		if pid, err = strconv.Atoi(fields[1]); err != nil {
-			return false
-		}
+		pid = p.Parent
 	}
 	return false
 }
