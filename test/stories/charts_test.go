@@ -83,10 +83,11 @@ func (k *kubeadmCluster) objects() string {
 		kubectl get $kinds -A -o jsonpath='{range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}' | sort -u`) + "\n"
 }
 
-// left tells what there is outside of muster-system that was not there before, or is there no more.
+// left tells what there is outside of muster-system that was not there before, or is there no more. In there, pods of what was removed take
+// their time to end.
 func (k *kubeadmCluster) left(before string) string {
 	k.t.Helper()
-	return regexp.MustCompile(`(?m)^\+\S+ muster-system/.*\n`).ReplaceAllString(differences(before, k.objects()), "")
+	return regexp.MustCompile(`(?m)^[+-]\S+ muster-system/.*\n`).ReplaceAllString(differences(before, k.objects()), "")
 }
 
 // asksToServe asks for a serving certificate as the node's kubelet.
