@@ -22,6 +22,10 @@ import (
 // agentLog is the log of a machine's agent, one of machineLogs.
 const agentLog = "node"
 
+// largestLog is how large a log may be that is looked at without being asked for. An agent puts its log aside at 32 MiB; a file with holes could have any size,
+// and whoever looks for its last line would read all of it.
+const largestLog = 128 << 20
+
 // longestWord bounds what an agent is quoted with.
 const longestWord = 300
 
@@ -32,6 +36,9 @@ func agentSays(ctx context.Context, dir state.Dir, id string) string {
 	for _, source := range logs.Machine(dir, id) {
 		if source.Name != agentLog {
 			continue
+		}
+		if size, _ := source.Size(); size > largestLog {
+			return ""
 		}
 		var last bytes.Buffer
 		if err := logs.Copy(ctx, &last, logs.Config{Sources: []logs.Source{source}, Tail: 1}); err != nil {

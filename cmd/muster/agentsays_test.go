@@ -81,6 +81,25 @@ func TestStatusTellsWhatAgentsSay(t *testing.T) {
 	}
 }
 
+// A machine's root may make its log as large as he likes. What nobody asked for is not looked for in there.
+func TestAgentWithALogWithoutEnd(t *testing.T) {
+	t.Parallel()
+	dir := state.Dir(t.TempDir())
+	logOf(t, dir, firstMachine, booting, badUserData)
+	if agentSays(t.Context(), dir, firstMachine) == "" {
+		t.Error("it says nothing")
+	}
+	if err := os.WriteFile(filepath.Join(dir.MachineLogs(firstMachine), "node.log.1"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(dir.MachineLogs(firstMachine), "node.log.1"), largestLog); err != nil {
+		t.Fatal(err)
+	}
+	if says := agentSays(t.Context(), dir, firstMachine); says != "" {
+		t.Errorf("it says %q", says)
+	}
+}
+
 // What muster status prints is all of it, for people and for programs.
 func TestStatusOfAMachineThatCannotBecomeANode(t *testing.T) {
 	t.Parallel()

@@ -3,12 +3,15 @@
 package logs
 
 import (
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/state"
 )
@@ -49,12 +52,7 @@ func Machine(dir state.Dir, id string) []Source {
 		return nil
 	}
 	defer func() { _ = root.Close() }()
-	zone := time.UTC
-	if raw, err := root.ReadFile("etc/localtime"); err == nil {
-		if loaded, err := time.LoadLocationFromTZData("machine", raw); err == nil {
-			zone = loaded
-		}
-	}
+	zone := zoneOf(root)
 	entries, err := fs.ReadDir(root.FS(), name)
 	if err != nil {
 		return nil
@@ -67,6 +65,31 @@ func Machine(dir state.Dir, id string) []Source {
 		}
 	}
 	return sources
+}
+
+// largestZone is more than any file of the time zone database has.
+const largestZone = 64 << 10
+
+// zoneOf is a machine's time zone; UTC if it has none that can be read. What is no file, but a pipe, must not hold the reader, nor what is
+// larger than any such file.
+func zoneOf(root *os.Root) *time.Location {
+	file, err := root.OpenFile("etc/localtime", os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return time.UTC
+	}
+	defer func() { _ = file.Close() }()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > largestZone {
+		return time.UTC
+	}
+	raw, err := io.ReadAll(io.LimitReader(file, largestZone))
+	if err != nil {
+		return time.UTC
+	}
+	zone, err := time.LoadLocationFromTZData("machine", raw)
+	if err != nil {
+		return time.UTC
+	}
+	return zone
 }
 
 // source is the log that a file of a directory is.

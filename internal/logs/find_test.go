@@ -4,6 +4,7 @@ package logs_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -77,6 +78,40 @@ func TestMachine(t *testing.T) {
 		`node    | {"time":"2026-11-20T11:59:59Z","msg":"first"}`,
 		`kubelet | I1120 17:00:00.000000 1 x.go:1] second`, // five hours ahead of UTC
 	}, printed(t, logs.Config{Sources: found, Tail: logs.All}))
+}
+
+// Nor is a time zone to hold us that is a pipe, or has no end.
+func TestMachineWhoseTimeZoneIsNone(t *testing.T) {
+	t.Parallel()
+	for name, put := range map[string]func(path string) error{
+		"a pipe":        func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a large file":  func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<40)) },
+		"another thing": func(path string) error { return os.WriteFile(path, []byte("TZif"), 0o600) },
+		"a directory":   func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, id := state.Dir(t.TempDir()), "i-0123456789abcdef0"
+			zone := filepath.Join(dir.Machine(id), "root", "etc", "localtime")
+			write(t, filepath.Join(dir.MachineLogs(id), "node.log"), "fine\n")
+			if err := os.MkdirAll(filepath.Dir(zone), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := put(zone); err != nil {
+				t.Fatal(err)
+			}
+			found := make(chan []logs.Source, 1)
+			go func() { found <- logs.Machine(dir, id) }()
+			select {
+			case got := <-found:
+				if len(got) != 1 || got[0].Location != time.UTC {
+					t.Errorf("found %+v", got)
+				}
+			case <-time.After(30 * time.Second):
+				t.Error("it holds the reader")
+			}
+		})
+	}
 }
 
 // Whoever rules a machine can make links and pipes of its logs. The host's files are not for them to show, nor we to be held.
