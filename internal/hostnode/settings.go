@@ -13,17 +13,19 @@ import (
 )
 
 // changedSettings are those of the kernel that a node's programs change: the kubelet, unless protectKernelDefaults forbids it
-// (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables; values in k8s.io/component-helpers, node/util/sysctl), and the
-// network plugin ptp, which has packets forwarded.
+// (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables; values in k8s.io/component-helpers, node/util/sysctl), the
+// network plugin ptp, which has packets forwarded, and kube-proxy (package render, newKubeProxyConfig), which has connections remembered.
 func changedSettings() map[string]string {
 	return map[string]string{
-		"kernel.keys.root_maxbytes": "25000000",
-		"kernel.keys.root_maxkeys":  "1000000",
-		"kernel.panic":              "10",
-		"kernel.panic_on_oops":      "1",
-		"net.ipv4.ip_forward":       "1",
-		"vm.overcommit_memory":      "1",
-		"vm.panic_on_oom":           "0",
+		"kernel.keys.root_maxbytes":                          "25000000",
+		"kernel.keys.root_maxkeys":                           "1000000",
+		"kernel.panic":                                       "10",
+		"kernel.panic_on_oops":                               "1",
+		"net.ipv4.ip_forward":                                "1",
+		"net.netfilter.nf_conntrack_tcp_timeout_close_wait":  "3600",
+		"net.netfilter.nf_conntrack_tcp_timeout_established": "86400",
+		"vm.overcommit_memory":                               "1",
+		"vm.panic_on_oom":                                    "0",
 	}
 }
 

@@ -85,11 +85,12 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, root: t.TempDir(), programs: t.TempDir(), tokens: map[string]bool{testToken: true, otherToken: true}}
-	for _, dir := range []string{"/etc/systemd/system", "/var/lib", "/var/log", "/usr/local/bin", "/run", "/proc/sys/net/ipv4", "/proc/sys/vm", "/opt", "/usr/libexec"} {
+	for _, dir := range []string{"/etc/systemd/system", "/var/lib", "/var/log", "/usr/local/bin", "/run", "/proc/sys/net/ipv4", "/proc/sys/net/netfilter", "/proc/sys/vm", "/opt", "/usr/libexec"} {
 		w.mkdir(dir)
 	}
 	w.write("/proc/sys/net/ipv4/ip_forward", "0\n")
 	w.write("/proc/sys/vm/overcommit_memory", "0\n")
+	w.write(closeWait, "60\n")
 	w.write("/etc/hostname", "somebody else's\n")
 	for _, name := range []string{"kubernetes", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "muster", "cni/ptp", "cni/loopback", "images/pause.tar"} {
 		path := filepath.Join(w.programs, name)
@@ -313,8 +314,12 @@ func (w *world) started(unit string) {
 		w.kubelet()
 	case kubeProxyUnit:
 		w.write("/proc/sys/net/ipv4/ip_forward", "1\n")
+		w.write(closeWait, "3600\n")
 	}
 }
+
+// closeWait is how long the kernel remembers a connection that one side has closed.
+const closeWait = "/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close_wait"
 
 // kubelet joins as one does, or begins to.
 func (w *world) kubelet() {

@@ -35,9 +35,10 @@ func newKubeProxyConfig(spec nodeconfig.Spec, instance Instance) kubeProxyConfig
 		Kind:             "KubeProxyConfiguration",
 		ClientConnection: kubeProxyConnection{Kubeconfig: PathKubeconfig},
 		ClusterCIDR:      spec.Cluster.PodCIDR,
-		// The size of the connection table belongs to the kernel that all machines share, so a machine leaves it alone
-		// (0 means that: cmd/kube-proxy/app/server_linux.go, setupConntrack), and the timeouts as the kernel has them.
-		Conntrack:          kubeProxyConntrack{TCPCloseWaitTimeout: "0s", TCPEstablishedTimeout: "0s"},
+		// The size of the connection table belongs to the kernel that all machines share, so a machine leaves it alone (0 means that:
+		// pkg/proxy/conntrack/sysctls.go). The timeouts are its own network's, and upstream's (pkg/proxy/apis/config/v1alpha1/defaults.go):
+		// the kernel itself would forget a half-closed connection after a minute.
+		Conntrack:          kubeProxyConntrack{TCPCloseWaitTimeout: "1h0m0s", TCPEstablishedTimeout: "24h0m0s"},
 		HealthzBindAddress: "127.0.0.1:10256",
 		HostnameOverride:   NodeName(spec, instance),
 		MetricsBindAddress: "127.0.0.1:10249",
