@@ -11,6 +11,7 @@ command -v softhsm2-util >/dev/null || missing+=(softhsm2) # a PKCS #11 token in
 # Reads the units that internal/render writes, and is the first process of hosts of test/host.
 command -v systemd-analyze >/dev/null && [[ -x /lib/systemd/systemd ]] || missing+=(systemd)
 command -v aws >/dev/null || missing+=(awscli) # people's tools for IAM, in test/stories
+command -v musl-gcc >/dev/null || missing+=(musl-tools) # the resolver of Alpine's images, in test/stories
 ((${#missing[@]})) || exit 0
 if may_install; then
 	install_packages "${missing[@]}"

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/imds"
 	"muster.dev/muster/internal/keyservice"
 	"muster.dev/muster/internal/machine/local"
+	"muster.dev/muster/internal/privatedns"
 	"muster.dev/muster/internal/state"
 	"muster.dev/muster/internal/vpc"
 )
@@ -23,7 +24,7 @@ func newVPCCommand() *cobra.Command {
 	var stateDir, vpcCIDR, podCIDR, apiServer string
 	command := &cobra.Command{
 		Use:   "vpc",
-		Short: "Hold the machines' private network, relay between it and the API server, and tell machines who they are",
+		Short: "Hold the machines' private network, relay between it and the API server, and answer machines' questions: instance metadata, DNS",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := state.Open(stateDir)
@@ -51,8 +52,12 @@ func newVPCCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			names, err := newNames(dir, network, machines, log)
+			if err != nil {
+				return err
+			}
 			relay, err := vpc.NewRelay(vpc.RelayConfig{
-				Network: network, PodCIDR: pods, APIServer: apiServer, EgressSocket: dir.EgressSocket(), Metadata: metadata, Log: log,
+				Network: network, PodCIDR: pods, APIServer: apiServer, EgressSocket: dir.EgressSocket(), Metadata: metadata, Names: names, Log: log,
 			})
 			if err != nil {
 				return err
@@ -94,4 +99,13 @@ func newMetadata(dir state.Dir, network *vpc.Network, machines netip.Prefix, rol
 		return nil, err
 	}
 	return imds.NewServer(imds.ServerConfig{Directory: directory, Credentials: roles, Key: key, Log: log})
+}
+
+// newNames makes the VPC's name server. It has a directory of its own: what is asked here keeps no machine from its metadata.
+func newNames(dir state.Dir, network *vpc.Network, machines netip.Prefix, log *slog.Logger) (*privatedns.Server, error) {
+	directory, err := local.NewDirectory(dir, network, machines)
+	if err != nil {
+		return nil, err
+	}
+	return privatedns.NewServer(privatedns.Config{Machines: directory.Machines, Log: log})
 }

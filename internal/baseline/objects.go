@@ -28,7 +28,7 @@ type values struct {
 	GroupKubeletClients, GroupAdministrators             string
 	UserCertificateController, UserAuthenticator         string
 	CertificateAuthority, Server                         string // base64 of PEM; URL
-	ClusterDomain, DNSAddress, CoreDNSImage              string
+	ClusterDomain, DNSAddress, NameServer, CoreDNSImage  string
 	ClusterName, ControlPlaneEndpoint, KubernetesVersion string
 	PodCIDR, ServiceCIDR                                 string
 }
@@ -40,14 +40,14 @@ func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstruct
 	if err != nil {
 		return nil, err
 	}
-	server := c.ServerURL()
+	server, nameServer := c.ServerURL(), ""
 	names := []string{"rbac.yaml", "access-policies.yaml", "cluster-info.yaml", "kubeadm.yaml"}
 	if c.VPC {
 		endpoint, err := c.Endpoint()
 		if err != nil {
 			return nil, err
 		}
-		server = "https://" + endpoint.String() + ":443"
+		server, nameServer = "https://"+endpoint.String()+":443", endpoint.String()
 		names = append(names, "coredns.yaml")
 	}
 	network := c.Cluster.Spec.Network
@@ -60,6 +60,7 @@ func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstruct
 		Server:                    server,
 		ClusterDomain:             network.ClusterDomain,
 		DNSAddress:                dns.String(),
+		NameServer:                nameServer,
 		CoreDNSImage:              coreDNSImage,
 		ClusterName:               c.Cluster.Name,
 		ControlPlaneEndpoint:      strings.TrimPrefix(server, "https://"),

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/durable"
@@ -43,10 +44,27 @@ func readFacts() (render.Facts, error) {
 	if err != nil {
 		return render.Facts{}, err
 	}
+	servers, domains, err := resolver("/etc/resolv.conf")
+	if err != nil {
+		return render.Facts{}, err
+	}
 	return render.Facts{
 		CPUs: host.CPUs(), MemoryBytes: memory, CgroupVersion: cgroups.Version(), Kernel: kernel,
 		SysResource: resource, OverlayFS: overlays(imageDir), Authenticator: authenticator(),
+		NameServers: servers, SearchDomains: domains,
 	}, nil
+}
+
+// resolver reads which name servers are asked and which domains searched. No file is none of both.
+func resolver(path string) (servers, domains []string, err error) {
+	config, err := dns.ClientConfigFromFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the machine's name servers: %w", err)
+	}
+	return config.Servers, config.Search, nil
 }
 
 // authenticator is where this machine has aws-iam-authenticator.

@@ -45,6 +45,8 @@ type Facts struct {
 	// ResolverConfig is the file that names the real name servers, /etc/resolv.conf if empty. Where systemd-resolved runs that
 	// is /run/systemd/resolve/resolv.conf: its stub on 127.0.0.53 is out of pods' reach, and CoreDNS would ask itself.
 	ResolverConfig string
+	// NameServers and SearchDomains are those that a machine has in /etc/resolv.conf.
+	NameServers, SearchDomains []string
 }
 
 // NodeIP is the address that the node registers by: of the kind that Services' addresses are of, as on EKS.

@@ -66,7 +66,7 @@ func Files(spec nodeconfig.Spec, instance Instance, facts Facts, layout Layout) 
 		func() ([]File, error) { return kubeletFiles(spec, instance, facts, layout) },
 		func() ([]File, error) { return containerdFiles(spec, facts, layout) },
 		func() ([]File, error) { return kubeProxyFiles(spec, instance) },
-		func() ([]File, error) { return resolverFiles(spec, layout), nil },
+		func() ([]File, error) { return resolverFiles(spec, facts, layout), nil },
 		func() ([]File, error) { return systemdFiles(spec, instance, layout) },
 	} {
 		files, err := part()

@@ -15,8 +15,8 @@ const (
 	pathResolverDropIn = "/etc/systemd/resolved.conf.d/40-eks.conf"
 )
 
-// resolverFiles are there only if the user says something about name servers.
-func resolverFiles(spec nodeconfig.Spec, layout Layout) []File {
+// resolverFiles are there only if the user says something about name servers or domains. The other of the two stays as the machine has it.
+func resolverFiles(spec nodeconfig.Spec, facts Facts, layout Layout) []File {
 	network := spec.Instance.Network
 	if len(network.Nameservers) == 0 && len(network.Domains) == 0 {
 		return nil
@@ -31,6 +31,12 @@ func resolverFiles(spec nodeconfig.Spec, layout Layout) []File {
 			fmt.Fprintf(&text, "Domains=%s\n", strings.Join(network.Domains, " "))
 		}
 		return []File{{Path: pathResolverDropIn, Mode: 0o644, Content: []byte(text.String())}}
+	}
+	if len(network.Nameservers) == 0 {
+		network.Nameservers = facts.NameServers
+	}
+	if len(network.Domains) == 0 {
+		network.Domains = facts.SearchDomains
 	}
 	for _, server := range network.Nameservers {
 		fmt.Fprintf(&text, "nameserver %s\n", server)

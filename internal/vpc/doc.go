@@ -8,6 +8,7 @@
 //	  |                            relay                     bridge vpc0 --- link --- eth0 .11
 //	  +--- egress socket ---------------> router   .1      /
 //	machines' records, user data <------- metadata 169.254.169.254:80
+//	machines' records        <----------- names    .2:53
 //
 // A machine is known by its address, so no other may have answers to it: the bridge does not learn who is where, it is told (see
 // pin). What a machine sends as somebody else is answered to that somebody.

@@ -30,12 +30,19 @@ type RelayConfig struct {
 	EgressSocket string
 	// Metadata tells machines who they are, on [Metadata]; nil for a VPC without.
 	Metadata Service
-	Log      *slog.Logger
+	// Names answers DNS queries at [ENI], where Amazon's resolver is too; nil for a VPC without.
+	Names NameService
+	Log   *slog.Logger
 }
 
 // Service answers on a listener in the VPC until the context ends.
 type Service interface {
 	Serve(ctx context.Context, listener net.Listener) error
+}
+
+// NameService answers on both sockets, which it closes, until the context ends.
+type NameService interface {
+	Serve(ctx context.Context, packets net.PacketConn, listener net.Listener) error
 }
 
 // Relay joins the API server and the VPC, both ways. It keeps no state: killed and started again it goes on.
@@ -52,6 +59,7 @@ const (
 	maxConnections = 4096
 	maxPerPeer     = 512
 	endpointPort   = 443
+	namesPort      = 53
 	// apiServerPatience is how long a machine's connection is held while the API server is being restarted. A kubelet that
 	// is refused waits for two seconds before it tries again (pkg/kubelet/certificate/bootstrap, waitForServer).
 	apiServerPatience = 5 * time.Second
@@ -96,6 +104,10 @@ func (r *Relay) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	names, err := r.listenNames(ctx, namespace)
+	if err != nil {
+		return err
+	}
 	// The listeners above are the lock: a second relay of this VPC has failed by now, so a socket that is there is stale.
 	if err := os.Remove(r.config.EgressSocket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("removing stale egress socket: %w", err)
@@ -108,13 +120,16 @@ func (r *Relay) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
-	failed := make(chan error, len(endpoints)+2)
+	failed := make(chan error, len(endpoints)+3)
 	for _, listener := range endpoints {
 		running.Go(func() { failed <- r.serveEndpoint(ctx, listener) })
 	}
 	running.Go(func() { failed <- r.serveEgress(ctx, door, namespace) })
 	if metadata != nil {
 		running.Go(func() { failed <- r.config.Metadata.Serve(ctx, metadata) })
+	}
+	if names != nil {
+		running.Go(func() { failed <- r.config.Names.Serve(ctx, names.packets, names.listener) })
 	}
 	r.config.Log.Info("relay serves", "endpoint", ENI(r.config.Network.cidr).String(), "api_server", r.config.APIServer, "egress", r.config.EgressSocket)
 	err = <-failed
@@ -168,6 +183,34 @@ func (r *Relay) listenMetadata(ctx context.Context, namespace *os.File) (listene
 		return nil, fmt.Errorf("listening for machines that ask who they are: %w", err)
 	}
 	return listener, nil
+}
+
+// nameSockets are where queries come in.
+type nameSockets struct {
+	packets  net.PacketConn
+	listener net.Listener
+}
+
+// listenNames opens the address of the name server, if there is to be one.
+func (r *Relay) listenNames(ctx context.Context, namespace *os.File) (*nameSockets, error) {
+	if r.config.Names == nil {
+		return nil, nil //nolint:nilnil // none is wanted
+	}
+	sockets := &nameSockets{}
+	err := host.InNetwork(namespace, func() (err error) {
+		address := netip.AddrPortFrom(ENI(r.config.Network.cidr), namesPort).String()
+		if sockets.packets, err = new(net.ListenConfig).ListenPacket(ctx, "udp4", address); err != nil {
+			return err
+		}
+		if sockets.listener, err = new(net.ListenConfig).Listen(ctx, "tcp4", address); err != nil {
+			return errors.Join(err, sockets.packets.Close())
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listening for DNS queries of machines: %w", err)
+	}
+	return sockets, nil
 }
 
 // listenPrivate makes a unix socket that only its owner can use, from the first moment on.

@@ -31,6 +31,7 @@ func TestClusterFromUpToNothingLeft(t *testing.T) {
 		{"join table has every step", joinTable},
 		{"up again changes nothing", upAgain},
 		{"pods on different nodes reach each other", podsTalk},
+		{"names resolve in pods and on machines", namesResolve},
 		{"half-closed connections are remembered", halfClosed},
 		{"logs, exec, port-forward and metrics over verified TLS", kubeletsVerified},
 		{"a machine has its role, a serving certificate, and no other credential", credentialsOfMachine},

@@ -110,6 +110,9 @@ func notFound(address netip.Addr) error {
 	return fmt.Errorf("%w: no machine has the address %s", imds.ErrNotFound, address)
 }
 
+// Machines lists the records of all machines, sorted by id.
+func (d *Directory) Machines() ([]machine.Record, error) { return d.store.List(providerName) }
+
 // UserData implements [imds.Directory].
 func (d *Directory) UserData(id string) ([]byte, error) {
 	raw, err := d.store.UserData(id)

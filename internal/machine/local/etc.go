@@ -10,13 +10,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"muster.dev/muster/internal/machine"
 )
 
 // writeEtc writes the few files below /etc that programs expect. What else is on the machine's disk is left as it is.
 func writeEtc(order bootOrder) error {
-	for path, content := range etcFiles(order.Record) {
+	for path, content := range etcFiles(order) {
 		if err := replace(filepath.Join("/etc", path), []byte(content), 0o644); err != nil {
 			return err
 		}
@@ -43,7 +41,8 @@ func writeEtc(order bootOrder) error {
 }
 
 // etcFiles are the machine's identity and the users that images of containers and the host's programs name.
-func etcFiles(record machine.Record) map[string]string {
+func etcFiles(order bootOrder) map[string]string {
+	record := order.Record
 	id := sha256.Sum256([]byte(record.ID))
 	return map[string]string{ //nolint:gosec // G101: names of users, without passwords
 		"group":         "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n",
@@ -52,7 +51,7 @@ func etcFiles(record machine.Record) map[string]string {
 		"machine-id":    hex.EncodeToString(id[:16]) + "\n",
 		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 		"passwd":        "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-		"resolv.conf":   "# The VPC has no name server. Pods get the cluster's.\nsearch " + record.Domain + "\n",
+		"resolv.conf":   "# The VPC's name server, which knows its machines. Pods get the cluster's.\nnameserver " + order.NameServer.String() + "\nsearch " + record.Domain + "\n",
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,14 +22,16 @@ import (
 	"muster.dev/muster/internal/host"
 	"muster.dev/muster/internal/machine"
 	"muster.dev/muster/internal/supervise"
+	"muster.dev/muster/internal/vpc"
 )
 
 // bootOrder is what a machine's first process is told before it becomes the machine. It comes over a pipe.
 type bootOrder struct {
-	Record  machine.Record `json:"record"`
-	Root    string         `json:"root"`
-	BinDir  string         `json:"binDir"`
-	Cgroups host.Cgroups   `json:"cgroups"`
+	Record     machine.Record `json:"record"`
+	NameServer netip.Addr     `json:"nameServer"`
+	Root       string         `json:"root"`
+	BinDir     string         `json:"binDir"`
+	Cgroups    host.Cgroups   `json:"cgroups"`
 }
 
 // The descriptors that the first process inherits.
@@ -86,7 +89,7 @@ func (p *Provider) boot(ctx context.Context, record machine.Record) (err error) 
 		return err
 	}
 	return started.command(ctx, bootOrder{
-		Record: record, Root: root, BinDir: p.config.BinDir, Cgroups: p.cgroups,
+		Record: record, NameServer: vpc.ENI(p.config.VPC), Root: root, BinDir: p.config.BinDir, Cgroups: p.cgroups,
 	})
 }
 

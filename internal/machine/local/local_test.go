@@ -291,6 +291,7 @@ func TestMachine(t *testing.T) {
 	})
 	for path, want := range map[string]string{
 		"etc/hostname":                  "ip-192-168-64-11.muster.test\n",
+		"etc/resolv.conf":               "# The VPC's name server, which knows its machines. Pods get the cluster's.\nnameserver 192.168.64.2\nsearch muster.test\n",
 		"proc/sys/kernel/panic":         "10\n",
 		"proc/sys/vm/overcommit_memory": "1\n",
 		"home/ran":                      "ran on ip-192-168-64-11.muster.test\n",
