@@ -74,10 +74,10 @@ build_kubernetes() {
 	local v=k8s.io/component-base/version version minor
 	version=$(version k8s.io/kubernetes kubernetes)
 	minor=${version#v1.} minor=${minor%%.*}
-	CGO_ENABLED=0 gobuild kubernetes "$out/kubernetes" -ldflags \
-		"-s -w -X $v.gitVersion=$version -X $v.gitMajor=1 -X $v.gitMinor=$minor -X $v.gitTreeState=clean" .
+	CGO_ENABLED=0 gobuild kubernetes "$out/" -ldflags \
+		"-s -w -X $v.gitVersion=$version -X $v.gitMajor=1 -X $v.gitMinor=$minor -X $v.gitTreeState=clean" . k8s.io/kubernetes/cmd/kubectl
 	local link
-	for link in etcd generic-apiserver kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubeadm kubectl kubelet; do
+	for link in etcd generic-apiserver kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubeadm kubelet; do
 		ln -s kubernetes "$out/$link"
 	done
 }

@@ -33,6 +33,7 @@ func TestClusterFromUpToNothingLeft(t *testing.T) {
 		{"pods on different nodes reach each other", podsTalk},
 		{"names resolve in pods and on machines", namesResolve},
 		{"half-closed connections are remembered", halfClosed},
+		{"kubectl can be copied into a pod", kubectlCopied},
 		{"logs, exec, port-forward and metrics over verified TLS", kubeletsVerified},
 		{"a machine has its role, a serving certificate, and no other credential", credentialsOfMachine},
 		{"secrets are sealed in etcd", secretsSealed},
