@@ -34,7 +34,7 @@ const (
 var pureNames = []string{"trace", "pki", "policy", "identity", "token", "render", "component", "plan", "policyfile", "review", "strictyaml", "userdata", "nodeconfig", "words", "bootstrapsh", "bundle", "rotation", "arn", "sigv4", "ststoken", "iam", "iampolicy", "authfile"}
 
 // partNames are the running parts. They meet on the wire and never by import.
-var partNames = []string{"certificates", "authenticator", "accesspolicy", "identityservice", "node", "nodegroup", "eks", "podidentity"}
+var partNames = []string{"certificates", "authenticator", "accesspolicy", "identityservice", "node", "nodegroup", "exposure", "eks", "podidentity"}
 
 // impure are the packages that a pure one has no use for.
 var impure = []string{"context", "log", "log/slog", "net/http", "os", "os/exec", "os/signal", "syscall", "testing"}

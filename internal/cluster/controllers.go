@@ -23,6 +23,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/component"
+	"muster.dev/muster/internal/exposure"
 	"muster.dev/muster/internal/keyservice"
 	"muster.dev/muster/internal/machine"
 	"muster.dev/muster/internal/machine/local"
@@ -118,6 +119,15 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 		Log:         s.cfg.Log,
 	}); err != nil {
 		return fmt.Errorf("making controllers: %w", err)
+	}
+	if c.VPC {
+		services, err := runtimecluster.New(clusterREST, func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, logger }, exposure.ClusterOptions)
+		if err != nil {
+			return fmt.Errorf("making controllers: %w", err)
+		}
+		if err := exposure.Add(manager, services); err != nil {
+			return fmt.Errorf("making controllers: %w", err)
+		}
 	}
 	s.setReader(manager.GetClient())
 	defer s.setReader(nil)

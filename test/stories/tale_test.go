@@ -34,6 +34,7 @@ func TestClusterFromUpToNothingLeft(t *testing.T) {
 		{"names resolve in pods and on machines", namesResolve},
 		{"half-closed connections are remembered", halfClosed},
 		{"kubectl can be copied into a pod", kubectlCopied},
+		{"Services that only the VPC reaches say so", servicesNotExposed},
 		{"logs, exec, port-forward and metrics over verified TLS", kubeletsVerified},
 		{"a machine has its role, a serving certificate, and no other credential", credentialsOfMachine},
 		{"secrets are sealed in etcd", secretsSealed},

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package exposure is the controller that says, in an Event of each Service of type LoadBalancer or NodePort, from where it can be reached:
+// there is no load balancer, and only the VPC reaches the addresses of nodes. It changes no Service.
+//
+//	LoadBalancer without an address for 10 s   Warning NoLoadBalancer
+//	NodePort                                   Normal  OnlyInVPC
+//
+// An Event is written once and again when the API server has dropped it, which it does after an hour. Its name is made of the Service's UID,
+// so that it is the same whatever becomes of the service in between.
+package exposure
