@@ -135,7 +135,7 @@ func (c *Controller) Lead(ctx context.Context) {
 		c.awaitFacts(ctx)
 		c.takeOver()
 		c.crew.start(func() { workers.Go(func() { c.work(work) }) })
-		workers.Go(func() { wait.UntilWithContext(ctx, func(context.Context) { c.recruit() }, tick) })
+		workers.Go(func() { wait.UntilWithContext(ctx, func(context.Context) { c.recruit(); c.tellLater() }, tick) })
 	}
 	<-ctx.Done()
 	c.queue.close()
@@ -196,6 +196,7 @@ func (c *Controller) see(o any) {
 	if h.finished {
 		c.ledger.shown(h.item, h.uid)
 		c.unclaim(h.uid)
+		c.budget.forget(h.item, last)
 	}
 	if c.concerns(h) {
 		c.wake(h.item)
@@ -218,6 +219,7 @@ func (c *Controller) remove(o any) {
 		c.unclaim(h.uid)
 		c.lineages.forget(h.uid)
 		c.queue.forget(h.item)
+		c.budget.forget(h.item, never)
 		c.retries.Forget(h.item)
 		c.waits.Forget(h.item)
 	}

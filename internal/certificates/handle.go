@@ -94,6 +94,7 @@ func (c *Controller) pass(ctx context.Context, i item, csr *certificatesv1.Certi
 		return left, nil
 	case r.Phase == policy.Approved && !c.signs():
 		c.ledger.settle(i)
+		c.budget.forget(i, last)
 		return onEvent, nil // it may have to wait for its key
 	}
 	d, release := c.judge(ctx, i, r)

@@ -28,7 +28,6 @@ type entry struct {
 	keys     []string
 	changed  bool // one of the facts it was judged by has changed since
 	said     string
-	told     bool // by an Event
 	shown    bool // as finished, by the informer
 	deleted  bool // by us
 	doubtful bool // a write failed, and may have been made all the same
@@ -127,25 +126,8 @@ func (l *ledger) news(i item, said string) bool {
 	if e == nil || e.said == said {
 		return e == nil
 	}
-	e.said, e.told = said, false
+	e.said = said
 	return true
-}
-
-// untold tells whether no Event tells of what was said last.
-func (l *ledger) untold(i item) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.entries[i]
-	return e == nil || !e.told
-}
-
-// tell notes that an Event tells of it.
-func (l *ledger) tell(i item) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if e := l.entries[i]; e != nil {
-		e.told = true
-	}
 }
 
 // settle ends the waiting of a request.

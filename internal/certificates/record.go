@@ -10,6 +10,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"muster.dev/muster/internal/policy"
@@ -24,12 +25,11 @@ func (c *Controller) record(ctx context.Context, i item, csr *certificatesv1.Cer
 	if d.Soon() {
 		return
 	}
-	summary := d.Summary()
-	if c.ledger.news(i, summary) {
+	if summary := d.Summary(); c.ledger.news(i, summary) {
 		c.metrics.decided(d)
 		c.log(ctx, i, d, summary)
+		c.tell(i, csr, d, summary)
 	}
-	c.tell(i, csr, d, summary)
 }
 
 func (c *Controller) log(ctx context.Context, i item, d decision, summary string) {
@@ -40,19 +40,52 @@ func (c *Controller) log(ctx context.Context, i item, d decision, summary string
 		slog.String("summary", review.Clip(summary, longestMessage)), slog.String("checks", checks(d.Decision)))
 }
 
-// tell records Events. If the requester has caused too many already, it is done when the request is looked at again.
+// word is what Events say about a request.
+type word struct {
+	about                           item
+	uid                             types.UID
+	kind, reason, message, decision string
+	node                            *corev1.ObjectReference // that it is said of, too; nil if none
+	last                            bool                    // it is worth saying when the request is finished, too
+}
+
+// tell records Events, or has them recorded later if the requester has caused too many already.
 func (c *Controller) tell(i item, csr *certificatesv1.CertificateSigningRequest, d decision, summary string) {
 	kind, reason := c.event(d)
-	if reason == "" || !c.ledger.untold(i) || !c.budget.spend(i.requester, c.config.Now()) {
+	if reason == "" {
+		c.budget.forget(i, never) // it says itself what came of it
 		return
 	}
-	c.ledger.tell(i)
-	message := review.Clip(summary, longestMessage)
-	c.config.Events.AnnotatedEventf(csr, map[string]string{review.Annotation: compact(d.Decision)}, kind, reason, "%s", message)
-	if node := c.concernedNode(i, d); node != nil && d.Verdict == trace.Deny {
-		c.config.Events.AnnotatedEventf(node, nil, kind, reason, "%s", review.Clip("certificate request "+csr.Name+": "+message, longestMessage))
+	w := word{
+		about: i, uid: csr.UID, kind: kind, reason: reason, message: review.Clip(summary, longestMessage), decision: compact(d.Decision),
+		last: d.Verdict == trace.Deny || c.observes(),
+	}
+	if d.Verdict == trace.Deny {
+		w.node = c.concernedNode(i, d)
+	}
+	if c.budget.offer(w, c.config.Now()) {
+		c.say(w)
 	}
 }
+
+// tellLater says what was too much before.
+func (c *Controller) tellLater() {
+	for _, w := range c.budget.next(c.config.Now()) {
+		c.say(w)
+	}
+}
+
+func (c *Controller) say(w word) {
+	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: w.about.name, UID: w.uid}}
+	c.config.Events.AnnotatedEventf(csr, map[string]string{review.Annotation: w.decision}, w.kind, w.reason, "%s", w.message)
+	if w.node != nil {
+		c.config.Events.AnnotatedEventf(w.node, nil, w.kind, w.reason, "%s", review.Clip("certificate request "+w.about.name+": "+w.message, longestMessage))
+	}
+}
+
+// What is kept of the words that are held: those about a request that is finished are worth saying if they are its last ones.
+func never(word) bool  { return false }
+func last(w word) bool { return w.last }
 
 // event returns the type and the reason of the Event that tells of a decision; no reason if none does.
 func (c *Controller) event(d decision) (kind, reason string) {
