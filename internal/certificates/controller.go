@@ -38,7 +38,8 @@ type Controller struct {
 	crew     *crew
 	metrics  *metrics
 	leading  atomic.Bool
-	leased   atomic.Pointer[time.Time] // see Renewed
+	led      atomic.Bool            // it has led, and never will again
+	tenure   atomic.Pointer[tenure] // nil without an election; see Renewed
 }
 
 // New makes a Controller. Nothing happens before Watch.
@@ -83,9 +84,14 @@ func requests(client kubernetes.Interface) cache.ListerWatcher {
 	}, client))
 }
 
-// Ready returns nil once everything has been read that this replica needs: the register only when it leads.
+// Ready returns nil once everything has been read that this replica needs: the register only when it leads. One that led and may not, or
+// does not any more, is not ready.
 func (c *Controller) Ready() error {
 	switch {
+	case c.led.Load():
+		return errors.New("this replica led, and ends")
+	case c.leading.Load() && c.holdsLease() != nil:
+		return errLapsed
 	case !c.informer.HasSynced():
 		return errors.New("certificate signing requests have not been read yet")
 	case !c.config.Inventory.HasSynced():
@@ -129,13 +135,13 @@ func (c *Controller) Lead(ctx context.Context) {
 	recording, recorded := context.WithCancel(context.WithoutCancel(ctx))
 	var register, workers sync.WaitGroup
 	c.leading.Store(true) // before the register reads what was issued, so that nothing is issued unseen in between
-	defer c.leading.Store(false)
+	defer func() { c.led.Store(true); c.leading.Store(false) }()
 	register.Go(func() { c.config.Register.Run(recording) })
 	if cache.WaitForCacheSync(ctx.Done(), c.informer.HasSynced) {
 		c.awaitFacts(ctx)
 		c.takeOver()
-		c.crew.start(func() { workers.Go(func() { c.work(work) }) })
-		workers.Go(func() { wait.UntilWithContext(ctx, func(context.Context) { c.recruit(); c.tellLater() }, tick) })
+		c.crew.start(func() { workers.Go(func() { c.work(ctx, work) }) })
+		workers.Go(func() { wait.UntilWithContext(ctx, func(context.Context) { c.tick() }, tick) })
 	}
 	<-ctx.Done()
 	c.queue.close()
@@ -147,6 +153,14 @@ func (c *Controller) Lead(ctx context.Context) {
 	workers.Wait()
 	recorded()
 	register.Wait()
+}
+
+// tick does what nothing that happens would cause.
+func (c *Controller) tick() {
+	if c.holdsLease() == nil {
+		c.recruit()
+		c.tellLater()
+	}
 }
 
 // factsWait is how long the facts get to arrive before the first requests are told that they wait for them.

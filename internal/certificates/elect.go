@@ -70,7 +70,7 @@ func Elect(ctx context.Context, e Election, lead func(context.Context)) error {
 		lead(leading)
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock:          newLease(e),
+		Lock:          newLease(e, func() { stop(ErrLost); giveUp() }),
 		LeaseDuration: e.Duration, RenewDeadline: e.Renew, RetryPeriod: e.Retry, ReleaseOnCancel: true, Name: e.Name,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: begin,

@@ -18,6 +18,9 @@ import (
 type lease struct {
 	resourcelock.Interface
 	election Election
+	lost     func() // called when it turns out that another replica has had it since
+	held     bool   // by this replica, as far as it knows
+	gone     bool   // lost was called: nothing is tried any more
 	failing  string // the verb that fails, "" while none does
 	reason   metav1.StatusReason
 }
@@ -29,18 +32,28 @@ const (
 	verbUpdate = "update"
 )
 
-func newLease(e Election) *lease {
+func newLease(e Election, lost func()) *lease {
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
 		Client:    e.Client.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
 	}
-	return &lease{Interface: lock, election: e}
+	return &lease{Interface: lock, election: e, lost: lost}
 }
 
-// Get implements resourcelock.Interface.
+// Get implements resourcelock.Interface. Upstream's elector tries for the whole of Renew to get back what another replica has taken, and
+// leads all the while: one that was stopped, or cut off, would do so after the other had begun. So it ends with the first answer that
+// shows another holder, or none.
 func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	l.note(ctx, verbGet, err)
+	if err == nil && l.held && record.HolderIdentity != l.election.Identity {
+		l.held, l.gone = false, true
+		l.election.Logger.WarnContext(ctx, "the lease was lost: this replica ends", "lease", l.Describe(), "holder", record.HolderIdentity)
+		l.lost()
+	}
+	if l.gone {
+		return nil, nil, ErrLost
+	}
 	return record, raw, err
 }
 
@@ -65,6 +78,7 @@ func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 // renewed counts from before it was asked: others count from when they saw it, which is later.
 func (l *lease) renewed(record resourcelock.LeaderElectionRecord, asked time.Time, err error) {
 	if err == nil && record.HolderIdentity == l.election.Identity {
+		l.held = true
 		l.election.Renewed(asked.Add(l.election.Duration))
 	}
 }

@@ -4,6 +4,7 @@ package certificates
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -106,15 +107,20 @@ func used() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// work takes one request after another until the queue is closed.
-func (c *Controller) work(ctx context.Context) {
+// work takes one request after another until the queue is closed, and none while the lease may be another's. Passes go on until the work
+// is abandoned, which is after leading is done.
+func (c *Controller) work(leading, work context.Context) {
 	for {
 		i, ok := c.queue.get()
 		if !ok {
 			return
 		}
+		if c.AwaitLease(leading) != nil {
+			c.queue.done(i)
+			continue // the queue is being closed
+		}
 		c.recruit()
-		c.attend(ctx, i)
+		c.attend(work, i)
 	}
 }
 
@@ -126,6 +132,9 @@ func (c *Controller) attend(ctx context.Context, i item) {
 		return // another replica leads, or will
 	}
 	switch {
+	case errors.Is(err, errLapsed):
+		c.queue.add(i) // it is taken once the lease is renewed
+		return
 	case err != nil:
 		c.config.Logger.Error("certificate request not handled, trying again", "csr", i.name, "requester", i.requester, "error", err)
 		c.queue.addAfter(i, c.retries.When(i))

@@ -121,8 +121,12 @@ func (a *assembled) assemble(ctx context.Context) error {
 		return err
 	}
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	a.cleanup = append(a.cleanup, broadcaster.Shutdown)
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.client.CoreV1().Events("")})
+	telling, over := context.WithCancel(ctx)
+	a.cleanup = append(a.cleanup, over, broadcaster.Shutdown)
+	broadcaster.StartRecordingToSink(&sink{
+		EventSink: &typedcorev1.EventSinkImpl{Interface: a.client.CoreV1().Events("")},
+		ctx:       telling, await: func(ctx context.Context) error { return a.controller.AwaitLease(ctx) },
+	})
 	a.controller, err = certificates.New(certificates.Config{
 		Client: a.client, Writer: writer, Signers: signers, Mode: certificates.Mode(file.Mode), Policy: rules,
 		Inventory: inventory, Access: access, Nodes: nodes, Register: issued,

@@ -25,6 +25,7 @@ import (
 
 	"muster.dev/muster/internal/pki/pkitest"
 	"muster.dev/muster/internal/token"
+	"muster.dev/muster/test/plane"
 )
 
 // Upstream's own approver and signer go on as they were, and serving certificates, which upstream approves for nobody, are
@@ -186,11 +187,8 @@ func TestApproverThatIsNotLetLead(t *testing.T) {
 		t.Errorf("it says %q", told)
 	}
 	t.Logf("it says %s", strings.Join(told, ""))
-	health := regexp.MustCompile(`health_address=(\S+)`).FindStringSubmatch(a.read(p.Log))
-	if len(health) == 0 {
-		t.Fatal("it does not say where it tells its health")
-	}
-	if code, text := a.ready(health[1]); code != http.StatusServiceUnavailable || !strings.Contains(text, "refused") {
+	health := a.healthAddress(p)
+	if code, text := a.ready(health); code != http.StatusServiceUnavailable || !strings.Contains(text, "refused") {
 		t.Errorf("it is ready: %d %s", code, text)
 	}
 	if state := stateOf(a.get("serving")); state != "" {
@@ -201,28 +199,44 @@ func TestApproverThatIsNotLetLead(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.becomes("serving", approvedByPolicy)
-	if code, text := a.ready(health[1]); code != http.StatusOK {
+	if code, text := a.ready(health); code != http.StatusOK {
 		t.Errorf("it is not ready: %d %s", code, text)
 	}
+}
+
+// healthAddress is where a replica serves /readyz.
+func (a *approver) healthAddress(p *plane.Process) string {
+	a.t.Helper()
+	found := regexp.MustCompile(`health_address=(\S+)`).FindStringSubmatch(a.read(p.Log))
+	if len(found) == 0 {
+		a.t.Fatal("it does not say where it tells its health")
+	}
+	return found[1]
 }
 
 // ready is what /readyz answers.
 func (a *approver) ready(address string) (code int, text string) {
 	a.t.Helper()
-	r, err := http.NewRequestWithContext(a.t.Context(), http.MethodGet, "http://"+address+"/readyz", http.NoBody)
+	code, text, err := a.askReady(address)
 	if err != nil {
 		a.t.Fatal(err)
+	}
+	return code, text
+}
+
+// askReady is for replicas that may end.
+func (a *approver) askReady(address string) (code int, text string, err error) {
+	r, err := http.NewRequestWithContext(a.t.Context(), http.MethodGet, "http://"+address+"/readyz", http.NoBody)
+	if err != nil {
+		return 0, "", err
 	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
-		a.t.Fatal(err)
+		return 0, "", err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	raw, err := io.ReadAll(answer.Body)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return answer.StatusCode, string(raw)
+	return answer.StatusCode, string(raw), err
 }
 
 // maySign asks whether the service account may sign, and is content with one answer only.
