@@ -236,7 +236,7 @@ func TestParseNames(t *testing.T) {
 		{"directory name", []pkitest.GeneralName{{Tag: 4}}, "directory name"},
 		{"URI", []pkitest.GeneralName{{Tag: 6, Value: []byte("https://a")}}, "URI"},
 		{"registered id", []pkitest.GeneralName{{Tag: 8, Value: []byte{42}}}, "registered ID"},
-		{"a type that does not exist", []pkitest.GeneralName{{Tag: 9}}, "type 9"},
+		{"a type that does not exist", []pkitest.GeneralName{{Tag: 9}}, "a name of type 9;"},
 		{"a good name and a URI", []pkitest.GeneralName{dns("a"), {Tag: 6, Value: []byte("https://a")}}, "URI"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 )
 
 // Tags of GeneralName, RFC 5280, 4.2.1.6.
@@ -52,7 +53,7 @@ func readSAN(der []byte) (names []string, addresses []netip.Addr, err error) {
 		default:
 			kind, ok := nameTypes()[v.Tag]
 			if !ok {
-				kind = fmt.Sprintf("type %d", v.Tag)
+				kind = strconv.Itoa(v.Tag)
 			}
 			return nil, nil, fmt.Errorf("the subject alternative names hold a name of type %s; only DNS names and IP addresses may be asked for", kind)
 		}

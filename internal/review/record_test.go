@@ -72,3 +72,14 @@ func TestAnyTextIsWrittenDown(t *testing.T) {
 		t.Errorf("without checks it is %s", got)
 	}
 }
+
+// A decision is summed up in the same words before it is written down and after.
+func TestTheSameSummaryOfWhatWasWrittenDown(t *testing.T) {
+	d := trace.Decision{Verdict: trace.Approve, Checks: []trace.Check{
+		{Rule: "signer", Outcome: trace.Pass, Detail: "ours"}, {Rule: "manual-approval", Outcome: trace.NotApplicable, Detail: "it is not for people"},
+		{Rule: "machine", Outcome: trace.Pass, Detail: "a is i-1", Evidence: true},
+	}}
+	if back, ok := review.Decode(review.Encode(d, 400)); !ok || back.Summary() != d.Summary() {
+		t.Errorf("%q was written down, and is %q", d.Summary(), back.Summary())
+	}
+}

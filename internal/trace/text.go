@@ -17,7 +17,8 @@ func (d Decision) Summary() string {
 				passed++
 			}
 		}
-		return fmt.Sprintf("%s: %d of %d rules passed, the others do not apply", d.Verdict, passed, len(d.Checks))
+		// Of the others nothing is said: a decision that was written down has them no more.
+		return fmt.Sprintf("%s: all %d rules that apply passed", d.Verdict, passed)
 	}
 	return fmt.Sprintf("%s by rule %s: %s", d.Verdict, c.Rule, c.Sentence())
 }

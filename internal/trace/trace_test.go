@@ -51,7 +51,7 @@ func TestSummary(t *testing.T) {
 		in   trace.Decision
 		want string
 	}{
-		{"approval names no rule", approved, "Approve: 1 of 2 rules passed, the others do not apply"},
+		{"approval names no rule", approved, "Approve: all 1 rules that apply passed"},
 		{"refusal names the rule, what it saw and what to do", denied(), `Deny by rule common-name: the common name is "x"; it must be system:node:<node name>`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
