@@ -31,7 +31,7 @@ const (
 )
 
 // pureNames are the packages that turn values into values: no I/O, no context, no logger, and `now` is an argument.
-var pureNames = []string{"trace", "pki", "policy", "identity", "token", "render", "component", "plan", "policyfile", "review", "strictyaml", "userdata", "nodeconfig", "words", "bootstrapsh", "bundle", "rotation", "arn", "sigv4", "ststoken", "iam", "iampolicy", "authfile"}
+var pureNames = []string{"trace", "termsafe", "pki", "policy", "identity", "token", "render", "component", "plan", "policyfile", "review", "strictyaml", "userdata", "nodeconfig", "words", "bootstrapsh", "bundle", "rotation", "arn", "sigv4", "ststoken", "iam", "iampolicy", "authfile"}
 
 // partNames are the running parts. They meet on the wire and never by import.
 var partNames = []string{"certificates", "authenticator", "accesspolicy", "identityservice", "node", "nodegroup", "exposure", "eks", "podidentity"}

@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/authfile"
 	"muster.dev/muster/internal/identity"
 	"muster.dev/muster/internal/table"
+	"muster.dev/muster/internal/termsafe"
 )
 
 // authCommand is what "muster auth" commands have.
@@ -124,7 +125,7 @@ func (c *authCommand) runCheck(ctx context.Context, a authCheck, args []string) 
 		out.Principal, out.Outcome = principal.ARN.String(), &outcome
 	}
 	for _, note := range entries.notes {
-		fmt.Fprintln(c.err, printable(note))
+		fmt.Fprintln(c.err, termsafe.Line(note))
 	}
 	switch {
 	case a.output != formatTable:
@@ -202,7 +203,7 @@ func (a authCheck) principal(text string) (*identity.Principal, error) {
 
 func (c *authCommand) printProblems(out checked) error {
 	for _, trust := range out.Trusts {
-		if _, err := fmt.Fprintf(c.out, "%s %s: %s.\n", trust.Source, printable(trust.Entry), trust); err != nil {
+		if _, err := fmt.Fprintf(c.out, "%s %s: %s.\n", trust.Source, termsafe.Line(trust.Entry), trust); err != nil {
 			return err
 		}
 	}
@@ -239,7 +240,7 @@ func (c *authCommand) printOutcome(a authCheck, out checked) error {
 			b.WriteString("To suppose that it is that principal, give --principal-id.\n")
 		}
 	}
-	if _, err := c.out.Write([]byte(printableLines(b.String()))); err != nil {
+	if _, err := c.out.Write([]byte(termsafe.Lines(b.String()))); err != nil {
 		return err
 	}
 	if len(o.Checks) == 0 {

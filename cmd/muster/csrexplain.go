@@ -7,12 +7,12 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"muster.dev/muster/internal/review"
+	"muster.dev/muster/internal/termsafe"
 	"muster.dev/muster/internal/trace"
 )
 
@@ -52,7 +52,7 @@ func (c *csrCommand) tell(w io.Writer, r review.Review) error {
 	var b strings.Builder
 	line := func(label string, values ...string) {
 		if text := strings.Join(values, ", "); text != "" {
-			fmt.Fprintf(&b, "%-13s %s\n", label+":", printable(text))
+			fmt.Fprintf(&b, "%-13s %s\n", label+":", termsafe.Line(text))
 		}
 	}
 	line("Request", r.Name)
@@ -82,34 +82,15 @@ func (c *csrCommand) tell(w io.Writer, r review.Review) error {
 		if r.State == review.Approved && r.Verdict == trace.Wait {
 			line("Why", r.Why)
 		}
-		fmt.Fprintf(&b, "\n%s", printableLines(r.Decision.String()))
+		fmt.Fprintf(&b, "\n%s", termsafe.Lines(r.Decision.String()))
 		if r.Source == review.FromEvent {
 			b.WriteString("\nThis is what an Event says; Events can be written by nodes.\n")
 		}
 	case r.Why != "":
 		line("Why", fmt.Sprintf("%s (%s)", r.Why, r.Source))
 	case r.State == review.Pending:
-		b.WriteString("\nThe certificate controller has said nothing about it: it may not be running, or not be set up for this signer.\n")
+		b.WriteString("\nThe certificate controller has said nothing about it: it may not be running, not be set up for this signer, or tell of it later\nbecause the requester asks for many certificates (of more than 100 requests it tells one a second).\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// printable keeps away from the terminal what moves its cursor, begins a line or turns the order of letters: who asks chose some of what is
-// printed.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
-			return '?'
-		}
-		return r
-	}, s)
-}
-
-func printableLines(s string) string {
-	lines := strings.Split(s, "\n")
-	for i := range lines {
-		lines[i] = printable(lines[i])
-	}
-	return strings.Join(lines, "\n")
 }

@@ -21,6 +21,7 @@ import (
 	"muster.dev/muster/internal/policy"
 	"muster.dev/muster/internal/policyfile"
 	"muster.dev/muster/internal/review"
+	"muster.dev/muster/internal/termsafe"
 	"muster.dev/muster/internal/trace"
 )
 
@@ -106,7 +107,7 @@ func (c *csrCommand) runSimulation(s simulation, expires bool) error {
 	supposed := review.Suppose(policy.Ask(p, request), review.Assumptions{Machines: machines, NodeExists: s.nodeExists, AccessRefused: s.noAccess}, now)
 	decision := policy.Decide(p, request, supposed, now)
 	if s.output == formatTable {
-		_, err = io.WriteString(c.out, printableLines(decision.String()))
+		_, err = io.WriteString(c.out, termsafe.Lines(decision.String()))
 	} else {
 		err = printData(c.out, s.output, decision)
 	}

@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/render"
 	"muster.dev/muster/internal/systemd"
+	"muster.dev/muster/internal/termsafe"
 )
 
 // programsDir is where this program is, and the others beside it.
@@ -59,7 +60,7 @@ func newHost(o *options) (*hostnode.Host, error) {
 
 // showStep prints a line for each step, as muster up does where nothing can move.
 func showStep(w io.Writer, s hostnode.Step) {
-	text := printable(s.Text)
+	text := termsafe.Line(s.Text)
 	switch s.State {
 	case hostnode.Waiting:
 		text = "… " + text

@@ -10,6 +10,7 @@ import (
 
 	"muster.dev/muster/internal/hostnode"
 	"muster.dev/muster/internal/nodeconfig"
+	"muster.dev/muster/internal/termsafe"
 )
 
 // printPlan prints what a join would do.
@@ -50,6 +51,6 @@ func (j *joinCommand) printPlan(p hostnode.Plan) error {
 			fmt.Fprintf(&b, "==> %s %s <==\n%s\n", f.Path, f.Mode, strings.TrimSuffix(f.Content, "\n")+"\n")
 		}
 	}
-	_, err := io.WriteString(j.out, printableLines(b.String()))
+	_, err := io.WriteString(j.out, termsafe.Lines(b.String()))
 	return err
 }

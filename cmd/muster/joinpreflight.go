@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/discovery"
 	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/preflight"
+	"muster.dev/muster/internal/termsafe"
 )
 
 // everyCheck is how --ignore-preflight names all of them.
@@ -73,7 +74,7 @@ func (j *joinCommand) preflight(ctx context.Context, spec nodeconfig.Spec) (stri
 		default:
 			warnings++
 		}
-		fmt.Fprint(j.err, printableLines(fmt.Sprintf("  %-4s  %s: %s. Fix: %s\n", strings.ToUpper(r.Status), r.Name, r.Saw, r.Fix)))
+		fmt.Fprint(j.err, termsafe.Lines(fmt.Sprintf("  %-4s  %s: %s. Fix: %s\n", strings.ToUpper(r.Status), r.Name, r.Saw, r.Fix)))
 	}
 	if len(failed) > 0 {
 		return "", fmt.Errorf("this host cannot become a node yet: %s (above is what to do; --ignore-preflight NAME goes on nevertheless)", strings.Join(failed, ", "))

@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/internal/localdisk"
 	"muster.dev/muster/internal/node"
 	"muster.dev/muster/internal/nodeconfig"
+	"muster.dev/muster/internal/termsafe"
 	"muster.dev/muster/internal/token"
 )
 
@@ -153,7 +154,7 @@ func (j *joinCommand) configuration(ctx context.Context) (nodeconfig.Spec, error
 		return nodeconfig.Spec{}, refused(err)
 	}
 	for _, warning := range append(found.Doubts, merged.Warnings...) {
-		fmt.Fprint(j.err, printableLines("Warning: "+warning+"\n"))
+		fmt.Fprint(j.err, termsafe.Lines("Warning: "+warning+"\n"))
 	}
 	return merged.Spec, nil
 }

@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/node"
 	"muster.dev/muster/internal/nodecerts"
 	"muster.dev/muster/internal/table"
+	"muster.dev/muster/internal/termsafe"
 )
 
 // onMachine runs the same command on a local machine of the cluster.
@@ -91,7 +92,7 @@ func (c *nodeCertsCommand) run(ctx context.Context) error {
 		fmt.Fprintln(c.err, "Warning:", err)
 	}
 	for _, n := range told {
-		fmt.Fprintf(c.err, "Since %s: %s\n", instant(n.Since), printable(nodecerts.Problem{Text: n.Text, Fix: n.Fix}.String()))
+		fmt.Fprintf(c.err, "Since %s: %s\n", instant(n.Since), termsafe.Line(nodecerts.Problem{Text: n.Text, Fix: n.Fix}.String()))
 	}
 	var wrong []error
 	for _, r := range reports {

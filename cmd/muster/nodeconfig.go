@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/internal/imds"
 	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/table"
+	"muster.dev/muster/internal/termsafe"
 	"muster.dev/muster/internal/userdata"
 )
 
@@ -89,7 +90,7 @@ func (c *nodeConfigCommand) read(cmd *cobra.Command) (nodeconfig.Merged, int, er
 		warnings = append(warnings, merged.Warnings...)
 	}
 	for _, warning := range warnings {
-		if _, err := io.WriteString(cmd.ErrOrStderr(), printableLines("Warning: "+warning+"\n")); err != nil {
+		if _, err := io.WriteString(cmd.ErrOrStderr(), termsafe.Lines("Warning: "+warning+"\n")); err != nil {
 			return nodeconfig.Merged{}, 0, err
 		}
 	}
@@ -124,7 +125,7 @@ func refused(err error) error {
 	if !ok {
 		return err
 	}
-	text := strings.TrimSuffix(printableLines(strings.Join(problems, "\n")+"\n"), "\n")
+	text := strings.TrimSuffix(termsafe.Lines(strings.Join(problems, "\n")+"\n"), "\n")
 	return fmt.Errorf("the NodeConfig has %s:\n  %s", count(len(problems), "problem", "problems"), strings.ReplaceAll(text, "\n", "\n  "))
 }
 

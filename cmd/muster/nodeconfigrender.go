@@ -22,6 +22,7 @@ import (
 	"muster.dev/muster/internal/host"
 	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/render"
+	"muster.dev/muster/internal/termsafe"
 )
 
 // hardware is what formulas take of a machine.
@@ -278,12 +279,7 @@ func printFiles(out io.Writer, files []render.File, args []string) error {
 		text.WriteString("\n")
 	}
 	text.WriteString("==> the kubelet's arguments <==\n" + strings.Join(args, "\n") + "\n")
-	_, err := io.WriteString(out, strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || printable(string(r)) == string(r) {
-			return r
-		}
-		return '?' // user data chose it, and it is nothing for a terminal
-	}, nodeconfig.WithoutSecrets(text.String())))
+	_, err := io.WriteString(out, termsafe.Lines(nodeconfig.WithoutSecrets(text.String()))) // user data chose part of it
 	return err
 }
 

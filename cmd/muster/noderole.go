@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/imds"
+	"muster.dev/muster/internal/termsafe"
 )
 
 // metadataTime is how long instance metadata may take: it is on the machine, or not there at all.
@@ -51,7 +52,7 @@ func machineRole(ctx context.Context, from metadata) (role, session string, unti
 	}
 	var answer struct{ Expiration time.Time } // the secrets beside it are not even read
 	if err := json.Unmarshal([]byte(raw), &answer); err != nil || answer.Expiration.IsZero() {
-		return "", "", time.Time{}, fmt.Errorf("the credentials of role %s cannot be read", printable(role))
+		return "", "", time.Time{}, fmt.Errorf("the credentials of role %s cannot be read", termsafe.Line(role))
 	}
-	return printable(role), printable(strings.TrimSpace(session)), answer.Expiration, nil
+	return termsafe.Line(role), termsafe.Line(strings.TrimSpace(session)), answer.Expiration, nil
 }

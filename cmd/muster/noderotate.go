@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/internal/nodecerts"
+	"muster.dev/muster/internal/termsafe"
 )
 
 // nodeRotateCommand is what "muster node rotate" was asked.
@@ -95,7 +96,7 @@ func (r *nodeRotateCommand) run(ctx context.Context) error {
 	}
 	rotated, err := r.rotate(ctx, nodecerts.RotateConfig{
 		Dir: r.dir, Kubeconfig: path, Kinds: kinds, Timeout: r.timeout, Now: time.Now, Restart: nodecerts.RestartKubelet,
-		Say: func(format string, args ...any) { fmt.Fprintln(r.err, printable(fmt.Sprintf(format, args...))) },
+		Say: func(format string, args ...any) { fmt.Fprintln(r.err, termsafe.Line(fmt.Sprintf(format, args...))) },
 	})
 	if err != nil {
 		return err

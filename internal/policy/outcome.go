@@ -4,8 +4,6 @@ package policy
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"muster.dev/muster/internal/trace"
 )
@@ -52,28 +50,6 @@ func (o outcome) refuses() bool { return o.outcome == trace.Refuse }
 
 func (o outcome) passes() bool {
 	return o.outcome == trace.Pass || o.outcome == trace.NotApplicable
-}
-
-// printable makes a text safe to be shown on a terminal and as one line: users have any names that whoever authenticates them lets them
-// have, and requests ask for any names. kubectl shows Events and conditions as they are.
-func printable(text string) string {
-	plain := true
-	for i := range len(text) {
-		plain = plain && ' ' <= text[i] && text[i] < 0x7f
-	}
-	if plain {
-		return text // as nearly always
-	}
-	var b strings.Builder
-	for _, r := range text { // what is not UTF-8 comes as U+FFFD
-		if strconv.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		quoted := strconv.QuoteRune(r)
-		b.WriteString(quoted[1 : len(quoted)-1])
-	}
-	return b.String()
 }
 
 // Why a rule does not apply, in the same words wherever it is the same reason.

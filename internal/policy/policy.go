@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/termsafe"
 	"muster.dev/muster/internal/trace"
 )
 
@@ -76,7 +77,7 @@ func Decide(p Policy, r Request, f Facts, now time.Time) trace.Decision {
 	for _, rule := range all {
 		o := rule.check(e)
 		d.Checks = append(d.Checks, trace.Check{
-			Rule: rule.id, Outcome: o.outcome, Detail: printable(o.detail), Hint: printable(o.hint), Soon: o.soon, Evidence: o.evidence,
+			Rule: rule.id, Outcome: o.outcome, Detail: termsafe.Line(o.detail), Hint: termsafe.Line(o.hint), Soon: o.soon, Evidence: o.evidence,
 		})
 		v := rule.verdict(o.outcome)
 		if v != trace.Approve && rule.final && d.Rule == "" {

@@ -7,10 +7,10 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"muster.dev/muster/internal/termsafe"
 )
 
 // gap is the number of blanks between columns.
@@ -33,14 +33,14 @@ func New(out io.Writer, headings ...string) *Table {
 	return t
 }
 
-// Row adds a row. An empty cell is shown as <none>.
+// Row adds a row. An empty cell is shown as <none>, and what a terminal would act on is escaped.
 func (t *Table) Row(cells ...string) {
 	row := make([]string, len(cells))
 	for i, cell := range cells {
 		if cell == "" {
 			cell = "<none>"
 		}
-		row[i] = printable(cell)
+		row[i] = termsafe.Line(cell)
 	}
 	t.rows = append(t.rows, row)
 }
@@ -72,23 +72,3 @@ func (t *Table) Flush() error {
 	}
 	return nil
 }
-
-// printable keeps away from the terminal what would move its cursor, colour it or turn the order of letters: nodes and requesters
-// choose some of what is printed.
-func printable(cell string) string {
-	if !strings.ContainsFunc(cell, acts) && utf8.ValidString(cell) {
-		return cell
-	}
-	var out strings.Builder
-	for _, r := range cell { // what is not UTF-8 comes as U+FFFD
-		if !acts(r) {
-			out.WriteRune(r)
-			continue
-		}
-		quoted := strconv.QuoteRuneToASCII(r)
-		out.WriteString(quoted[1 : len(quoted)-1])
-	}
-	return out.String()
-}
-
-func acts(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
