@@ -118,12 +118,10 @@ func shorten(csr *certificatesv1.CertificateSigningRequest) {
 	}
 }
 
-// decidedAgainst tells whether nothing will come of a request any more. As upstream does it, the condition counts whatever its
-// status says (pkg/controller/certificates/certificate_controller_utils.go).
+// decidedAgainst reports whether nothing will come of a request any more.
 func decidedAgainst(csr *certificatesv1.CertificateSigningRequest) bool {
-	return slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-		return c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed
-	})
+	phase := policy.PhaseOf(csr)
+	return phase == policy.Denied || phase == policy.Failed
 }
 
 // number is a resource version, which grows with each write.

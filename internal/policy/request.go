@@ -46,7 +46,7 @@ func Read(o *certificatesv1.CertificateSigningRequest, p Policy) Request {
 		SignerName: o.Spec.SignerName,
 		Username:   o.Spec.Username, UID: o.Spec.UID, Groups: slices.Clone(o.Spec.Groups),
 		ExpirationSeconds: o.Spec.ExpirationSeconds,
-		Phase:             phaseOf(o),
+		Phase:             PhaseOf(o),
 		ByPerson:          p.byPerson(o),
 	}
 	for _, u := range o.Spec.Usages {
@@ -64,9 +64,9 @@ func Read(o *certificatesv1.CertificateSigningRequest, p Policy) Request {
 	return r
 }
 
-// phaseOf does as upstream does: a condition counts whatever its status says, except Failed
+// PhaseOf returns how far a request has come. As at upstream a condition counts whatever its status says; Failed does so here, too
 // (pkg/controller/certificates/certificate_controller_utils.go).
-func phaseOf(o *certificatesv1.CertificateSigningRequest) Phase {
+func PhaseOf(o *certificatesv1.CertificateSigningRequest) Phase {
 	p := Pending
 	for _, c := range o.Status.Conditions {
 		switch c.Type {

@@ -11,19 +11,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/policy"
 	"muster.dev/muster/internal/trace"
 )
 
 // State is how far a request has come, in the words of kubectl.
-type State string
+type State = policy.Phase
 
 // The states of a request.
 const (
-	Pending  State = "Pending"
-	Approved State = "Approved"
-	Denied   State = "Denied"
-	Failed   State = "Failed"
-	Issued   State = "Issued"
+	Pending  = policy.Pending
+	Approved = policy.Approved
+	Denied   = policy.Denied
+	Failed   = policy.Failed
+	Issued   = policy.Issued
 )
 
 // Who says why.
@@ -42,7 +43,7 @@ type Review struct {
 	Asked      Asked     `json:"asked"`
 
 	State State `json:"state"`
-	// Verdict of the certificate controller, empty if it is not known to have decided.
+	// Verdict of whoever Source says; empty if nobody is known to have decided.
 	Verdict trace.Verdict `json:"verdict,omitempty"`
 	Rule    trace.RuleID  `json:"rule,omitempty"`
 	// Why, in a sentence, and who says so.
@@ -86,7 +87,7 @@ func Of(csr *certificatesv1.CertificateSigningRequest, events []corev1.Event) Re
 	r := Review{
 		Name: csr.Name, Created: csr.CreationTimestamp.UTC(), SignerName: csr.Spec.SignerName,
 		Requester: Requester{csr.Spec.Username, csr.Spec.Groups},
-		Asked:     asked(csr), State: stateOf(csr), Certificate: certificate(csr.Status.Certificate),
+		Asked:     asked(csr), State: policy.PhaseOf(csr), Certificate: certificate(csr.Status.Certificate),
 	}
 	if d, ok := record(csr); ok {
 		r.tell(d, FromRecord)
@@ -94,7 +95,7 @@ func Of(csr *certificatesv1.CertificateSigningRequest, events []corev1.Event) Re
 	switch c := lastCondition(csr); {
 	case r.Source != "" && (c == nil || r.explains(c)):
 	case c != nil:
-		r.Verdict, r.Rule, r.Decision = "", "", nil // somebody else had the last word
+		r.Verdict, r.Rule, r.Decision = verdict(c), "", nil // somebody else had the last word
 		r.Why, r.Source = sentence(c), FromCondition
 	default:
 		if e := latest(csr, events); e != nil {
@@ -129,6 +130,14 @@ func (r *Review) explains(c *certificatesv1.CertificateSigningRequestCondition) 
 	}
 }
 
+// verdict of a person or another controller, of whom a condition is all that is left.
+func verdict(c *certificatesv1.CertificateSigningRequestCondition) trace.Verdict {
+	if c.Type == certificatesv1.CertificateApproved {
+		return trace.Approve
+	}
+	return trace.Deny
+}
+
 func asked(csr *certificatesv1.CertificateSigningRequest) Asked {
 	a := Asked{ExpirationSeconds: csr.Spec.ExpirationSeconds}
 	for _, u := range csr.Spec.Usages {
@@ -144,24 +153,6 @@ func asked(csr *certificatesv1.CertificateSigningRequest) Asked {
 		a.Addresses = append(a.Addresses, ip.String())
 	}
 	return a
-}
-
-func stateOf(csr *certificatesv1.CertificateSigningRequest) State {
-	state := Pending
-	for _, c := range csr.Status.Conditions {
-		switch c.Type {
-		case certificatesv1.CertificateDenied:
-			return Denied
-		case certificatesv1.CertificateFailed:
-			return Failed
-		case certificatesv1.CertificateApproved:
-			state = Approved
-		}
-	}
-	if len(csr.Status.Certificate) > 0 {
-		return Issued
-	}
-	return state
 }
 
 // lastCondition is the one that says most: failed, then denied, then approved.

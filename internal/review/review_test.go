@@ -99,7 +99,7 @@ func TestWhoIsBelieved(t *testing.T) {
 			[]metav1.ManagedFieldsEntry{wrote("approval"), wrote("")},
 			[]certificatesv1.CertificateSigningRequestCondition{approved},
 			nil,
-			want{"", "AutoApproved: after review", review.FromCondition, review.Approved},
+			want{trace.Approve, "AutoApproved: after review", review.FromCondition, review.Approved},
 		},
 		{
 			"nor one that nobody is known to have written", text(t, approval), nil, nil, nil,
@@ -110,7 +110,7 @@ func TestWhoIsBelieved(t *testing.T) {
 			[]metav1.ManagedFieldsEntry{wrote("approval")},
 			[]certificatesv1.CertificateSigningRequestCondition{condition(certificatesv1.CertificateDenied, "", "sold")},
 			nil,
-			want{"", "sold", review.FromCondition, review.Denied},
+			want{trace.Deny, "sold", review.FromCondition, review.Denied},
 		},
 		{
 			"approved by a person, failed by the controller", text(t, denial),
@@ -146,7 +146,7 @@ func TestWhoIsBelieved(t *testing.T) {
 			if diff := cmp.Diff(tc.want, want{r.Verdict, r.Why, r.Source, r.State}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if (r.Decision != nil) != (r.Verdict != "") {
+			if (r.Decision != nil) != (r.Verdict != "" && r.Source != review.FromCondition) {
 				t.Errorf("verdict %q with decision %v", r.Verdict, r.Decision)
 			}
 		})
