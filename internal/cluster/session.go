@@ -140,6 +140,9 @@ func (s Session) waitForAnswer(ctx context.Context, service *Client) error {
 			return err
 		}
 		if time.Now().After(deadline) {
+			if errors.Is(err, ErrSlow) {
+				return err
+			}
 			return fmt.Errorf("the service does not start: %s (log: %s)", lastLine(s.State.Log(ProcessServe)), s.State.Log(ProcessServe))
 		}
 		if err := pause(ctx, pollInterval); err != nil {

@@ -19,8 +19,14 @@ import (
 	"muster.dev/muster/internal/state"
 )
 
-// ErrNotRunning means that no service answers on this state directory.
+// ErrNotRunning means that no service listens on this state directory.
 var ErrNotRunning = errors.New("no service runs on this state directory")
+
+// ErrSlow means that a service listens, and has not answered within clientTimeout.
+var ErrSlow = fmt.Errorf("the service runs and has not answered within %s; this host may be busy: try again, or look at the log of the service", clientTimeout)
+
+// clientTimeout is how long a service may take to answer the command line.
+const clientTimeout = 20 * time.Second
 
 // serveSocket answers the command line on a unix socket that only the owner of the state directory can reach:
 // /status, /reload, /rotate, /healthz, /readyz and /metrics.
@@ -79,7 +85,7 @@ type Client struct{ http http.Client }
 // NewClient asks the service of a state directory. Nothing is asked yet.
 func NewClient(dir state.Dir) *Client {
 	return &Client{http.Client{
-		Timeout: 5 * time.Second,
+		Timeout: clientTimeout,
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				var d net.Dialer
@@ -89,7 +95,7 @@ func NewClient(dir state.Dir) *Client {
 	}}
 }
 
-// Status asks for the status; ErrNotRunning if nobody answers.
+// Status asks for the status. The error is ErrNotRunning if no service is there, and ErrSlow if there is one that takes too long.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var status Status
 	body, err := c.ask(ctx, http.MethodGet, "/status")
@@ -128,18 +134,28 @@ func (c *Client) ask(ctx context.Context, method, path string) ([]byte, error) {
 	}
 	answer, err := c.http.Do(request)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, ErrNotRunning
+		return nil, unanswered(ctx, err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
 	if err != nil {
-		return nil, fmt.Errorf("asking the service: %w", err)
+		return nil, unanswered(ctx, err)
 	}
 	if answer.StatusCode >= 300 {
 		return nil, fmt.Errorf("the service answered %s to %s", answer.Status, path)
 	}
 	return body, nil
+}
+
+// unanswered is why a service has not answered. One that ends meanwhile breaks the connection, and does not run then.
+func unanswered(ctx context.Context, err error) error {
+	var slow net.Error
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &slow) && slow.Timeout():
+		return ErrSlow
+	default:
+		return ErrNotRunning
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -200,6 +201,62 @@ func TestSocket(t *testing.T) {
 	}
 	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after its end: %v", err)
+	}
+}
+
+// A service that listens and takes its time runs. That it does not must not be said of it: up would start another one.
+func TestSlowSocket(t *testing.T) {
+	s := newService(t)
+	c := NewClient(s.cfg.State)
+	c.http.Timeout = 50 * time.Millisecond
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", s.cfg.State.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrSlow) { // the kernel takes the connection, and nobody else
+		t.Errorf("a service that is stopped: %v", err)
+	}
+	accepted := make(chan net.Conn, 10)
+	go func() {
+		defer close(accepted)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	<-accepted // of the first question
+	answers := make(chan error, 1)
+	c.http.Timeout = time.Minute
+	go func() { _, err := c.Status(t.Context()); answers <- err }()
+	if err := (<-accepted).Close(); err != nil {
+		t.Error(err)
+	}
+	if err := listener.Close(); err != nil { // a client may try again on a new connection
+		t.Error(err)
+	}
+	for conn := range accepted {
+		_ = conn.Close()
+	}
+	if err := <-answers; !errors.Is(err, ErrNotRunning) {
+		t.Errorf("a service that ends: %v", err)
+	}
+	c.http.Timeout = 50 * time.Millisecond
+	partly, err := new(net.ListenConfig).Listen(t.Context(), "unix", s.cfg.State.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = partly.Close() }()
+	go func() {
+		if conn, err := partly.Accept(); err == nil {
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+		}
+	}()
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrSlow) {
+		t.Errorf("a service that stops in the middle of its answer: %v", err)
 	}
 }
 
