@@ -100,6 +100,9 @@ func (j *joinCommand) run(ctx context.Context) error {
 	if err := checkOutput(j.format, formatTable, formatJSON, formatYAML); err != nil {
 		return err
 	}
+	if err := checkTimeout(j.timeout); err != nil {
+		return err
+	}
 	request, err := j.request(ctx)
 	if err != nil {
 		return err
@@ -123,5 +126,13 @@ func (j *joinCommand) run(ctx context.Context) error {
 		return printData(j.out, j.format, report)
 	}
 	fmt.Fprintf(j.err, "\nNode %s has joined %s in %.1f s, of which muster itself took %.2f s.\n", report.NodeName, report.Endpoint, report.Seconds, report.OwnSeconds)
+	return nil
+}
+
+// checkTimeout refuses a --timeout that is over before anything is tried, which would look as if nobody answered.
+func checkTimeout(timeout time.Duration) error {
+	if timeout <= 0 {
+		return usageError{Err: fmt.Errorf("--timeout %s leaves no time: give more than 0, such as 5m", timeout)}
+	}
 	return nil
 }

@@ -115,6 +115,20 @@ func TestJoinByAnAddressAndAFile(t *testing.T) {
 	}
 }
 
+// No time at all is a mistake of the command line, and not of the network.
+func TestJoinWithoutTime(t *testing.T) {
+	for _, timeout := range []string{"0s", "0", "-1m"} {
+		cmd := newJoinCommand(&options{streams: streams{in: strings.NewReader(""), err: io.Discard}})
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.SetArgs([]string{"127.0.0.1:1", "--token", "abcdef.0123456789abcdef", "--ca-cert-hash", "sha256:" + strings.Repeat("0", 64), "--timeout", timeout})
+		err := cmd.ExecuteContext(t.Context())
+		var usage usageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), "leaves no time") {
+			t.Errorf("%s: %v", timeout, err)
+		}
+	}
+}
+
 // A join that finds no cluster in its time ends with what it has been waiting for, not with the end of the time.
 func TestJoinSaysWhatItWaitedFor(t *testing.T) {
 	j := joinCommand{

@@ -53,6 +53,9 @@ func (l *leaveCommand) run(ctx context.Context) error {
 	if err := checkOutput(l.format, formatTable, formatJSON, formatYAML); err != nil {
 		return err
 	}
+	if err := checkTimeout(l.timeout); err != nil {
+		return err
+	}
 	if l.kubeconfig != "" {
 		rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: l.kubeconfig}
 		config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: l.context}).ClientConfig()

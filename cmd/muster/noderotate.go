@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -77,8 +76,8 @@ func (r *nodeRotateCommand) arguments() []string {
 }
 
 func (r *nodeRotateCommand) run(ctx context.Context) error {
-	if r.timeout <= 0 {
-		return usageError{Err: errors.New("--timeout must be more than nothing")}
+	if err := checkTimeout(r.timeout); err != nil {
+		return err
 	}
 	path := r.kubeconfig
 	if path == "" {

@@ -272,6 +272,8 @@ func TestTokenUsage(t *testing.T) {
 		{[]string{"crate"}, `did you mean "create"`},
 		{[]string{"create", "abcdef." + strings.ToUpper(secretHalf)}, "not a bootstrap token"},
 		{[]string{"create", "--ttl", "-1h"}, "is over before it begins"},
+		{[]string{"create", "--ttl", "1ms"}, "--ttl 1ms is too short"},
+		{[]string{"create", "--node-name", "worker-1", "--pattern", "rack-*"}, `bound to the name "worker-1" and to the pattern "rack-*", and no node's name is both`},
 		{[]string{"create", "--usages", "signing"}, "groups go with the usage authentication"},
 		{[]string{"create", "--usages", "joining"}, `"joining" is not a usage`},
 		{[]string{"create", "--groups", "system:masters"}, `"system:masters" is not a group`},
@@ -301,6 +303,60 @@ func TestTokenUsage(t *testing.T) {
 			t.Errorf("%v tells the secret: %v", tc.args, err)
 		}
 	}
+}
+
+// What nobody could use, or would take the wrong machine for a host, is not made; of a machine that no list has it is said.
+func TestTokenForMachinesThatAreNot(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, interceptor.Funcs{}, door(t)...)
+	if err := b.tokens(t.Context(), nil, "create", "bbbbbb."+secretHalf, "--node-name", "worker-1", "--address", "192.168.64.200", "--group", "workers"); err != nil {
+		t.Fatal(err)
+	}
+	before := len(b.tokenSecrets(t))
+	for name, tc := range map[string]struct {
+		args []string
+		says string
+	}{
+		"the API server's address":   {[]string{"--node-name", "worker-2", "--address", "192.168.64.2"}, "192.168.64.2:443 is where the API server is, so host worker-2 cannot be there"},
+		"the same in IPv6":           {[]string{"--node-name", "worker-2", "--address", "::ffff:192.168.64.2"}, "is where the API server is"},
+		"another's group":            {[]string{"--node-name", "worker-1", "--group", "others"}, `bound to the registered host host-worker-1, and its group "workers" does not fit the group "others"`},
+		"another's name":             {[]string{"--machine", "host-worker-1", "--node-name", "worker-2"}, `its node's name "worker-1" does not fit the name "worker-2"`},
+		"another machine":            {[]string{"--machine", "i-1", "--node-name", "worker-1"}, `its ID "host-worker-1" does not fit the machine "i-1"`},
+		"a pattern that it does not": {[]string{"--machine", "host-worker-1", "--pattern", "rack-*"}, `its node's name "worker-1" does not fit the pattern "rack-*"`},
+	} {
+		err := b.tokens(t.Context(), nil, append([]string{"create", "cccccc." + secretHalf}, tc.args...)...)
+		if err == nil || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if now := len(b.tokenSecrets(t)); now != before {
+			t.Fatalf("%s: a token was made", name)
+		}
+	}
+	for id, tc := range map[string]struct {
+		args []string
+		says string
+	}{
+		"dddddd": {[]string{"--machine", "i-0123456789abcdef0"}, "no registered host has the machine i-0123456789abcdef0;"},
+		"eeeeee": {[]string{"--group", "nobodys", "--pattern", "rack-*"}, "no registered host has the group nobodys and the pattern rack-*;"},
+		"ffffff": {[]string{"--machine", "host-worker-1", "--group", "workers", "--pattern", "work*"}, ""},
+		"gggggg": {[]string{"--node-name", "worker-1", "--address", "192.168.64.200", "--group", "others"}, ""}, // which it is from now on
+	} {
+		if err := b.tokens(t.Context(), nil, append([]string{"create", id + "." + secretHalf}, tc.args...)...); err != nil {
+			t.Fatal(err)
+		}
+		if said := b.err.String(); !strings.Contains(said, tc.says) || strings.Contains(said, "no registered host") != (tc.says != "") {
+			t.Errorf("%v: said %q", tc.args, said)
+		}
+	}
+}
+
+func (b *bench) tokenSecrets(t *testing.T) []corev1.Secret {
+	t.Helper()
+	var secrets corev1.SecretList
+	if err := b.client.List(t.Context(), &secrets); err != nil {
+		t.Fatal(err)
+	}
+	return secrets.Items
 }
 
 // A join command that nobody could use is known before the token is made.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,8 +81,11 @@ certificate has expired, as it does when a machine was off for too long.`,
 
 // wished makes a token of what was asked, or says what about it makes no sense.
 func (c *tokenCommand) wished(args []string, w tokenWish) (token.Bootstrap, error) {
-	if w.ttl < 0 {
+	switch {
+	case w.ttl < 0:
 		return token.Bootstrap{}, fmt.Errorf("--ttl %s is over before it begins", w.ttl)
+	case w.ttl > 0 && w.ttl < time.Second:
+		return token.Bootstrap{}, fmt.Errorf("--ttl %s is too short: the end of a token is kept in whole seconds; give 1s or more, or 0 for a token without an end", w.ttl)
 	}
 	b := token.Bootstrap{Usages: w.usages, Groups: w.groups, Description: w.description}
 	if w.ttl > 0 {
@@ -180,6 +184,10 @@ func (c *tokenCommand) runCreate(ctx context.Context, args []string, w tokenWish
 	if err != nil {
 		return err
 	}
+	fitting, err := c.fitting(ctx, p, host, scopes)
+	if err != nil {
+		return err
+	}
 	command := ""
 	if w.joinCommand { // before anything is made that nobody could use
 		if command, err = c.joinCommand(ctx, p, w.tool, made); err != nil {
@@ -195,7 +203,7 @@ func (c *tokenCommand) runCreate(ctx context.Context, args []string, w tokenWish
 			return errors.Join(err, undone)
 		}
 	}
-	c.advise(ctx, p, made, host != nil || w.rejoin)
+	c.advise(ctx, p, made, fitting || w.rejoin)
 	if w.output != formatText {
 		shown := c.shown(made, nil, true)
 		shown.JoinCommand = command
@@ -203,6 +211,26 @@ func (c *tokenCommand) runCreate(ctx context.Context, args []string, w tokenWish
 	}
 	_, err = fmt.Fprintln(c.out, or(command, b.Token.Reveal()))
 	return err
+}
+
+// fitting reports whether a registered host, or the one that is to be, may use the token, and refuses what nobody could use or what would
+// register the wrong host. A list that cannot be read is told when it is written.
+func (c *tokenCommand) fitting(ctx context.Context, p *plane, host *policy.Machine, scopes []token.Scope) (bool, error) {
+	var hosts []policy.Machine
+	err := p.within(ctx, func(ctx context.Context) (err error) { hosts, err = invite.Hosts(ctx, p); return err })
+	if err != nil {
+		hosts = nil
+	}
+	if host != nil {
+		var door invite.Door
+		err := p.within(ctx, func(ctx context.Context) (err error) { door, err = invite.ReadDoor(ctx, p); return err })
+		if err == nil && door.IsAt(*host) {
+			return false, fmt.Errorf("--address: %s is where the API server is, so host %s cannot be there: give the host's own address", door.Address, host.NodeName)
+		}
+		hosts = append(slices.DeleteFunc(hosts, func(m policy.Machine) bool { return m.ID == host.ID }), *host)
+	}
+	found, err := invite.Fitting(hosts, scopes)
+	return len(found) > 0, err
 }
 
 func (c *tokenCommand) register(ctx context.Context, p *plane, host policy.Machine) error {
@@ -238,6 +266,15 @@ func (c *tokenCommand) advise(ctx context.Context, p *plane, b invite.Listed, kn
 	case why != "":
 		_, _ = fmt.Fprintf(c.err, "Warning: the token may be good for more than it is bound to: %s.\n", why)
 	case !known:
-		_, _ = fmt.Fprintln(c.err, "Only machines that an inventory knows are let in with it; --node-name with --address registers one.")
+		_, _ = fmt.Fprintf(c.err, "Only machines that an inventory knows are let in with it, and no registered host has the %s; --node-name with --address registers one.\n", scopeWords(b.Scopes))
 	}
+}
+
+// scopeWords says what a token is bound to.
+func scopeWords(scopes []token.Scope) string {
+	words := make([]string, len(scopes))
+	for i, s := range scopes {
+		words[i] = fmt.Sprintf("%s %s", s.Kind, s.Value)
+	}
+	return strings.Join(words, " and the ")
 }

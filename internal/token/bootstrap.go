@@ -119,7 +119,11 @@ func (b Bootstrap) Check() error {
 			return fmt.Errorf("the group %s is there twice", group)
 		}
 	}
-	if _, err := b.Scopes(); err != nil {
+	scopes, err := b.Scopes()
+	if err == nil {
+		err = agree(scopes)
+	}
+	if err != nil {
 		return err
 	}
 	if len(b.Description) > maxDescription || !utf8.ValidString(b.Description) || strings.ContainsFunc(b.Description, unicode.IsControl) {

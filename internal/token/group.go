@@ -137,3 +137,19 @@ func MatchName(pattern, name string) bool {
 	ok, err := path.Match(strings.ReplaceAll(pattern, ".", "/"), strings.ReplaceAll(name, ".", "/"))
 	return ok && err == nil
 }
+
+// agree refuses scopes that no node's name could meet together.
+func agree(scopes []Scope) error {
+	for _, a := range scopes {
+		if a.Kind != ScopeName && a.Kind != ScopeRejoin {
+			continue
+		}
+		for _, b := range scopes {
+			other := (b.Kind == ScopeName || b.Kind == ScopeRejoin) && b.Value != a.Value
+			if other || b.Kind == ScopePattern && !MatchName(b.Value, a.Value) {
+				return fmt.Errorf("nobody could use the token: it is bound to the %s %q and to the %s %q, and no node's name is both", a.Kind, a.Value, b.Kind, b.Value)
+			}
+		}
+	}
+	return nil
+}
