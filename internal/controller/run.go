@@ -125,7 +125,7 @@ func (a *assembled) assemble(ctx context.Context) error {
 	a.cleanup = append(a.cleanup, over, broadcaster.Shutdown)
 	broadcaster.StartRecordingToSink(&sink{
 		EventSink: &typedcorev1.EventSinkImpl{Interface: a.client.CoreV1().Events("")},
-		ctx:       telling, await: func(ctx context.Context) error { return a.controller.AwaitLease(ctx) },
+		ctx:       telling, await: func(ctx context.Context) bool { return a.controller.AwaitLease(ctx) == nil },
 	})
 	a.controller, err = certificates.New(certificates.Config{
 		Client: a.client, Writer: writer, Signers: signers, Mode: certificates.Mode(file.Mode), Policy: rules,

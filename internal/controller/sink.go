@@ -13,13 +13,13 @@ import (
 // the same since; if it has, this one ends and they with it.
 type sink struct {
 	record.EventSink
-	ctx   context.Context //nolint:containedctx // nobody hands one to a sink
-	await func(context.Context) error
+	ctx   context.Context            // nobody hands one to a sink
+	await func(context.Context) bool // until the lease is this replica's; false if ctx is done before
 }
 
 // Create implements record.EventSink.
 func (s *sink) Create(e *corev1.Event) (*corev1.Event, error) {
-	if s.await(s.ctx) != nil {
+	if !s.await(s.ctx) {
 		return e, nil // the program ends: an error would be tried again
 	}
 	return s.EventSink.Create(e)
@@ -27,7 +27,7 @@ func (s *sink) Create(e *corev1.Event) (*corev1.Event, error) {
 
 // Update implements record.EventSink.
 func (s *sink) Update(e *corev1.Event) (*corev1.Event, error) {
-	if s.await(s.ctx) != nil {
+	if !s.await(s.ctx) {
 		return e, nil
 	}
 	return s.EventSink.Update(e)
@@ -35,7 +35,7 @@ func (s *sink) Update(e *corev1.Event) (*corev1.Event, error) {
 
 // Patch implements record.EventSink.
 func (s *sink) Patch(e *corev1.Event, data []byte) (*corev1.Event, error) {
-	if s.await(s.ctx) != nil {
+	if !s.await(s.ctx) {
 		return e, nil
 	}
 	return s.EventSink.Patch(e, data)

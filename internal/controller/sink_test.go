@@ -22,17 +22,18 @@ func TestEventsWaitForTheLease(t *testing.T) {
 			client := fake.NewClientset()
 			asked, renewed := make(chan struct{}, 100), make(chan struct{})
 			ctx, lose := context.WithCancel(t.Context())
+			defer lose()
 			broadcaster := record.NewBroadcaster()
 			defer broadcaster.Shutdown()
 			broadcaster.StartRecordingToSink(&sink{
 				EventSink: &typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")}, ctx: ctx,
-				await: func(ctx context.Context) error {
+				await: func(ctx context.Context) bool {
 					asked <- struct{}{}
 					select {
 					case <-renewed:
-						return nil
+						return true
 					case <-ctx.Done():
-						return context.Cause(ctx)
+						return false
 					}
 				},
 			})
@@ -71,9 +72,7 @@ func TestEventsWaitForTheLease(t *testing.T) {
 
 // Update is not what the recorder does today, and waits all the same.
 func TestAnUpdateOfAnEventWaits(t *testing.T) {
-	ctx, lose := context.WithCancel(t.Context())
-	lose()
-	s := &sink{ctx: ctx, await: func(ctx context.Context) error { return context.Cause(ctx) }}
+	s := &sink{ctx: t.Context(), await: func(context.Context) bool { return false }}
 	if e, err := s.Update(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e"}}); err != nil || e.Name != "e" {
 		t.Errorf("%v, %v", e, err)
 	}
