@@ -24,6 +24,9 @@ func TestMachineBehindTheNode(t *testing.T) {
 		func() *world { return renewal(t) },
 		func() *world { return bootstrap(t) },
 		func() *world { w := renewal(t); w.approvedAlready(); return w },
+		// As real ones are: the API server tells with which certificate a node asks.
+		func() *world { w := renewal(t); withCertificate("test|"+machineA, false)(w); return w },
+		func() *world { w := serving(t, nodeA, addrA); withCertificate("", false)(w); return w },
 	} {
 		run(t, []namedCase{
 			{"not known", w(), fact(policy.DontKnow[policy.Machine]("test", "broken")), trace.Wait, "machine"},

@@ -31,7 +31,7 @@ func checkCredential(e evaluation) outcome {
 	case c.State != Known:
 		return waitFor(c, "which machine got the certificate that %s asks with is not known", e.request.Username)
 	case m.State != Known || m.Value.NodeName != e.node:
-		return waitFor(m, "which machine is node %s is not known", e.node)
+		return notApplicable("there is no machine to compare with, of which the rule machine speaks")
 	}
 	switch same, ok := SameMachine(c.Value.Machine, MachineRef(m)); {
 	case ok && same:

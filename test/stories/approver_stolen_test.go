@@ -125,7 +125,7 @@ func (a *approver) copiedKey(thief kubernetes.Interface, node string) {
 	}
 	a.inventory(3, "")
 	a.create(thief, request("copy-of-nobody", signerClient, pkitest.Kubelet(a.t, node)))
-	a.told("copy-of-nobody", "Normal CertificateWaiting", "machine")
+	a.told("copy-of-nobody", "Normal CertificateWaiting", "by rule machine: no machine is node "+node)
 	if state := stateOf(a.get("copy-of-nobody")); state != "" {
 		a.t.Errorf("it is %s", state)
 	}
