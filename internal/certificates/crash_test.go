@@ -51,7 +51,7 @@ func TestKilledBetweenApprovalAndSignature(t *testing.T) {
 	if n := len(w.register.List()); n != 2 {
 		t.Errorf("%d certificates on record", n)
 	}
-	if d := recorded(t, w.get("serving").Annotations); d.Verdict != "Approve" {
+	if d, _ := w.decided("serving"); d.Verdict != "Approve" {
 		t.Errorf("decision %+v", d)
 	}
 }

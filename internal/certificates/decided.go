@@ -3,6 +3,8 @@
 package certificates
 
 import (
+	"slices"
+
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"muster.dev/muster/internal/review"
@@ -10,12 +12,11 @@ import (
 	"muster.dev/muster/internal/trace"
 )
 
-// MachineOf returns the machine that a request was approved for: the one that an approver or signer wrote down, or the one that the
-// requester's bootstrap token was made for. It is for a register to ask about what somebody else issued. Nodes create requests
-// with any annotations they like; the API server notes who wrote which, and nobody chooses his groups.
+// MachineOf returns the machine that a request was approved or signed for, as stands in it, or the one that the requester's bootstrap
+// token was made for. It is for a register to ask about what was issued: nobody who asks for a certificate can write either.
 func MachineOf(csr *certificatesv1.CertificateSigningRequest) string {
-	if review.Vouched(csr, review.MachineAnnotation) {
-		return csr.Annotations[review.MachineAnnotation]
+	if d, machine, ok := review.Decided(csr); ok && d.Verdict == trace.Approve && machine != "" {
+		return machine
 	}
 	machine := ""
 	for _, g := range csr.Spec.Groups {
@@ -31,13 +32,12 @@ func MachineOf(csr *certificatesv1.CertificateSigningRequest) string {
 	return machine
 }
 
-// disown takes annotations of ours away that nobody vouches for, before anything is written with them.
-func disown(csr *certificatesv1.CertificateSigningRequest) {
-	for _, a := range []string{review.Annotation, review.MachineAnnotation} {
-		if _, ok := csr.Annotations[a]; ok && !review.Vouched(csr, a) {
-			delete(csr.Annotations, a)
-		}
-	}
+// decide puts a decision into the conditions of a request, in place of an earlier one.
+func decide(conditions []certificatesv1.CertificateSigningRequestCondition, d trace.Decision, machine string) []certificatesv1.CertificateSigningRequestCondition {
+	conditions = slices.DeleteFunc(conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == review.DecidedCondition
+	})
+	return append(conditions, review.Condition(d, machine, longestDetail))
 }
 
 // longest detail of a check that is written down. A request may ask for a thousand names.

@@ -3,49 +3,70 @@
 package certificates
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	certificatesv1 "k8s.io/api/certificates/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
+	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/pki/pkitest"
 	"muster.dev/muster/internal/review"
 	"muster.dev/muster/internal/trace"
 )
 
-// wrote is what the API server notes when somebody writes an annotation.
-func wrote(subresource, annotation string) []metav1.ManagedFieldsEntry {
-	fields := metav1.NewFieldsV1(fmt.Sprintf(`{"f:metadata":{"f:annotations":{".":{},"f:%s":{}}}}`, annotation))
-	return []metav1.ManagedFieldsEntry{{Manager: "x", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: subresource, FieldsV1: fields}}
+// decidedFor is the condition that is written with a decision about a machine.
+func decidedFor(v trace.Verdict, machine string) certificatesv1.CertificateSigningRequestCondition {
+	return review.Condition(trace.Decision{Verdict: v}, machine, 100)
 }
 
 func TestMachineOf(t *testing.T) {
+	untrue := decidedFor(trace.Approve, "static|m")
+	untrue.Status = "False"
+	garbled := decidedFor(trace.Approve, "static|m")
+	garbled.Message = garbled.Message[1:]
+	type conditions = []certificatesv1.CertificateSigningRequestCondition
 	for _, tc := range []struct {
-		name   string
-		fields []metav1.ManagedFieldsEntry
-		groups []string
-		want   string
+		name       string
+		conditions conditions
+		groups     []string
+		want       string
 	}{
-		{"nobody noted who wrote it", nil, nil, ""},
-		{"an approver wrote it", wrote("approval", review.MachineAnnotation), nil, "m"},
-		{"a signer wrote it", wrote("status", review.MachineAnnotation), nil, "m"},
-		{"whoever created it", wrote("", review.MachineAnnotation), nil, ""},
-		{"both did", append(wrote("approval", review.MachineAnnotation), wrote("", review.MachineAnnotation)...), nil, ""},
-		{"an approver wrote another one", wrote("approval", review.Annotation), nil, ""},
+		{"nobody decided", nil, nil, ""},
+		{"somebody else approved", conditions{{Type: certificatesv1.CertificateApproved, Status: "True", Message: `{"verdict":"Approve","machine":"static|m"}`}}, nil, ""},
+		{"it was approved or signed", conditions{{Type: certificatesv1.CertificateApproved, Status: "True"}, decidedFor(trace.Approve, "static|m")}, nil, "static|m"},
+		{"it was, for a machine with any name", conditions{decidedFor(trace.Approve, "static|m \"\\\n")}, nil, "static|m \"\\\n"},
+		{"it was, by a token for a machine", conditions{decidedFor(trace.Approve, "static|m")}, []string{"system:bootstrappers:muster:m"}, "static|m"},
+		{"it was refused, and a person thought otherwise", conditions{decidedFor(trace.Deny, "static|m")}, nil, ""},
+		{"there are two", conditions{decidedFor(trace.Approve, "static|m"), decidedFor(trace.Approve, "static|n")}, nil, ""},
+		{"it does not hold", conditions{untrue}, nil, ""},
+		{"it cannot be read", conditions{garbled}, nil, ""},
 		{"the token says it", nil, []string{"system:bootstrappers", "system:bootstrappers:muster:i-1"}, "i-1"},
 		{"the token says two", nil, []string{"system:bootstrappers:muster:i-1", "system:bootstrappers:muster:i-2"}, ""},
 		{"the token names a node", nil, []string{"system:bootstrappers:muster:name:a"}, ""},
 	} {
 		csr := &certificatesv1.CertificateSigningRequest{}
-		csr.Annotations, csr.ManagedFields, csr.Spec.Groups = map[string]string{review.MachineAnnotation: "m"}, tc.fields, tc.groups
+		csr.Annotations = map[string]string{"certificates.muster.dev/machine": "mine"} // as anybody may
+		csr.Status.Conditions, csr.Spec.Groups = tc.conditions, tc.groups
 		if got := MachineOf(csr); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
 	}
 }
 
-// recorded is the decision in an annotation.
+// decided is the decision that stands in a request, and the machine.
+func (w *world) decided(name string) (d trace.Decision, machine string) {
+	w.t.Helper()
+	d, machine, ok := review.Decided(w.get(name))
+	if !ok {
+		w.t.Fatalf("no decision in %+v", w.get(name).Status.Conditions)
+	}
+	return d, machine
+}
+
+// recorded is the decision in the annotation of an Event.
 func recorded(t *testing.T, annotations map[string]string) trace.Decision {
 	t.Helper()
 	d, ok := review.Decode(annotations[review.Annotation])
@@ -57,23 +78,21 @@ func recorded(t *testing.T, annotations map[string]string) trace.Decision {
 
 func TestTheDecisionStandsInTheRequest(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.machine(12) })
-	// A node may plant what it likes when it creates a request.
-	planted := map[string]string{review.Annotation: `{"verdict":"Approve"}`, review.MachineAnnotation: "another", "example.com/keep": "this"}
-	good, bad, failed, waiting := serving(t, "good", 11, address(11)), serving(t, "bad", 11, address(12)), approved(serving(t, "failed", 12, address(11))), bootstrap(t, "waiting", 13)
-	for _, csr := range []*certificatesv1.CertificateSigningRequest{good, bad, failed} {
-		csr.Annotations = planted
-	}
-	w.create(good, bad, failed, waiting)
+	w.create(serving(t, "good", 11, address(11)), serving(t, "bad", 11, address(12)), approved(serving(t, "failed", 12, address(11))), bootstrap(t, "waiting", 13))
 	w.becomes("good", issued)
 	w.becomes("bad", "Denied/address-assigned")
 	w.becomes("failed", "Approved/KubectlApprove Failed/SignerValidationFailure")
 	for name, want := range map[string]trace.Verdict{"good": trace.Approve, "bad": trace.Deny, "failed": trace.Deny} {
-		annotations := w.get(name).Annotations
-		if d := recorded(t, annotations); d.Verdict != want || len(d.Checks) < 10 {
+		d, machine := w.decided(name)
+		if d.Verdict != want || len(d.Checks) < 10 {
 			t.Errorf("%s: %+v", name, d)
 		}
-		if n := map[string]int{"good": 11, "bad": 11, "failed": 12}[name]; annotations[review.MachineAnnotation] != "fake|"+machineID(n) || annotations["example.com/keep"] != "this" {
-			t.Errorf("%s: annotations %q", name, annotations)
+		if n := map[string]int{"good": 11, "bad": 11, "failed": 12}[name]; machine != "fake|"+machineID(n) {
+			t.Errorf("%s: machine %q", name, machine)
+		}
+		conditions := w.get(name).Status.Conditions
+		if last := conditions[len(conditions)-1]; last.Type != review.DecidedCondition || last.Reason != string(want) || last.Status != "True" {
+			t.Errorf("%s: the last condition is %+v", name, last)
 		}
 	}
 	w.until("waiting is told", func() bool { return w.events.annotations("waiting") != nil })
@@ -91,20 +110,50 @@ func TestTheDecisionStandsInTheRequest(t *testing.T) {
 // What was written down with the approval tells more than what is decided about an approved request.
 func TestAnApprovalsRecordIsKept(t *testing.T) {
 	w := newWorld(t, func(w *world) {
-		csr := approved(serving(t, "ours", 11, address(11)))
-		csr.Annotations = map[string]string{review.Annotation: `{"verdict":"Approve","checks":[]}`}
-		csr.ManagedFields = wrote("approval", review.Annotation)
-		planted := csr.DeepCopy()
-		planted.Name, planted.ManagedFields = "planted", nil
-		w.create(csr, planted)
+		w.config.Keep = -1
+		ours, theirs, moved := approved(serving(t, "ours", 11, address(11))), approved(serving(t, "theirs", 11, address(11))), approved(serving(t, "moved", 11, address(11)))
+		ours.Status.Conditions = append(ours.Status.Conditions, decidedFor(trace.Approve, "fake|"+machineID(11)))
+		moved.Status.Conditions = append(moved.Status.Conditions, decidedFor(trace.Approve, "fake|"+machineID(12)))
+		theirs.Annotations = map[string]string{review.Annotation: `{"verdict":"Approve","checks":[]}`}
+		w.create(ours, theirs, moved)
 	})
-	w.becomes("ours", "Approved/KubectlApprove Issued")
-	w.becomes("planted", "Approved/KubectlApprove Issued")
-	if d := recorded(t, w.get("ours").Annotations); len(d.Checks) != 0 {
-		t.Errorf("ours: %+v", d)
+	for name, whole := range map[string]bool{"ours": false, "theirs": true, "moved": false} {
+		w.becomes(name, "Approved/KubectlApprove Issued")
+		d, machine := w.decided(name)
+		if len(d.Checks) > 0 != whole {
+			t.Errorf("%s: %+v", name, d)
+		}
+		// What goes on record is where the certificate went, not where it would have gone when it was approved.
+		if machine != "fake|"+machineID(11) {
+			t.Errorf("%s: machine %q", name, machine)
+		}
 	}
-	if d := recorded(t, w.get("planted").Annotations); len(d.Checks) == 0 {
-		t.Errorf("planted: %+v", d)
+}
+
+// The watch shows a certificate before the answer to its write comes. What goes on record is the same either way.
+func TestTheWatchIsQuickerThanTheAnswer(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		w.config.Policy.Bootstrap.UnboundTokens = true
+		w.client.PrependReactor("update", "certificatesigningrequests", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			update, _ := a.(clienttesting.UpdateAction)
+			csr, _ := update.GetObject().DeepCopyObject().(*certificatesv1.CertificateSigningRequest)
+			if a.GetSubresource() != "status" {
+				return false, nil, nil
+			}
+			out, err := w.store.update(csr, "status")
+			w.until("the watch has shown it", func() bool { return len(w.register.List()) == 1 })
+			return true, out, err
+		})
+	})
+	// Of such a request the API server notes nothing, and the token tells of no machine.
+	w.create(object("node-csr-x", pki.SignerKubeletClient, pkitest.Kubelet(t, nodeName(11)), "system:bootstrap:abcdef", "system:bootstrappers"))
+	w.becomes("node-csr-x", issued)
+	w.until("the answer came", func() bool { return w.register.added().UID != "" })
+	if diff := cmp.Diff(w.register.added(), w.register.List()[0]); diff != "" {
+		t.Errorf("(-the answer +the watch)\n%s", diff)
+	}
+	if m := w.register.List()[0].Machine; m != "fake|"+machineID(11) {
+		t.Errorf("on record for machine %q", m)
 	}
 }
 

@@ -73,7 +73,9 @@ func (f *fakeRegister) HasSynced() bool { return true }
 func (f *fakeRegister) Add(e register.Entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.entries[e.UID] = e
+	if _, known := f.entries[e.UID]; !known { // as the real one: the watch may have been quicker
+		f.entries[e.UID] = e
+	}
 	f.last = e
 }
 

@@ -50,7 +50,6 @@ func (c *Controller) handle(ctx context.Context, i item) (again when, err error)
 				c.ledger.doubt(i)
 				break
 			}
-			disown(csr)
 		}
 		again, err = c.pass(ctx, i, csr)
 		if stale = apierrors.IsConflict(err); !stale {

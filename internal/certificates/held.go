@@ -86,9 +86,6 @@ func (c *Controller) hold(o any) (any, error) {
 	}
 	h.issued = len(csr.Status.Certificate) > 0
 	h.finished = h.issued || decidedAgainst(csr)
-	if !h.issued || c.observes() {
-		disown(csr)
-	}
 	c.place(h, csr, before)
 	if before != nil && before.lineage == h.lineage {
 		h.lineage = before.lineage
@@ -171,10 +168,10 @@ func lineageOf(signer, user string) string { return signer + " " + user }
 
 // ownToken tells whether it shows in a request that nobody but the node itself can have asked: the token is good for its name alone,
 // or was found to be good for its machine alone, or we approved the request. Others are kept apart, because what a stranger asks
-// supersedes nothing of a node. Annotations that nobody vouches for are gone by now.
+// supersedes nothing of a node.
 func ownToken(csr *certificatesv1.CertificateSigningRequest, user string) bool {
-	machine, found := csr.Annotations[review.MachineAnnotation]
-	if found && !decidedAgainst(csr) {
+	_, machine, _ := review.Decided(csr)
+	if machine != "" && !decidedAgainst(csr) {
 		return true
 	}
 	own := false

@@ -9,7 +9,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"muster.dev/muster/internal/policy"
 	"muster.dev/muster/internal/register"
 	"muster.dev/muster/internal/review"
+	"muster.dev/muster/internal/trace"
 )
 
 // approve approves what is pending and signs it, as far as the mode goes. Killed anywhere in between, the next controller goes on
@@ -35,12 +35,14 @@ func (c *Controller) approve(ctx context.Context, i item, csr *certificatesv1.Ce
 			return c.failed("prepare", d, err)
 		}
 	}
-	out := writable(csr, d)
-	if d.request.Phase == policy.Pending {
+	var out *certificatesv1.CertificateSigningRequest
+	if d.request.Phase == policy.Approved {
+		out = writable(csr, d)
+	} else {
 		if !c.signs() {
 			c.claims.keep(csr.UID, d.request.CSR.Fingerprint())
 		}
-		if out, err = c.writeApproval(ctx, i, out, d); err != nil {
+		if out, err = c.writeApproval(ctx, i, csr, d); err != nil {
 			return err
 		}
 	}
@@ -52,11 +54,11 @@ func (c *Controller) approve(ctx context.Context, i item, csr *certificatesv1.Ce
 	return nil
 }
 
-func (c *Controller) writeApproval(ctx context.Context, i item, out *certificatesv1.CertificateSigningRequest, d decision) (*certificatesv1.CertificateSigningRequest, error) {
+func (c *Controller) writeApproval(ctx context.Context, i item, csr *certificatesv1.CertificateSigningRequest, d decision) (*certificatesv1.CertificateSigningRequest, error) {
 	if err := c.upToDate(i); err != nil {
 		return nil, err
 	}
-	out.Status.Conditions = append(out.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+	out := writable(csr, d, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: "True", Reason: policy.ReasonAutoApproved, Message: policy.ApprovalMessage(d.request),
 	})
 	out, err := c.config.Writer.UpdateApproval(ctx, i.name, out, metav1.UpdateOptions{})
@@ -162,17 +164,17 @@ func (c *Controller) refuse(ctx context.Context, i item, csr *certificatesv1.Cer
 	if err := c.upToDate(i); err != nil {
 		return err
 	}
-	out := writable(csr, d)
+	var out *certificatesv1.CertificateSigningRequest
 	if d.request.Phase == policy.Pending {
 		condition.Type, condition.Reason = certificatesv1.CertificateDenied, string(d.Rule)
-		out.Status.Conditions = append(out.Status.Conditions, condition)
+		out = writable(csr, d, condition)
 		if _, err := c.config.Writer.UpdateApproval(ctx, i.name, out, metav1.UpdateOptions{}); err != nil {
 			return c.unsure("deny", i, d, err)
 		}
 	} else {
 		condition.Type, condition.Reason = certificatesv1.CertificateFailed, "SignerValidationFailure"
 		condition.Message = review.Clip(string(d.Rule)+": "+check.Sentence(), longestMessage)
-		out.Status.Conditions = append(out.Status.Conditions, condition)
+		out = writable(csr, d, condition)
 		if _, err := c.config.Writer.UpdateStatus(ctx, out, metav1.UpdateOptions{}); err != nil {
 			return c.unsure("fail", i, d, err)
 		}
@@ -182,24 +184,17 @@ func (c *Controller) refuse(ctx context.Context, i item, csr *certificatesv1.Cer
 	return nil
 }
 
-// writable is the request to be written, with the decision in it. The one in the cache is everybody's: what is changed is copied.
-func writable(csr *certificatesv1.CertificateSigningRequest, d decision) *certificatesv1.CertificateSigningRequest {
+// writable is the request to be written, with what is to be said by a condition and, after that, the decision in it: many look at the first
+// condition only. The one in the cache is everybody's: what is changed is copied.
+func writable(csr *certificatesv1.CertificateSigningRequest, d decision, verdict ...certificatesv1.CertificateSigningRequestCondition) *certificatesv1.CertificateSigningRequest {
 	out := *csr
 	out.ManagedFields = nil
-	out.Status.Conditions = slices.Clone(csr.Status.Conditions)
-	out.Annotations = maps.Clone(csr.Annotations)
-	if out.Annotations == nil {
-		out.Annotations = map[string]string{}
+	told := d.Decision
+	// What we wrote when we approved says more than what is decided about an approved request. Where the certificate goes is decided anew.
+	if before, _, ok := review.Decided(csr); ok && before.Verdict == trace.Approve && d.Verdict == trace.Approve && d.request.Phase == policy.Approved {
+		told = before
 	}
-	// What we wrote when we approved says more than what is decided about an approved request.
-	if d.request.Phase == policy.Approved && d.Rule == "" && out.Annotations[review.Annotation] != "" {
-		return &out
-	}
-	out.Annotations[review.Annotation] = compact(d.Decision)
-	delete(out.Annotations, review.MachineAnnotation)
-	if d.machine != "" {
-		out.Annotations[review.MachineAnnotation] = d.machine
-	}
+	out.Status.Conditions = decide(slices.Concat(csr.Status.Conditions, verdict), told, d.machine)
 	return &out
 }
 

@@ -16,8 +16,8 @@ import (
 	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/pki/pkitest"
 	"muster.dev/muster/internal/policy"
-	"muster.dev/muster/internal/review"
 	"muster.dev/muster/internal/token"
+	"muster.dev/muster/internal/trace"
 )
 
 // gen is a request of lineage l, seen as version v, created at a second, and finished or not.
@@ -147,15 +147,14 @@ func TestLineageOf(t *testing.T) {
 			csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: kind, Status: "True"})
 		}
 		if machine != "" {
-			csr.Annotations = map[string]string{review.MachineAnnotation: machine}
-			csr.ManagedFields = wrote("approval", review.MachineAnnotation)
+			csr.Status.Conditions = append(csr.Status.Conditions, decidedFor(trace.Deny, machine))
 		}
 		return csr
 	}
 	denied, approved, failed := certificatesv1.CertificateDenied, certificatesv1.CertificateApproved, certificatesv1.CertificateFailed
 	toMachine := "system:bootstrappers:muster:" + machineID(11)
-	claimed := decided(made(toMachine), machineID(11), denied)
-	claimed.ManagedFields = nil
+	claimed := decided(made(toMachine), "", denied)
+	claimed.Annotations = map[string]string{"certificates.muster.dev/machine": machineID(11)}
 	broken := made()
 	broken.Spec.Request = []byte("nothing")
 	for _, tc := range []struct {

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"testing"
 
-	"muster.dev/muster/internal/review"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // What the controller keeps of 5,000 requests, with the store of the test itself taken off.
@@ -31,7 +31,7 @@ func TestMemoryOfFiveThousandRequests(t *testing.T) {
 			pem := serving(t, "", 11, address(11)).Spec.Request
 			for k := range n {
 				csr := object(fmt.Sprint("csr-", k), "kubernetes.io/kubelet-serving", pem, "system:node:"+nodeName(k+100000), "system:nodes")
-				csr.ManagedFields = append(wrote("approval", review.Annotation), wrote("status", review.MachineAnnotation)...)
+				csr.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x", Subresource: "approval", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:conditions":{}}}`)}}
 				if tc.finish {
 					approved(csr)
 					csr.Status.Certificate = pem

@@ -14,7 +14,6 @@ import (
 
 	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/pki/pkitest"
-	"muster.dev/muster/internal/review"
 )
 
 // writes are what the controller did to the cluster beside reading it and what the test itself did.
@@ -48,8 +47,8 @@ func TestApproveOnlyNeverSigns(t *testing.T) {
 	// What somebody else issues goes on record, for the machine that it was approved for.
 	csr := w.get("client")
 	csr.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.ca.Raw})
-	if csr.Annotations[review.MachineAnnotation] != "fake|"+machineID(11) {
-		t.Errorf("approved for machine %q", csr.Annotations[review.MachineAnnotation])
+	if _, machine := w.decided("client"); machine != "fake|"+machineID(11) {
+		t.Errorf("approved for machine %q", machine)
 	}
 	if _, err := w.client.CertificatesV1().CertificateSigningRequests().UpdateStatus(t.Context(), csr, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)

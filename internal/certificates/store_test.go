@@ -3,7 +3,6 @@
 package certificates
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,8 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-
-	"muster.dev/muster/internal/review"
 )
 
 // store holds requests as the API server does: with versions that conflict, creation times, UIDs, and watches of any length.
@@ -162,14 +159,6 @@ func (s *store) update(csr *certificatesv1.CertificateSigningRequest, subresourc
 	csr.Spec = old.Spec // whatever was sent: upstream's pkg/registry/certificates/certificates/strategy.go
 	if csr.ManagedFields == nil {
 		csr.ManagedFields = old.ManagedFields
-	}
-	for _, a := range []string{review.Annotation, review.MachineAnnotation} {
-		if csr.Annotations[a] != old.Annotations[a] { // it is the last writer's, and nobody else's
-			csr.ManagedFields = slices.DeleteFunc(csr.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
-				return bytes.Contains(m.FieldsV1.GetRawBytes(), []byte(a))
-			})
-			csr.ManagedFields = append(csr.ManagedFields, wrote(subresource, a)...)
-		}
 	}
 	return s.put(watch.Modified, csr), nil
 }

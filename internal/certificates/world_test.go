@@ -30,6 +30,7 @@ import (
 	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/pki/pkitest"
 	"muster.dev/muster/internal/policy"
+	"muster.dev/muster/internal/review"
 	"muster.dev/muster/internal/signer"
 )
 
@@ -175,13 +176,15 @@ func (w *world) get(name string) *certificatesv1.CertificateSigningRequest {
 	return csr.DeepCopy()
 }
 
-// state is the request's conditions and whether it has a certificate, in one string.
+// state is the request's conditions, but for the one with the decision, and whether it has a certificate, in one string.
 func (w *world) state(name string) string {
 	w.t.Helper()
 	csr := w.get(name)
 	var parts []string
 	for _, c := range csr.Status.Conditions {
-		parts = append(parts, string(c.Type)+"/"+c.Reason)
+		if c.Type != review.DecidedCondition {
+			parts = append(parts, string(c.Type)+"/"+c.Reason)
+		}
 	}
 	if len(csr.Status.Certificate) > 0 {
 		parts = append(parts, "Issued")

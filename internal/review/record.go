@@ -13,27 +13,47 @@ import (
 	"muster.dev/muster/internal/trace"
 )
 
-// The annotations that decisions leave behind.
 const (
-	// Annotation of requests and Events holds a decision in JSON.
+	// Annotation of Events holds a decision in JSON.
 	Annotation = "certificates.muster.dev/decision"
-	// MachineAnnotation of requests holds the machine that one was approved for, as policy.MachineRef writes it.
-	MachineAnnotation = "certificates.muster.dev/machine"
+	// DecidedCondition of requests holds the decision, and the machine that it was made about, in its message: see Condition.
+	DecidedCondition certificatesv1.RequestConditionType = "certificates.muster.dev/Decided"
 )
 
-// record is the decision that stands in the request, if it can be believed.
-func record(csr *certificatesv1.CertificateSigningRequest) (trace.Decision, bool) {
-	if !Vouched(csr, Annotation) {
-		return trace.Decision{}, false
+// Condition is how a decision stands in the request that it is about: in the same write as the approval, the denial or the certificate, so
+// that it can neither be missing nor be of another moment. The machine is as policy.MachineRef writes it, "" if nobody knows.
+//
+// Conditions are written by nobody but who may approve or sign for the signer of the request, which the API server asks for each write of
+// them (upstream's admission plugins CertificateApproval and CertificateSigning); of a new request it clears them. An annotation can be
+// written by whoever makes the request, and who wrote it is noted of some requests only: not of those of kubelets, which have no metadata
+// but a name when they are made.
+func Condition(d trace.Decision, machine string, longest int) certificatesv1.CertificateSigningRequestCondition {
+	return certificatesv1.CertificateSigningRequestCondition{
+		Type: DecidedCondition, Status: corev1.ConditionTrue, Reason: string(d.Verdict), Message: encode(d, machine, longest),
 	}
-	return Decode(csr.Annotations[Annotation])
 }
 
-// noted is a decision as Annotation holds it. Each byte of it is stored, sent and read half a dozen times for every request, so
+// Decided is the decision that stands in a request and the machine that it was made about; false if there is none, or none that is whole.
+func Decided(csr *certificatesv1.CertificateSigningRequest) (d trace.Decision, machine string, ok bool) {
+	found := ""
+	for _, c := range csr.Status.Conditions {
+		switch {
+		case c.Type != DecidedCondition:
+		case found != "" || c.Status != corev1.ConditionTrue:
+			return trace.Decision{}, "", false
+		default:
+			found = c.Message
+		}
+	}
+	return decode(found)
+}
+
+// noted is a decision as it is written down. Each byte of it is stored, sent and read half a dozen times for every request, so
 // a rule that passed is only its name, with what it saw behind it if that is evidence; what is in the request anyway is not said again.
 type noted struct {
 	Verdict trace.Verdict `json:"verdict"`
 	Rule    trace.RuleID  `json:"rule,omitempty"`
+	Machine string        `json:"machine,omitempty"`
 	Checks  []note        `json:"checks"`
 }
 
@@ -53,10 +73,15 @@ func (n *note) UnmarshalJSON(data []byte) error {
 }
 
 // Encode writes a decision down for Annotation, without the rules that did not apply and with no detail longer than this many bytes.
-func Encode(d trace.Decision, longest int) string {
+func Encode(d trace.Decision, longest int) string { return encode(d, "", longest) }
+
+func encode(d trace.Decision, machine string, longest int) string {
 	b := appendText(append(make([]byte, 0, 512), `{"verdict":`...), string(d.Verdict))
 	if d.Rule != "" {
 		b = appendText(append(b, `,"rule":`...), string(d.Rule))
+	}
+	if machine != "" {
+		b = appendText(append(b, `,"machine":`...), machine)
 	}
 	b = append(b, `,"checks":[`...)
 	first := true
@@ -116,33 +141,20 @@ func Clip(s string, most int) string {
 
 // Decode reads what Encode wrote.
 func Decode(text string) (trace.Decision, bool) {
+	d, _, ok := decode(text)
+	return d, ok
+}
+
+func decode(text string) (d trace.Decision, machine string, ok bool) {
 	var n noted
 	if text == "" || json.Unmarshal([]byte(text), &n) != nil || n.Verdict == "" {
-		return trace.Decision{}, false
+		return trace.Decision{}, "", false
 	}
-	d := trace.Decision{Verdict: n.Verdict, Rule: n.Rule}
+	d = trace.Decision{Verdict: n.Verdict, Rule: n.Rule}
 	for _, c := range n.Checks {
 		d.Checks = append(d.Checks, c.Check)
 	}
-	return d, true
-}
-
-// Vouched tells whether an annotation was written through a subresource that takes the right to approve or sign, and through
-// nothing else: nodes create requests with any annotations they like, but the API server notes who wrote which. A label of that
-// name counts as having been written, too, which can only make this false.
-func Vouched(csr *certificatesv1.CertificateSigningRequest, annotation string) bool {
-	found := false
-	key := []byte(`"f:` + annotation + `"`)
-	for _, m := range csr.ManagedFields {
-		if m.FieldsV1 == nil || !bytes.Contains(m.FieldsV1.GetRawBytes(), key) {
-			continue
-		}
-		if m.Subresource != "approval" && m.Subresource != "status" {
-			return false
-		}
-		found = true
-	}
-	return found
+	return d, n.Machine, true
 }
 
 // latest is the newest Event about this very object.

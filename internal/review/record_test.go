@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"muster.dev/muster/internal/review"
 	"muster.dev/muster/internal/trace"
@@ -42,6 +43,25 @@ func TestADecisionIsWrittenDown(t *testing.T) {
 	if diff := cmp.Diff(back, got); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// What was decided, and about which machine, is read back as it was, whatever the machine is called.
+func FuzzDecided(f *testing.F) {
+	f.Add("static|i-1", "node a is machine i-1 (static)")
+	f.Add(`","checks":[],"machine":"static|other`, "\x00\u2028<>&")
+	f.Fuzz(func(t *testing.T, machine, detail string) {
+		machine, detail = strings.ToValidUTF8(machine, "?"), strings.ToValidUTF8(detail, "?")
+		d := trace.Decision{Verdict: trace.Approve, Checks: []trace.Check{{Rule: "machine", Outcome: trace.Pass, Detail: detail, Evidence: detail != ""}}}
+		csr := &certificatesv1.CertificateSigningRequest{}
+		csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{review.Condition(d, machine, 10_000)}
+		if len(detail) > 10_000 {
+			return
+		}
+		got, of, ok := review.Decided(csr)
+		if diff := cmp.Diff(d, got); !ok || of != machine || diff != "" {
+			t.Errorf("machine %q is %q, %v\n%s", machine, of, ok, diff)
+		}
+	})
 }
 
 func TestDecisionsThatWereWrittenOtherwise(t *testing.T) {

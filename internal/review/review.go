@@ -29,7 +29,7 @@ const (
 
 // Who says why.
 const (
-	FromRecord    = "decision record" // of the certificate controller, which only approvers and signers can write
+	FromRecord    = "decision record" // of the certificate controller, which only approvers and signers of the signer can write
 	FromEvent     = "event"           // which nodes can write, too
 	FromCondition = "condition"       // of the request itself: who approved or denied it says so
 )
@@ -89,7 +89,7 @@ func Of(csr *certificatesv1.CertificateSigningRequest, events []corev1.Event) Re
 		Requester: Requester{csr.Spec.Username, csr.Spec.Groups},
 		Asked:     asked(csr), State: policy.PhaseOf(csr), Certificate: certificate(csr.Status.Certificate),
 	}
-	if d, ok := record(csr); ok {
+	if d, _, ok := Decided(csr); ok {
 		r.tell(d, FromRecord)
 	}
 	switch c := lastCondition(csr); {

@@ -34,14 +34,6 @@ func text(t *testing.T, d trace.Decision) string {
 	return string(raw)
 }
 
-// wrote is what the API server notes when somebody writes the annotation through a subresource.
-func wrote(subresource string) metav1.ManagedFieldsEntry {
-	return metav1.ManagedFieldsEntry{
-		Manager: "muster", Subresource: subresource, FieldsType: "FieldsV1",
-		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{".":{},"f:certificates.muster.dev/decision":{}}}}`),
-	}
-}
-
 func condition(kind certificatesv1.RequestConditionType, reason, message string) certificatesv1.CertificateSigningRequestCondition {
 	return certificatesv1.CertificateSigningRequestCondition{Type: kind, Status: "True", Reason: reason, Message: message}
 }
@@ -66,81 +58,58 @@ func TestWhoIsBelieved(t *testing.T) {
 		Source  string
 		State   review.State
 	}
+	wrote := func(d trace.Decision) certificatesv1.CertificateSigningRequestCondition {
+		return review.Condition(d, "static|a", 400)
+	}
+	var none []certificatesv1.CertificateSigningRequestCondition
 	for _, tc := range []struct {
 		name       string
-		annotation string
-		managed    []metav1.ManagedFieldsEntry
 		conditions []certificatesv1.CertificateSigningRequestCondition
 		events     []corev1.Event
 		want       want
 	}{
 		{
-			"the record of an approval", text(t, approval),
-			[]metav1.ManagedFieldsEntry{wrote("approval")},
-			[]certificatesv1.CertificateSigningRequestCondition{approved},
-			nil,
+			"the record of an approval", append(none, approved, wrote(approval)), nil,
 			want{trace.Approve, approval.Summary(), review.FromRecord, review.Approved},
 		},
 		{
-			"the record of a denial", text(t, denial),
-			[]metav1.ManagedFieldsEntry{wrote("approval")},
-			[]certificatesv1.CertificateSigningRequestCondition{denied},
-			nil,
+			"the record of a denial", append(none, denied, wrote(denial)), nil,
 			want{trace.Deny, "the name a is b's; ask for c", review.FromRecord, review.Denied},
 		},
 		{
-			"a record that the requester wrote is none", text(t, approval),
-			[]metav1.ManagedFieldsEntry{wrote("")},
-			nil, nil,
-			want{"", "", "", review.Pending},
-		},
-		{
-			"nor one that both wrote", text(t, approval),
-			[]metav1.ManagedFieldsEntry{wrote("approval"), wrote("")},
-			[]certificatesv1.CertificateSigningRequestCondition{approved},
-			nil,
+			"two records are none", append(none, approved, wrote(approval), wrote(denial)), nil,
 			want{trace.Approve, "AutoApproved: after review", review.FromCondition, review.Approved},
 		},
 		{
-			"nor one that nobody is known to have written", text(t, approval), nil, nil, nil,
-			want{"", "", "", review.Pending},
+			"nor is one in an annotation, which anybody may write", append(none, approved), nil,
+			want{trace.Approve, "AutoApproved: after review", review.FromCondition, review.Approved},
 		},
 		{
-			"a person denied what the controller would approve", text(t, approval),
-			[]metav1.ManagedFieldsEntry{wrote("approval")},
-			[]certificatesv1.CertificateSigningRequestCondition{condition(certificatesv1.CertificateDenied, "", "sold")},
-			nil,
+			"a person denied what the controller would approve", append(none, condition(certificatesv1.CertificateDenied, "", "sold"), wrote(approval)), nil,
 			want{trace.Deny, "sold", review.FromCondition, review.Denied},
 		},
 		{
-			"approved by a person, failed by the controller", text(t, denial),
-			[]metav1.ManagedFieldsEntry{wrote("status")},
-			[]certificatesv1.CertificateSigningRequestCondition{approved, condition(certificatesv1.CertificateFailed, "SignerValidationFailure", "x")},
-			nil,
+			"approved by a person, failed by the controller", append(none, approved, condition(certificatesv1.CertificateFailed, "SignerValidationFailure", "x"), wrote(denial)), nil,
 			want{trace.Deny, "the name a is b's; ask for c", review.FromRecord, review.Failed},
 		},
 		{
-			"the newest event of one that waits", "", nil, nil,
+			"the newest event of one that waits", nil,
 			[]corev1.Event{told("", "new", 20, &waiting), told("", "old", 10, &denial), told("another", "of another object of the name", 30, &approval)},
 			want{trace.Wait, "no machine is node a", review.FromEvent, review.Pending},
 		},
 		{
-			"an event without a decision", "", nil, nil,
+			"an event without a decision", nil,
 			[]corev1.Event{told("", "in words", 1, nil)},
 			want{"", "in words", review.FromEvent, review.Pending},
 		},
 		{
-			"a record that is no decision", "{}",
-			[]metav1.ManagedFieldsEntry{wrote("approval")},
-			nil, nil,
+			"a record that is no decision", append(none, condition(review.DecidedCondition, "Approve", "{}")), nil,
 			want{"", "", "", review.Pending},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "csr-1", UID: "u", ManagedFields: tc.managed}}
-			if tc.annotation != "" {
-				csr.Annotations = map[string]string{review.Annotation: tc.annotation}
-			}
+			csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "csr-1", UID: "u"}}
+			csr.Annotations = map[string]string{review.Annotation: text(t, approval)}
 			csr.Status.Conditions = tc.conditions
 			r := review.Of(csr, tc.events)
 			if diff := cmp.Diff(tc.want, want{r.Verdict, r.Why, r.Source, r.State}); diff != "" {

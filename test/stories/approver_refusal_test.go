@@ -8,7 +8,6 @@ import (
 	"crypto/rsa"
 	"crypto/x509/pkix"
 	"encoding/asn1"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/internal/pki/pkitest"
+	"muster.dev/muster/internal/review"
 )
 
 // wrong is a request that no honest kubelet makes.
@@ -57,9 +57,8 @@ func TestApproverRefuses(t *testing.T) {
 				t.Errorf("the message is %q", message)
 			}
 			a.told(object, "Warning CertificateDenied", w.rule+": "+message)
-			var decision struct{ Verdict, Rule string }
-			if err := json.Unmarshal([]byte(denied.Annotations["certificates.muster.dev/decision"]), &decision); err != nil || decision.Verdict != "Deny" || decision.Rule != w.rule {
-				t.Errorf("the decision on the request is %+v, %v", decision, err)
+			if decision, _, ok := review.Decided(denied); !ok || decision.Verdict != "Deny" || string(decision.Rule) != w.rule {
+				t.Errorf("the decision in the request is %+v", decision)
 			}
 			t.Logf("%s: %s", w.rule, message)
 		})

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"muster.dev/muster/internal/pki/pkitest"
+	"muster.dev/muster/internal/review"
 	"muster.dev/muster/internal/token"
 	"muster.dev/muster/test/plane"
 )
@@ -303,11 +304,13 @@ func (a *approver) until(what string, timeout time.Duration, ask func() error) t
 	}
 }
 
-// stateOf is what kubectl get csr shows, with the reasons.
+// stateOf is what kubectl get csr shows, with the reasons: it knows nothing of the condition that holds the decision.
 func stateOf(csr *certificatesv1.CertificateSigningRequest) string {
 	state := []string{}
 	for _, c := range csr.Status.Conditions {
-		state = append(state, string(c.Type)+"/"+c.Reason)
+		if c.Type != review.DecidedCondition {
+			state = append(state, string(c.Type)+"/"+c.Reason)
+		}
 	}
 	if len(csr.Status.Certificate) > 0 {
 		state = append(state, "Issued")

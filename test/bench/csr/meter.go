@@ -158,7 +158,7 @@ func (m *meter) run(ctx context.Context, l load, requests []request, concurrency
 // refusal says why a request will not be issued, "" if it may be.
 func refusal(csr *certificatesv1.CertificateSigningRequest) string {
 	for _, c := range csr.Status.Conditions {
-		if c.Type != certificatesv1.CertificateApproved {
+		if c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed {
 			return string(c.Type) + ": " + c.Message
 		}
 	}
