@@ -108,8 +108,8 @@ func (a *assembled) assemble(ctx context.Context) error {
 		return err
 	}
 	issued, err := register.New(register.Config{
-		Client: a.client, Namespace: file.Register.Namespace, Signers: file.SignerNames(), MachineOf: certificates.MachineOf, OnChange: changed, Logger: logger,
-		ReadOnly: file.Mode == policyfile.ModeObserve,
+		Client: a.client, Namespace: file.Register.Namespace, Signers: file.SignerNames(), MachineOf: certificates.MachineOf, MachineOfNode: inventory.MachineOfNode,
+		OnChange: changed, Logger: logger, ReadOnly: file.Mode == policyfile.ModeObserve,
 	})
 	if err != nil {
 		return err

@@ -29,6 +29,9 @@ func withCertificate(of string, replaced bool) func(*world) {
 	})
 }
 
+// joinedSince makes somebody join as the node after the certificate was issued.
+func joinedSince(w *world) { w.facts.Credential.Value.Rejoined = true }
+
 // lastWas makes the last certificate of the node that of a machine.
 func lastWas(machine string) func(*world) {
 	return func(w *world) { w.facts.LastMachine = know(machine) }
@@ -65,6 +68,10 @@ func TestANodeAsksWithACertificateOfItsMachine(t *testing.T) {
 				{"of another source, and another machine took over", w(), all(withCertificate("other|"+machineB, false), lastWas("test|"+machineB)), trace.Wait, "credential"},
 				{"on no record, and no other machine took over", w(), all(withCertificate("", false), lastWas("test|"+machineA)), trace.Approve, ""},
 				{"on no record, and the machine before is of another source", w(), all(withCertificate("", false), lastWas("other|"+machineB)), trace.Approve, ""},
+				{"on no record, and somebody joined as the node since", w(), all(withCertificate("", false), joinedSince), trace.Wait, "credential"},
+				{"on no record, and the machine joined that it is by now", w(), all(withCertificate("", false), joinedSince, lastWas("test|"+machineA)), trace.Wait, "credential"},
+				{"of another source, and somebody joined as the node since", w(), all(withCertificate("other|"+machineB, false), joinedSince), trace.Wait, "credential"},
+				{"its own, and it joined again since", w(), all(withCertificate("test|"+machineA, false), joinedSince), trace.Approve, ""},
 				{"what is on record is not known", w(), unknown(policy.DontKnow[policy.Credential]("test", "broken")), trace.Wait, "credential"},
 				{"what is on record was not asked", w(), unknown(policy.Fact[policy.Credential]{}), trace.Wait, "credential"},
 				{"absent", w(), unknown(policy.None[policy.Credential]("test", now)), trace.Wait, "credential"},

@@ -69,6 +69,9 @@ type Credential struct {
 	Machine string
 	// Replaced means that certificates of the node were issued to more than one machine.
 	Replaced bool
+	// Rejoined means that somebody else than the node was issued a client certificate of it after this one, or, if this one is on no
+	// record, ever.
+	Rejoined bool
 }
 
 // Facts are all that Decide looks at beside the request. Ask says which of them a request needs.
@@ -83,7 +86,7 @@ type Facts struct {
 	Nodes map[string]Fact[bool]
 	// Node tells whether a Node object of the name exists.
 	Node Fact[bool]
-	// LastMachine is the machine that the last client certificate of the node was issued to, as MachineRef writes it or its ID
+	// LastMachine is the machine that the last certificate of the node was issued to, as MachineRef writes it or its ID
 	// alone. Absent if none is on record.
 	LastMachine Fact[string]
 	// Credential is what is on record of the certificate that a node asks with.

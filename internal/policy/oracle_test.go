@@ -196,6 +196,8 @@ func (w *world) wrongCredential(m policy.Machine) string {
 		return "nobody knows whose certificate it was asked with"
 	case id != "" && source == "test" && id != m.ID:
 		return "another machine's certificate asks"
+	case (id == "" || source != "test") && c.Value.Rejoined:
+		return "the certificate that asks is from before somebody joined as the node"
 	case (id == "" || source != "test") && c.Value.Replaced:
 		return "the certificate that asks may be another machine's"
 	case (id == "" || source != "test") && usable(w.facts.LastMachine) && w.otherBefore(m):

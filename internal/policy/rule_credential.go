@@ -6,12 +6,17 @@ import (
 	"encoding/hex"
 	"strings"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
+
 	"muster.dev/muster/internal/pki"
 )
 
+const joinAgain = "let it join again, or approve by hand"
+
 // checkCredential wants the certificate that a node asks with to be one that this very machine got. Without it a key that was copied
 // from a machine stays good for ever: its holder renews, and when another machine takes over the node's name he gets certificates for
-// its addresses, too. API servers from v1.32 on tell which certificate it was.
+// its addresses, too. API servers from v1.32 on tell which certificate it was. One of unknown machine, such as one from before the controller
+// came, is good for what no other machine has been given since, as far as anything on record tells.
 func checkCredential(e evaluation) outcome {
 	switch {
 	case !e.profile.Node:
@@ -40,10 +45,12 @@ func checkCredential(e evaluation) outcome {
 		_, id := readMachineRef(c.Value.Machine)
 		return refuse("if it is the same machine, let it join again, or approve by hand",
 			"the certificate that asks was issued to machine %s, and node %s is machine %s by now", id, e.node, m.Value.ID)
+	case c.Value.Rejoined:
+		return wait(joinAgain, "another certificate made a machine node %s since, and to which one the certificate that asks was issued is on no record", e.node)
 	case c.Value.Replaced || e.taken():
-		return wait("let it join again, or approve by hand", "node %s was another machine before, and to which one the certificate that asks was issued is on no record", e.node)
+		return wait(joinAgain, "node %s was another machine before, and to which one the certificate that asks was issued is on no record", e.node)
 	}
-	return pass("its certificate is on no record, and node %s was never another machine", e.node)
+	return pass("to which machine its certificate was issued is on no record, and node %s was never another machine", e.node)
 }
 
 // taken tells whether the inventory gave the name of the node to another machine, which has no certificate yet.
@@ -82,7 +89,15 @@ const (
 
 // credential is the fingerprint of the certificate that the requester used, false if the API server tells of none.
 func (r Request) credential() (id pki.Fingerprint, ok bool) {
-	all := r.Extra[credentialID]
+	return fingerprint(r.Extra[credentialID])
+}
+
+// CredentialOf is the fingerprint of the certificate that a request was made with, false if the API server tells of none.
+func CredentialOf(csr *certificatesv1.CertificateSigningRequest) (id pki.Fingerprint, ok bool) {
+	return fingerprint(csr.Spec.Extra[credentialID])
+}
+
+func fingerprint(all []string) (id pki.Fingerprint, ok bool) {
 	if len(all) != 1 {
 		return id, false
 	}

@@ -168,6 +168,9 @@ func (r *Register) retireEntries(s *segment, out func(Entry) bool) {
 			if e.token() != "" {
 				keys = append(keys, useOf(e.token(), e.Node))
 			}
+			if e.joins() {
+				keys = append(keys, joinOf(e.Node))
+			}
 		}
 		s.retire(&r.groups, e.owner(), e.Machine, since, keys...)
 		return false

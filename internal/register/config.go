@@ -12,6 +12,7 @@ import (
 
 	"muster.dev/muster/internal/facts"
 	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/policy"
 )
 
 // Config is what a Register needs.
@@ -22,16 +23,20 @@ type Config struct {
 	Signers []string
 	// ReadOnly writes nothing: what it observes is remembered while the program runs.
 	ReadOnly bool
-	// MachineOf tells which machine an issued request came from that Add was not called for: one that was issued just before a
+	// MachineOf returns the machine that an issued request came from that Add was not called for (yet): one that was issued just before a
 	// crash, or by another signer. "" if it cannot be told; a node that renewed its own certificate is then on the machine that it
 	// was on before.
 	MachineOf func(*certificatesv1.CertificateSigningRequest) string
+	// MachineOfNode is what the inventory says a node is now. Certificates that are on record without their machine are put down to it: see
+	// heal. They stay as they are while it cannot tell.
+	MachineOfNode func(node string) policy.Fact[policy.Machine]
 	// OnChange is called, one call at a time, when answers have changed other than by Add or Observe; it must be quick.
 	OnChange func(facts.Change)
 	Logger   *slog.Logger
 
 	FlushEvery   time.Duration    // at most; 2 s if 0
 	CompactEvery time.Duration    // an hour if 0
+	HealEvery    time.Duration    // 10 s if 0
 	Grace        time.Duration    // that the last flush gets when Run ends; 10 s if 0
 	SegmentBytes int              // that a ConfigMap may hold; 256 KiB if 0
 	MaxPending   int              // entries that may wait to be written before nothing new is vouched for; 20,000 if 0
@@ -42,13 +47,14 @@ func (c *Config) complete() error {
 	switch {
 	case c.Client == nil, c.Namespace == "", c.Logger == nil:
 		return errors.New("a register needs a client, a namespace and a logger")
-	case len(c.Signers) == 0, c.MachineOf == nil:
-		return errors.New("a register needs signers whose certificates it records, and a way to tell their machines")
+	case len(c.Signers) == 0, c.MachineOf == nil, c.MachineOfNode == nil:
+		return errors.New("a register needs signers whose certificates it records, and ways to tell their machines")
 	case c.SegmentBytes < 0 || c.SegmentBytes > maxData/2:
 		return errors.New("a segment of the register has at most 512 KiB")
 	}
 	setDefault(&c.FlushEvery, 2*time.Second)
 	setDefault(&c.CompactEvery, time.Hour)
+	setDefault(&c.HealEvery, 10*time.Second)
 	setDefault(&c.Grace, 10*time.Second)
 	setDefault(&c.SegmentBytes, 256<<10)
 	setDefault(&c.MaxPending, 20_000)

@@ -33,16 +33,43 @@ func (e Entry) token() string {
 // useOf is what is kept for ever of the use of a bootstrap token for a node, among the keys of the node.
 func useOf(token, node string) short { return shorten(sha256.Sum256([]byte(token + " " + node))) }
 
+// joins reports whether somebody else than the node asked for its client certificate: then a machine became the node, or became it anew.
+func (e Entry) joins() bool {
+	return isClient(e.Signer) && e.Node != "" && e.Requester != "" && e.Requester != nodePrefix+e.Node
+}
+
+// joinOf is what is kept for ever of that somebody joined as a node, among the keys of the node.
+func joinOf(node string) short { return shorten(sha256.Sum256([]byte("joined as " + node))) }
+
+// credential is the certificate with this fingerprint, false if it is not on record.
+func (l *last) credential(id short) (credential, bool) {
+	if n := slices.IndexFunc(l.held, func(c credential) bool { return c.id == id }); n >= 0 {
+		return l.held[n], true
+	}
+	return credential{}, false
+}
+
+// renewal is the machine that a node got a certificate for by itself, of which nobody wrote down to which machine it went: that of the
+// certificate that it asked with, or the one that it was before, if it was no other.
+func (l *last) renewal(id short, told bool) string {
+	c, ok := l.credential(id)
+	switch {
+	case told && ok:
+		return c.machine
+	case told && (l.replaced || !l.joined.IsZero()):
+		return ""
+	}
+	return l.machine
+}
+
 // hold remembers a client certificate of a node that is good, in place of those that are not any more; what a token got it is remembered
-// for longer. It is called with the lock held.
-func (r *Register) hold(e Entry) {
-	now := r.config.Now()
+// for longer.
+func (l *last) hold(e Entry, now time.Time) {
 	over := func(c credential) bool { return c.token == "" && now.After(c.until) }
 	c := credential{shorten(e.Certificate), shorten(e.Key), e.Machine, e.token(), e.NotBefore, e.NotAfter}
-	if e.Node == "" || over(c) {
+	if over(c) {
 		return
 	}
-	l := r.last[e.Node]
 	l.held = slices.DeleteFunc(l.held, func(old credential) bool { return old.key == c.key && old.id == c.id || over(old) })
 	at, _ := slices.BinarySearchFunc(l.held, c, func(a, b credential) int { return a.since.Compare(b.since) })
 	l.held = slices.Insert(l.held, at, c)
@@ -51,5 +78,4 @@ func (r *Register) hold(e Entry) {
 		at := max(0, slices.IndexFunc(l.held, func(c credential) bool { return c.token == "" }))
 		l.held = slices.Delete(l.held, at, at+1)
 	}
-	r.last[e.Node] = l
 }

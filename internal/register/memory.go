@@ -18,14 +18,25 @@ func (r *Register) own(e Entry) Entry {
 	for _, s := range []*string{&e.Signer, &e.Node, &e.Machine, &e.Requester, &e.Issuer} {
 		*s = r.name(*s)
 	}
-	if l := r.last[e.Node]; e.Node != "" && e.Requester == nodePrefix+e.Node && e.NotBefore.After(l.spoke) {
+	if e.Node == "" {
+		return e
+	}
+	l, self := r.last[e.Node], e.Requester == nodePrefix+e.Node
+	if self && e.NotBefore.After(l.spoke) {
 		l.spoke = e.NotBefore
-		r.last[e.Node] = l
+	}
+	if e.joins() && e.NotBefore.After(l.joined) {
+		l.joined = e.NotBefore
+	}
+	if isClient(e.Signer) || self && e.Machine != "" {
+		l.note(e.Machine, e.NotBefore)
 	}
 	if isClient(e.Signer) {
-		r.note(e.Node, e.Machine, e.NotBefore, e.NotAfter)
-		r.hold(e)
+		l.client = true
+		l.until = later(l.until, e.NotAfter)
+		l.hold(e, r.config.Now())
 	}
+	r.last[e.Node] = l
 	return e
 }
 
@@ -37,23 +48,29 @@ func (r *Register) name(s string) string {
 	return s
 }
 
-// note remembers the machine of the newest client certificate of a node, also when nobody knew which one it is, and until when any is
-// good; the zero time is of those that are keys alone by now.
-func (r *Register) note(node, machine string, at, until time.Time) {
-	if node == "" || at.IsZero() {
-		return
+// note remembers the machine of the newest certificate of a node, also when nobody knew which one it is. The zero time is older than any.
+func (l *last) note(machine string, at time.Time) {
+	compared := machine == ""
+	for n, k := range l.known {
+		if same, ok := policy.SameMachine(k, machine); ok {
+			compared = true
+			l.replaced = l.replaced || !same
+			l.known[n] = machine
+		}
 	}
-	l, ok := r.last[node]
-	if same, ok := policy.SameMachine(l.machine, machine); ok && !same {
-		l.replaced = true
+	if !compared {
+		l.known = append(l.known, machine)
 	}
-	if !ok || !at.Before(l.at) {
+	if !at.Before(l.at) {
 		l.machine, l.at = machine, at
 	}
-	if until.After(l.until) {
-		l.until = until
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
-	r.last[node] = l
+	return b
 }
 
 // put takes a segment in, in place of the one of the same name.
@@ -80,10 +97,31 @@ func (r *Register) fill(s *segment, c content) {
 		s.add(r.own(e))
 	}
 	for _, g := range c.groups {
-		r.note(g.owner, g.machine, g.last, time.Time{})
+		r.recall(g)
 		s.retire(&r.groups, r.name(g.owner), r.name(g.machine), g.last, g.keys...)
 	}
 	s.sort()
+}
+
+// recall notes what keys tell of the certificates that they were of, which have expired.
+func (r *Register) recall(g group) {
+	if strings.HasPrefix(g.owner, userPrefix) {
+		return
+	}
+	l := r.last[g.owner]
+	switch {
+	case !g.last.IsZero(): // there is a client certificate among them
+		l.client = true
+		l.note(g.machine, g.last)
+		if slices.Contains(g.keys, joinOf(g.owner)) {
+			l.joined = later(l.joined, g.last)
+		}
+	case g.machine != "":
+		l.note(g.machine, time.Time{})
+	default:
+		return
+	}
+	r.last[g.owner] = l
 }
 
 // hasUID tells whether a request is on record, in another segment than the given one.

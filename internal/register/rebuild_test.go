@@ -130,7 +130,7 @@ func TestExpiredRequestsAreNotRecordedAgain(t *testing.T) {
 		elapse(keepExpired + 3*time.Hour)
 		first.stop()
 		writes := s.written()
-		if _, keys := s.stored(); len(keys) != 2 { // its key, and that its token was used
+		if _, keys := s.stored(); len(keys) != 3 { // its key, that its token was used, and that somebody joined by it
 			t.Fatalf("%d keys are stored", len(keys))
 		}
 		r := start(t, s)

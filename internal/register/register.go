@@ -5,7 +5,6 @@ package register
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -44,13 +43,17 @@ type Register struct {
 	last     map[string]last   // by node
 }
 
-// last is the machine that the newest client certificate of a node went to, and until when any of them is good.
+// last is what is known of a node: of the machine that its newest certificate went to, and of its client certificates.
 type last struct {
-	machine   string
-	replaced  bool // it was another machine before
-	at, until time.Time
-	spoke     time.Time    // when the newest certificate began that the node asked for by itself
-	held      []credential // oldest first
+	machine  string // "" if nobody knew
+	at       time.Time
+	known    []string     // machines that it was, one of each source
+	replaced bool         // it was another machine before
+	client   bool         // there is a client certificate on record
+	until    time.Time    // when the last client certificate ends
+	joined   time.Time    // when the newest client certificate began that somebody else than the node asked for
+	spoke    time.Time    // when the newest certificate began that the node asked for by itself
+	held     []credential // oldest first
 }
 
 // New makes a Register. It knows nothing before Run.
@@ -125,19 +128,20 @@ func (r *Register) Observe(csr *certificatesv1.CertificateSigningRequest) {
 	if known {
 		return
 	}
-	e, err := EntryOf(csr, "")
+	e, err := EntryOf(csr, r.config.MachineOf(csr))
 	if err != nil {
 		r.config.Logger.Warn("issued certificate not recorded", "csr", csr.Name, "signer", csr.Spec.SignerName, "error", err)
 		return
 	}
-	machine := r.config.MachineOf(csr)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.config.Now().After(e.NotAfter) && r.isRetired(shorten(e.Key), e.owner(), nil) {
 		return // all that is left to be recorded of it is
 	}
-	if e.Machine = machine; machine == "" && strings.HasPrefix(csr.Spec.Username, nodePrefix) {
-		e.Machine = r.last[e.Node].machine // a node renewed its own certificate
+	if e.Machine == "" && e.Node != "" && csr.Spec.Username == nodePrefix+e.Node {
+		id, told := policy.CredentialOf(csr)
+		l := r.last[e.Node]
+		e.Machine = l.renewal(shorten(id), told)
 	}
 	r.add(e)
 }
@@ -167,7 +171,7 @@ func (r *Register) KeyOwner(key pki.Fingerprint) policy.Fact[string] {
 	return policy.None[string](source, at)
 }
 
-// LastMachine tells which machine the last client certificate of a node was issued to.
+// LastMachine tells which machine the last certificate of a node was issued to.
 func (r *Register) LastMachine(node string) policy.Fact[string] {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -194,7 +198,7 @@ func (r *Register) Expired(node string) policy.Fact[bool] {
 	if why := r.doubt(); why != "" { // there may be another that is good
 		return policy.DontKnow[bool](source, why)
 	}
-	if l, ok := r.last[node]; ok {
+	if l := r.last[node]; l.client {
 		return policy.Know(r.config.Now().After(l.until), source, r.watch.at())
 	}
 	return policy.None[bool](source, r.watch.at())
@@ -208,15 +212,13 @@ func (r *Register) Credential(node string, id pki.Fingerprint) policy.Fact[polic
 		return unread[policy.Credential](r)
 	}
 	l := r.last[node]
-	for _, c := range l.held {
-		if c.id == shorten(id) {
-			return policy.Know(policy.Credential{Machine: c.machine, Replaced: l.replaced}, source, r.watch.at())
-		}
+	if c, ok := l.credential(shorten(id)); ok {
+		return policy.Know(policy.Credential{Machine: c.machine, Replaced: l.replaced, Rejoined: c.since.Before(l.joined)}, source, r.watch.at())
 	}
 	if why := r.doubt(); why != "" {
 		return policy.DontKnow[policy.Credential](source, why)
 	}
-	return policy.Know(policy.Credential{Replaced: l.replaced}, source, r.watch.at())
+	return policy.Know(policy.Credential{Replaced: l.replaced, Rejoined: !l.joined.IsZero()}, source, r.watch.at())
 }
 
 // TokenSpent tells whether a bootstrap token has got a node a certificate that the node has used, while one for another key than this is

@@ -87,6 +87,8 @@ func (r *Register) observeAll(ctx context.Context) error {
 func (r *Register) keepUp(ctx context.Context) {
 	compact := time.NewTicker(r.config.CompactEvery)
 	defer compact.Stop()
+	heal := time.NewTicker(r.config.HealEvery)
+	defer heal.Stop()
 	var compacted time.Time
 	tidy := func() {
 		compacted = r.config.Now()
@@ -100,6 +102,11 @@ func (r *Register) keepUp(ctx context.Context) {
 			return
 		case <-compact.C:
 			tidy()
+			continue
+		case <-heal.C:
+			if err := r.heal(ctx); err != nil && ctx.Err() == nil {
+				r.config.Logger.Warn("register not completed", "error", err)
+			}
 			continue
 		case <-r.wake:
 		}
