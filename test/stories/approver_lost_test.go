@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -70,6 +71,80 @@ func TestKilledControllerKeepsMachines(t *testing.T) {
 		a.becomes(firstName(n+1), issuedByRules)
 	}
 	a.onRecord(kills * each)
+}
+
+// A register that a version wrote which forgot machines is completed at the start. From then on a copied key is good for nothing when the machine
+// is replaced; one of a machine that was replaced before waits.
+func TestRegisterThatLostMachines(t *testing.T) {
+	t.Parallel()
+	const replaced, renewed = "replaced.example", "con.example"
+	a := newApprover(t, "approve-and-sign")
+	a.alone()
+	a.group(1)
+	before := a.run("before", a.policy)
+	fleet := a.bearer(token.Scope{Kind: token.ScopeGroup, Value: "fleet"})
+	list := func(con, other string) string {
+		return fmt.Sprintf("- {id: c-%s, nodeName: %s, addresses: [10.9.0.%s], group: fleet}\n- {id: r-%s, nodeName: %s, addresses: [10.9.1.%s], group: fleet}\n", con, renewed, con, other, replaced, other)
+	}
+	a.inventory(41, list("3", "3"))
+	joins := func(name, node string) kubernetes.Interface {
+		key := pkitest.Key(t)
+		a.create(fleet, request(name, signerClient, pkitest.Encode(t, key, pkitest.Template(node))))
+		a.becomes(name, issuedByRules)
+		return a.client(a.holder(name, key))
+	}
+	thief, earlier := joins("node-csr-con", renewed), joins("node-csr-replaced", replaced)
+	a.inventory(42, list("3", "4"))
+	<-time.After(1100 * time.Millisecond) // certificates tell their time in whole seconds
+	joins("node-csr-replaced-new", replaced)
+	a.until("they are on record", 30*time.Second, func() error { return a.machinesOnRecord("node-csr-replaced-new", "static|r-4") })
+	a.kill(before)
+	a.forgetMachines()
+	a.run("after", a.policy)
+	for name, machine := range map[string]string{"node-csr-con": "static|c-3", "node-csr-replaced-new": "static|r-4", "node-csr-replaced": ""} {
+		a.until(name+" is complete", 60*time.Second, func() error { return a.machinesOnRecord(name, machine) })
+	}
+	a.create(earlier, request("stolen-earlier", signerServing, pkitest.Kubelet(t, replaced, replaced, "10.9.1.4")))
+	a.told("stolen-earlier", "Normal CertificateWaiting", "by rule credential: ")
+	a.inventory(43, list("4", "4"))
+	a.steals(thief, "later", renewed, "10.9.0.4")
+	if state := stateOf(a.get("stolen-earlier")); state != "" {
+		t.Errorf("it is %s", state)
+	}
+}
+
+// machinesOnRecord checks which machine the register has for a request.
+func (a *approver) machinesOnRecord(name, machine string) error {
+	all, err := register.Load(a.t.Context(), a.plane.Admin(), approverNamespace)
+	if err != nil {
+		return err
+	}
+	n := slices.IndexFunc(all, func(e register.Entry) bool { return e.CSR == name })
+	if n < 0 {
+		return errors.New("it is on no record")
+	}
+	if all[n].Machine != machine {
+		return fmt.Errorf("it is on record for machine %q, not %q", all[n].Machine, machine)
+	}
+	return nil
+}
+
+// forgetMachines takes the machines out of the register, and the requests that tell of them out of the cluster.
+func (a *approver) forgetMachines() {
+	a.t.Helper()
+	maps := a.plane.Admin().CoreV1().ConfigMaps(approverNamespace)
+	segments, err := maps.List(a.t.Context(), metav1.ListOptions{LabelSelector: "certificates.muster.dev/register=true"})
+	if err != nil || len(segments.Items) == 0 {
+		a.t.Fatalf("there are %d segments: %v", len(segments.Items), err)
+	}
+	machine := regexp.MustCompile(` machine=\S+( requester=system:bootstrap:)`)
+	for _, cm := range segments.Items {
+		cm.Data["certificates"] = machine.ReplaceAllString(cm.Data["certificates"], "$1")
+		if _, err := maps.Update(a.t.Context(), &cm, metav1.UpdateOptions{}); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	a.mustKubectl("delete", "csr", "node-csr-con", "node-csr-replaced", "node-csr-replaced-new")
 }
 
 // alone lets the controller lead without an election: nobody waits for the lease of one that was killed.
