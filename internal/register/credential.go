@@ -74,8 +74,18 @@ func (l *last) hold(e Entry, now time.Time) {
 	at, _ := slices.BinarySearchFunc(l.held, c, func(a, b credential) int { return a.since.Compare(b.since) })
 	l.held = slices.Insert(l.held, at, c)
 	for len(l.held) > maxHeld {
-		// What a token got is kept longer: that the token was used is written down for ever only when the certificate becomes a key.
-		at := max(0, slices.IndexFunc(l.held, func(c credential) bool { return c.token == "" }))
+		at := l.spare()
 		l.held = slices.Delete(l.held, at, at+1)
 	}
+}
+
+// spare is the place of the one that is forgotten first. What a token got is kept longer: that the token was used is written down for ever
+// only when the certificate becomes a key. But the node uses the newest that it got by itself.
+func (l *last) spare() int {
+	renewed := func(c credential) bool { return c.token == "" }
+	first := slices.IndexFunc(l.held, renewed)
+	if first < 0 || !slices.ContainsFunc(l.held[first+1:], renewed) {
+		first = slices.IndexFunc(l.held, func(c credential) bool { return !renewed(c) })
+	}
+	return first
 }

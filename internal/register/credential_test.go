@@ -3,6 +3,7 @@
 package register
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -206,6 +207,25 @@ func TestCredentialsOfTokensAreFew(t *testing.T) {
 			t.Errorf("%d are remembered", n)
 		}
 		credentialIs(t, "the newest", r.Credential("a", certificate(2*maxHeld)), "i-1", false)
+	})
+}
+
+// A node that joined by many tokens asks with what it got by itself, and that is on record.
+func TestRenewalsOfANodeOfManyTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, newServer(t))
+		for n := range 2 * maxHeld {
+			elapse(time.Second)
+			r.Add(of(n+1, "a", "i-1", fmt.Sprintf("system:bootstrap:%06d", n)))
+		}
+		for n := range 3 {
+			elapse(time.Second)
+			r.Add(of(100+n, "a", "i-1", "system:node:a"))
+			credentialIs(t, "a renewal", r.Credential("a", certificate(100+n)), "i-1", false)
+		}
+		if n := len(r.last["a"].held); n != maxHeld {
+			t.Errorf("%d are remembered", n)
+		}
 	})
 }
 
