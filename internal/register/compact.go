@@ -11,6 +11,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/internal/pki"
 )
 
 // A node that asks for certificates all day long, as fast as it can, must not fill etcd.
@@ -170,6 +172,9 @@ func (r *Register) retireEntries(s *segment, out func(Entry) bool) {
 			}
 			if e.joins() {
 				keys = append(keys, joinOf(e.Node))
+			}
+			if e.Certificate != (pki.Fingerprint{}) && r.config.Now().Before(e.NotAfter) {
+				keys = append(keys, shorten(e.Certificate)) // the node may go on with it
 			}
 		}
 		s.retire(&r.groups, e.owner(), e.Machine, since, keys...)

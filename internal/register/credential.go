@@ -49,17 +49,42 @@ func (l *last) credential(id short) (credential, bool) {
 	return credential{}, false
 }
 
+// certificate is one of a node that is good, false if it is not on record. Nearly always it is one of the few that are remembered: the search
+// is for nodes that ask for many and go on with an old one, as kubelets do that cannot write to their disks. It is called with the lock
+// held.
+func (r *Register) certificate(node string, id short) (credential, bool) {
+	l := r.last[node]
+	if c, ok := l.credential(id); ok {
+		return c, true
+	}
+	for _, s := range append(slices.Clip(r.order), r.pending) {
+		for _, e := range s.entries {
+			if shorten(e.Certificate) == id && e.Node == node && isClient(e.Signer) {
+				return credential{machine: e.Machine, since: e.NotBefore}, true
+			}
+		}
+		n, _ := slices.BinarySearchFunc(s.retired, retired{key: id}, byKey)
+		for ; n < len(s.retired) && s.retired[n].key == id; n++ {
+			if g := r.groups.list[s.retired[n].group]; g.owner == node {
+				return credential{machine: g.machine, since: g.last}, true
+			}
+		}
+	}
+	return credential{}, false
+}
+
 // renewal is the machine that a node got a certificate for by itself, of which nobody wrote down to which machine it went: that of the
 // certificate that it asked with, or the one that it was before, if it was no other.
-func (l *last) renewal(id short, told bool) string {
-	c, ok := l.credential(id)
-	switch {
+func (r *Register) renewal(node string, id short, told bool) string {
+	c, ok := r.certificate(node, id)
+	switch l := r.last[node]; {
 	case told && ok:
 		return c.machine
 	case told && (l.replaced || !l.joined.IsZero()):
 		return ""
+	default:
+		return l.machine
 	}
-	return l.machine
 }
 
 // hold remembers a client certificate of a node that is good, in place of those that are not any more; what a token got it is remembered

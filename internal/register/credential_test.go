@@ -242,7 +242,26 @@ func TestCredentialsAreFew(t *testing.T) {
 			t.Errorf("%d are remembered", n)
 		}
 		credentialIs(t, "the newest", r.Credential("a", certificate(50)), "i-1", false)
-		credentialIs(t, "the oldest", r.Credential("a", certificate(1)), "", false)
+		credentialIs(t, "the oldest", r.Credential("a", certificate(1)), "i-1", false)
 		credentialIs(t, "another node's", r.Credential("b", certificate(0)), "i-2", false)
+	})
+}
+
+// A kubelet that cannot keep what it gets asks again and again with the certificate that it has.
+func TestAKubeletThatCannotWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		r := start(t, s)
+		r.Add(of(1, "a", "i-1", "system:bootstrap:abcdef"))
+		for n := range 3 * maxEntries {
+			elapse(30 * time.Minute)
+			r.Add(of(10+n, "a", "i-1", "system:node:a"))
+		}
+		elapse(2 * time.Hour)
+		for _, r := range []*running{r, start(t, s)} {
+			for _, n := range []int{1, 10, 10 + maxEntries, 9 + 3*maxEntries} {
+				credentialIs(t, fmt.Sprint("certificate ", n), r.Credential("a", certificate(n)), "i-1", false)
+			}
+		}
 	})
 }

@@ -140,8 +140,7 @@ func (r *Register) Observe(csr *certificatesv1.CertificateSigningRequest) {
 	}
 	if e.Machine == "" && e.Node != "" && csr.Spec.Username == nodePrefix+e.Node {
 		id, told := policy.CredentialOf(csr)
-		l := r.last[e.Node]
-		e.Machine = l.renewal(shorten(id), told)
+		e.Machine = r.renewal(e.Node, shorten(id), told)
 	}
 	r.add(e)
 }
@@ -212,7 +211,7 @@ func (r *Register) Credential(node string, id pki.Fingerprint) policy.Fact[polic
 		return unread[policy.Credential](r)
 	}
 	l := r.last[node]
-	if c, ok := l.credential(shorten(id)); ok {
+	if c, ok := r.certificate(node, shorten(id)); ok {
 		return policy.Know(policy.Credential{Machine: c.machine, Replaced: l.replaced, Rejoined: c.since.Before(l.joined)}, source, r.watch.at())
 	}
 	if why := r.doubt(); why != "" {
