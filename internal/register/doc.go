@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package register remembers every certificate that was issued: which node a public key was certified for, for ever, which machine the
-// last client certificate of a node and each that is good went to, and which bootstrap tokens were used for a node, for ever. There is no
-// secret in it.
+// last certificate of a node and each client certificate that is good went to, which bootstrap tokens were used for a node, and that somebody
+// joined as it, for ever. There is no secret in it.
 //
 // # Where it is
 //
 // ConfigMaps muster-issued-certificates-000001 and so on, with the label certificates.muster.dev/register=true, each of at most
 // 256 KiB. Each line of data.certificates is a certificate; each line of data.keys the keys of one owner on one machine whose
-// certificates expired more than a day ago or were more than anybody needs, 96 bits of each key's fingerprint, and of a token's public half
-// with the name of the node:
+// certificates expired more than a day ago or were more than anybody needs: 96 bits of each key's fingerprint, of a token's public half
+// with the name of the node, of a mark that somebody joined, and of each certificate that had not expired:
 //
 //	uid=5a1f… csr=csr-7x2kq signer=kubernetes.io/kubelet-serving node=a machine=i-1 requester=system:bootstrap:abcdef key=MSBr… serial=5f issuer=kubernetes from=2026-05-01T10:00:00Z to=2026-05-08T10:00:00Z
 //	owner=a machine=i-1 last=2026-05-01T10:00:00Z keys=MSBrZXkAAAAAAAAA,MiBrZXkAAAAAAAAA
@@ -22,6 +22,8 @@
 // # What happens if
 //
 // The program is killed between issuing and writing: at its next start it reads the requests, too, which hold their certificates.
+//
+// The machine of a certificate is not on record: see heal.
 //
 // Writing fails: it is tried again, for ever, and answers go on, as nothing is lost while the requests live. After half an hour,
 // or 20,000 certificates, nothing new is vouched for until it works again.
