@@ -15,7 +15,7 @@ import (
 // MachineOf returns the machine that a request was approved or signed for, as stands in it, or the one that the requester's bootstrap
 // token was made for. It is for a register to ask about what was issued: nobody who asks for a certificate can write either.
 func MachineOf(csr *certificatesv1.CertificateSigningRequest) string {
-	if d, machine, ok := review.Decided(csr); ok && d.Verdict == trace.Approve && machine != "" {
+	if machine, verdict := review.DecidedAbout(csr); verdict == trace.Approve && machine != "" {
 		return machine
 	}
 	machine := ""

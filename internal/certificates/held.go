@@ -170,7 +170,7 @@ func lineageOf(signer, user string) string { return signer + " " + user }
 // or was found to be good for its machine alone, or we approved the request. Others are kept apart, because what a stranger asks
 // supersedes nothing of a node.
 func ownToken(csr *certificatesv1.CertificateSigningRequest, user string) bool {
-	_, machine, _ := review.Decided(csr)
+	machine, _ := review.DecidedAbout(csr)
 	if machine != "" && !decidedAgainst(csr) {
 		return true
 	}

@@ -139,6 +139,48 @@ func TestLostMachinesFromBeforeTheLastJoin(t *testing.T) {
 	})
 }
 
+// A node that was two machines since somebody joined as it: nobody can tell which of them got the first certificate.
+func TestLostMachinesOfANodeThatWasTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		r := start(t, s)
+		r.Add(of(1, "a", old, fleet))
+		for n, machine := range []string{old, fresh} {
+			elapse(time.Hour)
+			r.Add(selfServing(2+n, "a", machine))
+		}
+		elapse(10 * time.Second)
+		r.stop()
+		s.forget()
+		r = start(t, s, nodesAre(map[string]string{"a": fresh}))
+		elapse(time.Minute)
+		credentialIs(t, "the first", r.Credential("a", certificate(1)), "", true)
+	})
+}
+
+// One that could not be written yet is written with its machine.
+func TestLostMachinesBeforeTheyAreWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		broken := true
+		s.before = func(verb string) error {
+			if broken && verb == "create" {
+				return fmt.Errorf("no quota")
+			}
+			return nil
+		}
+		r := start(t, s, nodesAre(map[string]string{"a": old}))
+		r.Add(of(1, "a", "", fleet))
+		elapse(20 * time.Minute)
+		credentialIs(t, "in memory", r.Credential("a", certificate(1)), old, false)
+		broken = false
+		elapse(time.Minute)
+		if got := s.machines(); got["csr-00001"] != old {
+			t.Errorf("stored are %v", got)
+		}
+	})
+}
+
 // Somebody else writes the segment, or it cannot be written: it is tried again.
 func TestLostMachinesWhileTheRegisterIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

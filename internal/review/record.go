@@ -35,17 +35,35 @@ func Condition(d trace.Decision, machine string, longest int) certificatesv1.Cer
 
 // Decided is the decision that stands in a request and the machine that it was made about; false if there is none, or none that is whole.
 func Decided(csr *certificatesv1.CertificateSigningRequest) (d trace.Decision, machine string, ok bool) {
+	return decode(decided(csr))
+}
+
+// DecidedAbout is the machine that the decision which stands in a request was made about, and what that was, as Decided returns them; the
+// rules, which are most of the work of reading it, are left out.
+func DecidedAbout(csr *certificatesv1.CertificateSigningRequest) (machine string, v trace.Verdict) {
+	var n struct {
+		Verdict trace.Verdict `json:"verdict"`
+		Machine string        `json:"machine"`
+	}
+	if text := decided(csr); text == "" || json.Unmarshal([]byte(text), &n) != nil {
+		return "", ""
+	}
+	return n.Machine, n.Verdict
+}
+
+// decided is the text of the condition, "" if there is none that counts.
+func decided(csr *certificatesv1.CertificateSigningRequest) string {
 	found := ""
 	for _, c := range csr.Status.Conditions {
 		switch {
 		case c.Type != DecidedCondition:
 		case found != "" || c.Status != corev1.ConditionTrue:
-			return trace.Decision{}, "", false
+			return ""
 		default:
 			found = c.Message
 		}
 	}
-	return decode(found)
+	return found
 }
 
 // noted is a decision as it is written down. Each byte of it is stored, sent and read half a dozen times for every request, so

@@ -61,6 +61,9 @@ func FuzzDecided(f *testing.F) {
 		if diff := cmp.Diff(d, got); !ok || of != machine || diff != "" {
 			t.Errorf("machine %q is %q, %v\n%s", machine, of, ok, diff)
 		}
+		if about, verdict := review.DecidedAbout(csr); about != machine || verdict != trace.Approve {
+			t.Errorf("machine %q is %q, %s", machine, about, verdict)
+		}
 	})
 }
 
