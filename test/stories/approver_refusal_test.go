@@ -35,8 +35,7 @@ func TestApproverRefuses(t *testing.T) {
 	a := newApprover(t, "approve-and-sign")
 	a.machines(2)
 	a.run("muster", a.policy)
-	a.join(1, "right")
-	token, node := a.bootstrap(1), a.node(1)
+	node, token := a.join(1, "right"), a.bootstrap(1)
 	for name, w := range wrongs(t) {
 		t.Run(name, func(t *testing.T) {
 			a := a.in(t)

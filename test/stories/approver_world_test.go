@@ -399,8 +399,8 @@ func (a *approver) holder(name string, key *ecdsa.PrivateKey) *rest.Config {
 }
 
 // join is what a kubelet does on machine n: the first certificate by the token, then a serving certificate, then a renewal with a
-// new key. The requests are called <prefix>-client, -serving and -renewal.
-func (a *approver) join(n int, prefix string) {
+// new key. The requests are called <prefix>-client, -serving and -renewal. It returns the client with the first certificate.
+func (a *approver) join(n int, prefix string) *kubernetes.Clientset {
 	a.t.Helper()
 	_, node, address := worker(n)
 	key := pkitest.Key(a.t)
@@ -423,4 +423,5 @@ func (a *approver) join(n int, prefix string) {
 	if err := errors.Join(serving.VerifyHostname(node), serving.VerifyHostname(address)); err != nil {
 		a.t.Error(err)
 	}
+	return kubelet
 }
