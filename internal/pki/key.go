@@ -39,7 +39,7 @@ func describeKey(public any) (Key, error) {
 	case *ecdsa.PublicKey:
 		switch k.Curve {
 		case elliptic.P256(), elliptic.P384(), elliptic.P521():
-			return Key{ECDSA, k.Curve.Params().BitSize}, nil
+			return Key{ECDSA, k.Curve.Params().BitSize}, weakECDSA(k)
 		}
 		return Key{}, fmt.Errorf("the key is on curve %s; use P-256, P-384 or P-521", k.Curve.Params().Name)
 	case *rsa.PublicKey:
@@ -50,7 +50,7 @@ func describeKey(public any) (Key, error) {
 		if k.E < 65537 || k.E%2 == 0 { // FIPS 186-5, 5.4 (e): small exponents have a history
 			return Key{}, fmt.Errorf("the RSA key has exponent %d; use 65537", k.E)
 		}
-		return Key{RSA, bits}, nil
+		return Key{RSA, bits}, weakRSA(k)
 	case ed25519.PublicKey:
 		return Key{Ed25519, 256}, nil
 	default:

@@ -300,7 +300,7 @@ func TestParseKeys(t *testing.T) {
 		"no exponent to speak of": {2048, 1, "exponent 1"}, "a small exponent": {2048, 3, "exponent 3"}, "an even exponent": {2048, 65538, "exponent 65538"}, "a huge exponent": {2048, 1<<31 - 1, "signature"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := new(big.Int).SetBit(big.NewInt(1), tc.bits-1, 1)
+			n := withoutSmallFactors(tc.bits)
 			nobody := func([]byte) []byte { return make([]byte, tc.bits/8) }
 			parseMust(t, withRSA(t, &rsa.PublicKey{N: n, E: tc.exponent}, 11, nobody), tc.want)
 		})
