@@ -2,7 +2,11 @@
 
 package authfile
 
-import "muster.dev/muster/internal/strictyaml"
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"muster.dev/muster/internal/strictyaml"
+)
 
 // MaxSize is the most bytes the file may have.
 const MaxSize = strictyaml.MaxSize
@@ -13,16 +17,12 @@ type Problems = strictyaml.Problems
 // Read reads the file and fills in defaults. Everything that is wrong with it comes back as one error, Problems.
 func Read(data []byte) (Configuration, error) {
 	var c Configuration
-	problems, ok := strictyaml.One(data, "file", "apiVersion, kind and clusterID", &c)
-	if !ok {
-		return Configuration{}, problems
-	}
-	c.setDefaults()
-	for _, e := range c.validate() {
-		problems = append(problems, e.Error())
-	}
-	if len(problems) > 0 {
-		return Configuration{}, problems
+	err := strictyaml.One(data, "file", "apiVersion, kind and clusterID", &c, func() field.ErrorList {
+		c.setDefaults()
+		return c.validate()
+	})
+	if err != nil {
+		return Configuration{}, err
 	}
 	return c, nil
 }

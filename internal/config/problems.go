@@ -3,12 +3,15 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"muster.dev/muster/internal/strictyaml"
 )
 
 // document is one part of a file. Its number counts from 1; 0 stands for an object that no file holds.
@@ -16,6 +19,8 @@ type document struct {
 	number     int
 	kind, name string
 	object     metav1.Object
+	text       *strictyaml.Document // nil for an object that no file holds
+	unread     []strictyaml.Wrong   // what could not be read of it
 }
 
 func (d document) String() string {
@@ -41,6 +46,7 @@ func (d document) String() string {
 type Problem struct {
 	Document string // which document, as "document 2 (NodeGroup workers)"
 	Message  string // what is wrong, with the field's path if it is about one
+	Line     int    // of the file, 0 if it is about all of the document
 	number   int
 }
 
@@ -54,7 +60,11 @@ func (p *Problems) Error() string {
 	lines := make([]string, 0, len(p.List))
 	for _, problem := range p.List {
 		var parts []string
-		for _, part := range []string{p.File, problem.Document, problem.Message} {
+		line := ""
+		if problem.Line > 0 {
+			line = fmt.Sprintf("line %d", problem.Line)
+		}
+		for _, part := range []string{p.File, problem.Document, line, problem.Message} {
 			if part != "" {
 				parts = append(parts, part)
 			}
@@ -69,8 +79,18 @@ func (p *Problems) say(d document, message string) {
 }
 
 func (p *Problems) add(d document, errs field.ErrorList) {
-	for _, err := range errs {
-		p.say(d, err.Error())
+	about := strictyaml.About(errs)
+	p.wrong(d, strictyaml.And(d.unread, about)[len(d.unread):])
+}
+
+// wrong says what is wrong with a document, each with its line of the file.
+func (p *Problems) wrong(d document, wrong []strictyaml.Wrong) {
+	for _, w := range wrong {
+		line := 0
+		if d.text != nil {
+			line = d.text.LineOf(w)
+		}
+		p.List = append(p.List, Problem{Document: d.String(), Message: w.Text, Line: line, number: d.number})
 	}
 }
 
@@ -78,6 +98,8 @@ func (p *Problems) orNil() error {
 	if len(p.List) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(p.List, func(a, b Problem) int { return a.number - b.number })
+	slices.SortStableFunc(p.List, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.Line, b.Line))
+	})
 	return p
 }

@@ -44,13 +44,8 @@ func Parse(name string, data []byte) (Config, error) {
 		problems.say(document{}, fmt.Sprintf("is larger than %d bytes; a configuration is not", maxSize))
 		return Config{}, problems
 	}
-	parts, err := strictyaml.Documents(data)
-	if err != nil {
-		problems.say(document{}, err.Error())
-		return Config{}, problems
-	}
 	var documents []document
-	for i, part := range parts {
+	for i, part := range strictyaml.Split(data) {
 		if d, ok := problems.read(i+1, part); ok {
 			documents = append(documents, d)
 		}
@@ -84,22 +79,22 @@ func Parse(name string, data []byte) (Config, error) {
 
 // read decodes one document over its kind's defaults, so that defaults hold for what is left out and for nothing else.
 // It reports false if there is nothing that could be checked further.
-func (p *Problems) read(number int, part []byte) (document, bool) {
-	d := document{number: number}
-	data, wrong := strictyaml.ToJSON(part)
-	if wrong != nil {
-		for _, line := range wrong {
-			p.say(d, line)
-		}
+func (p *Problems) read(number int, part *strictyaml.Document) (document, bool) {
+	d := document{number: number, text: part}
+	data, wrong := part.JSON()
+	if data == nil {
+		p.wrong(d, wrong)
 		return d, false
 	}
 	generic := map[string]any{}
 	if err := json.Unmarshal(data, &generic); err != nil {
+		p.wrong(d, wrong)
 		p.say(d, "is not an object with apiVersion, kind, metadata and spec")
 		return d, false
 	}
 	d.kind, _ = generic["kind"].(string)
 	d.name, _, _ = unstructured.NestedString(generic, "metadata", "name")
+	p.wrong(d, wrong)
 	if version := generic["apiVersion"]; version != v1alpha1.GroupVersion.String() {
 		p.add(d, field.ErrorList{unsupported("apiVersion", version, v1alpha1.GroupVersion.String())})
 		return d, false
@@ -115,6 +110,7 @@ func (p *Problems) read(number int, part []byte) (document, bool) {
 		return d, false
 	}
 	p.add(d, refuse(generic))
+	ok := false
 	if errs := takeBadDurations(generic); len(errs) > 0 {
 		p.add(d, errs)
 		var err error
@@ -123,13 +119,11 @@ func (p *Problems) read(number int, part []byte) (document, bool) {
 			return d, false
 		}
 	}
-	problems, ok := strictyaml.FromJSON(data, object)
-	for _, problem := range problems {
-		p.say(d, problem)
-	}
-	if !ok {
+	if d.unread, ok = strictyaml.Decode(data, object); !ok {
+		p.wrong(d, d.unread)
 		return d, false
 	}
+	p.wrong(d, d.unread)
 	if cluster, ok := object.(*v1alpha1.Cluster); ok {
 		cluster.Spec.Certificates = withDurations(cluster.Spec.Certificates)
 	}
