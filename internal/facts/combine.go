@@ -113,13 +113,13 @@ func (c *Combined) MachineOfNode(node string) policy.Fact[policy.Machine] {
 	return f
 }
 
-// Owners finds the IDs of all machines that have a DNS name or an address, according to any source.
+// Owners finds the IDs of all machines that have a DNS name or an address, according to any source. What is a machine's own in one source is
+// nobody's by a range of another.
 func (c *Combined) Owners(name string) policy.Fact[[]string] {
-	var ids, named []string
+	var ids, ranged, named []string
 	var unknown opinions[[]policy.Machine]
 	var oldest time.Time
 	var asked string // the source that is finding out whose machine an owner is
-	decided := false
 	for _, s := range c.sources {
 		f := s.Owners(name)
 		if f.State == policy.Unknown {
@@ -131,10 +131,13 @@ func (c *Combined) Owners(name string) policy.Fact[[]string] {
 			oldest = f.At
 		}
 		for _, m := range f.Value {
-			decided = true
 			id, soon := c.idOf(s, m)
 			if soon {
 				asked = s.Name()
+			}
+			if _, ok := m.RangeOf(name); ok && !m.Owns(name) {
+				ranged = append(ranged, id)
+				continue
 			}
 			ids = append(ids, id)
 		}
@@ -143,9 +146,12 @@ func (c *Combined) Owners(name string) policy.Fact[[]string] {
 		return policy.Fact[[]string]{Source: asked, Why: "which machine it is that has it is being looked up", Soon: true}
 	}
 	// If any source may decide, who fails is not missed as long as another one knows an owner.
-	if len(unknown.facts) > 0 && (c.mode == All || !decided) {
+	if len(unknown.facts) > 0 && (c.mode == All || len(ids) == 0) {
 		names, why, soon := unknown.unknown()
 		return policy.Fact[[]string]{Source: names, Why: why, Soon: soon}
+	}
+	if len(ids) == 0 {
+		ids = ranged
 	}
 	slices.Sort(ids)
 	return policy.Know(slices.Compact(ids), strings.Join(named, " and "), oldest)

@@ -134,7 +134,10 @@ func (f *FakeSource) one(match func(policy.Machine) bool) policy.Fact[policy.Mac
 
 // Owners finds all machines with a name or address.
 func (f *FakeSource) Owners(name string) policy.Fact[[]policy.Machine] {
-	return f.find(func(m policy.Machine) bool { return slices.Contains(namesOf(m), name) })
+	return f.find(func(m policy.Machine) bool {
+		_, ranged := m.RangeOf(name)
+		return ranged || slices.Contains(namesOf(m), name)
+	})
 }
 
 func (f *FakeSource) find(match func(policy.Machine) bool) policy.Fact[[]policy.Machine] {

@@ -5,6 +5,7 @@ package facts
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -28,7 +29,8 @@ func AddMachine(data []byte, m policy.Machine) (out []byte, changed bool, err er
 	switch {
 	case n < 0:
 		all = append(all, m)
-	case slices.Equal(all[n].Addresses, m.Addresses) && slices.Equal(all[n].Names, m.Names) && all[n].NodeName == m.NodeName && all[n].Group == m.Group:
+	case slices.Equal(all[n].Addresses, m.Addresses) && slices.Equal(all[n].Ranges, m.Ranges) && all[n].Created.Equal(m.Created) &&
+		slices.Equal(all[n].Names, m.Names) && all[n].NodeName == m.NodeName && all[n].Group == m.Group:
 		return data, false, nil
 	default:
 		all[n] = m
@@ -84,6 +86,12 @@ func writeList(all []policy.Machine) ([]byte, error) {
 		entry := listed{ID: m.ID, NodeName: m.NodeName, Names: m.Names, Group: m.Group}
 		for _, a := range m.Addresses {
 			entry.Addresses = append(entry.Addresses, a.String())
+		}
+		for _, r := range m.Ranges {
+			entry.AddressRanges = append(entry.AddressRanges, r.String())
+		}
+		if !m.Created.IsZero() {
+			entry.Created = m.Created.Format(time.RFC3339)
 		}
 		l.Machines = append(l.Machines, entry)
 	}

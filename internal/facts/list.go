@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -35,7 +36,11 @@ type listed struct {
 	NodeName  string   `json:"nodeName"`
 	Names     []string `json:"names,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
-	Group     string   `json:"group,omitempty"`
+	// AddressRanges are networks such as 10.0.3.0/24, of which it may have any address.
+	AddressRanges []string `json:"addressRanges,omitempty"`
+	Group         string   `json:"group,omitempty"`
+	// Created is a time as RFC 3339 has it.
+	Created string `json:"created,omitempty"`
 }
 
 // ReadList reads a list of machines whole, or tells all that is wrong with it.
@@ -43,16 +48,22 @@ func ReadList(data []byte) ([]policy.Machine, error) {
 	if len(data) > maxList {
 		return nil, fmt.Errorf("the list has more than %d MiB", maxList>>20)
 	}
-	if manyDocuments(data) {
+	documents := strictyaml.Split(data)
+	if len(documents) > 1 {
 		return nil, errors.New("the list has several YAML documents; make it one")
 	}
 	var l machineList
-	text, problems := strictyaml.ToJSON(data)
-	if len(problems) == 0 {
-		problems, _ = strictyaml.FromJSON(text, &l)
-	}
-	if len(problems) > 0 {
-		return nil, fmt.Errorf("reading the list: %s", some(problems))
+	d := &strictyaml.Document{}
+	if len(documents) == 1 {
+		d = documents[0]
+		text, wrong := d.JSON()
+		if text != nil {
+			more, _ := strictyaml.Decode(text, &l)
+			wrong = append(wrong, more...)
+		}
+		if len(wrong) > 0 {
+			return nil, fmt.Errorf("reading the list: %s", some(d.Lines(wrong)))
+		}
 	}
 	switch {
 	case l.Machines == nil: // an empty file is rather half a file than no machines
@@ -65,21 +76,11 @@ func ReadList(data []byte) ([]policy.Machine, error) {
 	for i, m := range l.Machines {
 		out = append(out, c.machine(fmt.Sprintf("machines[%d]", i), m))
 	}
-	return out, c.err()
-}
-
-// manyDocuments tells whether there is a document after the first, which the reader of YAML would leave out.
-func manyDocuments(data []byte) bool {
-	begun := false
-	for line := range strings.Lines(string(data)) {
-		line = strings.TrimRight(line, "\r\n")
-		marker := line == "---" || line == "..." || strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "---\t") || strings.HasPrefix(line, "... ")
-		if marker && begun {
-			return true
-		}
-		begun = begun || marker || strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "%")
+	c.overlaps(out)
+	if len(c.problems) > 0 {
+		return nil, errors.New(some(d.Lines(c.problems)))
 	}
-	return false
+	return out, nil
 }
 
 // some are the first of many problems.
@@ -93,18 +94,11 @@ func some(problems []string) string {
 // checker collects problems, and where each value was seen first.
 type checker struct {
 	seen     map[string]string
-	problems []string
+	problems []strictyaml.Wrong
 }
 
 func (c *checker) problem(path, format string, args ...any) {
-	c.problems = append(c.problems, path+": "+fmt.Sprintf(format, args...))
-}
-
-func (c *checker) err() error {
-	if len(c.problems) == 0 {
-		return nil
-	}
-	return errors.New(some(c.problems))
+	c.problems = append(c.problems, strictyaml.Wrong{Path: path, Text: path + ": " + fmt.Sprintf(format, args...)})
 }
 
 // once refuses what another machine has. One machine, whose path is own, may repeat its names and addresses, as a node's status does.
@@ -134,8 +128,13 @@ func (c *checker) machine(path string, m listed) policy.Machine {
 	if !printable(m.Group) {
 		c.problem(path+".group", "%q is not a group: up to %d letters, digits and signs without spaces", clipped(m.Group), maxText)
 	}
-	if len(m.Names) > maxOfMachine || len(m.Addresses) > maxOfMachine {
-		c.problem(path, "it has %d names and %d addresses, and may have %d of each", len(m.Names), len(m.Addresses), maxOfMachine)
+	if created, err := time.Parse(time.RFC3339, m.Created); err == nil {
+		out.Created = created
+	} else if m.Created != "" {
+		c.problem(path+".created", "%q is not a time such as 2026-11-22T10:00:00Z", clipped(m.Created))
+	}
+	if max(len(m.Names), len(m.Addresses), len(m.AddressRanges)) > maxOfMachine {
+		c.problem(path, "it has %d names, %d addresses and %d ranges, and may have %d of each", len(m.Names), len(m.Addresses), len(m.AddressRanges), maxOfMachine)
 		return out
 	}
 	for i, n := range m.Names {
@@ -162,7 +161,37 @@ func (c *checker) machine(path string, m listed) policy.Machine {
 			out.Addresses = append(out.Addresses, ip)
 		}
 	}
+	for i, text := range m.AddressRanges {
+		in, wrong := readRange(text)
+		switch {
+		case wrong != "":
+			c.problem(fmt.Sprintf("%s.addressRanges[%d]", path, i), "%s", wrong)
+		case !slices.Contains(out.Ranges, in):
+			out.Ranges = append(out.Ranges, in)
+		}
+	}
 	return out
+}
+
+// overlaps refuses a range that has an address of another machine in it: that machine's certificate would be the range's, too, as soon as
+// the address is gone from the list.
+func (c *checker) overlaps(machines []policy.Machine) {
+	var all ranges
+	for i, m := range machines {
+		all.add(int32(i), m.Ranges) // there are at most maxMachines
+	}
+	for i, m := range machines {
+		addresses := m.Addresses
+		if ip, err := netip.ParseAddr(m.NodeName); err == nil {
+			addresses = append(slices.Clone(addresses), ip)
+		}
+		for _, a := range addresses {
+			if place, in, ok := all.other(a, int32(i)); ok {
+				path := fmt.Sprintf("machines[%d].addressRanges[%d]", place, max(0, slices.Index(machines[place].Ranges, in)))
+				c.problem(path, "%s has the address %s of machine %s in it; leave it out, with several narrower ranges", in, a, m.ID)
+			}
+		}
+	}
 }
 
 // validName tells whether a text may name a node or a host.

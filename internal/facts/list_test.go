@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -45,6 +46,46 @@ func TestReadList(t *testing.T) {
 	}
 }
 
+func TestReadListOfRanges(t *testing.T) {
+	list, err := ReadList([]byte(`machines:
+- {id: a, nodeName: a, addresses: [10.0.3.7], addressRanges: [10.0.3.0/24, "2001:db8::/64", 10.0.3.0/24], created: 2026-11-22T10:00:00+01:00}
+- {id: b, nodeName: b, addressRanges: ["2001:db8::/64", 10.0.4.0/24]}
+- {id: c, nodeName: c, addresses: [10.0.5.1]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := list[0].Ranges; len(got) != 2 || got[0] != netip.MustParsePrefix("10.0.3.0/24") || got[1] != netip.MustParsePrefix("2001:db8::/64") {
+		t.Errorf("ranges %v", got)
+	}
+	if got := list[0].Created.UTC().Format(time.RFC3339); got != "2026-11-22T09:00:00Z" {
+		t.Errorf("created %s", got)
+	}
+	r := newRoll(list)
+	for address, want := range map[string]string{
+		"10.0.3.7": "a", "10.0.3.8": "a", "10.0.4.255": "b", "10.0.5.1": "c", "10.0.5.2": "", "2001:db8::1": "a b", "2001:db8:1::1": "", "10.0.3": "", "": "",
+	} {
+		found, err := r.find(byName, address)
+		var ids []string
+		for _, m := range found {
+			ids = append(ids, m.ID)
+		}
+		if err != nil || strings.Join(ids, " ") != want {
+			t.Errorf("%q is that of %v, %v; want %q", address, ids, err, want)
+		}
+	}
+	// What is written again says the same.
+	out, err := writeList(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := ReadList(out)
+	equal := cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), cmpopts.EquateApproxTime(0)}
+	if diff := cmp.Diff(list, again, equal); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
 func TestReadListRefuses(t *testing.T) {
 	const ok = "{id: a, nodeName: a}"
 	of := func(machines ...string) string { return "machines: [" + strings.Join(machines, ", ") + "]" }
@@ -78,6 +119,18 @@ func TestReadListRefuses(t *testing.T) {
 		"loopback":                     {of(`{id: a, nodeName: a, addresses: ["::ffff:127.0.0.1"]}`), "machines[0].addresses[0]"},
 		"any address":                  {of(`{id: a, nodeName: a, addresses: ["::"]}`), "machines[0].addresses[0]"},
 		"multicast":                    {of(`{id: a, nodeName: a, addresses: [224.0.0.1]}`), "machines[0].addresses[0]"},
+		"a range in the middle":        {of(`{id: a, nodeName: a, addressRanges: [10.0.3.7/24]}`), "machines[0].addressRanges[0]: 10.0.3.7/24 begins in the middle of a range; write 10.0.3.0/24"},
+		"a range of one":               {of(`{id: a, nodeName: a, addressRanges: [10.0.3.7/32]}`), "write it under addresses"},
+		"an address as a range":        {of(`{id: a, nodeName: a, addressRanges: [10.0.3.7]}`), "not a range of addresses"},
+		"everything as a range":        {of(`{id: a, nodeName: a, addressRanges: [0.0.0.0/1]}`), "too wide"},
+		"all of IPv6 as a range":       {of(`{id: a, nodeName: a, addressRanges: ["2000::/8"]}`), "too wide; use /32"},
+		"a mapped range":               {of(`{id: a, nodeName: a, addressRanges: ["::ffff:10.0.0.0/120"]}`), "not a range of addresses"},
+		"loopback as a range":          {of(`{id: a, nodeName: a, addressRanges: [127.0.0.0/8]}`), "holds no addresses of machines"},
+		"another's in a range":         {of("{id: a, nodeName: a, addressRanges: [10.1.0.0/16, 10.0.3.0/24]}", "{id: b, nodeName: b, addresses: [10.0.3.7]}"), "line 1: machines[0].addressRanges[1]: 10.0.3.0/24 has the address 10.0.3.7 of machine b in it"},
+		"another's name in a range":    {of("{id: b, nodeName: 10.0.3.7}", "{id: a, nodeName: a, addressRanges: [10.0.3.0/24]}"), "machines[1].addressRanges[0]: 10.0.3.0/24 has the address 10.0.3.7"},
+		"many ranges":                  {of("{id: a, nodeName: a, addressRanges: [" + strings.Repeat("10.0.3.0/24,", maxOfMachine) + "10.0.3.0/24]}"), "may have 64"},
+		"no time":                      {of("{id: a, nodeName: a, created: yesterday}"), `machines[0].created: "yesterday" is not a time such as`},
+		"a line of a problem":          {"machines:\n- {id: a, nodeName: a}\n- id: b\n  nodeName: [b]\n  group: {}\n", "line 4: machines[1].nodeName: Invalid value: array: must be text, in quotes if it looks like something else; line 5: machines[1].group"},
 		"a number":                     {of("{id: 1, nodeName: a}"), "reading the list"},
 		"two of an ID":                 {of(ok, "{id: a, nodeName: b}"), `machines[1].id: "a" is at machines[0].id, too`},
 		"two of a node name":           {of(ok, "{id: b, nodeName: a}"), `machines[1].nodeName: "a" is at machines[0].nodeName, too`},

@@ -3,7 +3,6 @@
 package facts
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -93,12 +92,15 @@ func (m *machines) common() policy.Fact[policy.Machine] {
 	}
 	out := m.facts[0]
 	out.Source = strings.Join(m.sources, " and ")
-	out.Value.Names, out.Value.Addresses = slices.Clone(out.Value.Names), slices.Clone(out.Value.Addresses)
+	out.Value.Names = slices.Clone(out.Value.Names)
 	for _, f := range m.facts[1:] {
 		out.Value.Names = slices.DeleteFunc(out.Value.Names, func(n string) bool { return !slices.Contains(f.Value.Names, n) })
-		out.Value.Addresses = slices.DeleteFunc(out.Value.Addresses, func(a netip.Addr) bool { return !slices.Contains(f.Value.Addresses, a) })
+		out.Value.Addresses, out.Value.Ranges = common(out.Value, f.Value)
 		if out.Value.Group == "" {
 			out.Value.Group = f.Value.Group
+		}
+		if out.Value.Created.IsZero() {
+			out.Value.Created = f.Value.Created
 		}
 		if f.At.Before(out.At) {
 			out.At = f.At

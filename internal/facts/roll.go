@@ -10,6 +10,7 @@ type roll struct {
 	machines []policy.Machine
 	// Places in machines. In a list that ReadList read each ID and each name is there once.
 	ids, names map[string]int32
+	ranges     ranges
 }
 
 func newRoll(machines []policy.Machine) *roll {
@@ -20,6 +21,7 @@ func newRoll(machines []policy.Machine) *roll {
 		for _, n := range namesOf(m) {
 			r.names[n] = place
 		}
+		r.ranges.add(place, m.Ranges)
 	}
 	return r
 }
@@ -31,6 +33,13 @@ func (r *roll) find(index, key string) ([]policy.Machine, error) {
 		places = r.ids
 	}
 	place, ok := places[key]
+	if !ok && index == byName {
+		var found []policy.Machine
+		for _, place := range r.ranges.with(key) {
+			found = append(found, r.machines[place])
+		}
+		return found, nil
+	}
 	if !ok || key == "" || index == byNode && r.machines[place].NodeName != key {
 		return nil, nil
 	}

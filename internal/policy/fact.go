@@ -4,7 +4,6 @@ package policy
 
 import (
 	"fmt"
-	"net/netip"
 	"time"
 )
 
@@ -52,17 +51,6 @@ func (f Fact[T]) why() string {
 	return f.Why
 }
 
-// Machine is what the inventory says about one machine: nothing in it comes from the machine itself.
-type Machine struct {
-	ID        string
-	NodeName  string // "" until the provider has assigned one
-	Names     []string
-	Addresses []netip.Addr
-	Deleting  bool
-	// Group that it belongs to, such as its node group, "" if the source knows none.
-	Group string
-}
-
 // Credential is a client certificate of a node.
 type Credential struct {
 	// Machine that it was issued to, as MachineRef writes it, "" if that is on no record.
@@ -80,7 +68,8 @@ type Facts struct {
 	TokenMachine Fact[Machine]
 	// NodeMachine is the machine that may register the node of the common name.
 	NodeMachine Fact[Machine]
-	// Owners holds, for every name and address asked for (in text, as Ask gives it), the IDs of all machines that have it.
+	// Owners holds, for every name and address asked for (in text, as Ask gives it), the IDs of all machines whose own it is. If it is
+	// nobody's own, those are owners that may have it by a range.
 	Owners map[string]Fact[[]string]
 	// Nodes tells, of every DNS name asked for that is not the node's own, whether a Node object has it for its name.
 	Nodes map[string]Fact[bool]

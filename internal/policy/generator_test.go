@@ -51,6 +51,7 @@ func (g generator) machine(id, node, addr string) policy.Fact[policy.Machine] {
 		Names:     often(g.Rand, []string{node}, nil, []string{nodeA, nodeB}, []string{"kubernetes"}),
 		Addresses: often(g.Rand, []netip.Addr{netip.MustParseAddr(addr)}, nil, []netip.Addr{netip.MustParseAddr("10.100.0.1")}),
 		Group:     often(g.Rand, "workers", "", "other"),
+		Ranges:    often(g.Rand, nil, []netip.Prefix{netip.MustParsePrefix("192.168.64.0/24")}),
 	}
 	return fact(g.Rand, know(m))
 }

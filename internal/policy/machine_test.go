@@ -4,6 +4,7 @@ package policy_test
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,6 +83,40 @@ func TestNamesAreThisMachinesOwn(t *testing.T) {
 		{"no addresses are assigned yet", serving(t, addrA), bare, trace.Wait, "address-assigned"},
 		{"the node's name counts without a list of names", serving(t, nodeA), bare, trace.Approve, ""},
 	})
+}
+
+// A range is good for the addresses in it that are no machine's own, whoever else has the range.
+func TestAddressesOfARange(t *testing.T) {
+	const asked = "192.168.64.77"
+	with := func(owners ...string) func(*world) {
+		return func(w *world) {
+			w.facts.NodeMachine.Value.Ranges = []netip.Prefix{netip.MustParsePrefix("192.168.65.0/24"), netip.MustParsePrefix("192.168.64.64/26")}
+			w.facts.Owners[asked] = know(owners)
+		}
+	}
+	only := func(w *world) { w.facts.NodeMachine.Value.Addresses = nil }
+	run(t, []namedCase{
+		{"in its range", serving(t, nodeA, asked), with(machineA), trace.Approve, ""},
+		{"in its range, beside its own", serving(t, nodeA, asked, addrA), with(machineA), trace.Approve, ""},
+		{"in its range, without any of its own", serving(t, asked), all(with(machineA), only), trace.Approve, ""},
+		{"in a range of several machines", serving(t, nodeA, asked), with(machineA, machineB), trace.Approve, ""},
+		{"in no range", serving(t, nodeA, "192.168.66.1"), all(with(machineA), func(w *world) { w.facts.Owners["192.168.66.1"] = know([]string(nil)) }), trace.Wait, "address-assigned"},
+		{"another machine's own", serving(t, nodeA, asked), with(machineB), trace.Deny, "address-assigned"},
+		{"another machine's own, without any of its own", serving(t, asked), all(with(machineB), only), trace.Deny, "address-assigned"},
+		{"the name of another", serving(t, nodeB, asked), with(machineA), trace.Deny, "name-assigned"},
+		{"whose it is was not asked", serving(t, asked), all(with(machineA), func(w *world) { w.facts.Owners = nil }), trace.Wait, "address-assigned"},
+		{"whose it is is not known", serving(t, asked), all(with(machineA), func(w *world) { w.facts.Owners[asked] = policy.DontKnow[[]string]("test", "broken") }), trace.Wait, "address-assigned"},
+		{"a moment ago", serving(t, asked), with(), trace.Wait, "address-assigned"},
+		{"reserved all the same", serving(t, "10.100.0.1"), func(w *world) {
+			w.facts.NodeMachine.Value.Ranges = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+			w.facts.Owners["10.100.0.1"] = know([]string{machineA})
+		}, trace.Deny, "address-reserved"},
+	})
+	w := serving(t, nodeA, asked)
+	with(machineA, machineB)(w)
+	if d := w.decide(); !strings.Contains(d.String(), asked+" of the range 192.168.64.64/26 assigned to machine "+machineA) {
+		t.Errorf("the decision does not name the range:\n%s", d)
+	}
 }
 
 func TestDenySpeaksBeforeWait(t *testing.T) {

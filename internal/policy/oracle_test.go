@@ -292,10 +292,17 @@ func (w *world) wrongNames(m policy.Machine, names []string) string {
 		if _, err := netip.ParseAddr(n); err != nil && n != m.NodeName && !absent(w.facts.Nodes[n]) && (!usable(w.facts.Nodes[n]) || w.facts.Nodes[n].Value) {
 			return n + " may be another node's"
 		}
+		o := w.facts.Owners[n]
+		if ip, err := netip.ParseAddr(n); err == nil && !slices.Contains(own, n) && len(m.Ranges) > 0 && m.Ranges[0].Contains(ip) {
+			if !usable(o) || !slices.Contains(o.Value, m.ID) {
+				return n + " may be another machine's own"
+			}
+			continue
+		}
 		if !slices.Contains(own, n) {
 			return n + " is not the machine's"
 		}
-		if o := w.facts.Owners[n]; !usable(o) || !slices.Equal(o.Value, []string{m.ID}) {
+		if !usable(o) || !slices.Equal(o.Value, []string{m.ID}) {
 			return n + " may be another machine's, too"
 		}
 	}

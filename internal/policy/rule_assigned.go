@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -55,6 +56,9 @@ func checkAddressesAssigned(e evaluation) outcome {
 		for _, a := range m.Addresses {
 			own = append(own, a.Unmap().String())
 		}
+		for _, r := range m.Ranges {
+			own = append(own, r.String())
+		}
 		return own
 	})
 }
@@ -70,8 +74,13 @@ func (e evaluation) assigned(what string, asked []string, have func(Machine) []s
 	}
 	own := have(m.Value)
 	var undecided *outcome
-	for _, a := range asked {
+	shown := slices.Clone(asked)
+	for i, a := range asked {
 		o := e.owned(what, a, m.Value.ID, own)
+		if in, ok := m.Value.RangeOf(a); ok && !slices.Contains(own, a) {
+			shown[i] += " of the range " + in.String()
+			o = e.ranged(a, m.Value.ID, in)
+		}
 		switch {
 		case o == nil:
 		case o.refuses():
@@ -83,7 +92,25 @@ func (e evaluation) assigned(what string, asked []string, have func(Machine) []s
 	if undecided != nil {
 		return *undecided
 	}
-	return witness("%s assigned to machine %s (%s)", strings.Join(asked, ", "), m.Value.ID, m.Source)
+	return witness("%s assigned to machine %s (%s)", strings.Join(shown, ", "), m.Value.ID, m.Source)
+}
+
+// ranged returns nil if an address of one of this machine's ranges is no other machine's own. Others may have the same range: which of them
+// has the address is nothing that the inventory knows.
+func (e evaluation) ranged(asked, id string, in netip.Prefix) *outcome {
+	o := pass("")
+	switch owners := e.facts.Owners[asked]; {
+	case owners.State != Known:
+		o = waitFor(owners, "whether another machine has the address %s is not known", asked)
+	case slices.Contains(owners.Value, id):
+		return nil
+	case len(owners.Value) > 0:
+		o = refuse("it may ask for the others of its range, "+in.String(),
+			"the address %s is machine %s's own, and not machine %s's, in whose range it is", asked, strings.Join(owners.Value, ", "), id)
+	default:
+		o = wait("", "the inventory is changing: the address %s was in a range of machine %s a moment ago", asked, id)
+	}
+	return &o
 }
 
 // owned returns nil if one name or address is this machine's and nobody else's.

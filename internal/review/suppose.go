@@ -58,25 +58,7 @@ func Suppose(q policy.Question, a Assumptions, now time.Time) policy.Facts {
 			f.Owners[name] = policy.DontKnow[[]string](assumed, "no inventory was given")
 			continue
 		}
-		var owners []string
-		for _, m := range a.Machines {
-			if has(m, name) {
-				owners = append(owners, m.ID)
-			}
-		}
-		f.Owners[name] = policy.Know(owners, assumed, now)
+		f.Owners[name] = policy.Know(policy.OwnersOf(name, a.Machines), assumed, now)
 	}
 	return f
-}
-
-func has(m policy.Machine, name string) bool {
-	if m.NodeName == name || slices.Contains(m.Names, name) {
-		return true
-	}
-	for _, a := range m.Addresses {
-		if a.String() == name {
-			return true
-		}
-	}
-	return false
 }

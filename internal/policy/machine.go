@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Machine is what the inventory says about one machine: nothing in it comes from the machine itself.
+type Machine struct {
+	ID        string
+	NodeName  string // "" until the provider has assigned one
+	Names     []string
+	Addresses []netip.Addr
+	// Ranges are networks of which it may have any address that is no machine's own. Other machines may have the same ones.
+	Ranges   []netip.Prefix
+	Deleting bool
+	// Group that it belongs to, such as its node group, "" if the source knows none.
+	Group string
+	// Created is when the machine was made, zero if the source does not know.
+	Created time.Time
+}
+
+// Owns tells whether a name or an address, in text, is the machine's own.
+func (m Machine) Owns(name string) bool {
+	return name != "" && (m.NodeName == name || slices.Contains(m.Names, name) ||
+		slices.ContainsFunc(m.Addresses, func(a netip.Addr) bool { return a.Unmap().String() == name }))
+}
+
+// RangeOf is the one of its ranges that an address, in text, is in.
+func (m Machine) RangeOf(address string) (netip.Prefix, bool) {
+	if len(m.Ranges) == 0 {
+		return netip.Prefix{}, false
+	}
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	for _, r := range m.Ranges {
+		if r.Contains(ip) {
+			return r, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// OwnersOf are the IDs of those of the machines that have a name or an address: the ones whose own it is, or if it is nobody's own those that
+// may have it by a range.
+func OwnersOf(name string, machines []Machine) []string {
+	var own, ranged []string
+	for _, m := range machines {
+		if m.Owns(name) {
+			own = append(own, m.ID)
+		} else if _, ok := m.RangeOf(name); ok {
+			ranged = append(ranged, m.ID)
+		}
+	}
+	if len(own) > 0 {
+		return own
+	}
+	return ranged
+}
