@@ -7,22 +7,17 @@ package deploy_test
 import (
 	"log/slog"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"text/template"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes/fake"
-	"sigs.k8s.io/yaml"
 
 	"muster.dev/muster/internal/certificates"
-	"muster.dev/muster/internal/facts"
 	"muster.dev/muster/internal/pki"
-	"muster.dev/muster/internal/policy"
 )
 
 // registry notes the metrics that are registered, as metrics.txt writes them.
@@ -98,56 +93,4 @@ func TestMetricsAreThoseOfTheController(t *testing.T) {
 		t.Fatal(err)
 	}
 	got.compare(t, "metrics.txt")
-}
-
-// What kubectl makes of nodes with machines.gotemplate is an inventory that the controller reads.
-func TestInventoryOfNodes(t *testing.T) {
-	raw, err := os.ReadFile("testdata/nodes.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var nodes any
-	if err := yaml.Unmarshal(raw, &nodes); err != nil {
-		t.Fatal(err)
-	}
-	list, err := template.ParseFiles("machines.gotemplate")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "machines.yaml")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := list.Execute(file, nodes); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
-	source, err := facts.NewStaticFile(facts.StaticFileConfig{File: path, OnChange: func(facts.Change) {}, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for _, node := range []string{"plain", "ip-10-0-0-7.eu-central-2.compute.internal", "named-otherwise", "repeats-itself"} {
-		m := source.MachineOfNode(node)
-		if m.State != policy.Known {
-			t.Fatalf("%s: %+v", node, m)
-		}
-		got[node] = m.Value.ID
-		for _, a := range m.Value.Addresses {
-			got[node] += " " + a.String()
-		}
-		got[node] += " " + strings.Join(m.Value.Names, " ")
-	}
-	want := map[string]string{
-		"plain": "11111111-0000-4000-8000-000000000001 10.0.0.5 2001:db8::5 ",
-		"ip-10-0-0-7.eu-central-2.compute.internal": "ec2f0000-0000-4000-8000-000000000007 10.0.0.7 198.51.100.7 ec2-198-51-100-7.example.com",
-		"named-otherwise": "11111111-0000-4000-8000-000000000003 10.0.0.9 host9.example.com",
-		"repeats-itself":  "11111111-0000-4000-8000-000000000004 10.0.0.11 host11.example.com",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("machines (-want +got):\n%s", diff)
-	}
 }

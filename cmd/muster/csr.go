@@ -45,7 +45,7 @@ func (c *csrCommand) command() *cobra.Command {
 		Long: `See who asked for which certificate, what the certificate controller said and which rule said it. This works
 with any cluster whose requests muster certificate-controller decides, not only with muster's own.`,
 		Args: func(_ *cobra.Command, args []string) error {
-			verbs := []string{"list", "explain", "simulate", "approve", "deny"}
+			verbs := []string{"list", "explain", "simulate", "machines", "approve", "deny"}
 			if len(args) == 0 {
 				return fmt.Errorf("say what to do with requests: %s", strings.Join(verbs, ", "))
 			}
@@ -53,7 +53,7 @@ with any cluster whose requests muster certificate-controller decides, not only 
 		},
 		RunE: nothingToDo,
 	}
-	cmd.AddCommand(c.list(), c.explain(), c.simulate(), c.approve(), c.deny())
+	cmd.AddCommand(c.list(), c.explain(), c.simulate(), c.machines(), c.approve(), c.deny())
 	return cmd
 }
 

@@ -151,7 +151,7 @@ func (k *kubeadmCluster) checkout() {
 	if out, err := image.CombinedOutput(); err != nil {
 		k.t.Fatalf("packing the image: %v\n%s", err, out)
 	}
-	for _, dir := range []string{"dist", "deploy/manifests", "deploy/static", "deploy/charts", "deploy/profiles", "deploy/machines.gotemplate"} {
+	for _, dir := range []string{"dist", "deploy/manifests", "deploy/static", "deploy/charts", "deploy/profiles"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				return err
@@ -168,6 +168,12 @@ func (k *kubeadmCluster) checkout() {
 			k.t.Fatal(err)
 		}
 	}
+}
+
+// programs puts muster's programs where a checkout has them after `make build`.
+func (k *kubeadmCluster) programs() {
+	k.t.Helper()
+	k.run("ln -s " + host.BinDir + " bin")
 }
 
 // tell logs what happened in a cluster whose story failed.

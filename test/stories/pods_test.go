@@ -29,6 +29,7 @@ import (
 func TestInstalledAsPods(t *testing.T) {
 	k := newKubeadmCluster(t)
 	k.checkout()
+	k.programs()
 	for _, step := range []struct {
 		name string
 		run  func(*kubeadmCluster)
