@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"muster.dev/muster/internal/facts"
@@ -98,6 +99,9 @@ func (c *csrCommand) runSimulation(s simulation, expires bool) error {
 	csr, err := s.object(data)
 	if err != nil {
 		return err
+	}
+	if csr.CreationTimestamp.IsZero() {
+		csr.CreationTimestamp = metav1.NewTime(c.now())
 	}
 	if expires {
 		csr.Spec.ExpirationSeconds = &s.expirationSeconds

@@ -90,7 +90,7 @@ func NewClusterAPI(c WatchConfig) (*Watch, error) {
 }
 
 func (m *capiMachine) machine() policy.Machine {
-	out := policy.Machine{ID: m.Namespace + "/" + m.Name, Deleting: m.DeletionTimestamp != nil, Group: m.Labels[deploymentNameLabel]}
+	out := policy.Machine{ID: m.Namespace + "/" + m.Name, Deleting: m.DeletionTimestamp != nil, Group: m.Labels[deploymentNameLabel], Created: m.CreationTimestamp.Time}
 	for _, a := range m.Status.Addresses {
 		assigned(&out, a.Type, a.Address)
 	}

@@ -56,7 +56,7 @@ func Machines(config *rest.Config) (cache.ListerWatcher, error) {
 
 // machineOf keeps what policies look at.
 func machineOf(m *v1alpha1.Machine) policy.Machine {
-	out := policy.Machine{ID: m.Name, NodeName: m.Status.NodeName, Deleting: m.DeletionTimestamp != nil, Group: m.Spec.NodeGroup}
+	out := policy.Machine{ID: m.Name, NodeName: m.Status.NodeName, Deleting: m.DeletionTimestamp != nil, Group: m.Spec.NodeGroup, Created: m.CreationTimestamp.Time}
 	for _, a := range m.Status.Addresses {
 		assigned(&out, a.Type, a.Address)
 	}

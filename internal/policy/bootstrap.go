@@ -2,11 +2,15 @@
 
 package policy
 
+import "time"
+
 // Bootstrap is about tokens that are not bound to a machine by a group of their own.
 type Bootstrap struct {
 	// UnboundTokens accepts a token that nothing binds, for any machine of the inventory that is not a node yet. Else such
 	// requests are left to a person.
 	UnboundTokens bool
+	// Window is how long after a machine was made a first certificate may be asked for. 0 means for ever.
+	Window time.Duration
 	// Bindings narrow what tokens are good for.
 	Bindings []Binding
 }

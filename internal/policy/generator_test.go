@@ -51,6 +51,7 @@ func (g generator) machine(id, node, addr string) policy.Fact[policy.Machine] {
 		Names:     often(g.Rand, []string{node}, nil, []string{nodeA, nodeB}, []string{"kubernetes"}),
 		Addresses: often(g.Rand, []netip.Addr{netip.MustParseAddr(addr)}, nil, []netip.Addr{netip.MustParseAddr("10.100.0.1")}),
 		Group:     often(g.Rand, "workers", "", "other"),
+		Created:   often(g.Rand, now.Add(-time.Hour), time.Time{}, now.Add(-3*time.Hour), now.Add(time.Hour)),
 		Ranges:    often(g.Rand, nil, []netip.Prefix{netip.MustParsePrefix("192.168.64.0/24")}),
 	}
 	return fact(g.Rand, know(m))
@@ -110,6 +111,7 @@ func (g generator) policy() policy.Policy {
 	p := base("", nil, "").policy
 	p.Signers = g.signers
 	p.Bootstrap.UnboundTokens = g.IntN(3) == 0
+	p.Bootstrap.Window = pick(g.Rand, 0, 0, 2*time.Hour)
 	p.RequireCredential = g.IntN(5) == 0
 	p.ApprovalReasons = pick(g.Rand, nil, nil, []string{"Ticketed"})
 	if g.IntN(3) == 0 {

@@ -232,6 +232,11 @@ func (w *world) wrongForToken(m policy.Machine) string {
 	case w.object.Spec.SignerName == pki.SignerKubeletClient && !person && (!usable(f.TokenSpent) || f.TokenSpent.Value):
 		return "the token may have been used before"
 	}
+	age := now.Sub(m.Created)
+	late := w.policy.Bootstrap.Window > 0 && (m.Created.IsZero() || age < -time.Minute || age > w.policy.Bootstrap.Window)
+	if late && !person && counts["rejoin"] == 0 {
+		return "the machine was made at another time"
+	}
 	machineGroup := "system:bootstrappers:muster:" + m.ID
 	nameGroup := "system:bootstrappers:muster:name:" + strings.ReplaceAll(m.NodeName, ".", ":")
 	switch {

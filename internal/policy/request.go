@@ -4,6 +4,7 @@ package policy
 
 import (
 	"slices"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
@@ -35,6 +36,9 @@ type Request struct {
 	// ByPerson means that it is approved for a reason that people give: see Policy.ApprovalReasons.
 	ByPerson bool
 
+	// Created is when it was made, by the API server's clock.
+	Created time.Time
+
 	// CSR is what stands in the request's bytes; ParseError says why it could not be read.
 	CSR        pki.Request
 	ParseError error
@@ -48,6 +52,7 @@ func Read(o *certificatesv1.CertificateSigningRequest, p Policy) Request {
 		ExpirationSeconds: o.Spec.ExpirationSeconds,
 		Phase:             PhaseOf(o),
 		ByPerson:          p.byPerson(o),
+		Created:           o.CreationTimestamp.Time,
 	}
 	for _, u := range o.Spec.Usages {
 		r.Usages = append(r.Usages, string(u))

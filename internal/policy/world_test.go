@@ -9,6 +9,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/internal/pki"
 	"muster.dev/muster/internal/pki/pkitest"
@@ -47,6 +48,7 @@ func base(signer string, pem []byte, user string, groups ...string) *world {
 		ReservedNames:     []string{"api.muster.internal"},
 		ReservedAddresses: []netip.Prefix{netip.MustParsePrefix("10.100.0.0/16"), netip.MustParsePrefix("192.168.64.1/32"), netip.MustParsePrefix("192.168.64.2/32")},
 	}}
+	w.object.CreationTimestamp = metav1.NewTime(now)
 	w.object.Spec = certificatesv1.CertificateSigningRequestSpec{
 		SignerName: signer, Request: pem, Username: user, Groups: append(groups, "system:authenticated"),
 		Usages: []certificatesv1.KeyUsage{"digital signature", "client auth"},

@@ -29,7 +29,7 @@ func (c Configuration) Policy() policy.Policy {
 		ClusterDomain: c.Rules.Reserved.ClusterDomain,
 
 		ApprovalReasons: c.Rules.ApprovalReasons, RequireCredential: c.Rules.Credential.Required,
-		Bootstrap: policy.Bootstrap{UnboundTokens: c.Rules.Bootstrap.UnboundTokens == UnboundAllow},
+		Bootstrap: policy.Bootstrap{UnboundTokens: c.Rules.Bootstrap.UnboundTokens == UnboundAllow, Window: c.Rules.Bootstrap.Window.value()},
 	}
 	for _, s := range c.Signers {
 		if profile, err := s.PKIProfile(); err == nil {

@@ -46,7 +46,7 @@ func TestEverythingIsRead(t *testing.T) {
 		ApprovalReasons: []string{"Ticketed"}, RequireCredential: true,
 		ClusterDomain: "example.local", ReservedNames: []string{"api.example.com"},
 		ReservedAddresses: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/32")},
-		Bootstrap: policy.Bootstrap{UnboundTokens: true, Bindings: []policy.Binding{
+		Bootstrap: policy.Bootstrap{UnboundTokens: true, Window: 2 * time.Hour, Bindings: []policy.Binding{
 			{Group: "system:bootstrappers:kubeadm:default-node-token", NodeNames: []string{"worker-*"}, MachineGroups: []string{"workers"}},
 		}},
 	}
@@ -157,6 +157,11 @@ func TestProblems(t *testing.T) {
 		{"no network", change("10.96.0.0/12", "10.96.0.0/99"), []string{"policy.reserved.addresses[0]"}},
 		{"an empty name", change("API.example.com.", "."), []string{"policy.reserved.names[0]: Required"}},
 		{"an unknown choice", change("unboundTokens: allow", "unboundTokens: maybe"), []string{"policy.bootstrap.unboundTokens"}},
+		{"a short window", change("window: 2h", "window: 2s"), []string{`policy.bootstrap.window: Invalid value: "2s": must be from 1m0s`}},
+		{"a window of nothing", change("window: 2h", "window: often"), []string{"policy.bootstrap.window: Invalid value", "must be a duration"}},
+		{"a window where nobody knows", func(*testing.T) string {
+			return strings.Replace(small, "{static: {file: /etc/machines.yaml}}", "{dns: {}}", 1) + "policy: {bootstrap: {window: 2h}}\n"
+		}, []string{"line 6: policy.bootstrap.window: Forbidden: no source of the inventory knows when machines were made"}},
 		{"a binding of nothing", change(`, nodeNames: ["worker-*"], machineGroups: [workers]`, ""), []string{"bindings[0]: Required"}},
 		{"a binding of nobody", change(`group: "system:bootstrappers:kubeadm:default-node-token", `, ""), []string{"bindings[0]: Required value: name the group"}},
 		{"a binding of two", change(`{group: "system`, `{user: vip, group: "system`), []string{"bindings[0]: Required value: name the group"}},

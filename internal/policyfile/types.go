@@ -118,8 +118,10 @@ type Reserved struct {
 // Bootstrap says what bootstrap tokens are good for.
 type Bootstrap struct {
 	// UnboundTokens is refuse (the default) or allow.
-	UnboundTokens string    `json:"unboundTokens,omitempty"`
-	Bindings      []Binding `json:"bindings,omitempty"`
+	UnboundTokens string `json:"unboundTokens,omitempty"`
+	// Window is how long after a machine was made its first certificate may be asked for; for ever if absent.
+	Window   Duration  `json:"window,omitempty"`
+	Bindings []Binding `json:"bindings,omitempty"`
 }
 
 // Binding limits the tokens of a group, or lets a user ask without a token. One of Group and User is set.

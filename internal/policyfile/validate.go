@@ -240,6 +240,9 @@ func (r Rules) validate(k *check, path *field.Path) {
 	}
 	bootstrap := path.Child("bootstrap")
 	k.oneOf(bootstrap.Child("unboundTokens"), r.Bootstrap.UnboundTokens, UnboundRefuse, UnboundAllow)
+	if r.Bootstrap.Window != "" {
+		k.within(bootstrap.Child("window"), r.Bootstrap.Window, time.Minute, maxLife)
+	}
 	for i, b := range r.Bootstrap.Bindings {
 		at := bootstrap.Child("bindings").Index(i)
 		b.validateWho(k, at)
@@ -271,6 +274,12 @@ func (c Configuration) validateInventory(k *check) {
 	k.oneOf(path.Child("combine"), c.Inventory.Combine, CombineAny, CombineAll)
 	for i, s := range c.Inventory.Sources {
 		s.validate(k, path.Child("sources").Index(i))
+	}
+	tells := func(s Source) bool {
+		return s.Machines != nil || s.ClusterAPI != nil || s.EC2 != nil || s.Static != nil
+	}
+	if c.Rules.Bootstrap.Window != "" && len(c.Inventory.Sources) > 0 && !slices.ContainsFunc(c.Inventory.Sources, tells) {
+		k.add(field.Forbidden(field.NewPath("policy", "bootstrap", "window"), "no source of the inventory knows when machines were made: static, machines, clusterAPI and ec2 do"))
 	}
 	nodes := slices.ContainsFunc(c.Signers, func(s Signer) bool {
 		p, err := s.PKIProfile()

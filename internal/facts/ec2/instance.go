@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -111,7 +112,7 @@ func ownedAs(name string) string {
 }
 
 func (s *source) machine(i types.Instance) policy.Machine {
-	m := policy.Machine{ID: aws.ToString(i.InstanceId), NodeName: s.nodeName(i)}
+	m := policy.Machine{ID: aws.ToString(i.InstanceId), NodeName: s.nodeName(i), Created: created(i)}
 	for _, t := range i.Tags {
 		if aws.ToString(t.Key) == s.config.GroupTag {
 			m.Group = aws.ToString(t.Value)
@@ -158,6 +159,18 @@ func (s *source) machine(i types.Instance) policy.Machine {
 	slices.SortFunc(m.Addresses, netip.Addr.Compare)
 	m.Addresses = slices.Compact(m.Addresses)
 	return m
+}
+
+// created is when the instance was launched first. LaunchTime is the last start; the primary network interface is attached to an instance
+// for as long as there is one.
+func created(i types.Instance) time.Time {
+	at := aws.ToTime(i.LaunchTime)
+	for _, n := range i.NetworkInterfaces {
+		if a := n.Attachment; a != nil && aws.ToInt32(a.DeviceIndex) == 0 && a.AttachTime != nil && (at.IsZero() || a.AttachTime.Before(at)) {
+			at = *a.AttachTime
+		}
+	}
+	return at
 }
 
 // nodeName is the name that the instance's node has.
