@@ -121,6 +121,8 @@ func TestWhatIsNoTokenReview(t *testing.T) {
 		{"another kind", http.MethodPost, `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview","spec":{"token":"` + token + `"}}`, 400},
 		{"another version", http.MethodPost, tokenReview(t, "authentication.k8s.io/v2", token), 400},
 		{"no token", http.MethodPost, tokenReview(t, "authentication.k8s.io/v1", ""), 400},
+		{"a token behind a space", http.MethodPost, tokenReview(t, "authentication.k8s.io/v1", " "+token), 400},
+		{"a token before a line's end", http.MethodPost, tokenReview(t, "authentication.k8s.io/v1", token+"\n"), 400},
 		{"a body without end", http.MethodPost, `{"spec":{"token":"` + strings.Repeat("x", MaxBody) + `"}}`, 413},
 		{"a token of another kind", http.MethodPost, tokenReview(t, "authentication.k8s.io/v1", "eyJhbGciOi"), 403},
 		{"a token that is too large", http.MethodPost, tokenReview(t, "authentication.k8s.io/v1", "k8s-aws-v1."+strings.Repeat("x", 5000)), 403},
