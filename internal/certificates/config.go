@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -67,6 +68,11 @@ type Nodes interface {
 	Exists(node string) policy.Fact[bool]
 }
 
+// Serving knows with which certificates kubelets serve; facts.Serving is one.
+type Serving interface {
+	Ask(node string, addresses []netip.Addr) policy.Fact[policy.Serving]
+}
+
 // Register remembers what was issued. The controller runs it while it leads. One that is used while observing must be read-only;
 // none is needed then.
 type Register interface {
@@ -112,6 +118,7 @@ type Config struct {
 	Access    Access
 	Nodes     Nodes
 	Register  Register
+	Serving   Serving // nil if the policy lets no certificate vouch for another
 	Events    Recorder
 	Metrics   prometheus.Registerer
 	Logger    *slog.Logger

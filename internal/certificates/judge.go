@@ -56,6 +56,9 @@ func (c *Controller) judge(ctx context.Context, i item, r policy.Request) (d dec
 		f.Nodes[n] = c.config.Nodes.Exists(n)
 	}
 	c.askInventory(&f, r, q)
+	if len(q.Serving) > 0 && c.config.Serving != nil && f.NodeMachine.State == policy.Absent {
+		f.Serving = c.config.Serving.Ask(q.Node, q.Serving)
+	}
 	m := f.TokenMachine
 	own := m.State == policy.Known && m.Value.ID == q.Machine && m.Value.NodeName == q.Node
 	return decision{c.decide(ctx, r, f, q.Access), r, q.Node, own, policy.GoesTo(c.config.Policy, r, f)}, release

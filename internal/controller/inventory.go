@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"muster.dev/muster/internal/certificates"
 	"muster.dev/muster/internal/facts"
 	"muster.dev/muster/internal/facts/ec2"
 	"muster.dev/muster/internal/policyfile"
@@ -16,6 +17,9 @@ import (
 // inventory combines the sources of the policy file.
 func (a *assembled) inventory(ctx context.Context, cluster *rest.Config, changed func(facts.Change)) (*facts.Combined, error) {
 	var sources []facts.Source
+	if len(a.config.Policy.Inventory.Sources) == 0 {
+		sources = append(sources, facts.Nothing{})
+	}
 	seen := map[string]int{}
 	for n, s := range a.config.Policy.Inventory.Sources {
 		// The name is in the register beside the ID of each machine, so the first of a kind keeps the plain one.
@@ -30,6 +34,20 @@ func (a *assembled) inventory(ctx context.Context, cluster *rest.Config, changed
 		sources = append(sources, source)
 	}
 	return facts.Combine(facts.Mode(a.config.Policy.Inventory.Combine), sources...)
+}
+
+// serving asks kubelets for the certificates that they serve with, if the policy lets those vouch.
+func (a *assembled) serving(changed func(facts.Change)) (certificates.Serving, error) {
+	renewal := a.config.Policy.Rules.ServingRenewal
+	if renewal == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	s, err := facts.NewServing(facts.ServingConfig{Authorities: renewal.Authorities, Port: renewal.Port, OnChange: changed, Logger: a.config.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("policy.servingRenewal: %w", err)
+	}
+	a.leading = append(a.leading, s.Run)
+	return s, nil
 }
 
 func (a *assembled) source(ctx context.Context, name string, s policyfile.Source, cluster *rest.Config, changed func(facts.Change)) (facts.Source, error) {

@@ -127,9 +127,13 @@ func (a *assembled) assemble(ctx context.Context) error {
 		EventSink: &typedcorev1.EventSinkImpl{Interface: a.client.CoreV1().Events("")},
 		ctx:       telling, await: func(ctx context.Context) bool { return a.controller.AwaitLease(ctx) == nil },
 	})
+	serving, err := a.serving(changed)
+	if err != nil {
+		return err
+	}
 	a.controller, err = certificates.New(certificates.Config{
 		Client: a.client, Writer: writer, Signers: signers, Mode: certificates.Mode(file.Mode), Policy: rules,
-		Inventory: inventory, Access: access, Nodes: nodes, Register: issued,
+		Inventory: inventory, Access: access, Nodes: nodes, Register: issued, Serving: serving,
 		Events:  broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "certificate-controller"}),
 		Metrics: a.registry, Logger: logger, Keep: file.Pruning.Keep, Workers: file.Workers, MostWorkers: mostWorkers(writer), Grace: file.Grace(),
 	})

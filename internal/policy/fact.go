@@ -80,6 +80,8 @@ type Facts struct {
 	LastMachine Fact[string]
 	// Credential is what is on record of the certificate that a node asks with.
 	Credential Fact[Credential]
+	// Serving is the certificate that the node's kubelet serves with.
+	Serving Fact[Serving]
 	// TokenSpent tells whether the requester's bootstrap token has got the node a certificate that the node has used, while it has one
 	// for another key than this that is still good.
 	TokenSpent Fact[bool]
@@ -104,6 +106,7 @@ func (f Facts) fresh(now time.Time, limit time.Duration) Facts {
 	f.Node = fresh(f.Node, now, limit)
 	f.LastMachine = fresh(f.LastMachine, now, limit)
 	f.Credential = fresh(f.Credential, now, limit)
+	f.Serving = fresh(f.Serving, now, limit)
 	f.TokenSpent = fresh(f.TokenSpent, now, limit)
 	f.Expired = fresh(f.Expired, now, limit)
 	f.KeyOwner = fresh(f.KeyOwner, now, limit)

@@ -29,6 +29,8 @@ type Policy struct {
 	ApprovalReasons []string
 	// RequireCredential makes nodes wait whose requests do not tell which certificate they were made with.
 	RequireCredential bool
+	// ServingRenewal lets the certificate that a kubelet serves with vouch for the next one, where the inventory knows no machine.
+	ServingRenewal bool
 	// ClusterDomain ends the names of Services, which no node may have.
 	ClusterDomain string
 	// ReservedNames, in lower case, no node may have: those of the API server's endpoints.

@@ -2,7 +2,11 @@
 
 package policy
 
-import "muster.dev/muster/internal/pki"
+import (
+	"net/netip"
+
+	"muster.dev/muster/internal/pki"
+)
 
 // Question is what must be found out before Decide.
 type Question struct {
@@ -20,6 +24,8 @@ type Question struct {
 	Token string
 	// Credential is the fingerprint of the certificate that a node asks with, zero if that is not told.
 	Credential pki.Fingerprint
+	// Serving are addresses at which the node's kubelet is to be asked for the certificate that it serves with, if the inventory knows no machine.
+	Serving []netip.Addr
 	// Access to be reviewed, nil if none.
 	Access *Access
 }
@@ -62,6 +68,9 @@ func Ask(p Policy, r Request) Question {
 		q.Token = r.Username
 	case who.kind == node:
 		q.Credential, _ = r.credential()
+	}
+	if e := (evaluation{policy: p, profile: profile, request: r, node: name, who: who}); e.mayRenewByServing() && checkAddressesReserved(e).passes() {
+		q.Serving = r.CSR.Addresses()
 	}
 	if sub := subresource(r, who); sub != "" && r.Phase == Pending {
 		q.Access = &Access{Username: r.Username, UID: r.UID, Groups: r.Groups, Extra: r.Extra, Subresource: sub}

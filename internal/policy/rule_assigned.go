@@ -17,6 +17,9 @@ func checkNamesAssigned(e evaluation) outcome {
 	case len(names) == 0:
 		return notApplicable("no DNS names")
 	}
+	if e.servesAlready() {
+		return e.unowned("DNS name", names)
+	}
 	o := e.assigned("DNS name", names, func(m Machine) []string {
 		if m.NodeName == "" {
 			return m.Names
@@ -50,6 +53,9 @@ func checkAddressesAssigned(e evaluation) outcome {
 	var texts []string
 	for _, a := range addresses {
 		texts = append(texts, a.String())
+	}
+	if e.servesAlready() {
+		return e.unowned("address", texts)
 	}
 	return e.assigned("address", texts, func(m Machine) []string {
 		var own []string

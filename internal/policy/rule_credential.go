@@ -26,6 +26,9 @@ func checkCredential(e evaluation) outcome {
 	case e.request.ByPerson:
 		return notApplicable(personApproved)
 	}
+	if e.servesAlready() {
+		return notApplicable("no machine is the node, so there is none to compare with")
+	}
 	_, told := e.request.credential()
 	c, m := e.facts.Credential, e.facts.NodeMachine
 	switch {

@@ -18,6 +18,8 @@ func checkMachine(e evaluation) outcome {
 	switch {
 	case m.State == Unknown:
 		return waitFor(m, "which machine is node %s is not known", name)
+	case m.State == Absent && e.servesAlready():
+		return notApplicable("no machine is node " + name + ", and the certificate that it serves with vouches for it")
 	case m.State == Absent:
 		return wait("it may yet appear in the inventory", "no machine is node %s", name)
 	case m.Value.NodeName != name:

@@ -42,6 +42,7 @@ var rules = sync.OnceValue(func() []rule {
 		{id: "bootstrap-group", refusal: trace.Deny, check: checkBootstrapGroup},
 		{id: "bootstrap-binding", refusal: trace.Deny, check: checkBootstrapBinding},
 		{id: "machine", refusal: trace.Deny, check: checkMachine},
+		{id: "serving-renewal", refusal: trace.Deny, check: checkServingRenewal},
 		{id: "bootstrap-window", refusal: trace.Deny, check: checkBootstrapWindow},
 		{id: "existing-node", refusal: trace.Deny, check: checkExistingNode},
 		{id: "bootstrap-spent", refusal: trace.Deny, check: checkBootstrapSpent},

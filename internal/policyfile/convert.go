@@ -29,7 +29,8 @@ func (c Configuration) Policy() policy.Policy {
 		ClusterDomain: c.Rules.Reserved.ClusterDomain,
 
 		ApprovalReasons: c.Rules.ApprovalReasons, RequireCredential: c.Rules.Credential.Required,
-		Bootstrap: policy.Bootstrap{UnboundTokens: c.Rules.Bootstrap.UnboundTokens == UnboundAllow, Window: c.Rules.Bootstrap.Window.value()},
+		ServingRenewal: c.Rules.ServingRenewal != nil,
+		Bootstrap:      policy.Bootstrap{UnboundTokens: c.Rules.Bootstrap.UnboundTokens == UnboundAllow, Window: c.Rules.Bootstrap.Window.value()},
 	}
 	for _, s := range c.Signers {
 		if profile, err := s.PKIProfile(); err == nil {

@@ -43,7 +43,7 @@ func TestEverythingIsRead(t *testing.T) {
 	want := policy.Policy{
 		AllowEd25519: true, Signers: map[string]pki.Profile{},
 		MinExpiration: 20 * time.Minute, MaxExpiration: 240 * time.Hour, MaxFactAge: time.Minute,
-		ApprovalReasons: []string{"Ticketed"}, RequireCredential: true,
+		ApprovalReasons: []string{"Ticketed"}, RequireCredential: true, ServingRenewal: true,
 		ClusterDomain: "example.local", ReservedNames: []string{"api.example.com"},
 		ReservedAddresses: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/32")},
 		Bootstrap: policy.Bootstrap{UnboundTokens: true, Window: 2 * time.Hour, Bindings: []policy.Binding{
@@ -157,6 +157,13 @@ func TestProblems(t *testing.T) {
 		{"no network", change("10.96.0.0/12", "10.96.0.0/99"), []string{"policy.reserved.addresses[0]"}},
 		{"an empty name", change("API.example.com.", "."), []string{"policy.reserved.names[0]: Required"}},
 		{"an unknown choice", change("unboundTokens: allow", "unboundTokens: maybe"), []string{"policy.bootstrap.unboundTokens"}},
+		{"renewals by nobody", change("authorities: [/etc/muster/ca.crt], ", ""), []string{"policy.servingRenewal.authorities: Required value"}},
+		{"renewals by a relative file", change("authorities: [/etc", "authorities: [etc"), []string{"policy.servingRenewal.authorities[0]: Invalid value", "absolute"}},
+		{"renewals at no port", change("port: 10251", "port: 102510"), []string{"policy.servingRenewal.port: Invalid value: 102510"}},
+		{"renewals without an inventory, and tokens", func(*testing.T) string {
+			return strings.NewReplacer("inventory: {sources: [{static: {file: /etc/machines.yaml}}]}\n", "policy: {servingRenewal: {authorities: [/ca.crt]}}\n",
+				"signers: [", "signers: [{name: kubernetes.io/kube-apiserver-client-kubelet}, ").Replace(small)
+		}, []string{"inventory.sources: Required"}},
 		{"a short window", change("window: 2h", "window: 2s"), []string{`policy.bootstrap.window: Invalid value: "2s": must be from 1m0s`}},
 		{"a window of nothing", change("window: 2h", "window: often"), []string{"policy.bootstrap.window: Invalid value", "must be a duration"}},
 		{"a window where nobody knows", func(*testing.T) string {

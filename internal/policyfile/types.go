@@ -98,6 +98,8 @@ type Rules struct {
 	Bootstrap     Bootstrap    `json:"bootstrap,omitzero"`
 	AccessReview  AccessReview `json:"accessReview,omitzero"`
 	Credential    Credential   `json:"credential,omitzero"`
+	// ServingRenewal lets the certificate that a kubelet serves with vouch for the next one, where the inventory knows no machine.
+	ServingRenewal *ServingRenewal `json:"servingRenewal,omitempty"`
 	// ApprovalReasons are reasons of approvals that count as a person's, beside those of kubectl and of muster csr approve.
 	ApprovalReasons []string `json:"approvalReasons,omitempty"`
 }
@@ -106,6 +108,13 @@ type Rules struct {
 type Credential struct {
 	// Required leaves nodes waiting of which the API server does not tell with which certificate they ask.
 	Required bool `json:"required,omitempty"`
+}
+
+// ServingRenewal says how kubelets are asked for the certificates that they serve with.
+type ServingRenewal struct {
+	// Authorities are files in PEM of those that sign kubelets' serving certificates.
+	Authorities []string `json:"authorities"`
+	Port        int      `json:"port,omitempty"` // of kubelets; 10250 if absent
 }
 
 // Reserved is what no node may have.

@@ -231,6 +231,18 @@ func (r Rules) validate(k *check, path *field.Path) {
 			k.add(field.Invalid(reserved.Child("addresses").Index(i), text, "must be a network such as 10.96.0.0/12, or an address"))
 		}
 	}
+	if s := r.ServingRenewal; s != nil {
+		at := path.Child("servingRenewal")
+		if len(s.Authorities) == 0 {
+			k.add(field.Required(at.Child("authorities"), "the files of the authorities that sign kubelets' serving certificates"))
+		}
+		for i, file := range s.Authorities {
+			k.file(at.Child("authorities").Index(i), file, "a file in PEM")
+		}
+		if s.Port < 0 || s.Port > 65535 {
+			k.add(field.Invalid(at.Child("port"), s.Port, "must be a port, from 1 to 65535"))
+		}
+	}
 	for i, reason := range r.ApprovalReasons {
 		at := path.Child("approvalReasons").Index(i)
 		k.required(at, strings.TrimSpace(reason), "the reason of approvals that stand for a person's")
@@ -283,7 +295,8 @@ func (c Configuration) validateInventory(k *check) {
 	}
 	nodes := slices.ContainsFunc(c.Signers, func(s Signer) bool {
 		p, err := s.PKIProfile()
-		return err == nil && p.Node
+		// The certificates that kubelets serve with can do without machines if they vouch for one another.
+		return err == nil && p.Node && (c.Rules.ServingRenewal == nil || s.Name != pki.SignerKubeletServing)
 	})
 	if nodes && len(c.Inventory.Sources) == 0 {
 		k.add(field.Required(path.Child("sources"), "name where machines are known from: static, machines, dns, clusterAPI or ec2; without one no node gets a certificate"))
