@@ -118,10 +118,11 @@ func addGroups(mgr manager.Manager, p parts) error {
 		For(&v1alpha1.NodeGroup{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Machine{},
 			handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-				if group := object.GetLabels()[v1alpha1.LabelNodeGroup]; group != "" {
-					return []reconcile.Request{request(group)}
+				m, ok := object.(*v1alpha1.Machine)
+				if !ok || m.Spec.NodeGroup == "" {
+					return nil
 				}
-				return nil
+				return []reconcile.Request{request(m.Spec.NodeGroup)} // also one that is gone: then this is an orphan
 			}),
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 				was, isMachine := e.ObjectOld.(*v1alpha1.Machine)

@@ -28,15 +28,17 @@ type groups struct{ parts }
 // Reconcile compares, acts, and writes down what it saw.
 func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	group := &v1alpha1.NodeGroup{}
-	if err := r.management.Get(ctx, request.NamespacedName, group); apierrors.IsNotFound(err) && r.NodeRoles != nil {
-		return again(r.NodeRoles.Tidy(ctx))
+	if err := r.management.Get(ctx, request.NamespacedName, group); apierrors.IsNotFound(err) {
+		return again(r.gone(ctx, request.Name))
 	} else if err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+		return reconcile.Result{}, fmt.Errorf("reading the node group: %w", err)
 	}
-	if !group.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(group, v1alpha1.FinalizerNodeGroup) {
+	// Every write below reads the group anew. What was decided before a write is about the group as it was then.
+	deleting := !group.DeletionTimestamp.IsZero()
+	if deleting && !controllerutil.ContainsFinalizer(group, v1alpha1.FinalizerNodeGroup) {
 		return reconcile.Result{}, nil
 	}
-	if group.DeletionTimestamp.IsZero() {
+	if !deleting {
 		before := group.DeepCopy()
 		if controllerutil.AddFinalizer(group, v1alpha1.FinalizerNodeGroup) {
 			if err := r.management.Patch(ctx, group, lockedPatch(before)); err != nil {
@@ -46,6 +48,9 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	}
 	before := group.DeepCopy()
 	machines, err := r.act(ctx, group)
+	if errors.Is(err, errGoing) {
+		return reconcile.Result{RequeueAfter: catchUp}, nil
+	}
 	r.sum(group, machines, err)
 	if written := r.writeStatus(ctx, before, group); written != nil {
 		return again(written)
@@ -59,7 +64,7 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err != nil {
 		return again(err)
 	}
-	if group.DeletionTimestamp.IsZero() || len(machines) > 0 {
+	if !deleting || len(machines) > 0 {
 		return reconcile.Result{}, nil
 	}
 	return again(r.release(ctx, group))
@@ -80,21 +85,26 @@ func (p *problem) Error() string { return p.message }
 // act carries out the plan, and returns the group's machines as they were seen last.
 func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1.Machine, error) {
 	desired := int(group.Spec.ScalingConfig.DesiredSize)
-	machines, err := r.list(ctx, r.management, group.Name)
+	machines, strangers, err := r.list(ctx, r.management, group)
 	if err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(strangers, alive) {
+		if err := r.endOrphans(ctx, group.Name); err != nil {
+			return machines, err
+		}
 	}
 	if !group.DeletionTimestamp.IsZero() {
 		desired = 0
 	} else if err := r.check(ctx, group); err != nil {
 		return machines, err
 	}
-	if len(plan.Group(desired, observeAll(machines))) == 0 && group.DeletionTimestamp.IsZero() {
+	if len(plan.Group(desired, observeAll(machines))) == 0 {
 		return machines, nil
 	}
 	// The cache may not show yet what was made or deleted a moment ago, so nothing is done before the API server says the
 	// same. This is what keeps a group from overshooting.
-	machines, err = r.list(ctx, r.managementLive, group.Name)
+	machines, _, err = r.list(ctx, r.managementLive, group)
 	if err != nil {
 		return nil, err
 	}
@@ -125,23 +135,21 @@ func (r *groups) check(ctx context.Context, group *v1alpha1.NodeGroup) error {
 	return nil
 }
 
-func (r *groups) list(ctx context.Context, reader client.Reader, group string) ([]v1alpha1.Machine, error) {
-	list := &v1alpha1.MachineList{}
-	if err := reader.List(ctx, list, client.MatchingLabels{v1alpha1.LabelNodeGroup: group}); err != nil {
-		return nil, fmt.Errorf("listing the machines of the group: %w", err)
-	}
-	return list.Items, nil
-}
-
 func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) error {
 	profile := ""
 	if action.Create > 0 {
-		var err error
+		err := r.stillWanted(ctx, r.managementLive, group)
+		if err != nil {
+			return err
+		}
 		if profile, err = r.profile(ctx, group); err != nil {
 			return err
 		}
 	}
 	for range action.Create {
+		if err := r.stillWanted(ctx, r.management, group); err != nil { // making many takes a while
+			return err
+		}
 		machine, err := newMachine(group, profile, r.Random)
 		if err != nil {
 			return err
@@ -207,16 +215,6 @@ func newMachine(group *v1alpha1.NodeGroup, profile string, random io.Reader) (*v
 	spec := group.Spec.DeepCopy()
 	machine.Spec.Labels, machine.Spec.Taints, machine.Spec.LaunchTemplate = spec.Labels, spec.Taints, spec.LaunchTemplate
 	return machine, nil
-}
-
-// release lets a group go whose machines are gone.
-func (r *groups) release(ctx context.Context, group *v1alpha1.NodeGroup) error {
-	before := group.DeepCopy()
-	controllerutil.RemoveFinalizer(group, v1alpha1.FinalizerNodeGroup)
-	if err := r.management.Patch(ctx, group, lockedPatch(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizer: %w", err)
-	}
-	return nil
 }
 
 // ofCluster names the groups that a Cluster's coming or going is about.

@@ -275,10 +275,17 @@ type faults struct {
 	left  map[string]int // 1: the next call fails
 	calls map[string]int
 	quiet bool
+	// before is called with the name of each call, before it is carried out; nothing is if nil.
+	before func(name string)
 }
 
 func (f *faults) call(name string) error {
 	f.mu.Lock()
+	if before := f.before; before != nil && !f.quiet {
+		f.mu.Unlock()
+		_ = f.off(func() error { before(name); return nil })
+		f.mu.Lock()
+	}
 	defer f.mu.Unlock()
 	if f.quiet {
 		return nil

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// A Machine refers to its group by spec.nodeGroup, which cannot be changed, and by its controller reference, which tells apart two
+// groups of one name that were there one after the other. Labels are people's to edit and decide nothing.
+//
+// No machine outlives its group:
+//
+//	a group is deleted         its finalizer goes when the API server, not the cache, lists no machine that refers to it
+//	while machines are made    no machine is made for a group that was seen deleted, and the making ends when that is seen
+//	and is gone all the same   such as by force: whoever still refers to it is an orphan, and is deleted
+//	or another has its name    so is a machine that refers to the group before
+
+// errGoing means that the group was deleted or replaced since it was read.
+var errGoing = errors.New("the group is being deleted")
+
+// belongs reports whether a machine that names the group is of this very group. One without a controller reference is.
+func belongs(m *v1alpha1.Machine, group types.UID) bool {
+	owner := metav1.GetControllerOfNoCopy(m)
+	return owner == nil || owner.UID == group
+}
+
+// alive reports whether a machine is not being deleted.
+func alive(m v1alpha1.Machine) bool { return m.DeletionTimestamp.IsZero() }
+
+// list returns the machines of a group, and the strangers: those that refer to an earlier group of its name.
+func (r *groups) list(ctx context.Context, reader client.Reader, group *v1alpha1.NodeGroup) (own, strangers []v1alpha1.Machine, err error) {
+	all, err := r.named(ctx, reader, group.Name)
+	for _, m := range all {
+		if belongs(&m, group.UID) {
+			own = append(own, m)
+		} else {
+			strangers = append(strangers, m)
+		}
+	}
+	return own, strangers, err
+}
+
+// named returns the machines that refer to any group of a name.
+func (r *groups) named(ctx context.Context, reader client.Reader, group string) ([]v1alpha1.Machine, error) {
+	list := &v1alpha1.MachineList{}
+	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the machines of the group: %w", err)
+	}
+	var named []v1alpha1.Machine
+	for i := range list.Items {
+		if list.Items[i].Spec.NodeGroup == group {
+			named = append(named, *list.Items[i].DeepCopy()) // the cache's own objects are not to be changed
+		}
+	}
+	return named, nil
+}
+
+// stillWanted returns errGoing if the group is not to have machines made any more.
+func (r *groups) stillWanted(ctx context.Context, reader client.Reader, group *v1alpha1.NodeGroup) error {
+	now := &v1alpha1.NodeGroup{}
+	err := reader.Get(ctx, client.ObjectKeyFromObject(group), now)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && (now.UID != group.UID || !now.DeletionTimestamp.IsZero()):
+		return errGoing
+	case err != nil:
+		return fmt.Errorf("asking whether the group is still wanted: %w", err)
+	}
+	return nil
+}
+
+// release lets a deleted group go if no machine refers to it any more. While one does, its going is an event of its own.
+func (r *groups) release(ctx context.Context, group *v1alpha1.NodeGroup) error {
+	left, err := r.named(ctx, r.managementLive, group.Name)
+	if err != nil || len(left) > 0 {
+		return err
+	}
+	before := group.DeepCopy()
+	controllerutil.RemoveFinalizer(group, v1alpha1.FinalizerNodeGroup)
+	if err := r.management.Patch(ctx, group, lockedPatch(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer: %w", err)
+	}
+	return nil
+}
+
+// gone clears up after a group that is not there.
+func (r *groups) gone(ctx context.Context, group string) error {
+	if err := r.endOrphans(ctx, group); err != nil || r.NodeRoles == nil {
+		return err
+	}
+	return r.NodeRoles.Tidy(ctx)
+}
+
+// endOrphans deletes the machines that name a group and are not of the group that has this name now, if one has. It believes the API
+// server only: a cache may not show the group yet.
+func (r *groups) endOrphans(ctx context.Context, name string) error {
+	group := &v1alpha1.NodeGroup{}
+	err := r.managementLive.Get(ctx, client.ObjectKey{Name: name}, group)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("asking whether node group %s exists: %w", name, err)
+	}
+	exists := err == nil
+	machines, err := r.named(ctx, r.managementLive, name)
+	if err != nil {
+		return err
+	}
+	for i := range machines {
+		m := &machines[i]
+		if !alive(*m) || exists && belongs(m, group.UID) {
+			continue
+		}
+		if err := r.management.Delete(ctx, m, client.Preconditions{UID: &m.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting machine %s, whose node group is gone: %w", m.Name, err)
+		}
+		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "NodeGroupGone", "Delete", "its node group %s is gone; deleting the machine", name)
+	}
+	return nil
+}
