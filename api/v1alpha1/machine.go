@@ -21,6 +21,9 @@ const (
 	// ConditionIdentity on a Machine that joins by role tells whether the cluster's authenticator lets it in; if not, which rule
 	// refused it and why.
 	ConditionIdentity = "Identity"
+	// ConditionDrained on a Machine that is being deleted tells whether its pods are gone; if not, how many are left and what they wait
+	// for. While that goes on, its last transition is when it began.
+	ConditionDrained = "Drained"
 	// BootstrapGroupPrefix followed by a Machine's name is the extra group of that machine's bootstrap token. The API server
 	// writes it into every CSR made with the token, so it binds the CSR to the machine.
 	BootstrapGroupPrefix = "system:bootstrappers:muster:"

@@ -62,6 +62,8 @@ type Config struct {
 	Now     func() time.Time // the clock if nil
 	Workers int              // machines brought forward at once; 8 if 0
 	Poll    time.Duration    // between looks at the providers' instances; a second if 0
+
+	DrainTime time.Duration // for which a machine that is deleted waits for its pods; 15 minutes if 0
 }
 
 // NodeRoles knows the IAM roles that machines are launched with.
@@ -142,6 +144,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Poll <= 0 {
 		c.Poll = time.Second
+	}
+	if c.DrainTime <= 0 {
+		c.DrainTime = drainTime
 	}
 	return c, nil
 }

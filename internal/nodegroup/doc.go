@@ -8,9 +8,10 @@
 //	            that the certificate controller believes
 //	Cluster     its status
 //
-// A Machine that is deleted goes in an order that leaves nothing half-way: first what lets it in (token, pending CSRs), its
-// route and its Node while its name and addresses are still its own, then the instance, then its pods, which nobody else
-// can know to have ended, and whatever it did in between.
+// A Machine that is deleted has its node cordoned and its pods evicted, within a bound. Then it goes in an order that leaves
+// nothing half-way: first what lets it in (token, pending CSRs), its route and its Node while its name and addresses are still
+// its own, then the instance, then the pods that are left, which nobody else can know to have ended, and whatever it did in
+// between.
 // Every step can be repeated, so a crash anywhere is made good by the next try.
 //
 // What it trusts: the management plane, the provider, and of the cluster only the Node's readiness, pod range and provider id.

@@ -93,6 +93,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		Log:    slog.New(slog.DiscardHandler),
 		Random: rand.NewChaCha8([32]byte{1}),
 		Now:    func() time.Time { return w.now },
+
+		DrainTime: drainTime,
 	}
 	return w
 }
@@ -277,6 +279,8 @@ type faults struct {
 	quiet bool
 	// before is called with the name of each call, before it is carried out; nothing is if nil.
 	before func(name string)
+	// evict does what the API server does of an eviction; the pod is gone at once if nil.
+	evict func(c client.Client, pod client.Object) error
 }
 
 func (f *faults) call(name string) error {
@@ -349,6 +353,15 @@ func (f *faults) intercept(plane string) interceptor.Funcs {
 				return err
 			}
 			return c.Patch(ctx, object, patch, opts...)
+		},
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, object, body client.Object, opts ...client.SubResourceCreateOption) error {
+			if err := f.call(name("create "+sub, object)); err != nil {
+				return err
+			}
+			if f.evict != nil {
+				return f.evict(c, object)
+			}
+			return c.SubResource(sub).Create(ctx, object, body, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 			if err := f.call(name("patch "+sub, object)); err != nil {

@@ -43,7 +43,11 @@ func (r *machines) Reconcile(ctx context.Context, request reconcile.Request) (re
 		return reconcile.Result{RequeueAfter: catchUp}, nil
 	}
 	if !m.DeletionTimestamp.IsZero() {
-		return again(r.remove(ctx, m))
+		wait, err := r.remove(ctx, m)
+		if err != nil {
+			return again(err)
+		}
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	before := m.DeepCopy()
 	if controllerutil.AddFinalizer(m, v1alpha1.FinalizerMachine) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,11 +21,26 @@ import (
 	"muster.dev/muster/internal/machine"
 )
 
-// remove clears up after a machine that is being deleted, in the order that the package's comment tells, and lets it go.
-func (r *machines) remove(ctx context.Context, m *v1alpha1.Machine) error {
+// remove waits for the pods of a machine that is being deleted, and then ends it. It returns when to look again, if at all.
+func (r *machines) remove(ctx context.Context, m *v1alpha1.Machine) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(m, v1alpha1.FinalizerMachine) {
-		return nil
+		return 0, nil
 	}
+	before := m.DeepCopy()
+	if provider, ok := r.Providers[m.Spec.Provider]; ok {
+		wait, err := r.drain(ctx, m, provider)
+		if err != nil {
+			r.judge(m, v1alpha1.MachineTerminating, "DrainFailed", err.Error())
+		}
+		if written := r.writeStatus(ctx, before, m); wait > 0 || err != nil || written != nil {
+			return wait, errors.Join(err, written)
+		}
+	}
+	return 0, r.end(ctx, m)
+}
+
+// end clears up after a machine, in the order that the package's comment tells, and lets it go.
+func (r *machines) end(ctx context.Context, m *v1alpha1.Machine) error {
 	before := m.DeepCopy()
 	r.judge(m, v1alpha1.MachineTerminating, "Terminating", "the machine is being deleted")
 	provider, ok := r.Providers[m.Spec.Provider]

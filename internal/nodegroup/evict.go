@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// blocked is a pod that may not go yet, and why.
+type blocked struct{ pod, why string }
+
+// evictAll evicts a node's pods, and returns those that it still has to wait for and one of those that may not go yet.
+func (r *machines) evictAll(ctx context.Context, node *corev1.Node) (left []string, first blocked, err error) {
+	list := &corev1.PodList{}
+	if err := r.clusterLive.List(ctx, list, client.MatchingFields{fieldNodeName: node.Name}); err != nil {
+		return nil, blocked{}, fmt.Errorf("listing the pods of the machine: %w", err)
+	}
+	served := readiness(node).Status == corev1.ConditionTrue
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if !evictable(pod) {
+			continue
+		}
+		name := pod.Namespace + "/" + pod.Name
+		if pod.DeletionTimestamp.IsZero() {
+			why, gone, err := r.evict(ctx, pod)
+			switch {
+			case err != nil:
+				return nil, blocked{}, err
+			case gone || why == "" && !served:
+				continue
+			case why != "" && first.why == "":
+				first = blocked{pod: name, why: why}
+			}
+		} else if !served || r.Now().After(pod.DeletionTimestamp.Add(graceMore)) {
+			continue // whoever could end it does not
+		}
+		left = append(left, name)
+	}
+	return left, first, nil
+}
+
+// evictable reports whether a pod has something to end that goes on elsewhere. Pods of daemon sets would come back at once, static pods
+// are the machine's own, and those that are over need no eviction.
+func evictable(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	return !static && !over && (owner == nil || owner.Kind != "DaemonSet")
+}
+
+// evict asks for the eviction of one pod: of this very pod, not of another that has its name meanwhile. It returns why the pod may not
+// go yet, as for a disruption budget, or that it is gone. Any other refusal is the pod's own too: it must not hold up the rest.
+func (r *machines) evict(ctx context.Context, pod *corev1.Pod) (why string, gone bool, err error) {
+	err = r.cluster.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
+	})
+	switch {
+	case err == nil:
+		return "", false, nil
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return "", true, nil
+	case apierrors.ReasonForError(err) == metav1.StatusReasonUnknown: // not an answer of the API server
+		return "", false, fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok {
+		return cause.Message, false, nil
+	}
+	return err.Error(), false, nil
+}
+
+// sayLeft names the pods that are waited for, and why.
+func sayLeft(pods []string, first blocked) string {
+	if first.why != "" {
+		return fmt.Sprintf("%s, and %s may not be evicted: %s", podsLeft(len(pods)), first.pod, first.why)
+	}
+	return fmt.Sprintf("%s, %s among them", podsLeft(len(pods)), pods[0])
+}
+
+func podsLeft(n int) string {
+	if n == 1 {
+		return "1 pod is left"
+	}
+	return fmt.Sprintf("%d pods are left", n)
+}
