@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+const managementContext = "--context=muster-management"
+
+const manyMachines = `apiVersion: muster.dev/v1alpha1
+kind: NodeGroup
+metadata: {name: many}
+spec:
+  clusterName: muster
+  provider: simulated
+  scalingConfig: {desiredSize: 60}
+  labels: {example.com/pool: many}
+`
+
+// TestNoMachineOutlivesItsGroup deletes a node group at different moments of the making of its machines, and one by force.
+func TestNoMachineOutlivesItsGroup(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	i.muster("up", "--provider", "simulated", "--nodes", "1")
+	machines := func() int {
+		out, err := i.kubectl("get", managementContext, "machines", "-o", `jsonpath={range .items[?(@.spec.nodeGroup=="many")]}{.metadata.name}{"\n"}{end}`)
+		if err != nil {
+			t.Error(err)
+		}
+		return len(strings.Fields(out))
+	}
+	nothingLeft := func() {
+		t.Helper()
+		i.eventually("no machine and no node of the group is left", 60*time.Second, func() error {
+			if n := machines(); n > 0 {
+				return fmt.Errorf("%d machines", n)
+			}
+			nodes, err := i.kubectl("get", "nodes", "-l", "example.com/pool=many", "-o", "name")
+			if err == nil && nodes != "" {
+				err = errors.New(nodes)
+			}
+			return err
+		})
+	}
+	for _, atLeast := range []int{0, 1, 30} {
+		i.apply(manyMachines, managementContext)
+		i.eventually("machines are made", 30*time.Second, func() error {
+			if n := machines(); n < atLeast {
+				return fmt.Errorf("%d machines", n)
+			}
+			return nil
+		})
+		i.mustKubectl("delete", managementContext, "nodegroup", "many", "--timeout=60s")
+		if n := machines(); n > 0 {
+			t.Errorf("the group is gone, and %d machines are there", n)
+		}
+		nothingLeft()
+	}
+
+	i.apply(manyMachines, managementContext)
+	i.eventually("machines are made", 30*time.Second, func() error {
+		if n := machines(); n < 60 {
+			return fmt.Errorf("%d machines", n)
+		}
+		return nil
+	})
+	i.mustKubectl("delete", managementContext, "nodegroup", "many", "--wait=false")
+	_, _ = i.kubectl("patch", managementContext, "nodegroup", "many", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`) // it may be gone already
+	nothingLeft()
+	i.ready(30 * time.Second)
+}
