@@ -91,6 +91,9 @@ func printStatus(o *options, status cluster.Status) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if text := status.Host.Overcommitted(); text != "" {
+		fmt.Fprintf(o.err, "\n%s\n", text)
+	}
 	return printTroubledMachines(o, status.Machines)
 }
 

@@ -130,6 +130,9 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 	if err := printJoins(up.out, joins); err != nil {
 		return err
 	}
+	if text := status.Host.Overcommitted(); text != "" {
+		fmt.Fprintf(up.err, "\n%s\n", text)
+	}
 	fmt.Fprintf(up.err, "\nCluster %s is ready at %s.  Try: %s\n", status.Cluster.Name, status.Cluster.Endpoint, firstLook(status.Cluster.Name, unmerged))
 	return nil
 }

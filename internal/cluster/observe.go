@@ -28,6 +28,7 @@ func (s *Service) Status(ctx context.Context) Status {
 		Cluster:    ClusterStatus{Name: specs.Cluster.Name},
 		NodeGroups: []NodeGroupStatus{}, Machines: []MachineStatus{},
 		Rotation: s.rotationStatus(),
+		Host:     readHost(),
 	}
 	if specs.Ports.APIServer != 0 {
 		status.Cluster.Endpoint = specs.ServerURL()
@@ -77,6 +78,12 @@ func observe(ctx context.Context, reader client.Reader, status *Status) error {
 	}
 	for _, m := range machines.Items {
 		machine := MachineStatus{Name: m.Name, NodeGroup: m.Spec.NodeGroup, NodeName: m.Status.NodeName, Phase: m.Status.Phase, Message: wrong(m.Status.Conditions)}
+		if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil && m.Status.Phase == v1alpha1.MachineJoining {
+			machine.Kept = ready.Reason != "Joining" && ready.Reason != "NodeNotReady"
+		}
+		if m.Spec.Provider == v1alpha1.ProviderLocal && (m.Status.Phase == v1alpha1.MachineReady || m.Status.Phase == v1alpha1.MachineNotReady) {
+			status.Host.Nodes++
+		}
 		if n := len(m.Status.Join); n > 0 {
 			machine.Step = m.Status.Join[n-1].Step
 		}

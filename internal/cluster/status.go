@@ -24,6 +24,8 @@ type Status struct {
 	Cluster    ClusterStatus      `json:"cluster"`
 	NodeGroups []NodeGroupStatus  `json:"nodeGroups"`
 	Machines   []MachineStatus    `json:"machines"`
+	// Host is what the local nodes share.
+	Host HostStatus `json:"host"`
 	// Settled is true when the controllers have seen everything that was asked for, so that the counts can be believed.
 	Settled bool `json:"settled"`
 	// Rotation tells who signs kubelets' certificates.
@@ -73,6 +75,8 @@ type MachineStatus struct {
 	// Step is the last step of its way in.
 	Step    v1alpha1.JoinStep `json:"step,omitempty"`
 	Message string            `json:"message,omitempty"`
+	// Kept is true of a machine on its way in that something keeps from getting on, other than time.
+	Kept bool `json:"kept,omitempty"`
 }
 
 // Ready tells whether everything that was asked for is there, and may stay: the cluster and every node of every group.
