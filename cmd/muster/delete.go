@@ -47,7 +47,7 @@ func (d *deleteCommand) nodeGroups() *cobra.Command {
 		Aliases: []string{"nodegroups", "ng"},
 		Short:   "Delete node groups with all their machines",
 		Long: `Delete node groups with all their machines, and of these the Nodes, the bootstrap tokens and the pending certificate
-signing requests. Pods on them end; Kubernetes starts those that belong to a Deployment elsewhere.`,
+signing requests. First their pods are evicted, as disruption budgets allow, for 15 minutes at most.`,
 		Example: `  # Delete a group and return when its last machine is gone
   muster delete nodegroup batch
 
@@ -62,7 +62,8 @@ func (d *deleteCommand) machines() *cobra.Command {
 		Aliases: []string{"machines", "ma"},
 		Short:   "Delete machines; their groups replace them",
 		Long: `Delete machines, each named by its instance id, its node's name or its private address. Its group replaces it with a
-new one. To have fewer machines, scale the group instead.`,
+new one. To have fewer machines, scale the group instead. First its pods are evicted, as disruption budgets allow, for 15 minutes
+at most.`,
 		Example: `  # Replace a machine
   muster delete machine i-0123456789abcdef0
 
@@ -77,7 +78,7 @@ func (d *deleteCommand) finish(cmd *cobra.Command) *cobra.Command {
 	cmd.ValidArgsFunction = completeNames(d.options, d.planes, d.kind, 0)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) }
 	cmd.Flags().BoolVar(&d.wait, "wait", true, "return when they are gone")
-	cmd.Flags().DurationVar(&d.timeout, "timeout", 2*time.Minute, "how long to --wait")
+	cmd.Flags().DurationVar(&d.timeout, "timeout", 20*time.Minute, "how long to --wait; pods may take 15 minutes to go elsewhere")
 	cmd.Flags().BoolVar(&d.ignoreNotFound, "ignore-not-found", false, "what does not exist counts as deleted")
 	return cmd
 }
@@ -171,25 +172,30 @@ func (d *deleteCommand) waitUntilGone(ctx context.Context, p *plane, deleted []c
 			return false, err
 		}
 		there, one, many := 0, d.kind.singular, d.kind.plural
+		waits := ""
 		for _, object := range objects {
 			if gone[object.GetUID()] {
 				there++
+				if m, ok := object.(*v1alpha1.Machine); ok {
+					waits = or(waits, keptFrom(m))
+				}
 			}
 		}
-		if there == 0 && len(groups) > 0 { // the groups are gone; are their machines?
-			one, many = machines().singular, machines().plural
+		if len(groups) > 0 {
 			var list v1alpha1.MachineList
 			if err := p.list(ctx, &list); err != nil {
 				return false, err
 			}
-			for i := range list.Items {
-				if slices.Contains(groups, list.Items[i].Spec.NodeGroup) {
-					there++
-				}
+			left := slices.DeleteFunc(list.Items, func(m v1alpha1.Machine) bool { return !slices.Contains(groups, m.Spec.NodeGroup) })
+			for i := range left {
+				waits = or(waits, keptFrom(&left[i]))
+			}
+			if there == 0 { // the groups are gone; are their machines?
+				there, one, many = len(left), machines().singular, machines().plural
 			}
 		}
 		if there > 0 {
-			left = count(there, one, many) + " not gone yet"
+			left = count(there, one, many) + " not gone yet" + waits
 			progress.show(left)
 		}
 		return there == 0, nil

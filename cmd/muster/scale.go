@@ -42,8 +42,8 @@ func (s *scaleCommand) command() *cobra.Command {
 		Use:     "nodegroup NAME [N]",
 		Aliases: []string{"nodegroups", "ng"},
 		Short:   "Change the number of machines of a node group",
-		Long: `Change the number of machines of a node group. New machines join by themselves; of machines that go, the Node, the
-bootstrap token and the pending certificate signing requests go too.`,
+		Long: `Change the number of machines of a node group. New machines join by themselves. Of machines that go, the pods are evicted first, as
+disruption budgets allow, for 15 minutes at most; then the Node, the bootstrap token and the pending certificate signing requests go too.`,
 		Example: `  # Five machines; return when all five nodes are Ready
   muster scale nodegroup default 5 --wait
 

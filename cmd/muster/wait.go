@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
 )
@@ -125,9 +126,18 @@ func (p *plane) stragglers(ctx context.Context, group string) string {
 		if n := len(m.Status.Join); n > 0 {
 			step = "last step: " + string(m.Status.Join[n-1].Step)
 		}
-		lines = append(lines, fmt.Sprintf("\n  %s is %s; %s; more: muster logs %s", m.Name, or(string(m.Status.Phase), string(v1alpha1.MachinePending)), step, m.Name))
+		lines = append(lines, fmt.Sprintf("\n  %s is %s; %s%s; more: muster logs %s", m.Name, or(string(m.Status.Phase), string(v1alpha1.MachinePending)), step, keptFrom(m), m.Name))
 	}
 	return strings.Join(lines, "")
+}
+
+// keptFrom is what keeps a machine from getting on, other than time: that it is refused, or what its pods wait for.
+func keptFrom(m *v1alpha1.Machine) string {
+	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status == metav1.ConditionTrue || slices.Contains([]string{"Joining", "NodeNotReady", "Late", "Terminating"}, ready.Reason) {
+		return ""
+	}
+	return "; " + ready.Message
 }
 
 // waitProgress tells what a command waits for: on a terminal in one line that changes, elsewhere in a line for each change.
