@@ -133,6 +133,7 @@ func (p *authenticatorParts) assemble(ctx context.Context) error {
 	}
 	if p.client != nil {
 		config.Live = p.client.Live
+		config.Refused = p.reportRefusals()
 	}
 	if p.main, err = authenticator.New(config); err != nil {
 		return err
@@ -146,6 +147,29 @@ func (p *authenticatorParts) assemble(ctx context.Context) error {
 		})
 	}
 	return nil
+}
+
+// reportRefusals reports to the identity service in the background. What it has no time for is left out: who is refused comes again.
+func (p *authenticatorParts) reportRefusals() func(keyservice.Refused) {
+	waiting := make(chan keyservice.Refused, 64)
+	p.background = append(p.background, func(ctx context.Context) {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case refused := <-waiting:
+				if err := p.client.Refused(ctx, refused); err != nil {
+					p.logger.Debug("a refusal was not reported", "error", err)
+				}
+			}
+		}
+	})
+	return func(refused keyservice.Refused) {
+		select {
+		case waiting <- refused:
+		default:
+		}
+	}
 }
 
 // assembleSources prepares the mappings, and records the mode.

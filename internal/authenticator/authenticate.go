@@ -36,7 +36,10 @@ type Config struct {
 	// Audiences that tokens are good for. If there are none it is left to the API server, which takes them for good for itself.
 	Audiences []string
 	// Mapped is told of everybody who is let in, at least when he comes first; nobody is told if nil. It must not take long.
-	Mapped  func(Decision)
+	Mapped func(Decision)
+	// Refused is told of tokens of sessions that were refused before it was known who made them, some times a second at most; nobody is if
+	// nil. It must not take long.
+	Refused func(keyservice.Refused)
 	Metrics *Metrics
 	Logger  *slog.Logger
 	Now     func() time.Time // time.Now if nil
@@ -47,6 +50,8 @@ type Authenticator struct {
 	config Config
 	memory *memory
 	quota  quota // of lines about who is not let in
+
+	reports reports
 
 	mu     sync.Mutex
 	asking map[hash]*asking

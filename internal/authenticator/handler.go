@@ -50,6 +50,7 @@ func (a *Authenticator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.Fix = "set server.audiences to what the API server's --api-audiences says, or leave it out"
 	}
 	a.record(r.Context(), d, r.RemoteAddr, time.Since(began))
+	a.report(r, asked.Spec.Token, d)
 	body, err := json.Marshal(asked.answer(d, good))
 	if err != nil {
 		http.Error(w, "could not write the answer", http.StatusInternalServerError)

@@ -107,6 +107,7 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 	if err := nodegroup.Add(manager, nodegroup.Config{
 		NodeRoles:   roles,
 		Admitted:    admitted.changed,
+		Refused:     s.refused,
 		Changed:     s.adoptMode,
 		ClusterName: c.Cluster.Name,
 		Cluster:     plane,

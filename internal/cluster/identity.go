@@ -25,6 +25,7 @@ import (
 	"muster.dev/muster/internal/component"
 	"muster.dev/muster/internal/identityservice"
 	"muster.dev/muster/internal/keyservice"
+	"muster.dev/muster/internal/nodegroup"
 )
 
 // serveIdentity answers STS and IAM, and authenticators, until the context ends. The management plane has muster's kinds by now; it may
@@ -65,6 +66,12 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	machines := identityservice.NewInformer(api, &v1alpha1.Machine{}, &v1alpha1.MachineList{}, "")
 	service, err := identityservice.New(identityservice.Config{
 		Store: store, Sealer: sealer, Instances: machineInstances{machines.GetStore()}, Log: s.cfg.Log,
+		Refused: func(instance string, r keyservice.Refused) {
+			select {
+			case s.refused <- nodegroup.Heard{Machine: instance, Refusal: nodegroup.Refusal{Rule: r.Rule, Saw: r.Saw, Fix: r.Fix}}:
+			default: // it comes again
+			}
+		},
 	})
 	if err != nil {
 		return err

@@ -204,6 +204,8 @@ func TestCheckAsksTheAuthenticator(t *testing.T) {
 		{"nobody can tell", fakeKeys{}, 503, `{"rule":"unavailable","saw":"down"}`, "", "", true},
 		{"an answer that is none", fakeKeys{}, 200, "", "", "", true},
 		{"no role", fakeKeys{err: &keyservice.Unknown{Code: "NoSuchEntity", Reason: "the role is gone"}}, 200, "", "", "refused by rule role-credentials/NoSuchEntity: the role is gone", true},
+		{"launched just now", fakeKeys{err: &keyservice.Unknown{Code: keyservice.CodeNotYet, Reason: "it has no private DNS name yet"}}, 200, "", "", "", true},
+		{"made just now", fakeKeys{err: &keyservice.Unknown{Code: "InvalidInstanceID.NotFound", Reason: "there is no instance"}}, 200, "", "", "", true},
 		{"no identity service", fakeKeys{err: errors.New("down")}, 200, "", "", "", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -215,6 +217,9 @@ func TestCheckAsksTheAuthenticator(t *testing.T) {
 				hosts, err := ststoken.NewHosts("aws", []string{"local-1"}, nil)
 				if err != nil {
 					t.Error(err)
+				}
+				if r.Header.Get("Muster-Trial") == "" {
+					t.Error("what comes of it would be told the machine")
 				}
 				if token, err := ststoken.Parse(asked.Spec.Token, "muster", hosts, now); err != nil || token.Signed.AccessKeyID != "ASIA1" {
 					t.Errorf("asked with a token that is none: %v", err)

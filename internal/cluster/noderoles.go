@@ -89,7 +89,11 @@ func (n *nodeRoles) Check(ctx context.Context, m *v1alpha1.Machine) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	credentials, err := n.keys.RoleCredentials(ctx, m.Name)
-	if no, ok := errors.AsType[*keyservice.Unknown](err); ok {
+	no, refused := errors.AsType[*keyservice.Unknown](err)
+	if refused && (no.Code == keyservice.CodeNotYet || no.Code == "InvalidInstanceID.NotFound") {
+		return err // the identity service has not heard of the machine yet, which exists
+	}
+	if refused {
 		return &nodegroup.Refusal{Rule: "role-credentials/" + no.Code, Saw: no.Reason}
 	}
 	if err != nil {
@@ -135,6 +139,7 @@ func (n *nodeRoles) review(ctx context.Context, token login.Token) (authenticati
 		return none, err
 	}
 	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set(authenticator.TrialHeader, "1")
 	response, err := n.http.Do(request)
 	if err != nil {
 		return none, fmt.Errorf("asking the authenticator: %w", err)

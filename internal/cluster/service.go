@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/internal/component"
 	"muster.dev/muster/internal/config"
 	"muster.dev/muster/internal/identityservice"
+	"muster.dev/muster/internal/nodegroup"
 	"muster.dev/muster/internal/rotation"
 	"muster.dev/muster/internal/state"
 	"muster.dev/muster/internal/supervise"
@@ -47,6 +48,7 @@ type Service struct {
 	started time.Time
 	reload  chan struct{}
 	rotate  chan struct{}
+	refused chan nodegroup.Heard // from the identity service to the controllers
 	keys    *keys
 
 	mu         sync.Mutex
@@ -66,7 +68,7 @@ func NewService(cfg Config) (*Service, error) {
 		return nil, errors.New("service needs a state directory, a directory of programs and a logger")
 	}
 	return &Service{
-		cfg: cfg, started: time.Now(), reload: make(chan struct{}, 1), rotate: make(chan struct{}, 1),
+		cfg: cfg, started: time.Now(), reload: make(chan struct{}, 1), rotate: make(chan struct{}, 1), refused: make(chan nodegroup.Heard, 64),
 		keys: &keys{Store: authority.NewStore(cfg.State.PKI())},
 	}, nil
 }

@@ -114,7 +114,7 @@ func (s *Service) RoleCredentials(_ context.Context, instanceID string) (keyserv
 	case !ok:
 		return keyservice.RoleCredentials{}, unknown(awsquery.NoSuchEntity, "the instance profile %s carries no role that exists: add one with iam:AddRoleToInstanceProfile", name)
 	case dns == "":
-		return keyservice.RoleCredentials{}, unknown(awsquery.NoSuchEntity, "the instance %s has no private DNS name yet", instanceID)
+		return keyservice.RoleCredentials{}, unknown(keyservice.CodeNotYet, "the instance %s has no private DNS name yet", instanceID)
 	}
 	if err := s.trustsInstances(role, now); err != nil {
 		return keyservice.RoleCredentials{}, unknown(awsquery.AccessDenied, "%v", err)

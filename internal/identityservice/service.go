@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/internal/awsquery"
 	"muster.dev/muster/internal/iam"
 	"muster.dev/muster/internal/iampolicy"
+	"muster.dev/muster/internal/keyservice"
 )
 
 // Region is the one there is.
@@ -34,6 +35,9 @@ type Config struct {
 	Sealer    *Sealer
 	Instances Instances
 	Log       *slog.Logger
+
+	// Refused is told of tokens of an instance's session that an authenticator refused; nobody is if nil. It must not take long.
+	Refused func(instance string, r keyservice.Refused)
 
 	// Account of the instances' profiles; DefaultAccount if empty.
 	Account string

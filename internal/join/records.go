@@ -51,12 +51,14 @@ func Has(records []v1alpha1.JoinRecord, step v1alpha1.JoinStep) bool {
 	return slices.ContainsFunc(records, func(record v1alpha1.JoinRecord) bool { return record.Step == step })
 }
 
-// Next returns the first step that was not taken yet, or "" if all were.
-func Next(records []v1alpha1.JoinRecord) v1alpha1.JoinStep {
-	steps := v1alpha1.JoinSteps()
+// Next returns the first step that was not taken yet, or "" if all were. Whoever joins by a role makes no client certificate.
+func Next(records []v1alpha1.JoinRecord, byRole bool) v1alpha1.JoinStep {
+	steps := slices.DeleteFunc(v1alpha1.JoinSteps(), func(step v1alpha1.JoinStep) bool {
+		return byRole && (step == v1alpha1.StepClientCSRCreated || step == v1alpha1.StepClientCSRApproved || step == v1alpha1.StepClientCSRIssued)
+	})
 	for i, step := range steps {
 		passedOver := slices.ContainsFunc(steps[i+1:], func(later v1alpha1.JoinStep) bool { return Has(records, later) })
-		if !Has(records, step) && !passedOver { // whoever joins by a role makes no client certificate
+		if !Has(records, step) && !passedOver {
 			return step
 		}
 	}

@@ -39,8 +39,8 @@ func TestStepsOfAMachineThatJoinsByRole(t *testing.T) {
 			if !slices.Equal(got, test.want) {
 				t.Errorf("steps %v, want %v", got, test.want)
 			}
-			if test.want != nil && Next(tracker.Records(id)) != v1alpha1.StepServingCSRCreated {
-				t.Errorf("its next step is %s", Next(tracker.Records(id)))
+			if test.want != nil && Next(tracker.Records(id), true) != v1alpha1.StepServingCSRCreated {
+				t.Errorf("its next step is %s", Next(tracker.Records(id), true))
 			}
 		})
 	}

@@ -30,6 +30,8 @@ type Backend interface {
 	Keys
 	// RoleCredentials are those of an instance's profile; *Unknown if it has none.
 	RoleCredentials(ctx context.Context, instanceID string) (RoleCredentials, error)
+	// Refused takes a report; it says nothing about whether anybody is concerned.
+	Refused(ctx context.Context, r Refused) error
 	// Changes begins to collect what changes from now on.
 	Changes() Feed
 }
@@ -123,6 +125,11 @@ func (s *Server) Handler() http.Handler {
 					return nil, err
 				}
 				return AnswerOf(resolved), nil
+			})
+		})
+		mux.HandleFunc("POST "+PathRefused, func(w http.ResponseWriter, r *http.Request) {
+			ask(s, w, r, func(ctx context.Context, report Refused) (any, error) {
+				return struct{}{}, s.config.Backend.Refused(ctx, report.trimmed())
 			})
 		})
 	}

@@ -26,6 +26,8 @@ type backend struct {
 
 	mu    sync.Mutex
 	feeds []*listened
+
+	refused []Refused
 }
 
 func (b *backend) Resolve(ctx context.Context, id, _ string, _ sigv4.Scope) (Resolved, error) {
@@ -34,6 +36,11 @@ func (b *backend) Resolve(ctx context.Context, id, _ string, _ sigv4.Scope) (Res
 
 func (b *backend) RoleCredentials(context.Context, string) (RoleCredentials, error) {
 	return RoleCredentials{}, &Unknown{Code: "NoSuchEntity", Reason: "no profile"}
+}
+
+func (b *backend) Refused(_ context.Context, r Refused) error {
+	b.refused = append(b.refused, r)
+	return nil
 }
 
 func (b *backend) Changes() Feed {

@@ -65,7 +65,8 @@ func Add(mgr manager.Manager, config Config) error {
 	}
 	remembered := newMemory()
 	asking := &rechecker{management: p.management, changed: config.Admitted, memory: remembered, nudges: nudges, log: config.Log}
-	for _, runnable := range []manager.Runnable{config.Cluster, watch, follower, asking} {
+	hearing := &listener{refused: config.Refused, memory: remembered, nudges: nudges, now: config.Now}
+	for _, runnable := range []manager.Runnable{config.Cluster, watch, follower, asking, hearing} {
 		if err := mgr.Add(runnable); err != nil {
 			return fmt.Errorf("adding to the manager: %w", err)
 		}

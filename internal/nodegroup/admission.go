@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/join"
 	"muster.dev/muster/internal/machine"
 )
 
@@ -21,6 +22,8 @@ const (
 	// Node stays Ready for most of a minute, and nothing on it says why it then is not.
 	admittedAgain = 15 * time.Second
 	refusedAgain  = 2 * time.Second
+	// heardFor is how long a refused token explains why its machine is not Ready. A kubelet that is refused tries again within seconds.
+	heardFor = 30 * time.Second
 )
 
 // admission asks whether the cluster lets the machine in by its role, notes that as a condition, and returns when to ask again.
@@ -42,16 +45,9 @@ func (r *machines) admission(ctx context.Context, m *v1alpha1.Machine, instance 
 	again := refusedAgain
 	switch {
 	case err == nil:
-		r.identity(m, metav1.ConditionTrue, "Admitted", "the cluster knows the machine by its role")
-		if m.Status.Phase == v1alpha1.MachineReady {
-			again = admittedAgain
-		}
+		again = r.welcome(m)
 	case errors.As(err, &refusal):
-		message := "the cluster does not let the machine in: " + refusal.Error()
-		if r.identity(m, metav1.ConditionFalse, "Refused", message) {
-			r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "Refused", "Join", "%s", shorten(message))
-		}
-		r.keptOut(m, message)
+		r.refuse(m, "the cluster does not let the machine in: "+refusal.Error())
 	default: // a service that starts just now is no news
 		if condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionIdentity); condition != nil {
 			r.identity(m, metav1.ConditionUnknown, "NotKnown", fmt.Sprintf("whether the cluster lets the machine in is not known: %v", err))
@@ -59,6 +55,32 @@ func (r *machines) admission(ctx context.Context, m *v1alpha1.Machine, instance 
 	}
 	r.memory.checked(m.Name, r.Now().Add(again))
 	return again
+}
+
+// welcome is about a machine whose credentials the cluster takes. Whether the machine comes by them, and with a token that is right, only
+// shows when it does. A token that was refused explains why a machine is not Ready, and nothing else: whoever got hold of the machine's
+// session could have sent it.
+func (r *machines) welcome(m *v1alpha1.Machine) time.Duration {
+	switch heard := r.memory.heardOf(m.Name, r.Now()); {
+	case m.Status.Phase == v1alpha1.MachineReady:
+		r.identity(m, metav1.ConditionTrue, "Admitted", "the cluster knows the machine by its role")
+		return admittedAgain
+	case heard != nil:
+		r.refuse(m, "the cluster would know the machine by its role, and refuses the token that is sent with its session: "+heard.Error())
+	case join.Has(m.Status.Join, v1alpha1.StepAPIReached) || join.Has(m.Status.Join, v1alpha1.StepReady):
+		r.identity(m, metav1.ConditionTrue, "Admitted", "the cluster knows the machine by its role")
+	default:
+		r.identity(m, metav1.ConditionUnknown, "NotSeen", "the cluster would know the machine by its role; it has not been there yet")
+	}
+	return refusedAgain
+}
+
+// refuse notes that the machine is not let in, and why. A new reason is an event.
+func (r *machines) refuse(m *v1alpha1.Machine, message string) {
+	if r.identity(m, metav1.ConditionFalse, "Refused", message) {
+		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "Refused", "Join", "%s", shorten(message))
+	}
+	r.keptOut(m, message)
 }
 
 // keptOut says of a machine that is not Ready why it is not.
@@ -74,9 +96,10 @@ func (r *machines) identity(m *v1alpha1.Machine, status metav1.ConditionStatus, 
 		Type: v1alpha1.ConditionIdentity, Status: status, Reason: reason, Message: shorten(message), ObservedGeneration: m.Generation,
 	}
 	old := meta.FindStatusCondition(m.Status.Conditions, condition.Type)
-	if old == nil || old.Status != status {
+	another := old == nil || old.Status != status // now: setting it changes what old points to
+	if another {
 		condition.LastTransitionTime = metav1.NewTime(r.Now().Truncate(time.Second))
 	}
 	meta.SetStatusCondition(&m.Status.Conditions, condition)
-	return old == nil || old.Status != status
+	return another
 }

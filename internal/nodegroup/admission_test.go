@@ -67,9 +67,120 @@ func TestMachineSaysWhyItIsRefused(t *testing.T) {
 	w.roles.refusal = nil
 	w.now = w.now.Add(refusedAgain)
 	mustReconcile(t, r, id)
-	if status, _ := identityOf(w.machine(t)); status != "True" || strings.Contains(readyMessage(w.machine(t)), "refused") {
+	if status, _ := identityOf(w.machine(t)); status != "Unknown" || strings.Contains(readyMessage(w.machine(t)), "refused") {
 		t.Errorf("after it was mended: %s, %q", status, readyMessage(w.machine(t)))
 	}
+}
+
+// What the cluster would do with a right token is not what it does with the one that the machine sends.
+func TestMachineWhoseTokenIsRefused(t *testing.T) {
+	w := newWorld(t, newRoleMachine())
+	r := w.machines()
+	mustReconcile(t, r, id)
+	if status, message := identityOf(w.machine(t)); status != "Unknown" || !strings.Contains(message, "has not been there yet") {
+		t.Errorf("before the machine was there: %s %q", status, message)
+	}
+	hear := func(saw string) {
+		r.memory.heard(Heard{Machine: id, Refusal: Refusal{Rule: "signature/SignatureDoesNotMatch", Saw: saw, Fix: "name the cluster"}}, w.now)
+		mustReconcile(t, r, id)
+	}
+	hear(`a signature that key ASIA1 did not make for cluster "muster"`)
+	const want = "refuses the token that is sent with its session: refused by rule signature/SignatureDoesNotMatch: a signature that key ASIA1 did not make for cluster \"muster\"; name the cluster"
+	m := w.machine(t)
+	if status, message := identityOf(m); status != "False" || !strings.Contains(message, want) || !strings.Contains(readyMessage(m), want) {
+		t.Errorf("%s %q, %q", status, message, readyMessage(m))
+	}
+	events := len(w.events.list)
+	for range 5 {
+		w.now = w.now.Add(5 * time.Second)
+		hear(`a signature that key ASIA1 did not make for cluster "muster"`)
+	}
+	if len(w.events.list) != events || !strings.Contains(strings.Join(w.events.list, "\n"), "Warning Refused: ") {
+		t.Errorf("events %q", w.events.list)
+	}
+	w.now = w.now.Add(heardFor + time.Second)
+	mustReconcile(t, r, id)
+	if status, _ := identityOf(w.machine(t)); status != "Unknown" {
+		t.Errorf("long after the last refusal: %s", status)
+	}
+	r.steps.Line(reached(newRoleMachine()))
+	w.now = w.now.Add(refusedAgain)
+	mustReconcile(t, r, id)
+	if status, message := identityOf(w.machine(t)); status != "True" {
+		t.Errorf("after the machine was there: %s %q", status, message)
+	}
+}
+
+// Whoever got hold of a session token can have tokens refused in the machine's name. Of a machine that is Ready that says nothing.
+func TestReadyMachineIsNotSpoiltByRefusedTokens(t *testing.T) {
+	w := newWorld(t, newRoleMachine(), newTestNode("True"))
+	r := w.machines()
+	mustReconcile(t, r, id)
+	mustReconcile(t, r, id)
+	r.memory.heard(Heard{Machine: id, Refusal: Refusal{Rule: "host"}}, w.now)
+	mustReconcile(t, r, id)
+	m := w.machine(t)
+	if status, message := identityOf(m); status != "True" || m.Status.Phase != v1alpha1.MachineReady || strings.Contains(strings.Join(w.events.list, "\n"), "Refused") {
+		t.Errorf("%s %q in phase %s, events %q", status, message, m.Status.Phase, w.events.list)
+	}
+}
+
+// The identity service hears of the private DNS name after the launch that is checked: that is no refusal.
+func TestHealthyLaunchByRoleWarnsOfNothing(t *testing.T) {
+	w := newWorld(t, newRoleMachine())
+	w.roles.refusal = errors.New("the instance has no private DNS name yet")
+	r := w.machines()
+	mustReconcile(t, r, id)
+	w.roles.refusal = nil
+	w.now = w.now.Add(refusedAgain)
+	mustReconcile(t, r, id)
+	w.addNode(t, "True")
+	mustReconcile(t, r, id)
+	if events := strings.Join(w.events.list, "\n"); strings.Contains(events, "Warning") {
+		t.Errorf("events %s", events)
+	}
+}
+
+func TestMachineThatDoesNotComeIsLate(t *testing.T) {
+	for name, m := range map[string]*v1alpha1.Machine{"ClientCSRCreated": newTestMachine(), "NodeRegistered": newRoleMachine()} {
+		w := newWorld(t, m)
+		r := w.machines()
+		if wait := mustReconcile(t, r, id).RequeueAfter; wait <= 0 || wait > lateAfter {
+			t.Errorf("looks again after %s", wait)
+		}
+		if message := readyMessage(w.machine(t)); message != "the machine is on its way in; its next step is APIReached" {
+			t.Errorf("says %q", message)
+		}
+		w.now = w.now.Add(lateAfter)
+		r.steps.Line(reached(m))
+		mustReconcile(t, r, id)
+		want(t, w.machine(t), v1alpha1.MachineJoining, "Late")
+		expected := "the machine is not Ready 3m0s after its launch; its last step is APIReached, its next is " + name + "; what goes on in it: muster logs " + id
+		if message := readyMessage(w.machine(t)); message != expected {
+			t.Errorf("says %q, want %q", message, expected)
+		}
+		w.now = w.now.Add(time.Minute)
+		mustReconcile(t, r, id)
+		if n := strings.Count(strings.Join(w.events.list, "\n"), "Warning JoinLate"); n != 1 {
+			t.Errorf("%d events: %q", n, w.events.list)
+		}
+		w.addNode(t, "False")
+		mustReconcile(t, r, id)
+		want(t, w.machine(t), v1alpha1.MachineJoining, "Late")
+		w.setReady(t, "True")
+		mustReconcile(t, r, id)
+		want(t, w.machine(t), v1alpha1.MachineReady, "NodeReady")
+	}
+}
+
+// reached is a line of the audit log by which a machine was at the API server.
+func reached(m *v1alpha1.Machine) []byte {
+	user := `"username":"system:bootstrap:abcdef","groups":["` + v1alpha1.BootstrapGroupPrefix + id + `"]`
+	if m.Spec.InstanceProfile != "" {
+		user = `"username":"system:node:` + nodeName + `","groups":["system:nodes"],"extra":{"sessionName":["` + id + `"]}`
+	}
+	return []byte(`{"kind":"Event","stage":"ResponseComplete","verb":"get","user":{` + user +
+		`},"objectRef":{"resource":"nodes"},"responseStatus":{"code":404},"requestReceivedTimestamp":"2026-11-20T12:00:01Z","stageTimestamp":"2026-11-20T12:00:01Z"}`)
 }
 
 func TestReadyMachineThatIsRefusedSaysSo(t *testing.T) {

@@ -49,6 +49,8 @@ type Config struct {
 	NodeRoles NodeRoles
 	// Admitted has a value when whom the cluster lets in may have changed: all machines that joined by role are asked for again. Nil: never.
 	Admitted <-chan struct{}
+	// Refused are tokens of machines that the cluster did not let in. Nil: none are told.
+	Refused <-chan Heard
 	// Changed is told of each Cluster as people want it, when it is first seen and when they change it; may be nil.
 	Changed func(object *v1alpha1.Cluster)
 	// Health looks at the cluster.
@@ -98,6 +100,12 @@ func (r *Refusal) Error() string {
 		text += "; " + r.Fix
 	}
 	return text
+}
+
+// Heard is that the cluster refused a token with the session of a machine. Whoever has the session may have sent it.
+type Heard struct {
+	Machine string
+	Refusal
 }
 
 // Routes sends packets for a machine's pods to the machine.

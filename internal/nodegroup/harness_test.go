@@ -46,9 +46,12 @@ type world struct {
 	health   Health
 }
 
+// scheme is made once: that takes longer than most tests.
+var scheme = sync.OnceValues(Scheme)
+
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	scheme, err := Scheme()
+	scheme, err := scheme()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -114,7 +114,7 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	}
 	r.sum(m, instance, node)
 	checked := r.admission(ctx, m, instance)
-	return soonest(wait, credential.left(r.Now()), routed, checked), nil
+	return soonest(wait, credential.left(r.Now()), routed, checked, r.untilLate(m)), nil
 }
 
 // lost deletes a Machine whose instance is gone without it: what was on it cannot come back, and its group replaces it.

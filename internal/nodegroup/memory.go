@@ -21,6 +21,7 @@ type memory struct {
 	written map[string]string // machine → version that the last write gave it
 	tokens  map[string]madeToken
 	asked   map[string]time.Time // machine → when to ask again whether the cluster lets it in
+	refused map[string]refusedAt // machine → how what it sent was refused last
 }
 
 type madeToken struct {
@@ -28,8 +29,13 @@ type madeToken struct {
 	at         time.Time
 }
 
+type refusedAt struct {
+	refusal Refusal
+	at      time.Time
+}
+
 func newMemory() *memory {
-	return &memory{written: map[string]string{}, tokens: map[string]madeToken{}, asked: map[string]time.Time{}}
+	return &memory{written: map[string]string{}, tokens: map[string]madeToken{}, asked: map[string]time.Time{}, refused: map[string]refusedAt{}}
 }
 
 // wrote takes note of a Machine just written.
@@ -95,10 +101,31 @@ func (m *memory) recheck() {
 	clear(m.asked)
 }
 
+// heard takes note of a refusal, and makes it time to ask again about the machine.
+func (m *memory) heard(h Heard, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refused[h.Machine] = refusedAt{refusal: h.Refusal, at: now}
+	delete(m.asked, h.Machine)
+}
+
+// heardOf is how what the machine sent was refused a moment ago, or nil.
+func (m *memory) heardOf(machine string, now time.Time) *Refusal {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was, ok := m.refused[machine]
+	if !ok || now.Sub(was.at) > heardFor {
+		delete(m.refused, machine)
+		return nil
+	}
+	return &was.refusal
+}
+
 func (m *memory) forget(machine string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.written, machine)
 	delete(m.tokens, machine)
 	delete(m.asked, machine)
+	delete(m.refused, machine)
 }

@@ -179,8 +179,10 @@ func (r *machines) sum(m *v1alpha1.Machine, instance machine.Instance, node *cor
 		r.judge(m, v1alpha1.MachineNotReady, "NodeNotReady", fmt.Sprintf("the node says: %s: %s", ready.Reason, ready.Message))
 	case m.Status.ProviderID == "" || instance.State == machine.Stopped:
 		r.judge(m, v1alpha1.MachinePending, "InstanceStopped", "the instance does not run")
+	case len(m.Status.Join) > 0 && r.untilLate(m) == 0: // the other reasons for 0 are above
+		r.late(m)
 	case node == nil:
-		r.judge(m, v1alpha1.MachineJoining, "Joining", fmt.Sprintf("the machine is on its way in; its next step is %s", join.Next(m.Status.Join)))
+		r.judge(m, v1alpha1.MachineJoining, "Joining", "the machine is on its way in; its next step is "+nextStep(m))
 	default:
 		r.judge(m, v1alpha1.MachineJoining, "NodeNotReady", "the node is registered, and not Ready yet")
 	}

@@ -62,6 +62,8 @@ func (backend) Resolve(_ context.Context, id, session string, scope sigv4.Scope)
 	}, nil
 }
 
+func (backend) Refused(context.Context, keyservice.Refused) error { return nil }
+
 func (backend) RoleCredentials(context.Context, string) (keyservice.RoleCredentials, error) {
 	return keyservice.RoleCredentials{}, &keyservice.Unknown{Code: "NoSuchEntity", Reason: "there are no instances"}
 }
