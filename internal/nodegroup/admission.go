@@ -35,8 +35,12 @@ func (r *machines) admission(ctx context.Context, m *v1alpha1.Machine, instance 
 		return refusedAgain
 	}
 	if left := r.memory.checkedFor(m.Name, r.Now()); left > 0 {
-		if old := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionIdentity); old != nil && old.Status == metav1.ConditionFalse {
+		switch old := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionIdentity); {
+		case old == nil:
+		case old.Status == metav1.ConditionFalse:
 			r.keptOut(m, old.Message)
+		case old.Reason == reasonNotSeen && wasThere(m):
+			r.admitted(m)
 		}
 		return left
 	}
@@ -63,16 +67,28 @@ func (r *machines) admission(ctx context.Context, m *v1alpha1.Machine, instance 
 func (r *machines) welcome(m *v1alpha1.Machine) time.Duration {
 	switch heard := r.memory.heardOf(m.Name, r.Now()); {
 	case m.Status.Phase == v1alpha1.MachineReady:
-		r.identity(m, metav1.ConditionTrue, "Admitted", "the cluster knows the machine by its role")
+		r.admitted(m)
 		return admittedAgain
 	case heard != nil:
 		r.refuse(m, "the cluster would know the machine by its role, and refuses the token that is sent with its session: "+heard.Error())
-	case join.Has(m.Status.Join, v1alpha1.StepAPIReached) || join.Has(m.Status.Join, v1alpha1.StepReady):
-		r.identity(m, metav1.ConditionTrue, "Admitted", "the cluster knows the machine by its role")
+	case wasThere(m):
+		r.admitted(m)
 	default:
-		r.identity(m, metav1.ConditionUnknown, "NotSeen", "the cluster would know the machine by its role; it has not been there yet")
+		r.identity(m, metav1.ConditionUnknown, reasonNotSeen, "the cluster would know the machine by its role; it has not been there yet")
 	}
 	return refusedAgain
+}
+
+// reasonNotSeen is that the machine was not at the API server yet.
+const reasonNotSeen = "NotSeen"
+
+// wasThere reports whether the API server has taken the machine for its node before.
+func wasThere(m *v1alpha1.Machine) bool {
+	return join.Has(m.Status.Join, v1alpha1.StepAPIReached) || join.Has(m.Status.Join, v1alpha1.StepReady)
+}
+
+func (r *machines) admitted(m *v1alpha1.Machine) {
+	r.identity(m, metav1.ConditionTrue, "Admitted", "the cluster knows the machine by its role")
 }
 
 // refuse notes that the machine is not let in, and why. A new reason is an event.

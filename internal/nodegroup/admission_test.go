@@ -104,8 +104,7 @@ func TestMachineWhoseTokenIsRefused(t *testing.T) {
 		t.Errorf("long after the last refusal: %s", status)
 	}
 	r.steps.Line(reached(newRoleMachine()))
-	w.now = w.now.Add(refusedAgain)
-	mustReconcile(t, r, id)
+	mustReconcile(t, r, id) // before it is time to ask again
 	if status, message := identityOf(w.machine(t)); status != "True" {
 		t.Errorf("after the machine was there: %s %q", status, message)
 	}
