@@ -124,9 +124,12 @@ func (w *world) forceAway(t *testing.T) {
 }
 
 // end lets a machine go that is being deleted, as the machine controller does.
-func (w *world) end(t interface{ Fatal(...any) }, m *v1alpha1.Machine) {
+func (w *world) end(t interface {
+	Fatal(...any)
+	Context() context.Context
+}, m *v1alpha1.Machine) {
 	m.Finalizers = nil
-	if err := w.faults.off(func() error { return w.management.Update(context.Background(), m) }); client.IgnoreNotFound(err) != nil {
+	if err := w.faults.off(func() error { return w.management.Update(t.Context(), m) }); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 }
@@ -204,7 +207,7 @@ type snapshot struct {
 func take(t *rapid.T, from client.Reader) *snapshot {
 	s := &snapshot{}
 	for _, list := range []client.ObjectList{&s.clusters, &s.groups, &s.machines} {
-		if err := from.List(context.Background(), list); err != nil {
+		if err := from.List(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -251,21 +254,21 @@ func TestGroupsAndMachinesInAnyOrder(t *testing.T) {
 		wild := true // while people and faults are about
 
 		people := map[string]func(){
-			"delete":  func() { _ = live.Delete(context.Background(), newTestGroup(0)) },
+			"delete":  func() { _ = live.Delete(t.Context(), newTestGroup(0)) },
 			"force":   func() { w.forceAway(t) },
 			"refresh": func() { cache = take(rt, live) },
 			"scale": func() {
 				group := &v1alpha1.NodeGroup{}
-				if live.Get(context.Background(), client.ObjectKey{Name: "workers"}, group) == nil {
+				if live.Get(t.Context(), client.ObjectKey{Name: "workers"}, group) == nil {
 					group.Spec.ScalingConfig.DesiredSize = rapid.Int32Range(0, 4).Draw(rt, "desired")
-					_ = live.Update(context.Background(), group)
+					_ = live.Update(t.Context(), group)
 				}
 			},
 			"create": func() {
 				group := newTestGroup(rapid.Int32Range(0, 4).Draw(rt, "size"))
 				uids++
 				group.UID = types.UID(fmt.Sprintf("group-%d", uids))
-				_ = live.Create(context.Background(), group)
+				_ = live.Create(t.Context(), group)
 			},
 			"end": func() {
 				for _, m := range w.list(t) {
@@ -335,13 +338,13 @@ func TestGroupsAndMachinesInAnyOrder(t *testing.T) {
 				cache = take(rt, live)
 			}
 			r.management = lagging{Client: writes, cache: cache}
-			_, _ = r.Reconcile(context.Background(), request("workers"))
+			_, _ = r.Reconcile(t.Context(), request("workers"))
 		}
 		wild = false
 		for range 4 {
 			cache = take(rt, live)
 			r.management = lagging{Client: writes, cache: cache}
-			if _, err := r.Reconcile(context.Background(), request("workers")); err != nil {
+			if _, err := r.Reconcile(t.Context(), request("workers")); err != nil {
 				rt.Fatal(err)
 			}
 			for _, m := range w.list(t) {
