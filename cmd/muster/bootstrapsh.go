@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"muster.dev/muster/internal/bootstrapsh"
 	"muster.dev/muster/internal/durable"
+	"muster.dev/muster/internal/node"
 	"muster.dev/muster/internal/nodeconfig"
 )
 
@@ -33,10 +35,21 @@ func runBootstrapScript(args []string, dir string, s streams) int {
 		return 0
 	}
 	fmt.Fprintf(s.err, "Error: %v\n", err)
+	if err := noteRefused(dir, err); err != nil {
+		fmt.Fprintf(s.err, "Error: the node agent cannot be told of it: %v\n", err)
+	}
 	if _, ok := errors.AsType[usageError](err); ok {
 		return 2
 	}
 	return 1
+}
+
+// noteRefused leaves the node agent word, since a script may go on after an error: the machine does not become a node then.
+func noteRefused(dir string, why error) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: as on EKS's nodes; what is in it is root's
+		return err
+	}
+	return durable.Write(filepath.Join(dir, node.RefusedBootstrap), []byte(nodeconfig.WithoutSecrets(why.Error())+"\n"), 0o600)
 }
 
 func bootstrapMachine(args []string, dir string, s streams) error {
@@ -68,6 +81,9 @@ func bootstrapMachine(args []string, dir string, s streams) error {
 	path := filepath.Join(dir, "40-bootstrap.yaml")
 	if err := durable.Write(path, document, 0o600); err != nil {
 		return err
+	}
+	if err := os.Remove(filepath.Join(dir, node.RefusedBootstrap)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forgetting that it was refused before: %w", err)
 	}
 	for _, line := range result.Understood {
 		fmt.Fprintln(s.out, line)

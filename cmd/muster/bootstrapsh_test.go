@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/internal/bootstrapsh"
+	"muster.dev/muster/internal/node"
 	"muster.dev/muster/internal/nodeconfig"
 )
 
@@ -52,6 +53,11 @@ func TestBootstrapScript(t *testing.T) {
 		}
 		if !strings.Contains(out.String(), step.out) || !strings.Contains(talk.String(), step.err) {
 			t.Errorf("%s: said %q and %q, want %q and %q", step.args, out.String(), talk.String(), step.out, step.err)
+		}
+		// A script may go on after an error; the agent must know all the same, until a call went well.
+		refused, err := os.ReadFile(filepath.Join(dir, node.RefusedBootstrap))
+		if (err == nil) != (step.code != 0) || !strings.Contains(string(refused), strings.TrimPrefix(step.err, "Error: ")) && step.code != 0 {
+			t.Errorf("%s: what is left for the agent is %q, %v", step.args, refused, err)
 		}
 		if step.written == "" {
 			continue

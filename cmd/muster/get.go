@@ -127,9 +127,6 @@ func (g *getCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if k.is(machines().singular) {
-		k = g.withAgents(ctx, k)
-	}
 	printing := &printer{out: g.out, scheme: p.Scheme(), kind: k, format: g.output, noHeaders: g.noHeaders, follows: g.watch, now: g.now}
 	objects, version, err := p.objects(ctx, k, client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {

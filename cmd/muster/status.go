@@ -43,7 +43,6 @@ something is not as it was asked for.`,
 			if err != nil {
 				return err
 			}
-			sayMore(cmd.Context(), dir, status.Machines)
 			if format != formatTable {
 				if err := printData(o.out, format, status); err != nil {
 					return err

@@ -73,8 +73,10 @@ type MachineStatus struct {
 	NodeName  string                `json:"nodeName,omitempty"`
 	Phase     v1alpha1.MachinePhase `json:"phase"`
 	// Step is the last step of its way in.
-	Step    v1alpha1.JoinStep `json:"step,omitempty"`
-	Message string            `json:"message,omitempty"`
+	Step v1alpha1.JoinStep `json:"step,omitempty"`
+	// Reason is that of the condition that the message is of, for programs.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 	// Kept is true of a machine on its way in that something keeps from getting on, other than time.
 	Kept bool `json:"kept,omitempty"`
 }

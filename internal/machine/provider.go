@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"regexp"
 	"time"
+
+	"muster.dev/muster/internal/bootreport"
 )
 
 // ErrNotFound says that there is no instance with that id.
@@ -67,6 +69,13 @@ type Provider interface {
 	List(ctx context.Context) ([]Instance, error)
 	// Terminate ends the instance and removes everything that it had. An instance that does not exist is terminated.
 	Terminate(ctx context.Context, id string) error
+}
+
+// Reporter is a Provider whose instances report what keeps them from becoming nodes. Root on an instance writes the report: it is for
+// people, and what it says is believed only in so far as the instance is not well.
+type Reporter interface {
+	// Report returns what the instance reports; false if it reports nothing.
+	Report(id string) (bootreport.Report, bool)
 }
 
 // MaxUserData bounds the user data, as EC2 does.

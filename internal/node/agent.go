@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/bootreport"
 	"muster.dev/muster/internal/imds"
 	"muster.dev/muster/internal/nodecerts"
 	"muster.dev/muster/internal/nodeconfig"
@@ -33,13 +34,16 @@ type Config struct {
 	LogDir string
 	// DataDir is for what the agent remembers from boot to boot.
 	DataDir string
-	Log     *slog.Logger
+	// ScriptPatience is how long a script of the user data may run, ScriptSlow how long it runs before that is reported.
+	ScriptPatience, ScriptSlow time.Duration
+	Log                        *slog.Logger
 }
 
 // DefaultConfig is the agent's configuration on a machine.
 func DefaultConfig() Config {
 	return Config{
-		Metadata: imds.DefaultEndpoint, DropInDir: DropInDir, BinDir: render.BinDir, LogDir: "/var/log", DataDir: "/var/lib/muster", Log: newLogger(),
+		Metadata: imds.DefaultEndpoint, DropInDir: DropInDir, BinDir: render.BinDir, LogDir: "/var/log", DataDir: "/var/lib/muster",
+		ScriptPatience: scriptPatience, ScriptSlow: scriptSlow, Log: newLogger(),
 	}
 }
 
@@ -51,12 +55,13 @@ type agent struct {
 	metadata *imds.Client
 	facts    render.Facts
 	kubelet  *program
+	reports  *bootreport.File // for the host; nil in tests that have none
 
 	credential credential
 
 	becoming sync.Mutex
 	booted   bool   // it has become a node since it was booted
-	doubted  string // what the log says of the user data already
+	ignored  string // what the log says already of user data that failed and is to be ignored
 	disks    string // and of disks
 
 	mutex    sync.Mutex
@@ -83,6 +88,7 @@ func Run(ctx context.Context, config Config) error {
 
 	if err := a.prepare(); err != nil {
 		a.log.Error("machine cannot become a node", "error", err)
+		a.report(bootreport.BootFailed, err.Error())
 		<-ctx.Done()
 		return err
 	}
@@ -99,6 +105,9 @@ func (a *agent) prepare() (err error) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("making directories: %w", err)
 		}
+	}
+	if a.reports, err = bootreport.Create(filepath.Join("/", bootreport.Path)); err != nil {
+		a.log.Warn("the host cannot be told what keeps this machine from becoming a node", "error", err)
 	}
 	if err := sweep("", a.config); err != nil {
 		a.log.Warn("a file may be left that nobody needs", "error", err)
@@ -143,6 +152,9 @@ func instance(identity imds.Identity) render.Instance {
 
 // work runs the machine's programs until the context ends.
 func (a *agent) work(ctx context.Context) {
+	if !a.inotify(ctx) {
+		return
+	}
 	go a.keep(ctx, &program{name: "containerd", args: func() []string { return []string{"--config=" + render.PathContainerdConfig} }})
 	go a.rotateLogs(ctx)
 	if !a.containerdAnswers(ctx) {
@@ -172,6 +184,7 @@ func (a *agent) work(ctx context.Context) {
 	if !a.joins(ctx) {
 		return
 	}
+	a.over()
 	go a.watchPodCIDR(ctx)
 	go a.keep(ctx, &program{name: "kube-proxy", args: func() []string { return []string{"--config=" + render.PathKubeProxyConfig} }})
 	<-ctx.Done()

@@ -3,14 +3,12 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"log/slog"
 	"math/big"
 	"net"
@@ -26,7 +24,6 @@ import (
 	"muster.dev/muster/internal/imds"
 	"muster.dev/muster/internal/nodeconfig"
 	"muster.dev/muster/internal/render"
-	"muster.dev/muster/internal/userdata"
 )
 
 // launched is a metadata service for one machine, whose user data may change.
@@ -122,66 +119,6 @@ func document(t *testing.T, spec nodeconfig.Spec) []byte {
 		t.Fatal(err)
 	}
 	return raw
-}
-
-// Scripts run in order, once in the life of an instance; one that fails is logged, and the next one runs. What they print is
-// closed to others. Another instance on the same disk runs its own.
-func TestScripts(t *testing.T) {
-	a := newAgent(t)
-	a.instance = render.Instance{ID: "i-0000000000000000a"}
-	var log bytes.Buffer
-	a.log = slog.New(slog.NewTextHandler(&log, nil))
-	ran := filepath.Join(a.config.DataDir, "ran")
-	part := func(name, text string) userdata.Part {
-		return userdata.Part{MediaType: userdata.TypeShellScript, Name: name, Content: []byte(text)}
-	}
-	scripts := []userdata.Part{
-		part("first", "#!/bin/sh\necho one >>"+ran+"; echo secret; exit 4\n"),
-		part("none", "echo never >>"+ran+"\n"),
-		part("lost", "#!/no/such/interpreter\n"),
-		part("last", "#!/bin/sh -e\necho two >>"+ran+"\n"),
-	}
-	for range 2 {
-		a.runScripts(t.Context(), scripts)
-	}
-	if got, err := os.ReadFile(ran); err != nil || string(got) != "one\ntwo\n" {
-		t.Errorf("scripts ran: %q, %v", got, err)
-	}
-	for _, want := range []string{"script=first error=\"exit status 4\"", "does not begin with #!", "no such interpreter", "script=last took="} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("%q is not in the log:\n%s", want, &log)
-		}
-	}
-	if strings.Contains(log.String(), "secret") {
-		t.Error("the log has what a script printed")
-	}
-	path := filepath.Join(a.config.LogDir, scriptLog)
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%s: %v, %v", path, info, err)
-	}
-	if left, err := os.ReadDir(filepath.Join(a.config.DataDir, "scripts")); err != nil || len(left) > 0 {
-		t.Errorf("scripts are left: %v, %v", left, err)
-	}
-	a.instance.ID = "i-0000000000000000b"
-	a.runScripts(t.Context(), scripts[:1])
-	if got, _ := os.ReadFile(ran); string(got) != "one\ntwo\none\n" {
-		t.Errorf("another instance's scripts: %q", got)
-	}
-}
-
-// A script that never ends goes with the machine, and takes what it started along.
-func TestScriptIsCutShort(t *testing.T) {
-	a := newAgent(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	started := filepath.Join(a.config.DataDir, "started")
-	go func() {
-		poll(t.Context(), time.Millisecond, func() bool { return exists(started) })
-		cancel()
-	}()
-	script := userdata.Part{Content: []byte("#!/bin/sh\nsleep 600 &\n: >" + started + "\nwait\n")}
-	if err := a.runScript(ctx, 0, script); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
 }
 
 // The agent knows who it is and what it is told from the metadata service, and adds what is in the directory of drop-ins.

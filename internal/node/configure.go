@@ -19,6 +19,7 @@ import (
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/bootreport"
 	"muster.dev/muster/internal/durable"
 	"muster.dev/muster/internal/host"
 	"muster.dev/muster/internal/nodeconfig"
@@ -105,13 +106,16 @@ func (a *agent) configure(ctx context.Context) bool {
 			err = a.become(ctx, now)
 		}
 		if err == nil {
+			a.over()
 			return true
 		}
 		if ctx.Err() != nil {
 			return false
 		}
 		if err.Error() != said {
-			a.log.Error("user data cannot be used; waiting for other", "error", err)
+			reason, sentence := failure(err)
+			a.log.Error(sentence, "error", err)
+			a.report(reason, sentence+": "+err.Error())
 			said = err.Error()
 		}
 		if !sleep(ctx, askInterval) {
@@ -128,20 +132,22 @@ func (a *agent) become(ctx context.Context, now told) error {
 	if err != nil {
 		return err
 	}
-	documents, doubts := userdata.NodeConfigs(parts)
-	if doubted := strings.Join(doubts, ", "); doubted != a.doubted {
-		a.log.Warn("user data may have been meant otherwise", "doubts", doubted)
-		a.doubted = doubted
-	}
+	documents, failed := userdata.NodeConfigs(parts)
+	failed = append(failed, userdata.Ignored(parts)...)
 	if scripts := scriptsOf(parts); len(scripts) > 0 {
-		a.runScripts(ctx, scripts)
+		failures, err := a.runScripts(ctx, scripts)
+		if err != nil {
+			return err
+		}
+		failed = append(failed, failures...)
 		if now.dropIns, err = readDropIns(ctx, a.config.DropInDir); err != nil { // bootstrap.sh leaves one
 			return err
 		}
 		a.setHeard(now)
 	}
+	failed = append(failed, refusedBootstrap(a.config.DropInDir)...)
 	merged, err := nodeconfig.Read(append(documents, now.dropIns...), false)
-	if err != nil {
+	if err := a.mayGoOn(merged.Spec, failed, err); err != nil {
 		return err
 	}
 	say := func(what string) { a.log.Info("discovery", "found", what) }
@@ -180,6 +186,23 @@ func (a *agent) become(ctx context.Context, now told) error {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	a.spec = spec
+	return nil
+}
+
+// mayGoOn returns why the machine does not become a node, if parts of its user data failed or its NodeConfig could not be read.
+func (a *agent) mayGoOn(spec nodeconfig.Spec, failed []string, unread error) error {
+	switch {
+	case len(failed) == 0:
+		return unread
+	case unread != nil:
+		return errors.Join(userDataFailure(failed), unread)
+	case spec.Instance.UserDataFailurePolicy != nodeconfig.Ignore:
+		return userDataFailure(append(failed, "to go on nevertheless, set spec.instance.userDataFailurePolicy: Ignore in a NodeConfig of "+nodeconfig.APIVersion))
+	}
+	if ignored := strings.Join(failed, "; "); ignored != a.ignored {
+		a.log.Warn("user data failed; this machine becomes a node nevertheless, as its NodeConfig says", "failed", ignored)
+		a.ignored = ignored
+	}
 	return nil
 }
 
@@ -276,8 +299,11 @@ func (a *agent) watch(ctx context.Context) {
 		a.setHeard(now)
 		if err := a.become(ctx, now); err != nil {
 			a.log.Error("new user data cannot be used", "error", err)
+			reason, _ := failure(err)
+			a.report(reason, "what the machine was told since it was booted cannot be used: "+err.Error())
 			continue
 		}
+		a.over(bootreport.NodeConfigRefused, bootreport.UserDataFailed, bootreport.DiskFull)
 		a.log.Info("new user data; kubelet starts again")
 		a.restartKubelet()
 	}

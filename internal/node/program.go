@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/bootreport"
 	"muster.dev/muster/internal/render"
 )
 
@@ -30,21 +32,28 @@ const (
 	lastPause  = 10 * time.Second
 	// goodRun is how long a program must have run for its end not to be counted as one of a row.
 	goodRun = 10 * time.Second
+	// fails is how many short runs in a row are reported.
+	fails = 3
 	// stopPatience is how long a program may take to end when it is asked to.
 	stopPatience = 5 * time.Second
 )
 
 // keep runs the program until the context ends.
 func (a *agent) keep(ctx context.Context, p *program) {
-	pause := firstPause
+	pause, short := firstPause, 0
 	for ctx.Err() == nil {
 		started := time.Now()
+		well := time.AfterFunc(goodRun, func() { a.over(bootreport.ProgramFails) })
 		err := a.once(ctx, p)
+		well.Stop()
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(started) >= goodRun {
-			pause = firstPause
+		if short++; time.Since(started) >= goodRun || errors.Is(err, errRestarted) {
+			pause, short = firstPause, 0
+		}
+		if short >= fails {
+			a.report(bootreport.ProgramFails, fmt.Sprintf("%s ends again and again: %v%s", p.name, err, lastLines(tail(p.log(a), 0, 1))))
 		}
 		a.log.Warn("program ended, it starts again", "program", p.name, "how", err, "after", time.Since(started), "pause", pause)
 		select {
@@ -56,9 +65,15 @@ func (a *agent) keep(ctx context.Context, p *program) {
 	}
 }
 
+// errRestarted is how a program ended that was to start anew.
+var errRestarted = errors.New("was restarted")
+
+// log is the file that the program's output goes to.
+func (p *program) log(a *agent) string { return filepath.Join(a.config.LogDir, p.name+".log") }
+
 // once runs the program until it ends, and says how that was.
 func (a *agent) once(ctx context.Context, p *program) error {
-	output, err := openLog(filepath.Join(a.config.LogDir, p.name+".log"))
+	output, err := openLog(p.log(a))
 	if err != nil {
 		return err
 	}
@@ -73,7 +88,7 @@ func (a *agent) once(ctx context.Context, p *program) error {
 		return fmt.Errorf("%s", describe(status))
 	case <-p.restart:
 		a.stop(pid, ended)
-		return fmt.Errorf("was restarted")
+		return errRestarted
 	case <-ctx.Done():
 		return ctx.Err()
 	}

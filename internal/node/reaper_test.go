@@ -18,7 +18,7 @@ import (
 func newAgent(t *testing.T) *agent {
 	t.Helper()
 	a := &agent{
-		config: Config{BinDir: t.TempDir(), LogDir: t.TempDir(), DataDir: t.TempDir(), DropInDir: t.TempDir()},
+		config: Config{BinDir: t.TempDir(), LogDir: t.TempDir(), DataDir: t.TempDir(), DropInDir: t.TempDir(), ScriptPatience: scriptPatience, ScriptSlow: scriptSlow},
 		log:    slog.New(slog.DiscardHandler),
 		reaper: newReaper(),
 	}

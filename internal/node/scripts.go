@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,40 +15,76 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/bootreport"
 	"muster.dev/muster/internal/durable"
 	"muster.dev/muster/internal/userdata"
 )
 
-// scriptPatience is how long one script may hold up the machine.
-const scriptPatience = 10 * time.Minute
+const (
+	// scriptPatience is how long one script may hold up the machine.
+	scriptPatience = 10 * time.Minute
+	// scriptSlow is how long a script runs before the machine reports it, and how often the report is written anew.
+	scriptSlow = 20 * time.Second
+)
 
-// runScripts runs the scripts of the user data, in order, the first time that this instance boots. As cloud-init does
-// (cloudinit/helpers.py, FileSemaphores) it notes that before: one that was cut short by a crash is not run twice. What fails is
-// logged, and the machine joins nevertheless.
-func (a *agent) runScripts(ctx context.Context, scripts []userdata.Part) {
+// runScripts runs the scripts of the user data, in order, the first time that this instance boots, and returns what failed, a line for
+// each script. As cloud-init does (cloudinit/helpers.py, FileSemaphores) it notes each before: one that was cut short by a crash is not
+// run twice, and did fail. One that fails does not keep the others from running (cloudinit/subp.py, runparts).
+func (a *agent) runScripts(ctx context.Context, scripts []userdata.Part) ([]string, error) {
 	if len(scripts) == 0 {
-		return
+		return nil, nil
 	}
-	marker := filepath.Join(a.config.DataDir, "scripts-"+a.self().ID)
-	if exists(marker) {
-		return
+	path := filepath.Join(a.config.DataDir, "scripts-"+a.self().ID)
+	if exists(path) {
+		return readScriptRecord(path)
 	}
-	if err := durable.Write(marker, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o600); err != nil {
-		a.log.Error("scripts of the user data are not run: cannot note that they were", "error", err)
-		return
+	record := newScriptRecord(scripts)
+	if err := record.write(path); err != nil {
+		return nil, fmt.Errorf("noting that scripts of the user data run: %w", err)
 	}
 	for i, script := range scripts {
-		started := time.Now()
-		if err := a.runScript(ctx, i, script); err != nil {
-			a.log.Error("script of the user data failed", "script", script.Name, "error", err, "log", scriptLog)
-			continue
+		record.Scripts[i].State = scriptRuns
+		if err := record.write(path); err != nil {
+			return nil, fmt.Errorf("noting that a script of the user data runs: %w", err)
 		}
-		a.log.Info("script of the user data ran", "script", script.Name, "took", time.Since(started))
+		started := time.Now()
+		err := a.runScript(ctx, i, script)
+		if ctx.Err() != nil {
+			return nil, ctx.Err() // the machine goes down; the record says that the script ran
+		}
+		record.Scripts[i].State = scriptDone
+		if err != nil {
+			record.Scripts[i].State, record.Scripts[i].Failure = scriptFailed, err.Error()
+			a.log.Error("script of the user data failed", "script", script.Name, "error", withoutLines(err), "log", scriptLog)
+		} else {
+			a.log.Info("script of the user data ran", "script", script.Name, "took", time.Since(started))
+		}
+		if err := record.write(path); err != nil {
+			return nil, fmt.Errorf("noting how a script of the user data ended: %w", err)
+		}
 	}
+	return record.failures(), nil
 }
 
 // scriptLog takes what scripts print, which may be secret.
 const scriptLog = "user-data.log"
+
+// scriptError is how a script failed, with what it printed last.
+type scriptError struct {
+	how   error
+	lines string
+}
+
+func (e *scriptError) Error() string { return e.how.Error() + lastLines(e.lines) }
+func (e *scriptError) Unwrap() error { return e.how }
+
+// withoutLines is an error for the log, which does not repeat what scripts print.
+func withoutLines(err error) error {
+	if failed, ok := errors.AsType[*scriptError](err); ok {
+		return failed.how
+	}
+	return err
+}
 
 // runScript runs one script to its end. The kernel finds its interpreter, by its first line.
 func (a *agent) runScript(ctx context.Context, i int, script userdata.Part) error {
@@ -63,9 +100,15 @@ func (a *agent) runScript(ctx context.Context, i int, script userdata.Part) erro
 		return fmt.Errorf("writing it: %w", err)
 	}
 	defer func() { _ = os.Remove(path) }() // it may hold secrets, and what it was is in the user data
-	output, err := openLog(filepath.Join(a.config.LogDir, scriptLog))
+	logPath := filepath.Join(a.config.LogDir, scriptLog)
+	output, err := openLog(logPath)
 	if err != nil {
 		return err
+	}
+	begin, err := output.Seek(0, io.SeekEnd)
+	if err != nil {
+		_ = output.Close()
+		return fmt.Errorf("opening log: %w", err)
 	}
 	pid, ended, err := a.reaper.start(path, nil, environment(), output)
 	_ = output.Close()
@@ -75,18 +118,35 @@ func (a *agent) runScript(ctx context.Context, i int, script userdata.Part) erro
 	case err != nil:
 		return err
 	}
-	timer := time.NewTimer(scriptPatience)
-	defer timer.Stop()
-	select {
-	case status := <-ended:
-		if status.Exited() && status.ExitStatus() == 0 {
-			return nil
+	if err := a.waitForScript(ctx, script.Name, logPath, begin, pid, ended); err != nil {
+		return &scriptError{how: err, lines: tail(logPath, begin, quotedLines)}
+	}
+	return nil
+}
+
+// waitForScript waits for the end of a script, and makes one that takes too long. It reports one that takes its time.
+func (a *agent) waitForScript(ctx context.Context, name, logPath string, begin int64, pid int, ended <-chan unix.WaitStatus) error {
+	started := time.Now()
+	patience, slow := time.NewTimer(a.config.ScriptPatience), time.NewTicker(a.config.ScriptSlow)
+	defer patience.Stop()
+	defer slow.Stop()
+	defer a.over(bootreport.UserDataSlow)
+	var err error
+	for err == nil {
+		select {
+		case status := <-ended:
+			if status.Exited() && status.ExitStatus() == 0 {
+				return nil
+			}
+			return errors.New(describe(status))
+		case <-slow.C:
+			a.report(bootreport.UserDataSlow, fmt.Sprintf("the script %s has been running since %s and has not ended; it is ended at %s%s", name,
+				started.UTC().Format(time.RFC3339), started.Add(a.config.ScriptPatience).UTC().Format(time.RFC3339), lastLines(tail(logPath, begin, quotedLines))))
+		case <-patience.C:
+			err = fmt.Errorf("took longer than %s", a.config.ScriptPatience)
+		case <-ctx.Done():
+			err = ctx.Err()
 		}
-		return errors.New(describe(status))
-	case <-timer.C:
-		err = fmt.Errorf("took longer than %s", scriptPatience)
-	case <-ctx.Done():
-		err = ctx.Err()
 	}
 	_ = unix.Kill(-pid, unix.SIGKILL) // with what it started: it leads a session of its own
 	<-ended

@@ -6,7 +6,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"muster.dev/muster/internal/configsource"
 	"muster.dev/muster/internal/imds"
@@ -37,6 +42,26 @@ func (a *agent) ask(ctx context.Context) (told, error) {
 	}
 	dropIns, err := readDropIns(ctx, a.config.DropInDir)
 	return told{userData: userData, dropIns: dropIns}, err
+}
+
+// RefusedBootstrap is a file in the directory of drop-ins that says why bootstrap.sh refused its arguments when it was called last.
+const RefusedBootstrap = "40-bootstrap.refused"
+
+// refusedBootstrap is what it says, as a failure of the user data: the script that called bootstrap.sh may have gone on.
+func refusedBootstrap(dir string) []string {
+	file, err := os.Open(filepath.Join(dir, RefusedBootstrap))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	why := "its reason cannot be read"
+	if err == nil {
+		defer func() { _ = file.Close() }()
+		const most = 4 << 10
+		if raw, err := io.ReadAll(io.LimitReader(file, most)); err == nil {
+			why = strings.Join(strings.FieldsFunc(string(raw), func(r rune) bool { return r == '\n' }), "; ")
+		}
+	}
+	return []string{"bootstrap.sh was refused: " + why}
 }
 
 // readDropIns reads the documents of a directory, if there is one.

@@ -113,6 +113,8 @@ func (r *reader) foreign(name string, spec map[string]any) {
 	cluster, _ := spec["cluster"].(map[string]any)
 	refuse(cluster, "spec.cluster", "domain")
 	refuse(cluster, "spec.cluster", "podCIDR")
+	instance, _ := spec["instance"].(map[string]any)
+	refuse(instance, "spec.instance", "userDataFailurePolicy")
 	refuse(spec, "spec", "join")
 }
 

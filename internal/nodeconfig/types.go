@@ -75,7 +75,18 @@ type Instance struct {
 	// Environment of services, by name; "default" is everybody's.
 	Environment map[string]map[string]string `json:"environment,omitempty"`
 	Network     Network                      `json:"network,omitzero"`
+	// UserDataFailurePolicy is what becomes of a machine whose user data fails: Fail, or Ignore. Muster's own.
+	UserDataFailurePolicy string `json:"userDataFailurePolicy,omitempty"`
 }
+
+// What becomes of a machine whose user data fails: a script that ends with an error, arguments of bootstrap.sh that are refused, or a part
+// that nothing carries out.
+const (
+	// Fail keeps the machine from becoming a node. It is the default.
+	Fail = "Fail"
+	// Ignore makes a node of it nevertheless.
+	Ignore = "Ignore"
+)
 
 // LocalStorage is what becomes of disks of the instance.
 type LocalStorage struct {

@@ -77,6 +77,9 @@ var (
 
 func (i Instance) validate(at *field.Path) field.ErrorList {
 	problems := i.LocalStorage.validate(at.Child("localStorage"))
+	if policy := i.UserDataFailurePolicy; policy != "" && policy != Fail && policy != Ignore {
+		problems = append(problems, field.NotSupported(at.Child("userDataFailurePolicy"), policy, []string{Fail, Ignore}))
+	}
 	environment := at.Child("environment")
 	for _, service := range slices.Sorted(maps.Keys(i.Environment)) {
 		if !serviceName.MatchString(service) || strings.Trim(service, ".") == "" {

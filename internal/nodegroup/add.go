@@ -128,7 +128,7 @@ func addGroups(mgr manager.Manager, p parts) error {
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 				was, isMachine := e.ObjectOld.(*v1alpha1.Machine)
 				is, isMachineToo := e.ObjectNew.(*v1alpha1.Machine)
-				return !isMachine || !isMachineToo || observe(was) != observe(is)
+				return !isMachine || !isMachineToo || observe(was) != observe(is) || troubled(was) != troubled(is)
 			}})).
 		Watches(&v1alpha1.Cluster{},
 			handler.EnqueueRequestsFromMapFunc(groups.ofCluster),

@@ -70,6 +70,9 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 		reason, message = "Failed", failure.Error()
 	case !group.DeletionTimestamp.IsZero():
 		reason, message = "Deleting", fmt.Sprintf("waiting for %d machines to go", len(machines))
+	case trouble(machines) != "":
+		// The word of EKS for it: instances are there, and they do not become nodes.
+		reason, message = "NodeCreationFailure", fmt.Sprintf("%d of %d machines are Ready; %s", status.ReadyReplicas, desired, trouble(machines))
 	case status.Replicas != desired:
 		reason, message = "Scaling", fmt.Sprintf("%d of %d machines", status.Replicas, desired)
 	case status.ReadyReplicas != desired:
@@ -80,6 +83,24 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 		ready, reason, message = metav1.ConditionTrue, "Ready", fmt.Sprintf("%d of %d machines are Ready", desired, desired)
 	}
 	setReady(&status.Conditions, r.Now(), group.Generation, ready, reason, message)
+}
+
+// trouble is what the first of the machines reports that does not become a node, and how many others do.
+func trouble(machines []v1alpha1.Machine) string {
+	first, others := "", 0
+	for i := range machines {
+		switch text := troubled(&machines[i]); {
+		case text == "" || !machines[i].DeletionTimestamp.IsZero():
+		case first == "":
+			first = text
+		default:
+			others++
+		}
+	}
+	if others > 0 {
+		first += fmt.Sprintf(" (and %d more)", others)
+	}
+	return first
 }
 
 func (r *groups) writeStatus(ctx context.Context, before, group *v1alpha1.NodeGroup) error {

@@ -112,9 +112,11 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	if err != nil {
 		return 0, r.failed(m, "RouteFailed", err)
 	}
+	said := troubled(m)
 	r.sum(m, instance, node)
+	reported := r.bootReport(provider, m, instance, said)
 	checked := r.admission(ctx, m, instance)
-	return soonest(wait, credential.left(r.Now()), routed, checked, r.untilLate(m)), nil
+	return soonest(wait, credential.left(r.Now()), routed, reported, checked, r.untilLate(m)), nil
 }
 
 // lost deletes a Machine whose instance is gone without it: what was on it cannot come back, and its group replaces it.

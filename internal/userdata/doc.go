@@ -23,6 +23,35 @@ const (
 	TypePlain       = "text/plain"
 )
 
+// beginning is how content begins that has no type, or one that says nothing.
+type beginning struct{ text, mediaType string }
+
+// beginnings are those that cloud-init knows (cloudinit/handlers/__init__.py, INCLUSION_TYPES_MAP), the longer before the shorter.
+func beginnings() []beginning {
+	return []beginning{
+		{"#!", TypeShellScript},
+		{"#cloud-config-archive", "text/cloud-config-archive"},
+		{"#cloud-config-jsonp", "text/cloud-config-jsonp"},
+		{"#cloud-config", TypeCloudConfig},
+		{"#cloud-boothook", "text/cloud-boothook"},
+		{"#include-once", "text/x-include-once-url"},
+		{"#include", "text/x-include-url"},
+		{"#part-handler", "text/part-handler"},
+		{"## template: jinja", "text/jinja2"},
+	}
+}
+
+// otherTypes are the types that cloud-init carries out, and muster does not.
+func otherTypes() []string {
+	types := []string{"text/x-shellscript-per-boot", "text/x-shellscript-per-instance", "text/x-shellscript-per-once"}
+	for _, b := range beginnings() {
+		if b.mediaType != TypeShellScript {
+			types = append(types, b.mediaType)
+		}
+	}
+	return types
+}
+
 // Part is one document.
 type Part struct {
 	// MediaType is what its header says, or what its first line does if there is no header.

@@ -49,12 +49,10 @@ type reader struct {
 
 // guess tells the type of content that has no header.
 func guess(content []byte, otherwise string) string {
-	line, _, _ := bytes.Cut(content, []byte("\n"))
-	switch {
-	case bytes.HasPrefix(line, []byte("#!")):
-		return TypeShellScript
-	case bytes.Equal(bytes.TrimSpace(line), []byte("#cloud-config")):
-		return TypeCloudConfig
+	for _, b := range beginnings() {
+		if bytes.HasPrefix(content, []byte(b.text)) {
+			return b.mediaType
+		}
 	}
 	return otherwise
 }

@@ -29,6 +29,7 @@ func TestMachineBoot(t *testing.T) {
 	}{
 		{"what the page shows is what happens", machineBootPage},
 		{"user data for Amazon Linux 2", amazonLinux2},
+		{"user data that fails keeps a machine from becoming a node, and is told", userDataThatFails},
 		{"what the machine was told, and its certificates", toldOnMachine},
 		{"the metadata service answers the machine", metadataOnMachine},
 		{"and pods only where a hop more is allowed", metadataInPods},
@@ -65,7 +66,7 @@ func machineBootPage(t *testing.T, i *installation) {
 	i.follow(page{name: "machine-boot.md", least: 8, dir: dir})
 }
 
-// amazonLinux2 writes down in its scripts that they ran. Nothing stands between the second one and its header, as EKS wrote it.
+// amazonLinux2 writes down in its scripts that they ran. The first one fails, which is to be ignored. Nothing stands between the second one and its header, as EKS wrote it.
 func amazonLinux2(t *testing.T, i *installation) {
 	authority := base64.StdEncoding.EncodeToString([]byte(i.mustKubectl("get", "configmap", "kube-root-ca.crt", "-o", `jsonpath={.data.ca\.crt}`) + "\n"))
 	userData := `MIME-Version: 1.0
@@ -85,6 +86,14 @@ set -ex
 echo second >>/var/lib/scripts-ran
 /etc/eks/bootstrap.sh muster --b64-cluster-ca ` + authority + ` --apiserver-endpoint https://192.168.64.2:443 --dns-cluster-ip 10.100.0.10 --kubelet-extra-args '--node-labels=disk=ssd,rack=seven --max-pods=29' --use-max-pods false
 
+--==BOUNDARY==
+Content-Type: application/node.eks.aws
+
+apiVersion: node.muster.dev/v1alpha1
+kind: NodeConfig
+spec:
+  instance:
+    userDataFailurePolicy: Ignore
 --==BOUNDARY==--
 `
 	group, err := json.Marshal(map[string]any{

@@ -156,7 +156,7 @@ type victim struct {
 	scripts  string    // what they had done when it was on record that they ran; empty: it is not
 }
 
-// killedTemplate is what such a machine does once: scripts that tell where they are.
+// killedTemplate is what such a machine does once: scripts that tell where they are. One that is cut short by the kill is to be ignored.
 const killedTemplate = `MIME-Version: 1.0
 Content-Type: multipart/mixed; boundary="=="
 
@@ -170,6 +170,14 @@ Content-Type: text/x-shellscript
 
 #!/bin/sh
 echo two begins >>/var/lib/scripts-ran; sleep 0.5; echo two ends >>/var/lib/scripts-ran
+--==
+Content-Type: application/node.eks.aws
+
+apiVersion: node.muster.dev/v1alpha1
+kind: NodeConfig
+spec:
+  instance:
+    userDataFailurePolicy: Ignore
 --==--
 `
 

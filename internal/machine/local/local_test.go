@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/bootreport"
 	"muster.dev/muster/internal/host"
 	"muster.dev/muster/internal/imds"
 	"muster.dev/muster/internal/machine"
@@ -198,6 +199,11 @@ func TestProvider(t *testing.T) {
 // userData is for a cluster that does not answer, with a script before it.
 func userData(t *testing.T) []byte {
 	t.Helper()
+	return userDataFor(t, nodeconfig.Instance{})
+}
+
+func userDataFor(t *testing.T, instance nodeconfig.Instance) []byte {
+	t.Helper()
 	authority, err := os.ReadFile("testdata/ca.crt")
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +213,8 @@ func userData(t *testing.T) []byte {
 			Name: "test", APIServerEndpoint: "https://192.168.64.2:443", CertificateAuthority: authority,
 			CIDR: "10.100.0.0/16", PodCIDR: "10.244.0.0/16", Domain: "cluster.local",
 		},
-		Join: nodeconfig.Join{Token: "abcdef.0123456789abcdef"},
+		Instance: instance,
+		Join:     nodeconfig.Join{Token: "abcdef.0123456789abcdef"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -404,11 +411,12 @@ func TestReboot(t *testing.T) {
 }
 
 // A machine that boots before there is anybody to ask waits; it is told of new user data, and that alone makes it try again; scripts
-// run once in the life of an instance, however often it boots and whatever it is told.
+// run once in the life of an instance, however often it boots and whatever it is told. That one failed keeps the machine from becoming a
+// node, which it reports, until it is told to go on nevertheless.
 func TestUserData(t *testing.T) {
 	s := newSite(t)
 	p := s.provider(t)
-	request := machine.LaunchRequest{ID: machinetest.First, UserData: []byte("#!/bin/sh\necho first >>/home/ran\nexit 3\n")}
+	request := machine.LaunchRequest{ID: machinetest.First, UserData: []byte("#!/bin/sh\necho first >>/home/ran\necho no disk\nexit 3\n")}
 	if _, err := p.Launch(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
@@ -427,13 +435,19 @@ func TestUserData(t *testing.T) {
 	t.Cleanup(func() { stop() })
 	says("exit status 3")
 	says("there is no NodeConfig")
+	if got, ok := p.Report(machinetest.First); !ok || got.Reason != bootreport.UserDataFailed || !strings.Contains(got.Message, "exit status 3; its last lines: no disk") {
+		t.Errorf("the machine reports %+v", got)
+	}
 	stop() // as if it had been killed; another takes its place
 	stop = s.serve(t)
-	request.UserData = userData(t)
+	request.UserData = userDataFor(t, nodeconfig.Instance{UserDataFailurePolicy: nodeconfig.Ignore})
 	if _, err := p.Launch(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
 	says("containerd answers")
+	if got, ok := p.Report(machinetest.First); ok {
+		t.Errorf("the machine goes on, and reports %+v", got)
+	}
 	if err := p.Stop(t.Context(), machinetest.First, 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
