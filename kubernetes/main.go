@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Kubernetes is every upstream Kubernetes program that runs for long, kubeadm, and etcd in one binary, chosen by the name it is called by
-// (argv[0]), as a link to it. People's kubectl is a program of its own: it starts in a fifth of the time and can be copied. Upstream's flags, feature gates and klog are global to a process, so one call builds one program only.
-// Nothing of upstream is changed, and nothing of muster is imported.
+// (argv[0]), as a link to it. People's kubectl is a program of its own: it starts in a fifth of the time and can be copied. Upstream's flags,
+// feature gates and klog are global to a process, so one call builds one program only. Nothing of upstream is changed, and nothing of
+// Muster is imported. One program is not upstream's, though all that it does is: kubelet-config-check has the kubelet's configuration validated
+// by the kubelet's own packages.
 package main
 
 import (
@@ -42,6 +44,7 @@ var programs = map[string]func(){
 	"kube-scheduler":          component(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
 	"kubeadm":                 func() { kubeadmerrors.HandleError(kubeadm.Run()) },
 	"kubelet":                 component(func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }),
+	"kubelet-config-check":    checkKubeletConfig,
 }
 
 func main() {

@@ -77,7 +77,7 @@ build_kubernetes() {
 	CGO_ENABLED=0 gobuild kubernetes "$out/" -ldflags \
 		"-s -w -X $v.gitVersion=$version -X $v.gitMajor=1 -X $v.gitMinor=$minor -X $v.gitTreeState=clean" . k8s.io/kubernetes/cmd/kubectl
 	local link
-	for link in etcd generic-apiserver kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubeadm kubelet; do
+	for link in etcd generic-apiserver kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubeadm kubelet kubelet-config-check; do
 		ln -s kubernetes "$out/$link"
 	done
 }

@@ -3,17 +3,22 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"muster.dev/muster/internal/bootstrapsh"
 	"muster.dev/muster/internal/durable"
+	"muster.dev/muster/internal/kubeletcheck"
 	"muster.dev/muster/internal/node"
 	"muster.dev/muster/internal/nodeconfig"
+	"muster.dev/muster/internal/render"
 )
 
 // bootstrapScript is the name by which user data of EKS's Amazon Linux 2 nodes calls this program.
@@ -75,6 +80,9 @@ func bootstrapMachine(args []string, dir string, s streams) error {
 	if _, err := nodeconfig.Read([]nodeconfig.Source{{Name: bootstrapScript, Content: document}}, false); err != nil {
 		return err
 	}
+	if err := agentRefuses(result.Spec); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: as on EKS's nodes; what is in it is root's
 		return fmt.Errorf("making directory: %w", err)
 	}
@@ -89,6 +97,35 @@ func bootstrapMachine(args []string, dir string, s streams) error {
 		fmt.Fprintln(s.out, line)
 	}
 	fmt.Fprintf(s.out, "%s is written; the node agent goes on from there\n", path)
+	return nil
+}
+
+// agentRefuses is what the node agent would refuse of what the arguments say, whatever else the machine is told.
+func agentRefuses(spec nodeconfig.Spec) error {
+	layout := render.MachineLayout()
+	f := renderFlags{}
+	problems := slices.DeleteFunc(f.problems(spec, layout), func(line string) bool { return strings.Contains(line, ": Required value") })
+	if len(problems) > 0 {
+		return problems
+	}
+	dir, err := ownDirectory()
+	if err != nil {
+		return err
+	}
+	program := filepath.Join(dir, kubeletcheck.Program)
+	if !kubeletcheck.Needed(spec) || !exists(program) {
+		return nil // the agent has it checked, too
+	}
+	own, err := thisMachine()
+	if err != nil {
+		return err
+	}
+	if problems, err = kubeletProblems(context.Background(), program, spec, f.anyMachine(), own, layout); err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		return problems
+	}
 	return nil
 }
 

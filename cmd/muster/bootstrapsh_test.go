@@ -44,6 +44,8 @@ func TestBootstrapScript(t *testing.T) {
 		{args: "c --containerd-config-file /does/not/exist", code: 1, err: "no such file"},
 		{args: "c --containerd-config-file " + large, code: 1, err: "larger than 1048576 bytes"},
 		{args: "c --containerd-config-file " + broken, code: 1, err: "TOML"},
+		{args: "c --kubelet-extra-args --max-pods=-5", code: 1, err: "--max-pods must be a whole number, 1 or more"},
+		{args: "c --kubelet-extra-args --node-labels=node-role.kubernetes.io/worker=true", code: 1, err: "the kubelet may not set this label on its own Node"},
 		{args: "c --pause-container-version 3.5 --containerd-config-file " + settings, out: path + " is written", err: "Warning: --pause-container-version", written: "oom_score = -500"},
 		{args: "d --kubelet-extra-args --max-pods=29", out: "spec.kubelet.flags --max-pods=29", written: "--max-pods=29"},
 	} {

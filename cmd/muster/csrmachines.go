@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"muster.dev/muster/internal/facts"
+	"muster.dev/muster/internal/termsafe"
 )
 
 // maxNodes is the most bytes of Nodes that are read: 5,000 of 50 KiB.
@@ -115,7 +116,7 @@ func (c *csrCommand) printMachines(nodes []corev1.Node) error {
 		return err
 	}
 	for _, l := range leftOut {
-		if _, err := fmt.Fprintf(c.err, "Warning: node %q is left out: %s\n", l.Node, printable(l.Why)); err != nil {
+		if _, err := fmt.Fprintf(c.err, "Warning: node %q is left out: %s\n", l.Node, termsafe.Line(l.Why)); err != nil {
 			return err
 		}
 	}

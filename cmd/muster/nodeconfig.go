@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/configsource"
 	"muster.dev/muster/internal/imds"
 	"muster.dev/muster/internal/nodeconfig"
+	"muster.dev/muster/internal/render"
 	"muster.dev/muster/internal/table"
 	"muster.dev/muster/internal/termsafe"
 	"muster.dev/muster/internal/userdata"
@@ -31,8 +32,13 @@ type nodeConfigCommand struct {
 	// machine finds out what this machine is.
 	machine func() (hardware, error)
 
+	// binDir is where programs of this installation are.
+	binDir func() (string, error)
+
 	sources []string
 	lenient bool
+	// ignored are parts of the sources that nothing carries out.
+	ignored []string
 }
 
 func newNodeConfigCommand() *cobra.Command {
@@ -47,6 +53,7 @@ func newNodeConfigCommand() *cobra.Command {
 		},
 		identity: client.Identity,
 		machine:  thisMachine,
+		binDir:   ownDirectory,
 	}
 	return c.command()
 }
@@ -84,6 +91,7 @@ func (c *nodeConfigCommand) read(cmd *cobra.Command) (nodeconfig.Merged, int, er
 	if err != nil {
 		return nodeconfig.Merged{}, 0, err
 	}
+	c.ignored = userdata.Ignored(found.Parts)
 	warnings := found.Doubts
 	merged, err := nodeconfig.Read(found.Documents, c.lenient)
 	if err == nil {
@@ -135,7 +143,10 @@ func (c *nodeConfigCommand) check() *cobra.Command {
 		Use:   "check [-c SOURCE]",
 		Short: "Say whether a machine could become a node with this, and all that is wrong",
 		Long: `Say whether a machine could become a node with this, and all that is wrong, each with the path of its field. The exit code is 1 if
-anything is.`,
+anything is.
+
+What only the kubelet itself can tell, such as the names of its feature gates and reservations beyond the capacity of this machine, is
+looked at by kubelet-config-check, if that is in the directory of this program.`,
 		Example: `  # What this machine was launched with
   muster node config check
 
@@ -153,8 +164,23 @@ anything is.`,
 			if err != nil {
 				return err
 			}
-			if problems := f.problems(merged.Spec, layout); len(problems) > 0 {
+			problems := f.problems(merged.Spec, layout)
+			if merged.Spec.Instance.UserDataFailurePolicy != nodeconfig.Ignore {
+				problems = append(problems, c.ignored...)
+			}
+			if len(problems) == 0 {
+				problems, err = c.checkKubelet(cmd, f, merged.Spec, layout)
+			}
+			if err != nil {
+				return err
+			}
+			if len(problems) > 0 {
 				return refused(problems)
+			}
+			for _, note := range render.Notes(merged.Spec, layout) {
+				if _, err := io.WriteString(cmd.ErrOrStderr(), printableLines("Warning: "+note+"\n")); err != nil {
+					return err
+				}
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "The NodeConfig is good: %s.\n", count(documents, "document", "documents"))
 			return err

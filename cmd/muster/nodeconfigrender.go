@@ -108,8 +108,8 @@ func (f *renderFlags) addCommon(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions([]string{layoutHost, layoutMachine}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
-// problems are all that a machine would refuse, of a machine that has what any has.
-func (f *renderFlags) problems(spec nodeconfig.Spec, layout render.Layout) nodeconfig.Problems {
+// anyMachine is a machine that has what any has.
+func (f *renderFlags) anyMachine() render.Instance {
 	instance := render.Instance{
 		ID: "i-0123456789abcdef0", Type: f.instanceType, Region: "local-1",
 		PrivateIP: netip.AddrFrom4([4]byte{192, 0, 2, 1}), IPv6: netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1}), PrivateDNSName: "worker",
@@ -117,6 +117,12 @@ func (f *renderFlags) problems(spec nodeconfig.Spec, layout render.Layout) nodec
 	if instance.Type == "" {
 		instance.Type = "m4.xlarge" // an expression may ask for its network interfaces
 	}
+	return instance
+}
+
+// problems are all that a machine would refuse, of a machine that has what any has.
+func (f *renderFlags) problems(spec nodeconfig.Spec, layout render.Layout) nodeconfig.Problems {
+	instance := f.anyMachine()
 	_, err := render.Files(spec, instance, render.Facts{CPUs: 2, MemoryBytes: 8 << 30, CgroupVersion: 2}, layout)
 	problems, ok := errors.AsType[nodeconfig.Problems](err)
 	if err != nil && !ok {

@@ -60,9 +60,10 @@ type agent struct {
 	credential credential
 
 	becoming sync.Mutex
-	booted   bool   // it has become a node since it was booted
-	ignored  string // what the log says already of user data that failed and is to be ignored
-	disks    string // and of disks
+	booted   bool     // it has become a node since it was booted
+	ignored  string   // what the log says already of user data that failed and is to be ignored
+	disks    string   // and of disks
+	notes    []string // and of what is done in another way than it was told
 
 	mutex    sync.Mutex
 	instance render.Instance
@@ -101,7 +102,7 @@ func Run(ctx context.Context, config Config) error {
 
 // prepare finds out what the machine is.
 func (a *agent) prepare() (err error) {
-	for _, dir := range []string{a.config.DataDir, imageDir, "/var/lib/kubelet/pki", "/etc/cni/net.d"} {
+	for _, dir := range []string{a.config.DataDir, imageDir, "/var/lib/kubelet/pki", "/etc/cni/net.d", render.PathStaticPods} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("making directories: %w", err)
 		}

@@ -49,8 +49,13 @@ func readFacts() (render.Facts, error) {
 	if err != nil {
 		return render.Facts{}, err
 	}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return render.Facts{}, fmt.Errorf("reading the limit of open files: %w", err)
+	}
 	return render.Facts{
-		CPUs: host.CPUs(), MemoryBytes: memory, CgroupVersion: cgroups.Version(), Kernel: kernel,
+		OpenFiles: files.Max,
+		CPUs:      host.CPUs(), MemoryBytes: memory, CgroupVersion: cgroups.Version(), Kernel: kernel,
 		SysResource: resource, OverlayFS: overlays(imageDir), Authenticator: authenticator(),
 		NameServers: servers, SearchDomains: domains,
 	}, nil
@@ -172,6 +177,13 @@ func (a *agent) become(ctx context.Context, now told) error {
 	files, err := render.Files(spec, self, a.facts, render.MachineLayout())
 	if err != nil {
 		return err
+	}
+	if err := a.checkKubelet(ctx, spec, files); err != nil {
+		return err
+	}
+	if notes := render.Notes(spec, render.MachineLayout()); !slices.Equal(notes, a.notes) {
+		a.log.Warn("user data says what is done in another way here", "notes", strings.Join(notes, "; "))
+		a.notes = notes
 	}
 	if err := PrepareDisks(ctx, spec.Instance.LocalStorage, false, "", a.noteDisks); err != nil {
 		return err

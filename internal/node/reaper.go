@@ -31,6 +31,11 @@ func (r *reaper) start(path string, args, env []string, output *os.File) (pid in
 		return 0, nil, fmt.Errorf("starting %s: %w", path, err)
 	}
 	defer func() { _ = null.Close() }()
+	return r.startWith(path, args, env, null, output)
+}
+
+// startWith is start with a file for its input.
+func (r *reaper) startWith(path string, args, env []string, input, output *os.File) (pid int, ended <-chan unix.WaitStatus, err error) {
 	done := make(chan unix.WaitStatus, 1)
 	// A child may end before its number is noted: until then nobody may wait.
 	r.mutex.Lock()
@@ -38,7 +43,7 @@ func (r *reaper) start(path string, args, env []string, output *os.File) (pid in
 	pid, err = syscall.ForkExec(path, append([]string{path}, args...), &syscall.ProcAttr{
 		Dir:   "/",
 		Env:   env,
-		Files: []uintptr{null.Fd(), output.Fd(), output.Fd()},
+		Files: []uintptr{input.Fd(), output.Fd(), output.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {

@@ -24,6 +24,12 @@ func MergeTOML(under, over string) (string, error) {
 	return writeTOML(base)
 }
 
+// ReadTOML reads a TOML document. Its errors do not repeat what is in it.
+func ReadTOML(text string) (map[string]any, error) { return readTOML(text) }
+
+// WriteTOML writes one.
+func WriteTOML(config map[string]any) (string, error) { return writeTOML(config) }
+
 func readTOML(text string) (map[string]any, error) {
 	config := map[string]any{}
 	if _, err := toml.Decode(text, &config); err != nil {

@@ -36,6 +36,12 @@ disabled_plugins = [
 
 [plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "{{.PauseImage}}"
+{{- if .RegistryHosts}}
+
+[plugins."io.containerd.cri.v1.images".registry]
+  # A directory for each registry, with the mirrors and certificates that it has (containerd, docs/hosts.md).
+  config_path = "{{.RegistryHosts}}"
+{{- end}}
 
 [plugins."io.containerd.cri.v1.runtime"]
 {{- if not .Systemd}}
@@ -50,9 +56,7 @@ disabled_plugins = [
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
   runtime_type = "io.containerd.runc.v2"
-{{- if .RuntimeSpec}}
   base_runtime_spec = "{{.RuntimeSpec}}"
-{{- end}}
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
   BinaryName = "{{.BinDir}}/runc"
@@ -69,6 +73,9 @@ disabled_plugins = [
   concurrent_layer_fetch_buffer = 16777216
 {{- end}}
 `
+
+// registryHosts is where user data puts mirrors of registries and their certificates, as on EKS.
+const registryHosts = "/etc/containerd/certs.d"
 
 // containerdFiles are none for a host that has a containerd of its own.
 func containerdFiles(spec nodeconfig.Spec, facts Facts, layout Layout) ([]File, error) {
@@ -87,14 +94,11 @@ func containerdFiles(spec nodeconfig.Spec, facts Facts, layout Layout) ([]File, 
 		{Path: pathCNITemplate, Mode: 0o644, Content: cni},
 		{Path: PathContainerdConfig, Mode: 0o600, Content: config}, // a user's part of it may hold a registry's password
 	}
-	if len(spec.Containerd.BaseRuntimeSpec) > 0 {
-		content, err := runtimeSpec(spec.Containerd.BaseRuntimeSpec)
-		if err != nil {
-			return nil, fmt.Errorf("NodeConfig: spec.containerd.baseRuntimeSpec: %w", err)
-		}
-		files = append(files, File{Path: pathRuntimeSpec, Mode: 0o644, Content: content})
+	content, err := runtimeSpec(spec.Containerd.BaseRuntimeSpec, facts)
+	if err != nil {
+		return nil, fmt.Errorf("NodeConfig: spec.containerd.baseRuntimeSpec: %w", err)
 	}
-	return files, nil
+	return append(files, File{Path: pathRuntimeSpec, Mode: 0o644, Content: content}), nil
 }
 
 func containerdConfig(spec nodeconfig.Spec, facts Facts, layout Layout) ([]byte, error) {
@@ -102,9 +106,13 @@ func containerdConfig(spec nodeconfig.Spec, facts Facts, layout Layout) ([]byte,
 	if !facts.OverlayFS { // it copies whole images instead of layering them: slow, but works on any disk
 		snapshotter = "native"
 	}
-	base := ""
-	if len(spec.Containerd.BaseRuntimeSpec) > 0 {
-		base = pathRuntimeSpec
+	wishes, _, err := containerdWishes(spec.Containerd.Config, layout)
+	if err != nil {
+		return nil, err
+	}
+	hosts := registryHosts
+	if mirrors(wishes) {
+		hosts = ""
 	}
 	parsed, err := template.New("containerd").Option("missingkey=error").Parse(containerdTemplate)
 	if err != nil {
@@ -118,7 +126,8 @@ func containerdConfig(spec nodeconfig.Spec, facts Facts, layout Layout) ([]byte,
 		"FastImagePull":       fastImagePull(spec, facts),
 		"PauseImage":          PauseImage,
 		"RestrictOOMScoreAdj": !facts.SysResource,
-		"RuntimeSpec":         base,
+		"RegistryHosts":       hosts,
+		"RuntimeSpec":         pathRuntimeSpec,
 		"Snapshotter":         snapshotter,
 		"Socket":              ContainerdSocket,
 		"Systemd":             layout.Systemd,
@@ -126,7 +135,11 @@ func containerdConfig(spec nodeconfig.Spec, facts Facts, layout Layout) ([]byte,
 	if err != nil || spec.Containerd.Config == "" {
 		return buffer.Bytes(), err
 	}
-	merged, err := nodeconfig.MergeTOML(buffer.String(), spec.Containerd.Config)
+	over, err := nodeconfig.WriteTOML(wishes)
+	if err != nil {
+		return nil, err
+	}
+	merged, err := nodeconfig.MergeTOML(buffer.String(), over)
 	return []byte(merged), err
 }
 

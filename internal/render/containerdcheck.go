@@ -17,19 +17,20 @@ func checkContainerd(path *field.Path, config string) field.ErrorList {
 		return nil // it has been told already
 	}
 	var problems field.ErrorList
-	if version, ok := document["version"]; ok && version != int64(3) {
-		problems = append(problems, field.Invalid(path.Child("version"), version, "muster writes containerd's configuration in version 3; write yours in it, too (containerd config migrate)"))
+	version, given := document["version"]
+	if given && version != int64(2) && version != int64(3) {
+		problems = append(problems, field.Invalid(path.Child("version"), version, "must be 2 or 3; write it in version 3 (containerd config migrate)"))
+	}
+	if version != int64(3) {
+		return problems // of version 2, which is migrated
 	}
 	plugins, _ := document["plugins"].(map[string]any)
-	old, _ := plugins["io.containerd.grpc.v1.cri"].(map[string]any)
+	old, _ := plugins[pluginCRI].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(old)) {
 		if slices.Contains(movedSettings(), key) {
-			problems = append(problems, field.Invalid(path.Child("plugins").Key("io.containerd.grpc.v1.cri").Child(key), "(not shown)",
+			problems = append(problems, field.Invalid(path.Child("plugins").Key(pluginCRI).Child(key), "(not shown)",
 				"containerd 2 does not read this here any more; it is in io.containerd.cri.v1.images or io.containerd.cri.v1.runtime (containerd config migrate shows where)"))
 		}
-	}
-	if grpc, ok := document["grpc"].(map[string]any); ok && grpc["address"] != nil && grpc["address"] != ContainerdSocket {
-		problems = append(problems, field.Invalid(path.Child("grpc", "address"), grpc["address"], "the kubelet and muster look for containerd at "+ContainerdSocket))
 	}
 	return problems
 }

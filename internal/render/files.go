@@ -44,6 +44,8 @@ const (
 	PathCA = "/etc/kubernetes/pki/ca.crt"
 	// PathKubeProxyConfig is kube-proxy's configuration.
 	PathKubeProxyConfig = "/etc/kubernetes/kube-proxy/config.yaml"
+	// PathStaticPods is the directory of static pods of a machine.
+	PathStaticPods = "/etc/kubernetes/manifests"
 	// PauseImage is the image of pods' sandboxes. It is imported, never pulled.
 	PauseImage = "muster.dev/pause:v1"
 
@@ -77,6 +79,25 @@ func Files(spec nodeconfig.Spec, instance Instance, facts Facts, layout Layout) 
 	}
 	slices.SortFunc(all, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return all, nil
+}
+
+// KubeletFiles are the files of the kubelet alone, of a NodeConfig that may lack what is found when the machine joins. It must have been
+// validated.
+func KubeletFiles(spec nodeconfig.Spec, instance Instance, facts Facts, layout Layout) ([]File, error) {
+	return kubeletFiles(spec, instance, facts, layout.complete())
+}
+
+// KubeletConfigs are the kubelet's configuration among files, and the drop-ins over it.
+func KubeletConfigs(files []File) (config []byte, dropIns [][]byte) {
+	for _, file := range files {
+		switch {
+		case file.Path == pathKubeletConfig:
+			config = file.Content
+		case strings.HasPrefix(file.Path, pathKubeletDropIns+"/"):
+			dropIns = append(dropIns, file.Content)
+		}
+	}
+	return config, dropIns
 }
 
 // lines are problems as [nodeconfig.Read] tells them.

@@ -42,6 +42,7 @@ type kubeletConfig struct {
 	ServerTLSBootstrap       bool                  `json:"serverTLSBootstrap"`
 	ShutdownGracePeriod      string                `json:"shutdownGracePeriod,omitempty"`
 	ShutdownCriticalPods     string                `json:"shutdownGracePeriodCriticalPods,omitempty"`
+	StaticPodPath            string                `json:"staticPodPath,omitempty"`
 	SystemReservedCgroup     string                `json:"systemReservedCgroup,omitempty"`
 	TLSCipherSuites          []string              `json:"tlsCipherSuites"`
 	TLSMinVersion            string                `json:"tlsMinVersion"`
@@ -133,6 +134,8 @@ func newKubeletConfig(spec nodeconfig.Spec, instance Instance, facts Facts, layo
 	}
 	if layout.Systemd {
 		k.underSystemd(spec)
+	} else { // a host may have manifests of kubeadm's there, which a kubelet would run
+		k.StaticPodPath = PathStaticPods
 	}
 	k.Authentication.Webhook.CacheTTL = "2m0s"
 	k.Authentication.Webhook.Enabled = true

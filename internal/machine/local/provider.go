@@ -97,7 +97,7 @@ func checkPrograms(binDir string) error {
 	}
 	var missing []string
 	for _, name := range []string{
-		"muster", "containerd", "containerd-shim-runc-v2", "ctr", "kube-proxy", "kubelet", "runc",
+		"muster", "containerd", "containerd-shim-runc-v2", "ctr", "kube-proxy", "kubelet", "kubelet-config-check", "runc",
 		"cni/host-local", "cni/loopback", "cni/portmap", "cni/ptp", "images/pause.tar",
 	} {
 		if _, err := os.Stat(filepath.Join(binDir, name)); err != nil {
