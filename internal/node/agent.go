@@ -80,7 +80,7 @@ func Run(ctx context.Context, config Config) error {
 	}
 	a := &agent{
 		config: config, log: config.Log, reaper: newReaper(), metadata: imds.NewClient(config.Metadata),
-		kubelet:    &program{name: "kubelet", restart: make(chan struct{}, 1)},
+		kubelet:    &program{name: "kubelet", repeats: true, restart: make(chan struct{}, 1)},
 		credential: machineCredential(),
 	}
 	reaping, stopReaping := context.WithCancel(context.WithoutCancel(ctx))

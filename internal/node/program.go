@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -23,6 +24,8 @@ type program struct {
 	name string
 	// args are asked for at each start.
 	args func() []string
+	// repeats leaves out of its log what it says again and again.
+	repeats bool
 	// restart ends the program, so that it starts anew.
 	restart chan struct{}
 }
@@ -32,6 +35,8 @@ const (
 	lastPause  = 10 * time.Second
 	// goodRun is how long a program must have run for its end not to be counted as one of a row.
 	goodRun = 10 * time.Second
+	// copyPatience is how long the rest of an ended program's output is waited for.
+	copyPatience = time.Second
 	// fails is how many short runs in a row are reported.
 	fails = 3
 	// stopPatience is how long a program may take to end when it is asked to.
@@ -73,7 +78,7 @@ func (p *program) log(a *agent) string { return filepath.Join(a.config.LogDir, p
 
 // once runs the program until it ends, and says how that was.
 func (a *agent) once(ctx context.Context, p *program) error {
-	output, err := openLog(p.log(a))
+	output, copied, err := a.output(p)
 	if err != nil {
 		return err
 	}
@@ -85,6 +90,10 @@ func (a *agent) once(ctx context.Context, p *program) error {
 	a.log.Info("program started", "program", p.name, "pid", pid)
 	select {
 	case status := <-ended:
+		select {
+		case <-copied:
+		case <-time.After(copyPatience): // what it started holds on to its output
+		}
 		return fmt.Errorf("%s", describe(status))
 	case <-p.restart:
 		a.stop(pid, ended)
@@ -92,6 +101,33 @@ func (a *agent) once(ctx context.Context, p *program) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// output is where a program's output goes: its log, or a pipe to what writes that. The channel is closed when all of it is in the log.
+func (a *agent) output(p *program) (*os.File, <-chan struct{}, error) {
+	copied := make(chan struct{})
+	log, err := openLog(p.log(a))
+	if err != nil || !p.repeats {
+		close(copied)
+		return log, copied, err
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		_ = log.Close()
+		return nil, nil, fmt.Errorf("making pipe: %w", err)
+	}
+	go func() {
+		defer close(copied)
+		defer func() { _ = log.Close() }()
+		defer func() { _ = read.Close() }()
+		r := &repeats{out: log, now: time.Now, said: map[string]*repeat{}}
+		for r.copyLines(read) != nil { // the disk may be full; a program that nobody reads would stand still
+			if _, err := io.CopyN(io.Discard, read, longestLine); err != nil {
+				return
+			}
+		}
+	}()
+	return write, copied, nil
 }
 
 // stop asks a program to end, and makes it if it takes too long.
