@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/bootreport"
+	"muster.dev/muster/internal/host"
 	"muster.dev/muster/internal/imds"
 	"muster.dev/muster/internal/nodecerts"
 	"muster.dev/muster/internal/nodeconfig"
@@ -153,7 +154,7 @@ func instance(identity imds.Identity) render.Instance {
 
 // work runs the machine's programs until the context ends.
 func (a *agent) work(ctx context.Context) {
-	if !a.inotify(ctx) {
+	if !a.inotify(ctx, host.Inotify) {
 		return
 	}
 	go a.keep(ctx, &program{name: "containerd", args: func() []string { return []string{"--config=" + render.PathContainerdConfig} }})

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/bootreport"
-	"muster.dev/muster/internal/host"
 )
 
 const (
@@ -23,10 +22,10 @@ const (
 
 // inotify waits until the host has inotify instances left for the programs of a node. All machines of a host share them. A kubelet that
 // gets none ends at once, and containerd goes on without its CRI for as long as it runs.
-func (a *agent) inotify(ctx context.Context) bool {
+func (a *agent) inotify(ctx context.Context, count func(most int) (left int, err error)) bool {
 	said := false
 	for {
-		left, err := host.Inotify(inotifyNeed)
+		left, err := count(inotifyNeed)
 		if err != nil || left >= inotifyNeed {
 			a.over(bootreport.InotifyExhausted)
 			return ctx.Err() == nil

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"muster.dev/muster/internal/bootreport"
@@ -59,4 +61,25 @@ func TestProgramThatFails(t *testing.T) {
 	if got := report(); got.Reason != bootreport.ProgramFails || got.Message != want {
 		t.Errorf("reported: %+v", got)
 	}
+}
+
+// A machine whose host has no inotify instances left reports it, waits, and goes on when there are.
+func TestInotifyExhausted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent{log: slog.New(slog.DiscardHandler)}
+		report := reports(t, a)
+		asked := 0
+		went := a.inotify(t.Context(), func(most int) (int, error) {
+			if asked++; asked < 3 {
+				return 3, nil
+			}
+			if got := report(); got.Reason != bootreport.InotifyExhausted || !strings.Contains(got.Message, "3 of them are left") || !strings.Contains(got.Message, "sysctl -w fs.inotify.max_user_instances=1024") {
+				t.Errorf("reported: %+v", got)
+			}
+			return most, nil
+		})
+		if got := report(); !went || asked != 3 || got.Reason != "" {
+			t.Errorf("it went on: %v, after %d questions, and reports %+v", went, asked, got)
+		}
+	})
 }
