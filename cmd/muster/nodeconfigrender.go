@@ -30,6 +30,7 @@ type hardware struct {
 	cpus          int
 	memoryBytes   int64
 	cgroupVersion int
+	openFiles     uint64
 	hostname      string
 }
 
@@ -46,7 +47,11 @@ func thisMachine() (hardware, error) {
 	if err != nil {
 		return hardware{}, fmt.Errorf("reading this machine's name: %w", err)
 	}
-	return hardware{cpus: host.CPUs(), memoryBytes: memory, cgroupVersion: cgroups.Version(), hostname: strings.ToLower(name)}, nil
+	files, err := host.OpenFiles()
+	if err != nil {
+		return hardware{}, err
+	}
+	return hardware{openFiles: files, cpus: host.CPUs(), memoryBytes: memory, cgroupVersion: cgroups.Version(), hostname: strings.ToLower(name)}, nil
 }
 
 // renderFlags say for which machine files are rendered.
@@ -244,6 +249,7 @@ func (c *nodeConfigCommand) describe(ctx context.Context, f renderFlags) (render
 }
 
 func withOwn(facts render.Facts, own hardware) render.Facts {
+	facts.OpenFiles = own.openFiles
 	if facts.CPUs == 0 {
 		facts.CPUs = own.cpus
 	}

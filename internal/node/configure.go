@@ -49,12 +49,12 @@ func readFacts() (render.Facts, error) {
 	if err != nil {
 		return render.Facts{}, err
 	}
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		return render.Facts{}, fmt.Errorf("reading the limit of open files: %w", err)
+	files, err := host.OpenFiles()
+	if err != nil {
+		return render.Facts{}, err
 	}
 	return render.Facts{
-		OpenFiles: files.Max,
+		OpenFiles: files,
 		CPUs:      host.CPUs(), MemoryBytes: memory, CgroupVersion: cgroups.Version(), Kernel: kernel,
 		SysResource: resource, OverlayFS: overlays(imageDir), Authenticator: authenticator(),
 		NameServers: servers, SearchDomains: domains,

@@ -148,18 +148,16 @@ func TestRegistryHosts(t *testing.T) {
 // Containers may open as many files as on EKS, or as many as the machine lets them.
 func TestOpenFiles(t *testing.T) {
 	for _, test := range []struct {
-		resource   bool
 		most       uint64
 		soft, hard float64
 	}{
-		{true, 20000, 65536, 1048576},
-		{false, 0, 65536, 1048576},
-		{false, 1 << 21, 65536, 1048576},
-		{false, 20000, 20000, 20000},
-		{false, 500000, 65536, 500000},
+		{0, 65536, 1048576},
+		{1 << 21, 65536, 1048576},
+		{20000, 20000, 20000},
+		{500000, 65536, 500000},
 	} {
 		facts := testFacts()
-		facts.SysResource, facts.OpenFiles = test.resource, test.most
+		facts.OpenFiles = test.most
 		var spec struct {
 			Process struct {
 				Rlimits []struct {

@@ -38,7 +38,7 @@ type Facts struct {
 	// SysResource tells whether it has CAP_SYS_RESOURCE, without which no process can be made less likely to be killed
 	// when memory runs out.
 	SysResource bool
-	// OpenFiles is the hard limit of open files (RLIMIT_NOFILE) that its programs begin with; 0 is not known.
+	// OpenFiles is the hard limit of open files (RLIMIT_NOFILE) that its programs begin with; 0 if they may raise it, or it is not known.
 	OpenFiles uint64
 	// OverlayFS tells whether the machine's disk can hold overlays.
 	OverlayFS bool

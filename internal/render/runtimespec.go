@@ -22,14 +22,14 @@ func runtimeSpec(wishes map[string]any, facts Facts) ([]byte, error) {
 	if err := json.Unmarshal(defaultRuntimeSpec, &base); err != nil {
 		return nil, fmt.Errorf("reading containerd's own: %w", err)
 	}
-	if most := facts.OpenFiles; most > 0 && !facts.SysResource {
+	if most := facts.OpenFiles; most > 0 {
 		lowerLimits(base, float64(most))
 	}
 	return indented(merge(base, wishes))
 }
 
-// lowerLimits sees to it that the limits of open files are not above that of the machine: without CAP_SYS_RESOURCE nobody may raise it, and
-// no container would start.
+// lowerLimits sees to it that the limits of open files are not above that of the machine, which nobody there may raise: no container
+// would start.
 func lowerLimits(spec map[string]any, most float64) {
 	limits, _ := table(spec, "process")["rlimits"].([]any)
 	for _, limit := range limits {
