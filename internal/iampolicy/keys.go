@@ -28,7 +28,7 @@ func keyOf(name string) (keyType, bool) {
 	lower := strings.ToLower(name)
 	switch lower {
 	case "aws:username", "aws:userid", "aws:principalaccount", "aws:principaltype", "aws:useragent", "aws:requestedregion",
-		"aws:resourceaccount", "sts:externalid", "sts:rolesessionname", "iam:passedtoservice":
+		"aws:resourceaccount", "sts:externalid", "sts:rolesessionname", "iam:passedtoservice", "iam:awsservicename":
 		return keyType{of: textType}, true
 	case "aws:principalarn", "iam:policyarn":
 		return keyType{of: arnType}, true
@@ -43,7 +43,16 @@ func keyOf(name string) (keyType, bool) {
 	case "aws:tagkeys":
 		return keyType{of: textType, many: true}, true
 	}
-	for _, prefix := range []string{"aws:principaltag/", "aws:requesttag/", "aws:resourcetag/", "iam:resourcetag/"} {
+	switch lower { // of services that are not here, in the policies that AWS manages
+	case "cloudwatch:namespace", "ec2:createaction", "ec2:instancemarkettype", "ec2:managedresourceoperator", "eks:accessentrytype",
+		"elasticfilesystem:createaction", "elasticloadbalancing:createaction", "events:managedby", "organizations:serviceprincipal":
+		return keyType{of: textType}, true
+	case "eks:policyarn", "eks:principalarn":
+		return keyType{of: arnType}, true
+	case "events:source":
+		return keyType{of: textType, many: true}, true
+	}
+	for _, prefix := range []string{"ec2:resourcetag/", "ssm:resourcetag/", "aws:principaltag/", "aws:requesttag/", "aws:resourcetag/", "iam:resourcetag/"} {
 		if rest, ok := strings.CutPrefix(lower, prefix); ok && rest != "" {
 			return keyType{of: textType}, true
 		}

@@ -4,48 +4,86 @@ package iampolicy
 
 import (
 	"crypto/sha256"
+	"embed"
 	"encoding/base32"
 
 	"muster.dev/muster/internal/iam"
 )
 
-// AWSManaged are the policies that AWS manages and muster knows, by name, with the permissions that matter to what muster serves. They
-// are muster's own texts: the actions of services that are not here are left out.
+// The documents say what AWS's say in their versions of March 2026, by the same actions, resources and conditions; statements have no Sid
+// here, and those that differ in their actions only are one. ReadOnlyAccess alone allows less than AWS's, which lists some 400 services.
+//
+//go:embed managed/*.json
+var managedDocuments embed.FS
+
+// The paths of AWS-managed policies: "/" for those that anybody attaches, the others for roles that services assume and for
+// service-linked roles.
+const (
+	pathServiceRole = "/service-role/"
+	pathLinkedRole  = iam.LinkedRolePath
+)
+
+// AWSManaged are the policies that AWS manages and muster knows: each that begins with AmazonEKS, and what guides to EKS attach beside it.
 func AWSManaged() []iam.Policy {
-	texts := []struct{ name, description, document string }{
-		{"AdministratorAccess", "Everything.", allow(`"*"`)},
-		{"IAMFullAccess", "All of IAM.", allow(`"iam:*"`)},
-		{"IAMReadOnlyAccess", "Reading of IAM.", allow(`["iam:GenerateCredentialReport","iam:GenerateServiceLastAccessedDetails","iam:Get*","iam:List*",` +
-			`"iam:SimulateCustomPolicy","iam:SimulatePrincipalPolicy"]`)},
-		{"AmazonEKSClusterPolicy", "What a cluster's control plane does with instances and load balancers.", allow(`["ec2:AttachVolume",` +
-			`"ec2:AuthorizeSecurityGroupIngress","ec2:CreateRoute","ec2:CreateSecurityGroup","ec2:CreateTags","ec2:CreateVolume",` +
-			`"ec2:DeleteRoute","ec2:DeleteSecurityGroup","ec2:DeleteVolume","ec2:Describe*","ec2:DetachVolume","ec2:ModifyInstanceAttribute",` +
-			`"ec2:ModifyVolume","ec2:RevokeSecurityGroupIngress","autoscaling:DescribeAutoScalingGroups","autoscaling:UpdateAutoScalingGroup",` +
-			`"elasticloadbalancing:*","kms:DescribeKey"]`)},
-		{"AmazonEKSServicePolicy", "What the service EKS itself does for a cluster.", allow(`["ec2:CreateNetworkInterface",` +
-			`"ec2:CreateNetworkInterfacePermission","ec2:DeleteNetworkInterface","ec2:Describe*","ec2:DetachNetworkInterface",` +
-			`"ec2:ModifyNetworkInterfaceAttribute","ec2:CreateTags","eks:UpdateClusterVersion","iam:ListAttachedRolePolicies"]`)},
-		{"AmazonEKSWorkerNodePolicy", "What a node needs to find itself and its cluster.", allow(`["ec2:DescribeInstances",` +
-			`"ec2:DescribeInstanceTypes","ec2:DescribeRouteTables","ec2:DescribeSecurityGroups","ec2:DescribeSubnets","ec2:DescribeVolumes",` +
-			`"ec2:DescribeVolumesModifications","ec2:DescribeVpcs","eks:DescribeCluster","eks-auth:AssumeRoleForPodIdentity"]`)},
-		{"AmazonEKS_CNI_Policy", "What the VPC CNI does with the addresses of a node.", allow(`["ec2:AssignPrivateIpAddresses",` +
-			`"ec2:AttachNetworkInterface","ec2:CreateNetworkInterface","ec2:CreateTags","ec2:DeleteNetworkInterface","ec2:DescribeInstances",` +
-			`"ec2:DescribeInstanceTypes","ec2:DescribeNetworkInterfaces","ec2:DescribeSubnets","ec2:DescribeTags","ec2:DetachNetworkInterface",` +
-			`"ec2:ModifyNetworkInterfaceAttribute","ec2:UnassignPrivateIpAddresses"]`)},
-		{"AmazonEC2ContainerRegistryReadOnly", "Reading of image registries.", allow(`["ecr:GetAuthorizationToken",` +
-			`"ecr:BatchCheckLayerAvailability","ecr:GetDownloadUrlForLayer","ecr:GetRepositoryPolicy","ecr:DescribeRepositories","ecr:ListImages",` +
-			`"ecr:DescribeImages","ecr:BatchGetImage"]`)},
-		{"AmazonEC2ContainerRegistryPullOnly", "Pulling of images.", allow(`["ecr:GetAuthorizationToken","ecr:BatchCheckLayerAvailability",` +
-			`"ecr:GetDownloadUrlForLayer","ecr:BatchGetImage"]`)},
+	policies := []iam.Policy{
+		managed("AdministratorAccess", "/", "Everything.", allow(`"*"`)),
+		managed("IAMFullAccess", "/", "All of IAM.", allow(`"iam:*"`)),
+		managed("IAMReadOnlyAccess", "/", "Reading of IAM.", allow(`["iam:GenerateCredentialReport","iam:GenerateServiceLastAccessedDetails",`+
+			`"iam:Get*","iam:List*","iam:SimulateCustomPolicy","iam:SimulatePrincipalPolicy"]`)),
 	}
-	policies := make([]iam.Policy, 0, len(texts))
-	for _, t := range texts {
-		policies = append(policies, iam.Policy{
-			ID: managedID(t.name), Account: iam.AWSAccount, Path: "/", Name: t.name, Description: t.description, Default: "v1",
-			Versions: []iam.PolicyVersion{{ID: "v1", Document: t.document}},
-		})
+	for _, p := range []struct{ name, path, description string }{
+		{"ReadOnlyAccess", "/", "Reading of the services that clusters are made of; AWS's allows it for all services."},
+
+		{"AmazonEKSBlockStoragePolicy", "/", "What Auto Mode does with volumes and snapshots."},
+		{"AmazonEKSClusterPolicy", "/", "What a cluster's control plane does with instances and load balancers."},
+		{"AmazonEKSComputePolicy", "/", "What Auto Mode does with instances and launch templates."},
+		{"AmazonEKSDashboardConsoleReadOnly", "/", "Reading of the dashboard of an organization's clusters."},
+		{"AmazonEKSFargatePodExecutionRolePolicy", "/", "What Fargate needs to pull the images of pods."},
+		{"AmazonEKSLoadBalancingPolicy", "/", "What Auto Mode does with load balancers."},
+		{"AmazonEKSLocalOutpostClusterPolicy", "/", "What the instances of a control plane on an Outpost do."},
+		{"AmazonEKSMCPReadOnlyAccess", "/", "Reading of clusters through the EKS MCP server."},
+		{"AmazonEKSNetworkingPolicy", "/", "What Auto Mode does with network interfaces."},
+		{"AmazonEKSServicePolicy", "/", "What the service EKS itself does for a cluster."},
+		{"AmazonEKSVPCResourceController", "/", "What the VPC resource controller does with network interfaces."},
+		{"AmazonEKSWorkerNodeMinimalPolicy", "/", "What a node of Auto Mode needs."},
+		{"AmazonEKSWorkerNodePolicy", "/", "What a node needs to find itself and its cluster."},
+		{"AmazonEKS_CNI_Policy", "/", "What the VPC CNI does with the addresses of a node."},
+
+		{"AmazonEKSConnectorServiceRolePolicy", pathLinkedRole, "What EKS does for clusters that are connected to it."},
+		{"AmazonEKSDashboardServiceRolePolicy", pathLinkedRole, "What EKS reads of an organization for its dashboard."},
+		{"AmazonEKSForFargateServiceRolePolicy", pathLinkedRole, "What EKS does for pods on Fargate."},
+		{"AmazonEKSLocalOutpostServiceRolePolicy", pathLinkedRole, "What EKS does for control planes on an Outpost."},
+		{"AmazonEKSServiceRolePolicy", pathLinkedRole, "What EKS does for all clusters of an account."},
+		{"AWSServiceRoleForAmazonEKSNodegroup", pathLinkedRole, "What EKS does for managed node groups."},
+		{"AWSEC2SpotFleetServiceRolePolicy", pathLinkedRole, "What EC2 does for fleets of spot instances."},
+		{"AWSEC2SpotServiceRolePolicy", pathLinkedRole, "What EC2 does for spot instances."},
+		{"AWSElasticLoadBalancingServiceRolePolicy", pathLinkedRole, "What Elastic Load Balancing does with network interfaces."},
+		{"AutoScalingServiceRolePolicy", pathLinkedRole, "What EC2 Auto Scaling does with instances."},
+
+		{"AmazonEBSCSIDriverPolicy", pathServiceRole, "What the EBS CSI driver does with volumes and snapshots."},
+		{"AmazonEFSCSIDriverPolicy", pathServiceRole, "What the EFS CSI driver does with access points."},
+		{"AmazonEC2ContainerRegistryPowerUser", "/", "Reading and writing of image registries."},
+		{"AmazonEC2ContainerRegistryPullOnly", "/", "Pulling of images."},
+		{"AmazonEC2ContainerRegistryReadOnly", "/", "Reading of image registries."},
+		{"AmazonPrometheusRemoteWriteAccess", "/", "Writing of metrics to Prometheus workspaces."},
+		{"AmazonSSMManagedInstanceCore", "/", "What the agent of Systems Manager needs."},
+		{"AWSXRayDaemonWriteAccess", "/", "What the X-Ray daemon needs."},
+		{"CloudWatchAgentServerPolicy", "/", "What the CloudWatch agent needs."},
+	} {
+		text, err := managedDocuments.ReadFile("managed/" + p.name + ".json")
+		if err != nil {
+			panic("a managed policy has no document in this program: " + err.Error())
+		}
+		policies = append(policies, managed(p.name, p.path, p.description, string(text)))
 	}
 	return policies
+}
+
+func managed(name, path, description, document string) iam.Policy {
+	return iam.Policy{
+		ID: managedID(name), Account: iam.AWSAccount, Path: path, Name: name, Description: description, Default: "v1",
+		Versions: []iam.PolicyVersion{{ID: "v1", Document: document}},
+	}
 }
 
 func allow(actions string) string {

@@ -41,6 +41,16 @@ func (c *call) holder(s subject) (holder, error) {
 	return c.holderUser(s.user)
 }
 
+// changeable finds a holder whose permissions others than a service may change.
+func (c *call) changeable(s subject) (holder, error) {
+	if s.role != "" {
+		if _, err := c.changeableRole(s.role); err != nil {
+			return holder{}, err
+		}
+	}
+	return c.holder(s)
+}
+
 func (c *call) about(s subject) target {
 	if s.role != "" {
 		return c.aboutRole(s.role)
@@ -179,7 +189,7 @@ func (s *Service) registerGrants(server *awsquery.Server) {
 }
 
 func (s *Service) putInline(c *call, of subject, policy, text string) error {
-	h, err := c.holder(of)
+	h, err := c.changeable(of)
 	if err != nil {
 		return err
 	}
@@ -225,7 +235,7 @@ func (s *Service) deleteInline(c *call, of subject, policy string) error {
 	if _, err := c.inline(of, policy); err != nil {
 		return err
 	}
-	h, err := c.holder(of)
+	h, err := c.changeable(of)
 	if err != nil {
 		return err
 	}
@@ -235,13 +245,16 @@ func (s *Service) deleteInline(c *call, of subject, policy string) error {
 }
 
 func (s *Service) attach(c *call, of subject, policy string) error {
-	h, err := c.holder(of)
+	h, err := c.changeable(of)
 	if err != nil {
 		return err
 	}
 	p, err := s.findPolicy(c, policy)
 	if err != nil {
 		return err
+	}
+	if p.Path == iam.LinkedRolePath {
+		return awsquery.Errorf(awsquery.PolicyNotAttachable, "Cannot attach a Service Role Policy to a Customer Role.")
 	}
 	arn := p.ARN().String()
 	if slices.Contains(h.grants.Attached, arn) {
@@ -255,7 +268,7 @@ func (s *Service) attach(c *call, of subject, policy string) error {
 }
 
 func (s *Service) detach(c *call, of subject, policy string) error {
-	h, err := c.holder(of)
+	h, err := c.changeable(of)
 	if err != nil {
 		return err
 	}

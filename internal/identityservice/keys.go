@@ -59,14 +59,10 @@ type lastUsedOut struct {
 
 func (s *Service) registerKeys(server *awsquery.Server) {
 	api := awsquery.IAM()
-	byName := func(c *call, name *string) (target, error) {
-		user, err := c.userName(name)
-		return c.aboutUser(user), err
-	}
-	register(s, server, api, "CreateAccessKey", writes, func(c *call, in userNameIn) (target, error) { return byName(c, in.UserName) }, s.createKey)
-	register(s, server, api, "ListAccessKeys", reads, func(c *call, in listKeysIn) (target, error) { return byName(c, in.UserName) }, s.listKeys)
-	register(s, server, api, "UpdateAccessKey", writes, func(c *call, in updateKeyIn) (target, error) { return byName(c, in.UserName) }, s.updateKey)
-	register(s, server, api, "DeleteAccessKey", writes, func(c *call, in keyIn) (target, error) { return byName(c, in.UserName) }, s.deleteKey)
+	register(s, server, api, "CreateAccessKey", writes, func(c *call, in userNameIn) (target, error) { return c.aboutNamed(in.UserName) }, s.createKey)
+	register(s, server, api, "ListAccessKeys", reads, func(c *call, in listKeysIn) (target, error) { return c.aboutNamed(in.UserName) }, s.listKeys)
+	register(s, server, api, "UpdateAccessKey", writes, func(c *call, in updateKeyIn) (target, error) { return c.aboutNamed(in.UserName) }, s.updateKey)
+	register(s, server, api, "DeleteAccessKey", writes, func(c *call, in keyIn) (target, error) { return c.aboutNamed(in.UserName) }, s.deleteKey)
 	register(s, server, api, "GetAccessKeyLastUsed", reads, func(c *call, in lastUsedIn) (target, error) {
 		if key, ok := c.state.Key(in.AccessKeyId); ok && key.Account == c.account {
 			return c.aboutUser(key.UserName), nil

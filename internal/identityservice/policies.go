@@ -69,7 +69,7 @@ func (s *Service) registerPolicies(server *awsquery.Server) {
 		p := iam.Policy{Account: c.account, Path: pathOr(in.Path), Name: in.PolicyName}
 		return tagged(p.ARN().String(), nil, in.Tags), nil
 	}, s.createPolicy)
-	register(s, server, api, "GetPolicy", reads, func(_ *call, in policyIn) (target, error) { return target{resource: in.PolicyArn}, nil },
+	register(s, server, api, "GetPolicy", reads, func(c *call, in policyIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil },
 		func(c *call, in policyIn) (*policyOut, error) {
 			p, err := s.findPolicy(c, in.PolicyArn)
 			if err != nil {
@@ -78,7 +78,16 @@ func (s *Service) registerPolicies(server *awsquery.Server) {
 			return &policyOut{c.infoOfPolicy(p, true)}, nil
 		})
 	register(s, server, api, "ListPolicies", reads, func(*call, listPoliciesIn) (target, error) { return anything(), nil }, s.listPolicies)
-	register(s, server, api, "DeletePolicy", writes, func(_ *call, in policyIn) (target, error) { return target{resource: in.PolicyArn}, nil }, s.deletePolicy)
+	register(s, server, api, "DeletePolicy", writes, func(c *call, in policyIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.deletePolicy)
+}
+
+// aboutPolicy is a managed policy, with its tags if it is there.
+func (s *Service) aboutPolicy(c *call, name string) target {
+	p, err := s.findPolicy(c, name)
+	if err != nil {
+		return tagged(name, nil, nil)
+	}
+	return tagged(p.ARN().String(), p.Tags, nil)
 }
 
 // findPolicy finds AWS's managed policies and those of the caller's account.

@@ -32,7 +32,7 @@ type listHoldersOut struct {
 type policyHolder struct{ kind, path, name, id string }
 
 func (s *Service) registerPolicyHolders(server *awsquery.Server) {
-	register(s, server, awsquery.IAM(), "ListEntitiesForPolicy", reads, func(_ *call, in listHoldersIn) (target, error) { return target{resource: in.PolicyArn}, nil }, s.listHolders)
+	register(s, server, awsquery.IAM(), "ListEntitiesForPolicy", reads, func(c *call, in listHoldersIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.listHolders)
 }
 
 // listHolders tells who has a policy, all of whom must be parted from it before it can be deleted.

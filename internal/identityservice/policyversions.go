@@ -43,12 +43,12 @@ type listVersionsOut struct {
 
 func (s *Service) registerPolicyVersions(server *awsquery.Server) {
 	api := awsquery.IAM()
-	about := func(_ *call, in policyVersionIn) (target, error) { return target{resource: in.PolicyArn}, nil }
-	register(s, server, api, "CreatePolicyVersion", writes, func(_ *call, in createVersionIn) (target, error) { return target{resource: in.PolicyArn}, nil }, s.createVersion)
+	about := func(c *call, in policyVersionIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }
+	register(s, server, api, "CreatePolicyVersion", writes, func(c *call, in createVersionIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.createVersion)
 	register(s, server, api, "SetDefaultPolicyVersion", writes, about, s.setDefaultVersion)
 	register(s, server, api, "DeletePolicyVersion", writes, about, s.deleteVersion)
 	register(s, server, api, "GetPolicyVersion", reads, about, s.policyVersion)
-	register(s, server, api, "ListPolicyVersions", reads, func(_ *call, in listVersionsIn) (target, error) { return target{resource: in.PolicyArn}, nil }, s.policyVersions)
+	register(s, server, api, "ListPolicyVersions", reads, func(c *call, in listVersionsIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.policyVersions)
 }
 
 func (s *Service) createVersion(c *call, in createVersionIn) (*policyVersionOut, error) {

@@ -142,7 +142,7 @@ func (s *Service) addRole(c *call, in profileRoleIn) (*none, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := c.findRole(in.RoleName)
+	r, err := c.changeableRole(in.RoleName)
 	if err != nil {
 		return nil, err
 	}

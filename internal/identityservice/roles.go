@@ -85,6 +85,11 @@ type updateRoleIn struct {
 	MaxSessionDuration *int32
 }
 
+type roleDescriptionIn struct {
+	RoleName    string  `query:",required"`
+	Description *string `query:",required"`
+}
+
 type updateTrustIn struct {
 	RoleName       string `query:",required"`
 	PolicyDocument string `query:",required"`
@@ -115,6 +120,7 @@ func (s *Service) registerRoles(server *awsquery.Server) {
 		return out, err
 	})
 	register(s, server, api, "UpdateRole", writes, func(c *call, in updateRoleIn) (target, error) { return c.aboutRole(in.RoleName), nil }, s.updateRole)
+	register(s, server, api, "UpdateRoleDescription", writes, func(c *call, in roleDescriptionIn) (target, error) { return c.aboutRole(in.RoleName), nil }, s.describeRole)
 	register(s, server, api, "UpdateAssumeRolePolicy", writes, func(c *call, in updateTrustIn) (target, error) { return c.aboutRole(in.RoleName), nil }, s.updateTrust)
 	register(s, server, api, "DeleteRole", writes, func(c *call, in roleIn) (target, error) { return c.aboutRole(in.RoleName), nil }, s.deleteRole)
 }
@@ -148,7 +154,7 @@ func (s *Service) createRole(c *call, in createRoleIn) (*roleOut, error) {
 	if in.MaxSessionDuration != nil {
 		r.MaxSession = time.Duration(*in.MaxSessionDuration) * time.Second
 	}
-	if err := firstError(iam.CheckRoleName(r.Name), iam.CheckPath(r.Path), iam.CheckDescription(r.Description), iam.CheckMaxSession(r.MaxSession),
+	if err := firstError(iam.CheckRoleName(r.Name), iam.CheckRolePath(r.Path), iam.CheckDescription(r.Description), iam.CheckMaxSession(r.MaxSession),
 		iam.CheckTags(r.Tags)); err != nil {
 		return nil, err
 	}
@@ -166,7 +172,11 @@ func (s *Service) createRole(c *call, in createRoleIn) (*roleOut, error) {
 }
 
 func (s *Service) updateRole(c *call, in updateRoleIn) (*none, error) {
-	r, err := c.findRole(in.RoleName)
+	find := c.findRole
+	if in.MaxSessionDuration != nil {
+		find = c.changeableRole
+	}
+	r, err := find(in.RoleName)
 	if err != nil {
 		return nil, err
 	}
@@ -182,8 +192,21 @@ func (s *Service) updateRole(c *call, in updateRoleIn) (*none, error) {
 	return &none{}, s.config.Store.Update(c.ctx, c.state, r)
 }
 
-func (s *Service) updateTrust(c *call, in updateTrustIn) (*none, error) {
+// describeRole is what UpdateRole was before it had other parameters; Terraform still calls it.
+func (s *Service) describeRole(c *call, in roleDescriptionIn) (*roleOut, error) {
 	r, err := c.findRole(in.RoleName)
+	if err != nil {
+		return nil, err
+	}
+	r.Description = *in.Description
+	if err := iam.CheckDescription(r.Description); err != nil {
+		return nil, err
+	}
+	return &roleOut{c.infoOfRole(r, true)}, s.config.Store.Update(c.ctx, c.state, r)
+}
+
+func (s *Service) updateTrust(c *call, in updateTrustIn) (*none, error) {
+	r, err := c.changeableRole(in.RoleName)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +217,7 @@ func (s *Service) updateTrust(c *call, in updateTrustIn) (*none, error) {
 }
 
 func (s *Service) deleteRole(c *call, in roleIn) (*none, error) {
-	r, err := c.findRole(in.RoleName)
+	r, err := c.changeableRole(in.RoleName)
 	if err != nil {
 		return nil, err
 	}

@@ -100,6 +100,8 @@ func New(c Config) (*Service, error) {
 	s.registerPolicyHolders(server)
 	s.registerGrants(server)
 	s.registerTags(server)
+	s.registerLinkedRoles(server)
+	s.registerAbsent(server)
 	s.registerAccount(server)
 	s.handler = s.logged(notEKS(server))
 	return s, nil

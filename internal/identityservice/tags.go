@@ -21,24 +21,21 @@ func addTags(conditions map[string][]string, tags []iam.Tag) {
 	}
 }
 
-type tagUserIn struct {
-	UserName string `query:",required"`
-	Tags     []tag
+// tagIn, untagIn and listTagsIn are the parameters of the three actions about tags, of something that is named.
+type tagIn struct {
+	name string
+	tags []tag
 }
 
-type tagRoleIn struct {
-	RoleName string `query:",required"`
-	Tags     []tag
+type untagIn struct {
+	name string
+	keys []string
 }
 
-type untagUserIn struct {
-	UserName string `query:",required"`
-	TagKeys  []string
-}
-
-type untagRoleIn struct {
-	RoleName string `query:",required"`
-	TagKeys  []string
+type listTagsIn struct {
+	name   string
+	marker *string
+	most   *int32
 }
 
 type listTagsOut struct {
@@ -46,68 +43,94 @@ type listTagsOut struct {
 	Tags awsquery.List[tag]
 }
 
+// tagging is how the tags of one kind of entity are reached.
+type tagging struct {
+	about func(c *call, name string) target
+	// find returns the tags of an entity, and the entity with other tags. changing is false if they are to be read only.
+	find func(c *call, name string, changing bool) (has []iam.Tag, with func([]iam.Tag) Entity, err error)
+}
+
 func (s *Service) registerTags(server *awsquery.Server) {
-	api := awsquery.IAM()
-	register(s, server, api, "TagUser", writes, func(c *call, in tagUserIn) (target, error) { return withTags(c.aboutUser(in.UserName), in.Tags), nil },
-		func(c *call, in tagUserIn) (*none, error) {
-			u, err := c.user(in.UserName)
-			if err == nil {
-				u.Tags, err = addedTags(u.Tags, in.Tags)
-			}
-			if err != nil {
-				return nil, err
-			}
-			return nil, s.config.Store.Update(c.ctx, c.state, u)
-		})
-	register(s, server, api, "UntagUser", writes, func(c *call, in untagUserIn) (target, error) {
-		return withKeys(c.aboutUser(in.UserName), in.TagKeys), nil
-	},
-		func(c *call, in untagUserIn) (*none, error) {
-			u, err := c.user(in.UserName)
-			if err != nil {
-				return nil, err
-			}
-			u.Tags = withoutTags(u.Tags, in.TagKeys)
-			return nil, s.config.Store.Update(c.ctx, c.state, u)
-		})
-	register(s, server, api, "ListUserTags", reads, func(c *call, in listUserThingsIn) (target, error) { return c.aboutUser(in.UserName), nil },
-		func(c *call, in listUserThingsIn) (*listTagsOut, error) {
-			u, err := c.user(in.UserName)
-			if err != nil {
-				return nil, err
-			}
-			return listTags(u.Tags, in.Marker, in.MaxItems)
-		})
-	register(s, server, api, "TagRole", writes, func(c *call, in tagRoleIn) (target, error) { return withTags(c.aboutRole(in.RoleName), in.Tags), nil },
-		func(c *call, in tagRoleIn) (*none, error) {
-			r, err := c.findRole(in.RoleName)
-			if err == nil {
-				r.Tags, err = addedTags(r.Tags, in.Tags)
-			}
-			if err != nil {
-				return nil, err
-			}
-			return nil, s.config.Store.Update(c.ctx, c.state, r)
-		})
-	register(s, server, api, "UntagRole", writes, func(c *call, in untagRoleIn) (target, error) {
-		return withKeys(c.aboutRole(in.RoleName), in.TagKeys), nil
-	},
-		func(c *call, in untagRoleIn) (*none, error) {
-			r, err := c.findRole(in.RoleName)
-			if err != nil {
-				return nil, err
-			}
-			r.Tags = withoutTags(r.Tags, in.TagKeys)
-			return nil, s.config.Store.Update(c.ctx, c.state, r)
-		})
-	register(s, server, api, "ListRoleTags", reads, func(c *call, in listForRoleIn) (target, error) { return c.aboutRole(in.RoleName), nil },
-		func(c *call, in listForRoleIn) (*listTagsOut, error) {
-			r, err := c.findRole(in.RoleName)
-			if err != nil {
-				return nil, err
-			}
-			return listTags(r.Tags, in.Marker, in.MaxItems)
-		})
+	users := tagging{(*call).aboutUser, func(c *call, name string, _ bool) ([]iam.Tag, func([]iam.Tag) Entity, error) {
+		u, err := c.user(name)
+		return u.Tags, func(t []iam.Tag) Entity { u.Tags = t; return u }, err
+	}}
+	roles := tagging{(*call).aboutRole, func(c *call, name string, _ bool) ([]iam.Tag, func([]iam.Tag) Entity, error) {
+		r, err := c.findRole(name)
+		return r.Tags, func(t []iam.Tag) Entity { r.Tags = t; return r }, err
+	}}
+	profiles := tagging{(*call).aboutProfile, func(c *call, name string, _ bool) ([]iam.Tag, func([]iam.Tag) Entity, error) {
+		p, err := c.profile(name)
+		return p.Tags, func(t []iam.Tag) Entity { p.Tags = t; return p }, err
+	}}
+	policies := tagging{s.aboutPolicy, func(c *call, name string, changing bool) ([]iam.Tag, func([]iam.Tag) Entity, error) {
+		find := s.findPolicy
+		if changing {
+			find = s.ownPolicy
+		}
+		p, err := find(c, name)
+		return p.Tags, func(t []iam.Tag) Entity { p.Tags = t; return p }, err
+	}}
+	registerTag(s, server, "TagUser", users, func(in tagUserIn) tagIn { return tagIn{in.UserName, in.Tags} })
+	registerTag(s, server, "TagRole", roles, func(in tagRoleIn) tagIn { return tagIn{in.RoleName, in.Tags} })
+	registerTag(s, server, "TagInstanceProfile", profiles, func(in tagProfileIn) tagIn { return tagIn{in.InstanceProfileName, in.Tags} })
+	registerTag(s, server, "TagPolicy", policies, func(in tagPolicyIn) tagIn { return tagIn{in.PolicyArn, in.Tags} })
+	registerUntag(s, server, "UntagUser", users, func(in untagUserIn) untagIn { return untagIn{in.UserName, in.TagKeys} })
+	registerUntag(s, server, "UntagRole", roles, func(in untagRoleIn) untagIn { return untagIn{in.RoleName, in.TagKeys} })
+	registerUntag(s, server, "UntagInstanceProfile", profiles, func(in untagProfileIn) untagIn { return untagIn{in.InstanceProfileName, in.TagKeys} })
+	registerUntag(s, server, "UntagPolicy", policies, func(in untagPolicyIn) untagIn { return untagIn{in.PolicyArn, in.TagKeys} })
+	registerListTags(s, server, "ListUserTags", users, func(in listUserThingsIn) listTagsIn { return listTagsIn{in.UserName, in.Marker, in.MaxItems} })
+	registerListTags(s, server, "ListRoleTags", roles, func(in listForRoleIn) listTagsIn { return listTagsIn{in.RoleName, in.Marker, in.MaxItems} })
+	registerListTags(s, server, "ListInstanceProfileTags", profiles, func(in listProfileTagsIn) listTagsIn {
+		return listTagsIn{in.InstanceProfileName, in.Marker, in.MaxItems}
+	})
+	registerListTags(s, server, "ListPolicyTags", policies, func(in listVersionsIn) listTagsIn { return listTagsIn{in.PolicyArn, in.Marker, in.MaxItems} })
+}
+
+func registerTag[In any](s *Service, server *awsquery.Server, action string, on tagging, read func(In) tagIn) {
+	register(s, server, awsquery.IAM(), action, writes, func(c *call, in In) (target, error) {
+		asked := read(in)
+		return withTags(on.about(c, asked.name), asked.tags), nil
+	}, func(c *call, in In) (*none, error) {
+		asked := read(in)
+		has, with, err := on.find(c, asked.name, true)
+		if err != nil {
+			return nil, err
+		}
+		tags, err := addedTags(has, asked.tags)
+		if err != nil {
+			return nil, err
+		}
+		return nil, s.config.Store.Update(c.ctx, c.state, with(tags))
+	})
+}
+
+func registerUntag[In any](s *Service, server *awsquery.Server, action string, on tagging, read func(In) untagIn) {
+	register(s, server, awsquery.IAM(), action, writes, func(c *call, in In) (target, error) {
+		asked := read(in)
+		return withKeys(on.about(c, asked.name), asked.keys), nil
+	}, func(c *call, in In) (*none, error) {
+		asked := read(in)
+		has, with, err := on.find(c, asked.name, true)
+		if err != nil {
+			return nil, err
+		}
+		return nil, s.config.Store.Update(c.ctx, c.state, with(withoutTags(has, asked.keys)))
+	})
+}
+
+func registerListTags[In any](s *Service, server *awsquery.Server, action string, on tagging, read func(In) listTagsIn) {
+	register(s, server, awsquery.IAM(), action, reads, func(c *call, in In) (target, error) {
+		return on.about(c, read(in).name), nil
+	}, func(c *call, in In) (*listTagsOut, error) {
+		asked := read(in)
+		has, _, err := on.find(c, asked.name, false)
+		if err != nil {
+			return nil, err
+		}
+		tags, page, err := awsquery.PageOf(has, func(t iam.Tag) string { return t.Key }, asked.marker, asked.most)
+		return &listTagsOut{Page: page, Tags: awsquery.ListOf(tagsOf(tags))}, err
+	})
 }
 
 func withTags(t target, sets []tag) target {
@@ -143,7 +166,48 @@ func withoutTags(has []iam.Tag, keys []string) []iam.Tag {
 	})
 }
 
-func listTags(tags []iam.Tag, marker *string, most *int32) (*listTagsOut, error) {
-	tags, page, err := awsquery.PageOf(tags, func(t iam.Tag) string { return t.Key }, marker, most)
-	return &listTagsOut{Page: page, Tags: awsquery.ListOf(tagsOf(tags))}, err
+type tagUserIn struct {
+	UserName string `query:",required"`
+	Tags     []tag
+}
+
+type tagRoleIn struct {
+	RoleName string `query:",required"`
+	Tags     []tag
+}
+
+type tagProfileIn struct {
+	InstanceProfileName string `query:",required"`
+	Tags                []tag
+}
+
+type tagPolicyIn struct {
+	PolicyArn string `query:",required"`
+	Tags      []tag
+}
+
+type untagUserIn struct {
+	UserName string `query:",required"`
+	TagKeys  []string
+}
+
+type untagRoleIn struct {
+	RoleName string `query:",required"`
+	TagKeys  []string
+}
+
+type untagProfileIn struct {
+	InstanceProfileName string `query:",required"`
+	TagKeys             []string
+}
+
+type untagPolicyIn struct {
+	PolicyArn string `query:",required"`
+	TagKeys   []string
+}
+
+type listProfileTagsIn struct {
+	InstanceProfileName string `query:",required"`
+	Marker              *string
+	MaxItems            *int32
 }
