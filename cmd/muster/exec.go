@@ -130,6 +130,7 @@ func (e *execCommand) exec(ctx context.Context, name string, args []string, tty 
 func machineEnvironment() []string {
 	env := []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/muster/bin", "HOME=/root", "USER=root", "LOGNAME=root",
+		"AWS_CONFIG_FILE=/etc/aws/config",
 	}
 	for _, name := range []string{"TERM", "COLORTERM", "NO_COLOR", "LANG", "LC_ALL", "LC_CTYPE"} {
 		if value, ok := os.LookupEnv(name); ok {

@@ -57,7 +57,8 @@ func newVPCCommand() *cobra.Command {
 				return err
 			}
 			relay, err := vpc.NewRelay(vpc.RelayConfig{
-				Network: network, PodCIDR: pods, APIServer: apiServer, EgressSocket: dir.EgressSocket(), Metadata: metadata, Names: names, Log: log,
+				Network: network, PodCIDR: pods, APIServer: apiServer, EgressSocket: dir.EgressSocket(),
+				IdentitySocket: dir.MachinesSocket(), Metadata: metadata, Names: names, Log: log,
 			})
 			if err != nil {
 				return err

@@ -108,6 +108,13 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	}
 	certificate := &certificateFile{path: c.Credential(component.CredentialIdentity)}
 	begin(func() error { return service.Serve(ctx, people, certificate.get) })
+	if c.VPC {
+		machines, err := listenPrivate(ctx, c.State.MachinesSocket())
+		if err != nil {
+			return fmt.Errorf("listening for machines' requests of STS and IAM: %w", err)
+		}
+		begin(func() error { return service.ServeMachines(ctx, machines, certificate.get) })
+	}
 	for socket, credentials := range map[string]bool{c.State.IdentitySocket(): false, c.State.MetadataSocket(): true} {
 		keys, err := keyservice.NewServer(keyservice.ServerConfig{Backend: service, Credentials: credentials, Logger: s.cfg.Log})
 		if err != nil {

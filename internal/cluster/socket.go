@@ -31,16 +31,8 @@ const clientTimeout = 20 * time.Second
 // serveSocket answers the command line on a unix socket that only the owner of the state directory can reach:
 // /status, /reload, /rotate, /healthz, /readyz and /metrics.
 func (s *Service) serveSocket(ctx context.Context, metrics prometheus.Gatherer) error {
-	path := s.cfg.State.Socket()
-	if err := os.Remove(path); err != nil && !os.IsNotExist(err) { // a service that was killed left it
-		return fmt.Errorf("removing stale socket: %w", err)
-	}
-	var listen net.ListenConfig
-	listener, err := listen.Listen(ctx, "unix", path)
+	listener, err := listenPrivate(ctx, s.cfg.State.Socket())
 	if err != nil {
-		return fmt.Errorf("listening for the command line: %w", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
 		return fmt.Errorf("listening for the command line: %w", err)
 	}
 	mux := http.NewServeMux()
@@ -77,6 +69,23 @@ func (s *Service) serveSocket(ctx context.Context, metrics prometheus.Gatherer) 
 		return fmt.Errorf("answering the command line: %w", err)
 	}
 	return nil
+}
+
+// listenPrivate makes a unix socket that its owner alone can use, in place of one that a killed service left. Its directory must be
+// private.
+func listenPrivate(ctx context.Context, path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return nil, fmt.Errorf("removing stale socket: %w", err)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = listener.Close()
+		return nil, err
+	}
+	return listener, nil
 }
 
 // Client asks a running service.

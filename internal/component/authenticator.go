@@ -37,7 +37,11 @@ func authenticator(c Config) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
-	raw, err := yaml.Marshal(c.authenticatorFile())
+	settings, err := c.authenticatorFile()
+	if err != nil {
+		return Spec{}, err
+	}
+	raw, err := yaml.Marshal(settings)
 	if err != nil {
 		return Spec{}, fmt.Errorf("rendering the authenticator's file: %w", err)
 	}
@@ -53,7 +57,11 @@ func authenticator(c Config) (Spec, error) {
 }
 
 // authenticatorFile sets the authenticator of muster's own clusters up: it checks signatures with keys that the identity service derives.
-func (c Config) authenticatorFile() authfile.Configuration {
+func (c Config) authenticatorFile() (authfile.Configuration, error) {
+	services, err := c.Services()
+	if err != nil {
+		return authfile.Configuration{}, err
+	}
 	credential := c.Credential("authenticator")
 	return authfile.Configuration{
 		TypeMeta:  metav1.TypeMeta{APIVersion: authfile.APIVersion, Kind: authfile.Kind},
@@ -72,9 +80,10 @@ func (c Config) authenticatorFile() authfile.Configuration {
 			Hosts: []string{
 				fmt.Sprintf("https://%s=%s", net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.Identity)), Region),
 				fmt.Sprintf("https://%s=%s", net.JoinHostPort("localhost", fmt.Sprint(c.Ports.Identity)), Region),
+				fmt.Sprintf("https://%s=%s", services, Region),
 			},
 		},
 		Mapping:        authfile.Mapping{Mode: string(c.Cluster.Spec.AccessConfig.AuthenticationMode), Namespace: HostsNamespace},
 		AccessPolicies: authfile.AccessPolicies{Alone: true, Enabled: c.Cluster.Spec.AccessConfig.AuthenticationMode != v1alpha1.AuthenticationConfigMap}, // it has no entries
-	}
+	}, nil
 }

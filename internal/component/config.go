@@ -128,15 +128,21 @@ func (c Config) EtcdURL() string { return url(c.Ports.Etcd) }
 func url(port int) string { return fmt.Sprintf("https://%s:%d", Loopback, port) }
 
 // The tail of the VPC's first addresses: the router is what machines send everything to, the endpoint is the network
-// interface that the API server has in the VPC.
+// interface that the API server has in the VPC, and services that of STS and IAM.
 const (
 	routerHost   = 1
 	endpointHost = 2
+	servicesHost = 3
 )
 
 // Endpoint is the API server's private address in the VPC.
 func (c Config) Endpoint() (netip.Addr, error) {
 	return host(c.Cluster.Spec.Network.VPCCIDR, endpointHost)
+}
+
+// Services is the private address of STS and IAM in the VPC.
+func (c Config) Services() (netip.Addr, error) {
+	return host(c.Cluster.Spec.Network.VPCCIDR, servicesHost)
 }
 
 // Router is the VPC's router.

@@ -4,6 +4,7 @@ package component
 
 import (
 	"net/netip"
+	"slices"
 
 	"muster.dev/muster/internal/authority"
 )
@@ -34,6 +35,10 @@ func Credentials(c Config) ([]authority.Credential, error) {
 	if err != nil {
 		return nil, err
 	}
+	services, err := c.Services()
+	if err != nil {
+		return nil, err
+	}
 	local := []netip.Addr{netip.MustParseAddr(Loopback)}
 	localhost := []string{"localhost"}
 	return []authority.Credential{
@@ -52,7 +57,7 @@ func Credentials(c Config) ([]authority.Credential, error) {
 		{Name: authenticatorClient, Authority: authority.FrontProxy, CommonName: authenticatorClient, Client: true},
 		{Name: "service", Authority: authority.Cluster, CommonName: UserService, Organizations: []string{groupMasters}, Client: true},
 		{Name: "administrator", Authority: authority.Cluster, CommonName: "muster:administrator", Organizations: []string{GroupAdministrators}, Client: true},
-		{Name: CredentialIdentity, Authority: authority.Cluster, CommonName: "muster:identity-service", DNSNames: localhost, Addresses: local},
+		{Name: CredentialIdentity, Authority: authority.Cluster, CommonName: "muster:identity-service", DNSNames: localhost, Addresses: append(slices.Clone(local), services)},
 
 		{Name: "management-apiserver", Authority: authority.Management, CommonName: "management-apiserver", DNSNames: localhost, Addresses: local},
 		{Name: "certificate-controller-inventory", Authority: authority.Management, CommonName: UserCertificateController, Client: true},

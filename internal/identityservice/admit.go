@@ -87,6 +87,7 @@ func (s *Service) admit(ctx context.Context, r *http.Request, call awsquery.Call
 	if err := signed.Current(now, skew); err != nil {
 		return nil, expiredSignature(err, signed, now)
 	}
+	proven(ctx)
 	s.used.note(p.keyID, call.API.Name, signed.Region, now)
 	a := admitted{principal: p, now: now, secure: r.TLS != nil, userAgent: r.UserAgent(), region: signed.Region}
 	if source, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {

@@ -10,57 +10,107 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
+
+	"muster.dev/muster/internal/proxyheader"
 )
 
-// maxConnections is how many clients there may be at once; more wait.
-const maxConnections = 256
+// maxPerMachine is how many connections one machine may have at once, its pods included.
+const maxPerMachine = 32
 
-// Serve answers over TLS until the context ends. A client that is slow to ask or to read is cut off.
-func (s *Service) Serve(ctx context.Context, listener net.Listener, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) error {
+// headerPatience is how long the relay may take to say whose connection it passes on, which it does at once.
+const headerPatience = 2 * time.Second
+
+// Certificate finds the certificate of the service for each connection.
+type Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+// Serve answers people over TLS until the context ends. A client that is slow to ask or to read is cut off, and one that has proven nothing yet
+// makes way for the next when there are too many.
+func (s *Service) Serve(ctx context.Context, listener net.Listener, certificate Certificate) error {
+	return s.serve(ctx, newPlaces(listener, s.config.Connections, s.config.Connections), certificate)
+}
+
+// ServeMachines does the same for machines, who have places of their own: nobody on the host takes theirs, and no machine those of others. The listener must be reached by the VPC's relay alone, which says with a PROXY header
+// whose connection each is.
+func (s *Service) ServeMachines(ctx context.Context, listener net.Listener, certificate Certificate) error {
+	return s.serve(ctx, newPlaces(relayed{listener, s.config.Log}, s.config.Connections, maxPerMachine), certificate)
+}
+
+func (s *Service) serve(ctx context.Context, places *places, certificate Certificate) error {
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 		MaxHeaderBytes: 32 << 10,
 		BaseContext:    func(net.Listener) context.Context { return ctx },
-		ErrorLog:       slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, placeKey{}, placeOf(c))
+		},
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if p := placeOf(c); p != nil && state == http.StateIdle {
+				p.rest()
+			}
+		},
+		ErrorLog: slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug),
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	// HTTP/1.1 alone: its limits are those above, and nobody here sends many requests at once.
-	err := server.Serve(tls.NewListener(&bounded{Listener: listener, free: make(chan struct{}, maxConnections)}, &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: certificate,
-	}))
+	err := server.Serve(tls.NewListener(places, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: certificate}))
 	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("answering STS and IAM: %w", err)
 	}
 	return nil
 }
 
-// bounded lets so many connections in at once.
-type bounded struct {
-	net.Listener
-	free chan struct{}
-}
+type placeKey struct{}
 
-// Accept waits for a place.
-func (b *bounded) Accept() (net.Conn, error) {
-	b.free <- struct{}{}
-	connection, err := b.Listener.Accept()
-	if err != nil {
-		<-b.free
-		return nil, err
+// proven protects the connection of a request whose sender is known, until the request is answered.
+func proven(ctx context.Context) {
+	if p, ok := ctx.Value(placeKey{}).(*place); ok && p != nil {
+		p.work()
 	}
-	return &placed{connection, sync.OnceFunc(func() { <-b.free })}, nil
 }
 
-type placed struct {
+func placeOf(c net.Conn) *place {
+	over, ok := c.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	p, _ := over.NetConn().(*place)
+	return p
+}
+
+// relayed are connections that the VPC's relay passes on.
+type relayed struct {
+	net.Listener
+	log *slog.Logger
+}
+
+// Accept reads whose connection it is.
+func (r relayed) Accept() (net.Conn, error) {
+	for {
+		connection, err := r.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		_ = connection.SetReadDeadline(time.Now().Add(headerPatience))
+		source, _, err := proxyheader.Read(connection)
+		if err == nil {
+			err = connection.SetReadDeadline(time.Time{})
+		}
+		if err != nil {
+			_ = connection.Close()
+			r.log.Warn("a connection of the VPC's relay is refused", "error", err)
+			continue
+		}
+		return from{connection, net.TCPAddrFromAddrPort(source)}, nil
+	}
+}
+
+// from is a connection whose peer the relay named.
+type from struct {
 	net.Conn
-	leave func()
+	peer net.Addr
 }
 
-// Close gives the place free.
-func (p *placed) Close() error {
-	p.leave()
-	return p.Conn.Close()
-}
+// RemoteAddr is the peer behind the relay.
+func (f from) RemoteAddr() net.Addr { return f.peer }

@@ -29,6 +29,8 @@ const (
 	defaultBurst = 200
 )
 
+const defaultConnections = 1024
+
 // Config is what a Service needs.
 type Config struct {
 	Store     Store
@@ -43,6 +45,9 @@ type Config struct {
 	Account string
 	// Rate and Burst limit each access key; 100 and 200 if zero.
 	Rate, Burst int
+	// Connections is how many there may be at once, of people, and as many of machines; 1,024 if zero. When that many are made each second, a
+	// new one has a second to prove who asks before it makes way for others.
+	Connections int
 	Now         func() time.Time // time.Now if nil
 	Random      io.Reader        // crypto/rand if nil
 }
@@ -79,6 +84,9 @@ func New(c Config) (*Service, error) {
 	}
 	if c.Rate <= 0 || c.Burst <= 0 {
 		c.Rate, c.Burst = defaultRate, defaultBurst
+	}
+	if c.Connections <= 0 {
+		c.Connections = defaultConnections
 	}
 	s := &Service{config: c, managed: map[string]iam.Policy{}, writing: make(chan struct{}, 1), issued: map[string]issued{}}
 	s.limits.rate, s.limits.burst = c.Rate, c.Burst

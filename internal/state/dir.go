@@ -125,6 +125,9 @@ func (d Dir) IdentitySocket() string { return d.join("run", "identity.sock") }
 // MetadataSocket is where the identity service gives instance metadata, and who looks after machines, their credentials.
 func (d Dir) MetadataSocket() string { return d.join("run", "metadata.sock") }
 
+// MachinesSocket is where the identity service answers STS and IAM for machines, by the VPC's relay.
+func (d Dir) MachinesSocket() string { return d.join("run", "identity-machines.sock") }
+
 // IAM holds what the identity service keeps beside the management plane.
 func (d Dir) IAM() string { return d.join("iam") }
 

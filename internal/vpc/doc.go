@@ -5,6 +5,7 @@
 //
 //	host                                  VPC (a network namespace)                 machine
 //	kube-apiserver 127.0.0.1:port <-----> ENI      .2:443  \
+//	STS, IAM       unix socket    <-----> services .3:443  |
 //	  |                            relay                     bridge vpc0 --- link --- eth0 .11
 //	  +--- egress socket ---------------> router   .1      /
 //	machines' records, user data <------- metadata 169.254.169.254:80

@@ -97,7 +97,7 @@ func (r *Relay) admit(hostPort string) (netip.AddrPort, error) {
 	network, address := r.config.Network.cidr, target.Addr()
 	switch {
 	case target.Port() == 0:
-	case address == Router(network), address == ENI(network):
+	case address == Router(network), address == ENI(network), address == Services(network):
 	case network.Contains(address), r.config.PodCIDR.Contains(address):
 		return target, nil
 	}

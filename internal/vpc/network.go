@@ -52,6 +52,9 @@ func Router(cidr netip.Prefix) netip.Addr { return cidr.Masked().Addr().Next() }
 // ENI is the API server's address in the VPC, the second address of the range.
 func ENI(cidr netip.Prefix) netip.Addr { return Router(cidr).Next() }
 
+// Services is the address of STS and IAM in the VPC, the third of the range.
+func Services(cidr netip.Prefix) netip.Addr { return ENI(cidr).Next() }
+
 // mountName is the file that the namespace is bound to.
 const mountName = "netns"
 
@@ -195,7 +198,8 @@ func (n *Network) configure() error {
 			return fmt.Errorf("finding bridge: %w", err)
 		}
 		for _, prefix := range []netip.Prefix{
-			netip.PrefixFrom(router, n.cidr.Bits()), netip.PrefixFrom(ENI(n.cidr), 32), netip.PrefixFrom(Metadata(), 32),
+			netip.PrefixFrom(router, n.cidr.Bits()), netip.PrefixFrom(ENI(n.cidr), 32), netip.PrefixFrom(Services(n.cidr), 32),
+			netip.PrefixFrom(Metadata(), 32),
 		} {
 			if err := h.AddrReplace(bridge, &netlink.Addr{IPNet: ipNet(prefix)}); err != nil {
 				return fmt.Errorf("setting address %s: %w", prefix, err)

@@ -117,11 +117,11 @@ func linkAddress(name string) (netip.Addr, bool) {
 	return netip.AddrFromSlice(raw)
 }
 
-// knowGateways tells a machine, once and for all, where the router, the API server and the metadata service are: another machine
+// knowGateways tells a machine, once and for all, where the router, the API server, STS and IAM, and the metadata service are: another machine
 // that answered for them would be told what only they should hear. The service is reached without the router, as on EC2.
 func (n *Network) knowGateways(h *netlink.Handle, link netlink.Link, own netip.Addr) error {
 	router := Router(n.cidr)
-	for _, ip := range []netip.Addr{router, ENI(n.cidr), Metadata()} {
+	for _, ip := range []netip.Addr{router, ENI(n.cidr), Services(n.cidr), Metadata()} {
 		if err := h.NeighSet(neighbour(link, ip, mac(0x06, router))); err != nil {
 			return fmt.Errorf("fixing the hardware address of %s: %w", ip, err)
 		}

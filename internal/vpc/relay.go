@@ -28,6 +28,8 @@ type RelayConfig struct {
 	APIServer string
 	// EgressSocket is the unix socket by which API servers reach into the VPC.
 	EgressSocket string
+	// IdentitySocket is the unix socket at which STS and IAM answer machines; empty for a VPC without.
+	IdentitySocket string
 	// Metadata tells machines who they are, on [Metadata]; nil for a VPC without.
 	Metadata Service
 	// Names answers DNS queries at [ENI], where Amazon's resolver is too; nil for a VPC without.
@@ -45,25 +47,27 @@ type NameService interface {
 	Serve(ctx context.Context, packets net.PacketConn, listener net.Listener) error
 }
 
-// Relay joins the API server and the VPC, both ways. It keeps no state: killed and started again it goes on.
+// Relay joins the API server and the VPC, both ways, and lets machines reach STS and IAM. It keeps no state: killed and started again it goes on.
 type Relay struct {
 	config RelayConfig
-	// slots bounds the connections of both ways together: each takes file descriptors and two goroutines.
+	// slots bounds the connections of API servers and to them together.
 	slots chan struct{}
-	// shares bounds those of one machine, pods included, so that none can take them all.
-	shares shares
 }
 
 const (
 	// maxConnections is for a hundred machines with a dozen connections each, and as many again for exec and logs.
 	maxConnections = 4096
-	maxPerPeer     = 512
-	endpointPort   = 443
-	namesPort      = 53
-	// apiServerPatience is how long a machine's connection is held while the API server is being restarted. A kubelet that
-	// is refused waits for two seconds before it tries again (pkg/kubelet/certificate/bootstrap, waitForServer).
-	apiServerPatience = 5 * time.Second
-	dialTimeout       = 10 * time.Second
+	maxPerMachine  = 512
+	// Those to STS and IAM are short, and the service cuts the ones off that rest before these are taken.
+	maxIdentity           = 2048
+	maxIdentityPerMachine = 64
+
+	endpointPort = 443
+	namesPort    = 53
+	// patience is how long a machine's connection is held while what it wants is being restarted. A kubelet that is refused
+	// waits for two seconds before it tries again (pkg/kubelet/certificate/bootstrap, waitForServer).
+	patience    = 5 * time.Second
+	dialTimeout = 10 * time.Second
 )
 
 // NewRelay checks the configuration.
@@ -79,7 +83,7 @@ func NewRelay(config RelayConfig) (*Relay, error) {
 	case config.Network == nil || config.Log == nil || config.EgressSocket == "":
 		return nil, errors.New("the relay needs a network, a socket and a log")
 	}
-	return &Relay{config: config, slots: make(chan struct{}, maxConnections), shares: shares{limit: maxPerPeer, taken: map[netip.Addr]int{}}}, nil
+	return &Relay{config: config, slots: make(chan struct{}, maxConnections)}, nil
 }
 
 // Run makes the network if need be and relays until the context ends.
@@ -97,6 +101,11 @@ func (r *Relay) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	owners, err := newOwners(namespace, r.config.PodCIDR)
+	if err != nil {
+		return err
+	}
+	defer owners.handle.Close()
 	if err := r.config.Network.Pin(); err != nil {
 		return err
 	}
@@ -121,8 +130,8 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer cancel()
 	var running sync.WaitGroup
 	failed := make(chan error, len(endpoints)+3)
-	for _, listener := range endpoints {
-		running.Go(func() { failed <- r.serveEndpoint(ctx, listener) })
+	for _, e := range endpoints {
+		running.Go(func() { failed <- r.serveEndpoint(ctx, e, owners) })
 	}
 	running.Go(func() { failed <- r.serveEgress(ctx, door, namespace) })
 	if metadata != nil {
@@ -138,35 +147,44 @@ func (r *Relay) Run(ctx context.Context) error {
 	return err
 }
 
-// listen opens the API server's endpoint in the VPC: port 443, and its own port, by which the Endpoints of the Service
-// "kubernetes" name it.
-func (r *Relay) listen(ctx context.Context, namespace *os.File) ([]net.Listener, error) {
-	ports := []uint16{endpointPort}
-	if own := netip.MustParseAddrPort(r.config.APIServer).Port(); own != endpointPort {
-		ports = append(ports, own)
+// listen opens the API server's endpoint in the VPC, at port 443 and at its own port, by which the Endpoints of the Service
+// "kubernetes" name it, and that of STS and IAM.
+func (r *Relay) listen(ctx context.Context, namespace *os.File) ([]endpoint, error) {
+	api := endpoint{what: "API server", dial: r.dialAPIServer, slots: r.slots, shares: newShares(maxPerMachine)}
+	identity := endpoint{what: "identity service", dial: r.dialIdentity, slots: make(chan struct{}, maxIdentity), shares: newShares(maxIdentityPerMachine)}
+	type place struct {
+		at netip.AddrPort
+		endpoint
 	}
-	var listeners []net.Listener
+	wanted := []place{{netip.AddrPortFrom(ENI(r.config.Network.cidr), endpointPort), api}}
+	if own := netip.MustParseAddrPort(r.config.APIServer).Port(); own != endpointPort {
+		wanted = append(wanted, place{netip.AddrPortFrom(ENI(r.config.Network.cidr), own), api})
+	}
+	if r.config.IdentitySocket != "" {
+		wanted = append(wanted, place{netip.AddrPortFrom(Services(r.config.Network.cidr), endpointPort), identity})
+	}
+	var endpoints []endpoint
 	err := host.InNetwork(namespace, func() error {
-		for _, port := range ports {
-			address := netip.AddrPortFrom(ENI(r.config.Network.cidr), port)
-			listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", address.String())
+		for _, p := range wanted {
+			listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", p.at.String())
 			if errors.Is(err, unix.EADDRINUSE) {
 				return fmt.Errorf("another relay of this VPC is running: %w", err)
 			}
 			if err != nil {
 				return fmt.Errorf("listening in the VPC: %w", err)
 			}
-			listeners = append(listeners, listener)
+			p.listener = listener
+			endpoints = append(endpoints, p.endpoint)
 		}
 		return nil
 	})
 	if err != nil {
-		for _, listener := range listeners {
-			_ = listener.Close()
+		for _, e := range endpoints {
+			_ = e.listener.Close()
 		}
 		return nil, err
 	}
-	return listeners, nil
+	return endpoints, nil
 }
 
 // listenMetadata opens the address of the metadata service, if there is to be one.
@@ -222,67 +240,6 @@ func listenPrivate(ctx context.Context, path string) (net.Listener, error) {
 		return nil, fmt.Errorf("listening on egress socket: %w", err)
 	}
 	return listener, nil
-}
-
-// serveEndpoint relays connections of machines to the API server until the context ends.
-func (r *Relay) serveEndpoint(ctx context.Context, listener net.Listener) error {
-	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
-	var connections sync.WaitGroup
-	defer connections.Wait()
-	for {
-		select {
-		case r.slots <- struct{}{}:
-		case <-ctx.Done():
-			return nil
-		}
-		connection, err := listener.Accept()
-		if err != nil {
-			<-r.slots
-			if ctx.Err() != nil {
-				return nil
-			}
-			if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) && !errors.Is(err, unix.ECONNABORTED) {
-				return fmt.Errorf("accepting connections in the VPC: %w", err)
-			}
-			r.config.Log.Warn("cannot accept a connection", "error", err)
-			pause(ctx, 100*time.Millisecond)
-			continue
-		}
-		peer := peerOf(connection)
-		if !r.shares.take(peer) {
-			<-r.slots
-			_ = connection.Close()
-			r.config.Log.Warn("too many connections", "machine", peer.String())
-			continue
-		}
-		connections.Go(func() {
-			defer func() { <-r.slots }()
-			defer r.shares.give(peer)
-			server, err := r.dialAPIServer(ctx)
-			if err != nil {
-				_ = connection.Close()
-				r.config.Log.Warn("API server does not answer", "machine", connection.RemoteAddr().String(), "error", err)
-				return
-			}
-			splice(ctx, connection, server)
-		})
-	}
-}
-
-// dialAPIServer connects to the API server, with patience while it is being restarted.
-func (r *Relay) dialAPIServer(ctx context.Context) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, apiServerPatience)
-	defer cancel()
-	dialer := net.Dialer{KeepAliveConfig: keepAlive()}
-	for {
-		connection, err := dialer.DialContext(ctx, "tcp4", r.config.APIServer)
-		if err == nil {
-			return connection, nil
-		}
-		if !errors.Is(err, unix.ECONNREFUSED) || !pause(ctx, 50*time.Millisecond) {
-			return nil, err
-		}
-	}
 }
 
 // dialVPC connects to a machine or a pod.

@@ -15,6 +15,8 @@ type shares struct {
 	taken map[netip.Addr]int
 }
 
+func newShares(limit int) *shares { return &shares{limit: limit, taken: map[netip.Addr]int{}} }
+
 // take takes one more for an address, unless it has its limit already.
 func (s *shares) take(peer netip.Addr) bool {
 	s.mutex.Lock()

@@ -382,6 +382,7 @@ func TestRelay(t *testing.T) {
 	for target, want := range map[string]int{
 		"192.168.64.11:1":    http.StatusBadGateway, // nobody listens
 		"192.168.64.2:443":   http.StatusForbidden,  // the API server itself
+		"192.168.64.3:443":   http.StatusForbidden,  // STS and IAM
 		"192.168.64.1:22":    http.StatusForbidden,
 		"127.0.0.1:22":       http.StatusForbidden,
 		"169.254.169.254:80": http.StatusForbidden,
@@ -433,7 +434,7 @@ func TestRelayWaitsForAPIServer(t *testing.T) {
 }
 
 func TestShares(t *testing.T) {
-	s := shares{limit: 2, taken: map[netip.Addr]int{}}
+	s := newShares(2)
 	a, b := netip.MustParseAddr("192.168.64.11"), netip.MustParseAddr("192.168.64.12")
 	got := []bool{s.take(a), s.take(a), s.take(a), s.take(b)}
 	s.give(a)

@@ -3,6 +3,7 @@
 package stories
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,10 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"muster.dev/muster/internal/login"
 )
 
 // wholeBootstrapToken is what must not be found.
@@ -50,6 +55,62 @@ func (w *iam) roleIsItsOwn() {
 		w.t.Errorf("the machine is %q: %v", who, err)
 	}
 	w.becomes(k, "system:node:"+nodeAt(pageMachine))
+}
+
+// askSTS asks STS on a machine, with nothing but what the machine has: its role's credentials from instance metadata, and what
+// AWS_CONFIG_FILE says. The secrets are on no command line.
+const askSTS = `set -eu
+said() { sed -n "s/^$1 = //p" "$AWS_CONFIG_FILE"; }
+url=http://169.254.169.254/latest
+token=$(curl -sSf -X PUT $url/api/token -H 'X-aws-ec2-metadata-token-ttl-seconds: 60')
+answer=$(curl -sSf -H "X-aws-ec2-metadata-token: $token" $url/meta-data/iam/security-credentials/muster-node | tr -d '\n')
+field() { printf %s "$answer" | sed -n "s/.*\"$1\" *: *\"\([^\"]*\)\".*/\1/p"; }
+printf 'user = "%s:%s"\nheader = "X-Amz-Security-Token: %s"\n' "$(field AccessKeyId)" "$(field SecretAccessKey)" "$(field Token)" |
+curl -sS --max-time 10 -K - --cacert "$(said ca_bundle)" --aws-sigv4 "aws:amz:$(said region):$service" -d "$form" "$(said endpoint_url)/"`
+
+// machineAsks has a machine and a pod reach STS and IAM without the host.
+func (w *iam) machineAsks(*people) {
+	ask := func(service, form string) string {
+		out, talk := w.muster("exec", pageMachine, "--", "sh", "-c", "service="+service+"; form='"+form+"'; "+askSTS)
+		return out + talk
+	}
+	id := w.machineAt(pageMachine)
+	arn := "arn:aws:sts::" + iamAccount + ":assumed-role/muster-node/" + id
+	if got := ask("sts", "Action=GetCallerIdentity&Version=2011-06-15"); !strings.Contains(got, "<Arn>"+arn+"</Arn>") {
+		w.t.Errorf("STS says to the machine: %s, want %s", got, arn)
+	}
+	// Its role has no policy for this: IAM knows the machine, and says so.
+	if got := ask("iam", "Action=ListUsers&Version=2010-05-08"); !strings.Contains(got, "<Code>AccessDenied</Code>") || !strings.Contains(got, arn+" is not authorized to perform: iam:ListUsers") {
+		w.t.Errorf("IAM says to the machine: %s", got)
+	}
+	// A policy that asks for the machine's address sees the machine's, not the relay's.
+	const byAddress = `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "iam:ListUsers", "Resource": "*", "Condition": {"IpAddress": {"aws:SourceIp": "` + pageMachine + `"}}}]}`
+	w.mustAWS(nil, "iam", "put-role-policy", "--role-name", "muster-node", "--policy-name", "by-address", "--policy-document", byAddress)
+	w.eventually("IAM answers the machine by its address", 10*time.Second, func() error {
+		if got := ask("iam", "Action=ListUsers&Version=2010-05-08"); !strings.Contains(got, "<UserName>admin</UserName>") {
+			return errors.New(got)
+		}
+		return nil
+	})
+	w.mustAWS(nil, "iam", "delete-role-policy", "--role-name", "muster-node", "--policy-name", "by-address")
+
+	// A token that the AWS CLI makes there is signed for that endpoint.
+	k := w.machineKeys(pageMachine, "muster-node")
+	token, err := login.Sign(w.t.Context(), aws.Config{Region: "local-1", BaseEndpoint: aws.String("https://192.168.64.3"), Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: k.AccessKeyID, SecretAccessKey: k.SecretAccessKey, SessionToken: k.SessionToken}, nil
+	})}, "muster", time.Now())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.believed(token.Reveal(), "system:node:"+nodeAt(pageMachine))
+
+	w.apply(workload)
+	w.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=60s")
+	out, talk := w.muster("exec", pageMachine, "--", "sh", "-c", `pid=$(pgrep -o -f '^/workload serve') || exit 99
+nsenter --target "$pid" --net curl -sS --max-time 10 --cacert /proc/$pid/root/var/run/secrets/kubernetes.io/serviceaccount/ca.crt -d 'Action=GetCallerIdentity&Version=2011-06-15' https://192.168.64.3/`)
+	if !strings.Contains(out, "<Code>MissingAuthenticationToken</Code>") {
+		w.t.Errorf("a pod, whose authority is that of its service account, hears %s%s", out, talk)
+	}
 }
 
 // cutOff is how curl ends when nothing answers: it could not connect, it waited in vain, or the connection was reset.

@@ -29,6 +29,7 @@ func TestIAMIdentity(t *testing.T) {
 	}{
 		{"what the page shows is what happens", (*iam).page},
 		{"machines join by role with no token anywhere", (*iam).machinesByRole},
+		{"a machine asks STS and IAM with its own credentials, in the VPC", (*iam).machineAsks},
 		{"the creator comes in by muster and by the AWS CLI", (*iam).creatorComesIn},
 		{"a user whom no entry names is refused and told why", (*iam).unmappedUser},
 		{"an access entry lets her edit one namespace", (*iam).entryLetsIn},

@@ -8,13 +8,20 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
+
+	"muster.dev/muster/internal/component"
+	"muster.dev/muster/internal/render"
 )
 
 // writeEtc writes the few files below /etc that programs expect. What else is on the machine's disk is left as it is.
 func writeEtc(order bootOrder) error {
 	for path, content := range etcFiles(order) {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join("/etc", path)), 0o755); err != nil { //nolint:gosec // G301: everybody on the machine reads it
+			return err
+		}
 		if err := replace(filepath.Join("/etc", path), []byte(content), 0o644); err != nil {
 			return err
 		}
@@ -45,6 +52,7 @@ func etcFiles(order bootOrder) map[string]string {
 	record := order.Record
 	id := sha256.Sum256([]byte(record.ID))
 	return map[string]string{ //nolint:gosec // G101: names of users, without passwords
+		"aws/config":    awsConfig(order.Services),
 		"group":         "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n",
 		"hostname":      record.PrivateDNSName + "\n",
 		"hosts":         fmt.Sprintf("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n%s %s\n", record.PrivateIP, record.PrivateDNSName),
@@ -53,6 +61,13 @@ func etcFiles(order bootOrder) map[string]string {
 		"passwd":        "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
 		"resolv.conf":   "# The VPC's name server, which knows its machines. Pods get the cluster's.\nnameserver " + order.NameServer.String() + "\nsearch " + record.Domain + "\n",
 	}
+}
+
+// awsConfig says to AWS's programs where STS and IAM are. They find the role's credentials by themselves, in instance metadata, and the
+// authority is the cluster's, which the node writes when it has read its user data.
+func awsConfig(services netip.Addr) string {
+	return "# Written by muster at every boot. Point AWS_CONFIG_FILE at it.\n[default]\nregion = " + component.Region +
+		"\nendpoint_url = https://" + services.String() + "\nca_bundle = " + render.PathCA + "\n"
 }
 
 // replace writes a file in place of whatever is there, a link too.

@@ -32,6 +32,8 @@ type bootOrder struct {
 	Root       string         `json:"root"`
 	BinDir     string         `json:"binDir"`
 	Cgroups    host.Cgroups   `json:"cgroups"`
+	// Services is where STS and IAM answer in the VPC.
+	Services netip.Addr `json:"services"`
 }
 
 // The descriptors that the first process inherits.
@@ -90,6 +92,7 @@ func (p *Provider) boot(ctx context.Context, record machine.Record) (err error) 
 	}
 	return started.command(ctx, bootOrder{
 		Record: record, NameServer: vpc.ENI(p.config.VPC), Root: root, BinDir: p.config.BinDir, Cgroups: p.cgroups,
+		Services: vpc.Services(p.config.VPC),
 	})
 }
 
