@@ -108,6 +108,7 @@ func (c *authCommand) runCheck(ctx context.Context, a authCheck, args []string) 
 	}
 	entries := &authEntries{}
 	if len(a.manifests)+len(a.files) > 0 {
+		options.PrincipalIDs = false // they are filled in when the entries are made
 		err = entries.readFiles(c.in, a.manifests, a.files)
 	} else {
 		err = c.readCluster(ctx, entries)
@@ -118,6 +119,7 @@ func (c *authCommand) runCheck(ctx context.Context, a authCheck, args []string) 
 	if principal != nil && principal.UserID == "" {
 		entries.suppose(principal)
 	}
+	options.PrincipalIDs = options.PrincipalIDs || entries.principalIDs
 	made, wrong := identity.NewTable(options, entries.accessEntries, entries.mappings)
 	out := checked{Entries: made.Len(), Problems: append(append([]identity.Problem{}, entries.problems...), wrong...), Trusts: made.Trusts()}
 	if principal != nil {

@@ -215,6 +215,21 @@ func TestAuthCheckOfACluster(t *testing.T) {
 		t.Errorf("%v\n%s", err, b.out.String())
 	}
 
+	// An entry of one of muster's own clusters whose principal was not there lets nobody in; one that has no id elsewhere is told of.
+	made := metav1.ObjectMeta{Name: "late", CreationTimestamp: metav1.Now()}
+	late := &accessv1alpha1.AccessEntry{ObjectMeta: made, Spec: accessv1alpha1.AccessEntrySpec{PrincipalARN: "arn:aws:iam::111122223333:role/late"}, Status: accessv1alpha1.AccessEntryStatus{
+		Conditions: []metav1.Condition{{Type: accessv1alpha1.ConditionPrincipalKnown, Status: metav1.ConditionFalse, Reason: "NoPrincipal", Message: "there was no such role"}},
+	}}
+	b, check = authBench(t, interceptor.Funcs{}, late, awsAuth)
+	if err := check("arn:aws:iam::111122223333:role/late"); err == nil || !strings.Contains(b.out.String(), "is not let in") || !strings.Contains(b.out.String(), "spec.principalID is missing") || !strings.Contains(b.err.String(), "AccessEntry late: there was no such role.") {
+		t.Errorf("%v\n%s%s", err, b.out.String(), b.err.String())
+	}
+	late.Status.Conditions, late.ResourceVersion = nil, ""
+	b, check = authBench(t, interceptor.Funcs{}, late, awsAuth)
+	if err := check("arn:aws:iam::111122223333:role/late"); err != nil || !strings.Contains(b.err.String(), "AccessEntry late has no spec.principalID") {
+		t.Errorf("%v\n%s%s", err, b.out.String(), b.err.String())
+	}
+
 	// A cluster that has none of the kinds has no entries; one that does not answer is an error.
 	missing := func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return apierrors.NewNotFound(schema.GroupResource{Group: "access.muster.dev", Resource: "accessentries"}, "")

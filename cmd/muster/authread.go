@@ -29,6 +29,8 @@ type authEntries struct {
 	mappings      []identity.Mapping
 	problems      []identity.Problem
 	notes         []string
+	// principalIDs means that the cluster's authenticator uses no access entry without its principal's id.
+	principalIDs bool
 }
 
 const (
@@ -121,6 +123,14 @@ func (e *authEntries) leaving(object client.Object, kind string) bool {
 
 func (e *authEntries) accessEntry(object *accessv1alpha1.AccessEntry) {
 	e.accessEntries = append(e.accessEntries, identity.FromAccessEntry(object))
+	switch known := meta.FindStatusCondition(object.Status.Conditions, accessv1alpha1.ConditionPrincipalKnown); {
+	case object.Spec.PrincipalID != "" || object.CreationTimestamp.IsZero(): // of a file, which is not made yet
+	case known != nil && known.Status == metav1.ConditionFalse:
+		e.principalIDs = true
+		e.notes = append(e.notes, fmt.Sprintf("AccessEntry %s: %s.", object.Name, known.Message))
+	default:
+		e.notes = append(e.notes, fmt.Sprintf("AccessEntry %s has no spec.principalID: whoever has the name of %s is let in, also one who was made again under it.", object.Name, object.Spec.PrincipalARN))
+	}
 	for _, problem := range accesspolicy.NewPlan(object, nil).Problems {
 		e.problems = append(e.problems, identity.Problem{
 			Source: identity.SourceAccessEntry, Entry: object.Name, Field: "spec.accessPolicies", Saw: "has one that is not applied: " + problem, Fix: "remove it, or choose another",

@@ -233,6 +233,7 @@ func (c Configuration) Hosts() (ststoken.Hosts, error) {
 func (c Configuration) Options() identity.Options {
 	o := identity.Options{
 		Mode: identity.Mode(c.Mapping.Mode), Partition: c.Partition, Account: c.AccountID, RolePatterns: c.Mapping.RolePatterns, Scrubbed: c.ScrubbedAccounts,
+		PrincipalIDs: c.Backend == BackendMuster, // whose service fills them in
 	}
 	for _, t := range c.Mapping.TrustedSessionNames {
 		role, _ := arn.Parse(t.Role) // the zero ARN is no role, and nothing is trusted

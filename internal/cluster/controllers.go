@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/authenticator"
 	"muster.dev/muster/internal/component"
 	"muster.dev/muster/internal/exposure"
 	"muster.dev/muster/internal/keyservice"
@@ -96,6 +98,13 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 		if err := admitted.run(watching); err != nil {
 			s.cfg.Log.Warn("who is let in is not watched", "error", err)
 		}
+	})
+	entries, err := authenticator.AccessEntries(clusterREST)
+	if err != nil {
+		return err
+	}
+	group.Go(func() {
+		principalIDs{management: access.management, cluster: direct, log: s.cfg.Log, now: time.Now}.run(watching, entries)
 	})
 	creator := c.Cluster.Spec.AccessConfig.BootstrapClusterCreatorAdminPermissions
 	group.Go(func() {

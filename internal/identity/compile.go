@@ -56,6 +56,12 @@ func (c *compiler) compile(d draft) rule {
 	default:
 		c.refuse(d.fields.arn, fault{fmt.Sprintf("is of the unknown kind %q", d.kind), "name a role, a user or an account"})
 	}
+	if d.principalID == "" && d.source == SourceAccessEntry && c.options.PrincipalIDs {
+		c.refuse(d.fields.id, fault{
+			"is missing, so that nothing tells whom the entry was made for from the next one of that name",
+			"it is filled in when the entry is made, if its principal is there by then: make sure of the principal, then delete the entry and make it again",
+		})
+	}
 	if d.principalID != "" && !isPrincipalID(d.principalID) {
 		c.refuse(d.fields.id, fault{fmt.Sprintf("is no id of a principal: %q", d.principalID), "it is AROA… of a role or AIDA… of a user, as aws iam get-role says, without a session"})
 	}

@@ -219,3 +219,19 @@ func TestTheSecondOfTwoForOnePrincipalIsTold(t *testing.T) {
 		t.Error(told(problems))
 	}
 }
+
+// Where access entries have the ids of their principals, one without lets nobody in, whoever has the name.
+func TestAnEntryWithoutAnIDIsNotUsedWhereTheyHaveThem(t *testing.T) {
+	named := identity.AccessEntry{Name: "n", PrincipalARN: role("dev"), Username: "x"}
+	for ids, mapped := range map[bool]bool{false: true, true: false} {
+		table, problems := identity.NewTable(identity.Options{PrincipalIDs: ids}, []identity.AccessEntry{named}, nil)
+		o := table.Map(session(t, "dev", "anna"))
+		if o.Mapped != mapped || !mapped && (o.Rule != identity.RuleEntry || len(problems) != 1 || !problems[0].Unused || problems[0].Field != "spec.principalID") {
+			t.Errorf("ids %v: %+v, %+v", ids, o, problems)
+		}
+	}
+	named.PrincipalID = session(t, "dev", "anna").UserID
+	if table, problems := identity.NewTable(identity.Options{PrincipalIDs: true}, []identity.AccessEntry{named}, nil); len(problems) != 0 || !table.Map(session(t, "dev", "anna")).Mapped {
+		t.Errorf("with its id: %+v", problems)
+	}
+}

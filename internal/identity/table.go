@@ -14,6 +14,8 @@ type Options struct {
 	Partition string
 	// Account is the cluster's. If it is set, access entries of nodes must be of it.
 	Account string
+	// PrincipalIDs means that access entries have the ids of their principals: one without is not used.
+	PrincipalIDs bool
 	// RolePatterns allows mappings of many roles at once: sso, and * in the name of a role.
 	RolePatterns bool
 	// Reserved are the prefixes that user names of a source must not have; a source that is not in it has [DefaultReserved].

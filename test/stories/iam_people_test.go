@@ -152,8 +152,29 @@ func (w *iam) removedUser(p *people) {
 	if _, err := w.aws(w.as(p.alice), "sts", "get-caller-identity"); err == nil || !strings.Contains(err.Error(), "InvalidClientTokenId") {
 		w.t.Errorf("STS says of a removed user: %v", err)
 	}
-	// Her access entry does not know another of her name apart, unless it has her id; here it is removed with her.
+	w.madeAgain()
 	w.mustKubectl("delete", "accessentry", "alice")
+}
+
+// madeAgain makes another user of her name while her access entry, which kubectl made without an id, is there still; and an entry
+// for somebody who is made after it.
+func (w *iam) madeAgain() {
+	again := w.user("alice")
+	w.refused("another user of her name is refused", w.token(again, "muster"), 403, "principal-id")
+	if out, _, err := w.try("auth", "check", aliceARN, "--principal-id", "AIDAAAAAAAAAAAAAAAAAA"); err == nil || !strings.Contains(out, "another one of that name") {
+		w.t.Errorf("muster auth check says (%v):\n%s", err, out)
+	}
+	const dora = "arn:aws:iam::" + iamAccount + ":user/dora"
+	w.apply("{apiVersion: access.muster.dev/v1alpha1, kind: AccessEntry, metadata: {name: dora}, spec: {principalARN: '" + dora + "'}}")
+	w.mustKubectl("wait", "accessentry/dora", "--for=condition=PrincipalKnown=False", "--timeout=10s")
+	w.refused("a user who was made after her entry is refused", w.token(w.user("dora"), "muster"), 403, "entry")
+	if out, talk, err := w.try("auth", "check", dora); err == nil || !strings.Contains(out+talk, "there was no "+dora+" when the entry was made") {
+		w.t.Errorf("muster auth check says (%v):\n%s%s", err, out, talk)
+	}
+	w.mustKubectl("delete", "accessentry", "dora")
+	w.apply("{apiVersion: access.muster.dev/v1alpha1, kind: AccessEntry, metadata: {name: dora}, spec: {principalARN: '" + dora + "', username: dora}}")
+	w.mustKubectl("wait", "accessentry/dora", "--for=jsonpath={.spec.principalID}", "--timeout=10s")
+	w.mustKubectl("delete", "accessentry", "dora")
 }
 
 // awsAuth gives a ConfigMap with one entry that is wrong, as people write it: the ARN of an instance profile. Of bob's key the

@@ -37,6 +37,9 @@ const (
 	ConditionAccepted = "Accepted"
 	// ConditionPoliciesApplied tells whether RBAC says what the entry's access policies say.
 	ConditionPoliciesApplied = "PoliciesApplied"
+	// ConditionPrincipalKnown reports whether the principal that the entry was made for is recorded. It is False where there was none when
+	// the entry was made: then the entry lets nobody in.
+	ConditionPrincipalKnown = "PrincipalKnown"
 )
 
 // AccessEntry lets one IAM principal into the cluster.
@@ -79,7 +82,8 @@ type AccessEntrySpec struct {
 	PrincipalARN string `json:"principalARN"`
 
 	// PrincipalID is the principal's id, AROA… or AIDA…. When it is set, a role that was deleted and made again under its name is
-	// another principal, and is not let in.
+	// another principal, and is not let in. In a cluster of muster's it is filled in when the entry is made, and an entry without
+	// it lets nobody in.
 	//
 	// +optional
 	// +kubebuilder:validation:Pattern=`^A[A-Z2-7]{3}[A-Z0-9]{12,124}$`
