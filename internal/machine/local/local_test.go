@@ -299,6 +299,7 @@ func TestMachine(t *testing.T) {
 	for path, want := range map[string]string{
 		"etc/hostname":                  "ip-192-168-64-11.muster.test\n",
 		"etc/resolv.conf":               "# The VPC's name server, which knows its machines. Pods get the cluster's.\nnameserver 192.168.64.2\nsearch muster.test\n",
+		"etc/aws/config":                "# Written by muster at every boot. Point AWS_CONFIG_FILE at it.\n[default]\nregion = local-1\nendpoint_url = https://192.168.64.3\nca_bundle = /etc/kubernetes/pki/ca.crt\n",
 		"proc/sys/kernel/panic":         "10\n",
 		"proc/sys/vm/overcommit_memory": "1\n",
 		"home/ran":                      "ran on ip-192-168-64-11.muster.test\n",
