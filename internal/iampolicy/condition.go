@@ -3,6 +3,8 @@
 package iampolicy
 
 import (
+	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math/big"
@@ -24,6 +26,7 @@ const (
 	dateFamily
 	boolFamily
 	addressFamily
+	binaryFamily
 	nullFamily
 )
 
@@ -49,6 +52,8 @@ func operatorOf(name string) (operator, bool) {
 		return operator{family: boolFamily}, true
 	case "IpAddress", "NotIpAddress":
 		return operator{family: addressFamily, negated: name == "NotIpAddress"}, true
+	case "BinaryEquals":
+		return operator{family: binaryFamily}, true
 	case "Null":
 		return operator{family: nullFamily}, true
 	}
@@ -73,8 +78,12 @@ func operatorOf(name string) (operator, bool) {
 	return operator{}, false
 }
 
-// fitsKey tells whether values of the key can be compared in that way. Text operators take all but lists.
+// fitsKey tells whether values of the key can be compared in that way. Text operators take all but lists; of a key that is not known here
+// nobody can tell.
 func (f family) fitsKey(of valueType) bool {
+	if of == anyType {
+		return true
+	}
 	switch f {
 	case arnFamily:
 		return of == arnType
@@ -86,7 +95,7 @@ func (f family) fitsKey(of valueType) bool {
 		return of == boolType
 	case addressFamily:
 		return of == addressType
-	case stringFamily, foldFamily, likeFamily, nullFamily:
+	case stringFamily, foldFamily, likeFamily, binaryFamily, nullFamily:
 		return true
 	}
 	return false
@@ -100,6 +109,7 @@ type value struct {
 	when   time.Time
 	yes    bool
 	prefix netip.Prefix
+	bytes  []byte
 }
 
 func (o operator) parse(text string, variables bool) (v value, err error) {
@@ -113,12 +123,11 @@ func (o operator) parse(text string, variables bool) (v value, err error) {
 	case dateFamily:
 		v.when, err = parseDate(text)
 	case boolFamily, nullFamily:
-		if text != "true" && text != "false" {
-			err = errors.New("it must be true or false")
-		}
-		v.yes = text == "true"
+		v.yes, err = parseBool(text)
 	case addressFamily:
 		v.prefix, err = parsePrefix(text)
+	case binaryFamily:
+		v.bytes, err = parseBinary(text)
 	}
 	return v, err
 }
@@ -149,13 +158,14 @@ func (o operator) matches(v value, got string, find lookup) (fits, known bool, e
 		when, err := parseDate(got)
 		return err == nil && o.compares(when.Compare(v.when)), true, err
 	case boolFamily:
-		if got != "true" && got != "false" {
-			return false, true, fmt.Errorf("%q is neither true nor false", got)
-		}
-		return v.yes == (got == "true"), true, nil
+		yes, err := parseBool(got)
+		return err == nil && v.yes == yes, true, err
 	case addressFamily:
 		address, err := netip.ParseAddr(got)
 		return err == nil && v.prefix.Contains(address.Unmap()), true, err
+	case binaryFamily:
+		raw, err := parseBinary(got)
+		return err == nil && bytes.Equal(raw, v.bytes), true, err
 	default:
 		return false, true, errors.New("an operator without a meaning")
 	}
@@ -181,6 +191,10 @@ func (g glob) fold() glob {
 	folded := make(glob, len(g))
 	for i, p := range g {
 		folded[i] = piece{variable: p.variable}
+		if p.instead != nil {
+			instead := strings.ToLower(*p.instead)
+			folded[i].instead = &instead
+		}
 		for _, r := range p.runes {
 			if r >= 0 {
 				r = []rune(strings.ToLower(string(r)))[0]
@@ -189,6 +203,26 @@ func (g glob) fold() glob {
 		}
 	}
 	return folded
+}
+
+// parseBool reads true or false in any case.
+func parseBool(text string) (bool, error) {
+	switch strings.ToLower(text) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("%.40q is neither true nor false", text)
+}
+
+// parseBinary reads base64.
+func parseBinary(text string) ([]byte, error) {
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("%.40q is not base64", text)
+	}
+	return raw, nil
 }
 
 // parseNumber reads a decimal number; fractions and exponents as words of strconv would take days to compute are refused by size.
@@ -252,6 +286,9 @@ func (c condition) holds(context map[string][]string, find lookup) (bool, error)
 	if len(got) == 0 {
 		// A negated operator holds without the key, as AWS has it, and so does ForAllValues. ForAnyValue never does.
 		return c.ifExists || c.each == "all" || c.each == "" && c.negated, nil
+	}
+	if len(got) > 1 && c.each == "" {
+		return false, fmt.Errorf("the condition key %s has %d values, and the operator is for one: say ForAllValues: or ForAnyValue:", c.key, len(got))
 	}
 	for _, text := range got {
 		hit, err := c.hits(text, find)

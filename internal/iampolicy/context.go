@@ -39,6 +39,7 @@ func NewContext(c Caller, f Facts) map[string][]string {
 		set("aws:sourceip", f.SourceIP.Unmap().WithZone("").String())
 	}
 	if c.Service != "" {
+		set("aws:principalservicename", c.Service)
 		return context
 	}
 	set("aws:principalaccount", c.Account)

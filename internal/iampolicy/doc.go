@@ -2,9 +2,11 @@
 
 // Package iampolicy reads IAM policy documents strictly and decides by them. It is pure.
 //
-// What it does not know it refuses when the document is saved, with the place named: an element, operator or condition key that was
-// ignored later would be a permission that nobody meant. Where a request cannot be judged (a value that is no date where a date is
+// What it does not know it refuses when the document is saved, with the place named: an element or operator that was ignored later would be
+// a permission that nobody meant. A condition key is kept whatever it is, and evaluated: one that a request does not carry is absent, as on
+// AWS, and Document.Warnings names those that none carries. Where a request cannot be judged (a value that is no date where a date is
 // compared), an Allow does not apply and a Deny does.
 //
-// An explicit Deny wins over every Allow, and without an Allow the answer is Neutral, which the caller must treat as no.
+// An explicit Deny wins over every Allow. Else the identity policies, the permissions boundary and the session policies must all allow,
+// those of them that there are. Without an Allow the answer is Neutral, which the caller must treat as no.
 package iampolicy

@@ -12,6 +12,7 @@ import (
 type Rights struct {
 	Root     bool    // the account's root: everything, apart from what it may not do at all
 	Identity []Named // attached to the user or role, and inline
+	Boundary *Named  // the permissions boundary of the user or role, which must allow too; nil without
 	Session  []Named // passed when the session was made
 	Scoped   bool    // session policies were passed: Session must allow too, even if it is empty
 }
@@ -28,38 +29,38 @@ func (d Document) Evaluate(r Request) Decision {
 	r.Context = context
 	best := Decision{Reason: "no statement is about this"}
 	for i, s := range d.Statements {
-		named, direct := true, false
+		naming := NotNamed
 		if d.Kind == Trust {
-			named, direct = s.names(r.Caller)
-		}
-		if !named {
-			continue
+			if naming = s.names(r.Caller); naming == NotNamed {
+				continue
+			}
 		}
 		applies, reason := s.applies(r, d.Kind == Trust)
 		if !applies {
 			continue
 		}
-		decision := Decision{Statement: i + 1, SID: s.SID, Direct: direct, Reason: reason}
+		decision := Decision{Statement: i + 1, SID: s.SID, Naming: naming, Reason: reason}
 		if s.Effect == DenyEffect {
 			decision.Verdict = Deny
 			return decision
 		}
-		if decision.Verdict = Allow; best.Verdict != Allow || direct && !best.Direct {
+		if decision.Verdict = Allow; best.Verdict != Allow || naming > best.Naming {
 			best = decision
 		}
 	}
 	return best
 }
 
-func (s Statement) names(c Caller) (named, direct bool) {
+func (s Statement) names(c Caller) Naming {
+	closest := NotNamed
 	for _, p := range s.Principals {
-		n, d := p.names(c)
+		naming := p.names(c)
 		if p.Kind == Anyone && s.Effect == DenyEffect { // services, too: who closes a role closes it to machines
-			n = true
+			naming = AsRoleOrAnyone
 		}
-		named, direct = named || n, direct || d
+		closest = max(closest, naming)
 	}
-	return named, direct
+	return closest
 }
 
 func (s Statement) applies(r Request, trust bool) (bool, string) {
@@ -123,34 +124,57 @@ func Decide(policies []Named, r Request) Decision {
 	return best
 }
 
-// Decide tells whether the caller's own policies let it do so.
+// Decide reports whether the caller's own policies allow the request: its identity policies, its permissions boundary and its session
+// policies, each of those that there are. A Deny of any of them comes first.
 func (rights Rights) Decide(r Request) Decision {
 	identity := Decision{Verdict: Allow, Reason: "the account's root may do everything"}
 	if !rights.Root {
 		identity = Decide(rights.Identity, r)
 	}
-	if !rights.Scoped || identity.Verdict == Deny {
-		return identity
-	}
-	session := Decide(rights.Session, r)
-	switch session.Verdict {
-	case Deny:
-		return session
-	case Allow:
-		return identity
-	default:
-		return Decision{Reason: "no session policy allows " + r.Action}
-	}
+	identity.By = Identity
+	return together(append([]Decision{identity}, rights.bounds(r)...))
 }
 
-// Assume tells whether the caller may take the role: whom the trust policy names needs nothing more in the role's own account; whom it
+// bounds are the decisions of what bounds the caller beside its identity policies.
+func (rights Rights) bounds(r Request) []Decision {
+	var all []Decision
+	if rights.Boundary != nil {
+		d := Decide([]Named{*rights.Boundary}, r)
+		d.By = Boundary
+		if d.Verdict == Neutral {
+			d.Policy, d.Reason = rights.Boundary.Name, "the permissions boundary does not allow "+r.Action
+		}
+		all = append(all, d)
+	}
+	if rights.Scoped {
+		d := Decide(rights.Session, r)
+		d.By = SessionLayer
+		if d.Verdict == Neutral {
+			d.Reason = "no session policy allows " + r.Action
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// together is the first Deny, else the first that does not allow, else the first.
+func together(all []Decision) Decision {
+	for _, verdict := range []Verdict{Deny, Neutral} {
+		if i := slices.IndexFunc(all, func(d Decision) bool { return d.Verdict == verdict }); i >= 0 {
+			return all[i]
+		}
+	}
+	return all[0]
+}
+
+// Assume reports whether the caller may take the role: whom the trust policy names needs nothing more in the role's own account; whom it
 // lets in by naming the account, or who comes from another, needs an identity policy that allows it too. r.Resource is the role's ARN.
 func Assume(trust Named, roleAccount string, rights Rights, r Request) Decision {
 	if rights.Root && r.Caller.Service == "" {
 		return Decision{Reason: "an account's root may not take roles: use a user"}
 	}
 	by := trust.Document.Evaluate(r)
-	by.Policy = trust.Name
+	by.Policy, by.By = trust.Name, TrustLayer
 	if trust.Document.Kind != Trust {
 		return Decision{Policy: trust.Name, Reason: "this is no trust policy"}
 	}
@@ -164,10 +188,10 @@ func Assume(trust Named, roleAccount string, rights Rights, r Request) Decision 
 	case by.Verdict == Neutral:
 		by.Reason = "the role's trust policy does not let the caller in: " + by.Reason
 		return by
-	case own.Verdict == Allow:
+	case own.Verdict == Allow, r.Caller.Account == roleAccount && by.Naming == ByItself:
 		return by
-	case by.Direct && r.Caller.Account == roleAccount && (!rights.Scoped || Decide(rights.Session, r).Verdict == Allow):
-		return by
+	case r.Caller.Account == roleAccount && by.Naming == AsRoleOrAnyone:
+		return together(append(rights.bounds(r), by))
 	}
 	own.Reason = "the trust policy lets the account in, and " + own.Reason + " to the caller"
 	return own

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	account = "111122223333"
-	other   = "444455556666"
-	aliceID = "AIDAAAAAAAAAAAAAAAAAA"
-	nodeID  = "AROAAAAAAAAAAAAAAAAAA"
-	roleARN = "arn:aws:iam::111122223333:role/app/node"
+	account        = "111122223333"
+	foreignAccount = "444455556666"
+	aliceID        = "AIDAAAAAAAAAAAAAAAAAA"
+	nodeID         = "AROAAAAAAAAAAAAAAAAAA"
+	roleARN        = "arn:aws:iam::111122223333:role/app/node"
 )
 
 func must(t testing.TB, s string) arn.ARN {
@@ -63,65 +63,70 @@ func TestParseRefuses(t *testing.T) {
 		text string
 		path string // "" is no error
 	}{
-		"a statement alone is fine":            {iampolicy.Managed, statement(fine), ""},
-		"a list of statements is fine":         {iampolicy.Managed, `{"Statement":[{` + fine + `}]}`, ""},
-		"what is no JSON":                      {iampolicy.Managed, `{`, "$"},
-		"text behind the end":                  {iampolicy.Managed, statement(fine) + `{}`, "$"},
-		"a list":                               {iampolicy.Managed, `[]`, "$"},
-		"another version":                      {iampolicy.Managed, `{"Version":"2012-10-18","Statement":{` + fine + `}}`, "$.Version"},
-		"no statement":                         {iampolicy.Managed, `{"Version":"2012-10-17"}`, "$"},
-		"no statement in the list":             {iampolicy.Managed, `{"Statement":[]}`, "$"},
-		"an unknown element":                   {iampolicy.Managed, `{"Statement":{` + fine + `},"Extra":1}`, "$.Extra"},
-		"an unknown element of a statement":    {iampolicy.Managed, statement(fine + `,"action":"x"`), "$.Statement.action"},
-		"an element that comes twice":          {iampolicy.Managed, statement(fine + `,"Effect":"Deny"`), "$.Statement"},
-		"an effect in small letters":           {iampolicy.Managed, statement(`"Effect":"allow","Action":"*","Resource":"*"`), "$.Statement.Effect"},
-		"no effect":                            {iampolicy.Managed, statement(`"Action":"*","Resource":"*"`), "$.Statement"},
-		"no action":                            {iampolicy.Managed, statement(`"Effect":"Allow","Resource":"*"`), "$.Statement"},
-		"Action and NotAction":                 {iampolicy.Managed, statement(fine + `,"NotAction":"*"`), "$.Statement"},
-		"no resource":                          {iampolicy.Managed, statement(`"Effect":"Allow","Action":"*"`), "$.Statement"},
-		"Resource and NotResource":             {iampolicy.Managed, statement(fine + `,"NotResource":"*"`), "$.Statement"},
-		"an empty list of actions":             {iampolicy.Managed, statement(`"Effect":"Allow","Action":[],"Resource":"*"`), "$.Statement.Action"},
-		"an action without a service":          {iampolicy.Managed, statement(`"Effect":"Allow","Action":["iam:*","GetUser"],"Resource":"*"`), "$.Statement.Action[1]"},
-		"a wildcard in the service":            {iampolicy.Managed, statement(`"Effect":"Allow","Action":"i*:Get","Resource":"*"`), "$.Statement.Action"},
-		"a resource that is no ARN":            {iampolicy.Managed, statement(`"Effect":"Allow","Action":"*","Resource":"user/*"`), "$.Statement.Resource"},
-		"an unknown variable":                  {iampolicy.Managed, statement(`"Effect":"Allow","Action":"*","Resource":"arn:aws:iam::*:user/${aws:name}"`), "$.Statement.Resource"},
-		"a variable without its end":           {iampolicy.Managed, statement(`"Effect":"Allow","Action":"*","Resource":"arn:aws:iam::*:user/${aws"`), "$.Statement.Resource"},
-		"a variable of many values":            {iampolicy.Managed, statement(`"Effect":"Allow","Action":"*","Resource":"arn:aws:iam::*:user/${aws:TagKeys}"`), "$.Statement.Resource"},
-		"a variable in the old version":        {iampolicy.Managed, `{"Version":"2008-10-17","Statement":{"Effect":"Allow","Action":"*","Resource":"arn:aws:iam::*:user/${aws:username}"}}`, "$.Statement.Resource"},
-		"a principal in an identity policy":    {iampolicy.Managed, statement(fine + `,"Principal":"*"`), "$.Statement.Principal"},
-		"NotPrincipal":                         {iampolicy.Trust, statement(trust + `,"NotPrincipal":"*"`), "$.Statement.NotPrincipal"},
-		"a trust policy without principal":     {iampolicy.Trust, statement(trust), "$.Statement"},
-		"a trust policy with a resource":       {iampolicy.Trust, statement(trust + `,"Principal":"*","Resource":"*"`), "$.Statement.Resource"},
-		"a trust policy with another action":   {iampolicy.Trust, statement(`"Effect":"Allow","Action":"iam:GetUser","Principal":"*"`), "$.Statement.Action"},
-		"a trust policy with every action":     {iampolicy.Trust, statement(`"Effect":"Allow","Action":"*","Principal":"*"`), "$.Statement.Action"},
-		"a principal of another kind":          {iampolicy.Trust, statement(trust + `,"Principal":{"CanonicalUser":"x"}`), "$.Statement.Principal.CanonicalUser"},
-		"a principal with a wildcard":          {iampolicy.Trust, statement(trust + `,"Principal":{"AWS":"arn:aws:iam::111122223333:role/*"}`), "$.Statement.Principal.AWS"},
-		"a principal that is a policy":         {iampolicy.Trust, statement(trust + `,"Principal":{"AWS":["111122223333","arn:aws:iam::111122223333:policy/x"]}`), "$.Statement.Principal.AWS[1]"},
-		"a service elsewhere":                  {iampolicy.Trust, statement(trust + `,"Principal":{"Service":"ec2.example.com"}`), "$.Statement.Principal.Service"},
-		"a federation that is no provider":     {iampolicy.Trust, statement(trust + `,"Principal":{"Federated":"arn:aws:iam::111122223333:role/x"}`), "$.Statement.Principal.Federated"},
-		"an unknown operator":                  {iampolicy.Managed, statement(fine + `,"Condition":{"StringMatches":{"aws:username":"a"}}`), "$.Statement.Condition.StringMatches.aws:username"},
-		"an operator in another case":          {iampolicy.Managed, statement(fine + `,"Condition":{"stringEquals":{"aws:username":"a"}}`), "$.Statement.Condition.stringEquals.aws:username"},
-		"an unknown key":                       {iampolicy.Managed, statement(fine + `,"Condition":{"StringEquals":{"aws:PrincipalOrgID":"a"}}`), "$.Statement.Condition.StringEquals.aws:PrincipalOrgID"},
-		"a key twice in two cases":             {iampolicy.Managed, statement(fine + `,"Condition":{"StringEquals":{"aws:username":"a","aws:UserName":"b"}}`), "$.Statement.Condition.StringEquals.aws:UserName"},
-		"Null with IfExists":                   {iampolicy.Managed, statement(fine + `,"Condition":{"NullIfExists":{"aws:username":"true"}}`), "$.Statement.Condition.NullIfExists.aws:username"},
-		"an operator of another type":          {iampolicy.Managed, statement(fine + `,"Condition":{"Bool":{"aws:SourceIp":"true"}}`), "$.Statement.Condition.Bool.aws:SourceIp"},
-		"many values without a set operator":   {iampolicy.Managed, statement(fine + `,"Condition":{"StringEquals":{"aws:TagKeys":"a"}}`), "$.Statement.Condition.StringEquals.aws:TagKeys"},
-		"a condition without a value":          {iampolicy.Managed, statement(fine + `,"Condition":{"StringEquals":{"aws:username":[]}}`), "$.Statement.Condition.StringEquals.aws:username"},
-		"an operator without a key":            {iampolicy.Managed, statement(fine + `,"Condition":{"StringEquals":{}}`), "$.Statement.Condition.StringEquals"},
-		"an address with bits behind its end":  {iampolicy.Managed, statement(fine + `,"Condition":{"IpAddress":{"aws:SourceIp":["10.0.0.0/8","10.0.0.1/8"]}}`), "$.Statement.Condition.IpAddress.aws:SourceIp[1]"},
-		"IPv4 written as a range of IPv6":      {iampolicy.Managed, statement(fine + `,"Condition":{"IpAddress":{"aws:SourceIp":"::ffff:10.0.0.0/104"}}`), "$.Statement.Condition.IpAddress.aws:SourceIp"},
-		"a date that is none":                  {iampolicy.Managed, statement(fine + `,"Condition":{"DateLessThan":{"aws:CurrentTime":"soon"}}`), "$.Statement.Condition.DateLessThan.aws:CurrentTime"},
-		"a number that is none":                {iampolicy.Managed, statement(fine + `,"Condition":{"NumericLessThan":{"aws:EpochTime":"1e999999999"}}`), "$.Statement.Condition.NumericLessThan.aws:EpochTime"},
-		"two statements of one Sid":            {iampolicy.Managed, `{"Statement":[{"Sid":"a",` + fine + `},{"Sid":"a",` + fine + `}]}`, "$.Statement[1]"},
-		"a Sid with a space":                   {iampolicy.Managed, statement(`"Sid":"a b",` + fine), "$.Statement.Sid"},
-		"a character outside Latin 1":          {iampolicy.Managed, statement(fine + `,"Sid":"ł"`), "$"},
-		"a character outside Latin 1, escaped": {iampolicy.Managed, statement(fine + `,"Sid":"\u0142"`), "$.Statement.Sid"},
-		"depth":                                {iampolicy.Managed, strings.Repeat("[", 100), "$[0][0][0][0][0][0][0][0]"},
-		"a large managed policy":               {iampolicy.Managed, statement(fine) + strings.Repeat("x", 6144), "$"},
-		"white space does not count":           {iampolicy.Managed, statement(fine) + strings.Repeat(" ", 6144), ""},
-		"a large trust policy":                 {iampolicy.Trust, strings.Repeat("x", 2049), "$"},
-		"white space counts in session policy": {iampolicy.Session, statement(fine) + strings.Repeat(" ", 2048), "$"},
-		"no kind":                              {0, statement(fine), "$"},
+		"a statement alone is fine":             {iampolicy.Managed, statement(fine), ""},
+		"a list of statements is fine":          {iampolicy.Managed, `{"Statement":[{` + fine + `}]}`, ""},
+		"what is no JSON":                       {iampolicy.Managed, `{`, "$"},
+		"text behind the end":                   {iampolicy.Managed, statement(fine) + `{}`, "$"},
+		"a list":                                {iampolicy.Managed, `[]`, "$"},
+		"another version":                       {iampolicy.Managed, `{"Version":"2012-10-18","Statement":{` + fine + `}}`, "$.Version"},
+		"no statement":                          {iampolicy.Managed, `{"Version":"2012-10-17"}`, "$"},
+		"no statement in the list":              {iampolicy.Managed, `{"Statement":[]}`, "$"},
+		"an unknown element":                    {iampolicy.Managed, `{"Statement":{` + fine + `},"Extra":1}`, "$.Extra"},
+		"an unknown element of a statement":     {iampolicy.Managed, statement(fine + `,"action":"x"`), "$.Statement.action"},
+		"an element that comes twice":           {iampolicy.Managed, statement(fine + `,"Effect":"Deny"`), "$.Statement"},
+		"an effect in small letters":            {iampolicy.Managed, statement(`"Effect":"allow","Action":"*","Resource":"*"`), "$.Statement.Effect"},
+		"no effect":                             {iampolicy.Managed, statement(`"Action":"*","Resource":"*"`), "$.Statement"},
+		"no action":                             {iampolicy.Managed, statement(`"Effect":"Allow","Resource":"*"`), "$.Statement"},
+		"Action and NotAction":                  {iampolicy.Managed, statement(fine + `,"NotAction":"*"`), "$.Statement"},
+		"no resource":                           {iampolicy.Managed, statement(`"Effect":"Allow","Action":"*"`), "$.Statement"},
+		"Resource and NotResource":              {iampolicy.Managed, statement(fine + `,"NotResource":"*"`), "$.Statement"},
+		"an empty list of actions":              {iampolicy.Managed, statement(`"Effect":"Allow","Action":[],"Resource":"*"`), "$.Statement.Action"},
+		"an action without a service":           {iampolicy.Managed, statement(`"Effect":"Allow","Action":["iam:*","GetUser"],"Resource":"*"`), "$.Statement.Action[1]"},
+		"a wildcard in the service":             {iampolicy.Managed, statement(`"Effect":"Allow","Action":"i*:Get","Resource":"*"`), "$.Statement.Action"},
+		"a resource that is no ARN":             {iampolicy.Managed, statement(`"Effect":"Allow","Action":"*","Resource":"user/*"`), "$.Statement.Resource"},
+		"a variable of elsewhere is fine":       {iampolicy.Managed, statement(`"Effect":"Allow","Action":"*","Resource":"arn:aws:iam::*:user/${saml:sub}"`), ""},
+		"a variable that names no service":      {iampolicy.Managed, statement(`"Effect":"Allow","Action":"*","Resource":"arn:aws:iam::*:user/${name}"`), "$.Statement.Resource"},
+		"a default without quotes":              {iampolicy.Managed, statement(`"Effect":"Allow","Action":"*","Resource":"arn:aws:iam::*:user/${aws:username, x}"`), "$.Statement.Resource"},
+		"a variable without its end":            {iampolicy.Managed, statement(`"Effect":"Allow","Action":"*","Resource":"arn:aws:iam::*:user/${aws"`), "$.Statement.Resource"},
+		"a variable of many values":             {iampolicy.Managed, statement(`"Effect":"Allow","Action":"*","Resource":"arn:aws:iam::*:user/${aws:TagKeys}"`), "$.Statement.Resource"},
+		"a variable in the old version is text": {iampolicy.Managed, `{"Version":"2008-10-17","Statement":{"Effect":"Allow","Action":"*","Resource":"arn:aws:iam::*:user/${aws:username}"}}`, ""},
+		"a principal in an identity policy":     {iampolicy.Managed, statement(fine + `,"Principal":"*"`), "$.Statement.Principal"},
+		"NotPrincipal":                          {iampolicy.Trust, statement(trust + `,"NotPrincipal":"*"`), "$.Statement.NotPrincipal"},
+		"a trust policy without principal":      {iampolicy.Trust, statement(trust), "$.Statement"},
+		"a trust policy with a resource":        {iampolicy.Trust, statement(trust + `,"Principal":"*","Resource":"*"`), "$.Statement.Resource"},
+		"a trust policy with another action":    {iampolicy.Trust, statement(`"Effect":"Allow","Action":"iam:GetUser","Principal":"*"`), "$.Statement.Action"},
+		"a trust policy with every action":      {iampolicy.Trust, statement(`"Effect":"Allow","Action":"*","Principal":"*"`), "$.Statement.Action"},
+		"a principal of another kind":           {iampolicy.Trust, statement(trust + `,"Principal":{"CanonicalUser":"x"}`), "$.Statement.Principal.CanonicalUser"},
+		"a principal with a wildcard":           {iampolicy.Trust, statement(trust + `,"Principal":{"AWS":"arn:aws:iam::111122223333:role/*"}`), "$.Statement.Principal.AWS"},
+		"a principal that is a policy":          {iampolicy.Trust, statement(trust + `,"Principal":{"AWS":["111122223333","arn:aws:iam::111122223333:policy/x"]}`), "$.Statement.Principal.AWS[1]"},
+		"a service elsewhere":                   {iampolicy.Trust, statement(trust + `,"Principal":{"Service":"ec2.example.com"}`), "$.Statement.Principal.Service"},
+		"a federation that is no provider":      {iampolicy.Trust, statement(trust + `,"Principal":{"Federated":"arn:aws:iam::111122223333:role/x"}`), "$.Statement.Principal.Federated"},
+		"an unknown operator":                   {iampolicy.Managed, statement(fine + `,"Condition":{"StringMatches":{"aws:username":"a"}}`), "$.Statement.Condition.StringMatches.aws:username"},
+		"an operator in another case":           {iampolicy.Managed, statement(fine + `,"Condition":{"stringEquals":{"aws:username":"a"}}`), "$.Statement.Condition.stringEquals.aws:username"},
+		"a key of elsewhere is fine":            {iampolicy.Managed, statement(fine + `,"Condition":{"Bool":{"kms:GrantIsForAWSResource":"true"},"NumericLessThan":{"s3:max-keys":"9"}}`), ""},
+		"a key that names no service":           {iampolicy.Managed, statement(fine + `,"Condition":{"StringEquals":{"PrincipalOrgID":"a"}}`), "$.Statement.Condition.StringEquals.PrincipalOrgID"},
+		"a very long key":                       {iampolicy.Managed, statement(fine + `,"Condition":{"StringEquals":{"aws:` + strings.Repeat("x", 600) + `":"a"}}`), "$.Statement.Condition.StringEquals.aws:" + strings.Repeat("x", 600)},
+		"bytes that are no base64":              {iampolicy.Managed, statement(fine + `,"Condition":{"BinaryEquals":{"a:b":"%"}}`), "$.Statement.Condition.BinaryEquals.a:b"},
+		"a key twice in two cases":              {iampolicy.Managed, statement(fine + `,"Condition":{"StringEquals":{"aws:username":"a","aws:UserName":"b"}}`), "$.Statement.Condition.StringEquals.aws:UserName"},
+		"Null with IfExists":                    {iampolicy.Managed, statement(fine + `,"Condition":{"NullIfExists":{"aws:username":"true"}}`), "$.Statement.Condition.NullIfExists.aws:username"},
+		"an operator of another type":           {iampolicy.Managed, statement(fine + `,"Condition":{"Bool":{"aws:SourceIp":"true"}}`), "$.Statement.Condition.Bool.aws:SourceIp"},
+		"many values without a set operator":    {iampolicy.Managed, statement(fine + `,"Condition":{"StringEquals":{"aws:TagKeys":"a"}}`), ""},
+		"a condition without a value":           {iampolicy.Managed, statement(fine + `,"Condition":{"StringEquals":{"aws:username":[]}}`), "$.Statement.Condition.StringEquals.aws:username"},
+		"an operator without a key":             {iampolicy.Managed, statement(fine + `,"Condition":{"StringEquals":{}}`), "$.Statement.Condition.StringEquals"},
+		"an address with bits behind its end":   {iampolicy.Managed, statement(fine + `,"Condition":{"IpAddress":{"aws:SourceIp":["10.0.0.0/8","10.0.0.1/8"]}}`), "$.Statement.Condition.IpAddress.aws:SourceIp[1]"},
+		"IPv4 written as a range of IPv6":       {iampolicy.Managed, statement(fine + `,"Condition":{"IpAddress":{"aws:SourceIp":"::ffff:10.0.0.0/104"}}`), "$.Statement.Condition.IpAddress.aws:SourceIp"},
+		"a date that is none":                   {iampolicy.Managed, statement(fine + `,"Condition":{"DateLessThan":{"aws:CurrentTime":"soon"}}`), "$.Statement.Condition.DateLessThan.aws:CurrentTime"},
+		"a number that is none":                 {iampolicy.Managed, statement(fine + `,"Condition":{"NumericLessThan":{"aws:EpochTime":"1e999999999"}}`), "$.Statement.Condition.NumericLessThan.aws:EpochTime"},
+		"two statements of one Sid":             {iampolicy.Managed, `{"Statement":[{"Sid":"a",` + fine + `},{"Sid":"a",` + fine + `}]}`, "$.Statement[1]"},
+		"a Sid with a space":                    {iampolicy.Managed, statement(`"Sid":"a b",` + fine), "$.Statement.Sid"},
+		"a character outside Latin 1":           {iampolicy.Managed, statement(fine + `,"Sid":"ł"`), "$"},
+		"a character outside Latin 1, escaped":  {iampolicy.Managed, statement(fine + `,"Sid":"\u0142"`), "$.Statement.Sid"},
+		"depth":                                 {iampolicy.Managed, strings.Repeat("[", 100), "$[0][0][0][0][0][0][0][0]"},
+		"a large managed policy":                {iampolicy.Managed, statement(fine) + strings.Repeat("x", 6144), "$"},
+		"white space does not count":            {iampolicy.Managed, statement(fine) + strings.Repeat(" ", 6144), ""},
+		"a large trust policy":                  {iampolicy.Trust, strings.Repeat("x", 2049), "$"},
+		"white space counts in session policy":  {iampolicy.Session, statement(fine) + strings.Repeat(" ", 2048), "$"},
+		"no kind":                               {0, statement(fine), "$"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := iampolicy.Parse(c.kind, c.text)
@@ -171,6 +176,7 @@ func TestStatements(t *testing.T) {
 	r := iampolicy.Request{Action: "iam:GetUser", Resource: "*"}
 	allow := iampolicy.Named{Name: "a", Document: parse(t, iampolicy.Managed, statement(`"Effect":"Allow","Action":"*","Resource":"*"`))}
 	deny := iampolicy.Named{Name: "d", Document: parse(t, iampolicy.Managed, statement(`"Sid":"no","Effect":"Deny","Action":"iam:*","Resource":"*"`))}
+	nothing := iampolicy.Named{Name: "n", Document: parse(t, iampolicy.Managed, statement(`"Effect":"Allow","Action":"sts:*","Resource":"*"`))}
 	for name, c := range map[string]struct {
 		rights iampolicy.Rights
 		want   iampolicy.Verdict
@@ -183,6 +189,13 @@ func TestStatements(t *testing.T) {
 		"a session policy alone allows nothing":  {iampolicy.Rights{Session: []iampolicy.Named{allow}, Scoped: true}, iampolicy.Neutral},
 		"both together allow":                    {iampolicy.Rights{Identity: []iampolicy.Named{allow}, Session: []iampolicy.Named{allow}, Scoped: true}, iampolicy.Allow},
 		"a session policy denies":                {iampolicy.Rights{Identity: []iampolicy.Named{allow}, Session: []iampolicy.Named{allow, deny}, Scoped: true}, iampolicy.Deny},
+		"a boundary alone allows nothing":        {iampolicy.Rights{Boundary: &allow}, iampolicy.Neutral},
+		"both allow":                             {iampolicy.Rights{Identity: []iampolicy.Named{allow}, Boundary: &allow}, iampolicy.Allow},
+		"a boundary that does not allow":         {iampolicy.Rights{Identity: []iampolicy.Named{allow}, Boundary: &nothing}, iampolicy.Neutral},
+		"a boundary denies":                      {iampolicy.Rights{Identity: []iampolicy.Named{allow}, Boundary: &deny}, iampolicy.Deny},
+		"all three":                              {iampolicy.Rights{Identity: []iampolicy.Named{allow}, Boundary: &allow, Session: []iampolicy.Named{allow}, Scoped: true}, iampolicy.Allow},
+		"a session does not widen a boundary":    {iampolicy.Rights{Identity: []iampolicy.Named{allow}, Boundary: &nothing, Session: []iampolicy.Named{allow}, Scoped: true}, iampolicy.Neutral},
+		"a session's deny is told first":         {iampolicy.Rights{Boundary: &nothing, Session: []iampolicy.Named{deny}, Scoped: true}, iampolicy.Deny},
 		"root may":                               {iampolicy.Rights{Root: true}, iampolicy.Allow},
 	} {
 		if got := c.rights.Decide(r); got.Verdict != c.want || c.want == iampolicy.Deny && (got.Policy != "d" || got.SID != "no" || got.Statement != 1) {
@@ -198,6 +211,7 @@ func TestConditions(t *testing.T) {
 	})
 	context["aws:TagKeys"] = []string{"a", "b"}
 	context["sts:DurationSeconds"] = []string{"many"}
+	context["x:bytes"], context["x:yes"], context["x:one"] = []string{"QUJD"}, []string{"TRUE"}, []string{"a"}
 	for in, want := range map[string]bool{
 		`"StringEquals":{"aws:PrincipalTag/team":"red"}`: true, `"StringEquals":{"aws:PrincipalTag/team":"Red"}`: false,
 		`"StringEquals":{"aws:PrincipalTag/team":["x","red"]}`: true, `"StringEquals":{"aws:PrincipalTag/team":"r*"}`: false,
@@ -220,7 +234,19 @@ func TestConditions(t *testing.T) {
 		`"ForAllValues:StringEquals":{"aws:TagKeys":["a","b","c"]}`: true, `"ForAllValues:StringEquals":{"aws:TagKeys":["a"]}`: false, `"ForAnyValue:StringEquals":{"aws:TagKeys":["b","x"]}`: true,
 		`"ForAnyValue:StringEquals":{"aws:TagKeys":"x"}`: false, `"ForAllValues:StringNotEquals":{"aws:TagKeys":"a"}`: false, `"ForAnyValue:StringNotEquals":{"aws:TagKeys":"a"}`: true,
 		`"ForAllValues:StringEquals":{"aws:RequestTag/x":"a"}`: true, `"ForAnyValue:StringEquals":{"aws:RequestTag/x":"a"}`: false, `"ForAnyValue:StringEqualsIfExists":{"aws:RequestTag/x":"a"}`: true,
-		`"ForAnyValue:StringNotEquals":{"aws:RequestTag/x":"a"}`:                                                                     false,
+		`"ForAnyValue:StringNotEquals":{"aws:RequestTag/x":"a"}`: false,
+		// Keys that no request carries are absent.
+		`"StringEquals":{"ec2:ResourceTag/x":"a"}`: false, `"StringLikeIfExists":{"ec2:ResourceTag/x":"a"}`: true, `"StringNotEquals":{"aws:PrincipalOrgID":"o"}`: true,
+		`"ArnLike":{"aws:SourceArn":"arn:aws:*:*:*:*"}`: false, `"ArnNotLike":{"aws:SourceArn":"arn:aws:s3:::x"}`: true, `"Bool":{"kms:GrantIsForAWSResource":true}`: false,
+		`"NumericLessThanIfExists":{"s3:max-keys":9}`: true, `"NotIpAddress":{"aws:VpcSourceIp":"10.0.0.0/8"}`: true, `"DateGreaterThan":{"a:when":"2020-01-01"}`: false,
+		`"ForAllValues:StringEquals":{"kms:EncryptionContextKeys":"a"}`: true, `"ForAnyValue:StringEquals":{"kms:EncryptionContextKeys":"a"}`: false,
+		`"Null":{"aws:MultiFactorAuthAge":true}`: true, `"Null":{"aws:MultiFactorAuthAge":"False"}`: false, `"BinaryEquals":{"a:bytes":"QUJD"}`: false,
+		// Those that a service gives are compared as the operator says.
+		`"BinaryEquals":{"x:bytes":["AAAA","QUJD"]}`: true, `"BinaryEqualsIfExists":{"x:bytes":"AAAA"}`: false, `"Bool":{"x:yes":"True"}`: true,
+		`"StringEquals":{"aws:PrincipalTag/team":"${aws:PrincipalTag/other, 'red'}"}`: true, `"StringEqualsIgnoreCase":{"aws:PrincipalTag/team":"${a:b,'RED'}"}`: true,
+		`"StringEquals":{"aws:PrincipalTag/team":"${aws:PrincipalTag/Team, 'blue'}"}`: true, `"StringEquals":{"aws:PrincipalTag/team":"${a:b}"}`: false,
+		// One value is compared without a set operator; of two nobody can tell.
+		`"StringEquals":{"x:one":"a"}`: true, `"StringEquals":{"aws:TagKeys":"a"}`: false, `"StringNotEquals":{"aws:TagKeys":"z"}`: false,
 		`"Bool":{"aws:SecureTransport":"true"},"StringEquals":{"aws:PrincipalTag/team":"blue"}`:                                      false,
 		`"StringEquals":{"aws:PrincipalTag/team":"red","aws:PrincipalAccount":"1"}`:                                                  false,
 		`"StringEquals":{"aws:PrincipalTag/team":"red","aws:PrincipalAccount":"111122223333"},"Bool":{"aws:SecureTransport":"true"}`: true,
@@ -232,7 +258,8 @@ func TestConditions(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 			deny := parse(t, iampolicy.Managed, statement(`"Effect":"Deny","Action":"*","Resource":"*","Condition":{`+in+`}`))
-			unclear := strings.Contains(in, "sts:DurationSeconds") || strings.Contains(in, "NotEquals\":{\"aws:UserAgent")
+			unclear := strings.Contains(in, "sts:DurationSeconds") || strings.Contains(in, "NotEquals\":{\"aws:UserAgent") ||
+				strings.HasPrefix(in, "\"String") && strings.Contains(in, "aws:TagKeys")
 			if got := deny.Evaluate(r); (got.Verdict == iampolicy.Deny) != (want || unclear) {
 				t.Errorf("a Deny whose condition is %v: %+v", want, got)
 			}
@@ -243,7 +270,7 @@ func TestConditions(t *testing.T) {
 // directory has alice and the role node, whose ids a test may change.
 type directory struct{ alice, node string }
 
-func (d directory) HasAccount(a string) bool { return a == account || a == other }
+func (d directory) HasAccount(a string) bool { return a == account || a == foreignAccount }
 
 func (d directory) UserID(a, path, name string) (string, bool) {
 	return d.alice, a == account && path == "/" && name == "alice" && d.alice != ""
@@ -271,7 +298,8 @@ func TestAssume(t *testing.T) {
 	all := directory{aliceID, nodeID}
 	may := []iampolicy.Named{{Name: "may", Document: parse(t, iampolicy.Managed, statement(`"Effect":"Allow","Action":"sts:AssumeRole","Resource":"`+roleARN+`"`))}}
 	mayNot := []iampolicy.Named{{Name: "not", Document: parse(t, iampolicy.Managed, statement(`"Effect":"Deny","Action":"sts:*","Resource":"*"`))}}
-	foreign := iampolicy.Caller{ARN: must(t, "arn:aws:iam::444455556666:user/eve"), Account: other, ID: "AIDABBBBBBBBBBBBBBBBB"}
+	other := iampolicy.Named{Name: "other", Document: parse(t, iampolicy.Managed, statement(`"Effect":"Allow","Action":"iam:*","Resource":"*"`))}
+	foreign := iampolicy.Caller{ARN: must(t, "arn:aws:iam::444455556666:user/eve"), Account: foreignAccount, ID: "AIDABBBBBBBBBBBBBBBBB"}
 	again := alice(t)
 	again.ID = "AIDACCCCCCCCCCCCCCCCC"
 	elsewhere := session(t)
@@ -291,7 +319,19 @@ func TestAssume(t *testing.T) {
 		"the account alone is not enough":                  {`{"AWS":"111122223333"}`, alice(t), iampolicy.Rights{}, iampolicy.Neutral},
 		"the account's root alone is not enough":           {`{"AWS":"arn:aws:iam::111122223333:root"}`, alice(t), iampolicy.Rights{}, iampolicy.Neutral},
 		"the account and a policy are enough":              {`{"AWS":"arn:aws:iam::111122223333:root"}`, alice(t), iampolicy.Rights{Identity: may}, iampolicy.Allow},
-		"everybody alone is not enough":                    {`"*"`, alice(t), iampolicy.Rights{}, iampolicy.Neutral},
+		"everybody is a user of the account":               {`"*"`, alice(t), iampolicy.Rights{}, iampolicy.Allow},
+		"everybody is a session of the account":            {`{"AWS":"*"}`, session(t), iampolicy.Rights{}, iampolicy.Allow},
+		"everybody is not another account's without more":  {`"*"`, foreign, iampolicy.Rights{}, iampolicy.Neutral},
+		"everybody, and a policy of another account":       {`"*"`, foreign, iampolicy.Rights{Identity: may}, iampolicy.Allow},
+		"everybody, and an own policy that denies":         {`"*"`, alice(t), iampolicy.Rights{Identity: mayNot}, iampolicy.Deny},
+		"everybody, within a boundary":                     {`"*"`, alice(t), iampolicy.Rights{Boundary: &other}, iampolicy.Neutral},
+		"everybody, within a session policy":               {`"*"`, session(t), iampolicy.Rights{Scoped: true}, iampolicy.Neutral},
+		"a user that is named is not bound":                {byName, alice(t), iampolicy.Rights{Boundary: &other}, iampolicy.Allow},
+		"a user that is named is denied by a boundary":     {byName, alice(t), iampolicy.Rights{Boundary: &mayNot[0]}, iampolicy.Deny},
+		"a role that is named is bound":                    {`{"AWS":"` + roleARN + `"}`, session(t), iampolicy.Rights{Boundary: &other}, iampolicy.Neutral},
+		"a role that is named, within its boundary":        {`{"AWS":"` + roleARN + `"}`, session(t), iampolicy.Rights{Boundary: &may[0]}, iampolicy.Allow},
+		"a session that is named is not bound":             {`{"AWS":"arn:aws:sts::111122223333:assumed-role/node/i-1"}`, session(t), iampolicy.Rights{Scoped: true, Boundary: &other}, iampolicy.Allow},
+		"the account, a policy and a boundary":             {`{"AWS":"111122223333"}`, alice(t), iampolicy.Rights{Identity: may, Boundary: &other}, iampolicy.Neutral},
 		"everybody and a policy are enough":                {`{"AWS":"*"}`, alice(t), iampolicy.Rights{Identity: may}, iampolicy.Allow},
 		"another account needs a policy there":             {`{"AWS":"444455556666"}`, foreign, iampolicy.Rights{}, iampolicy.Neutral},
 		"another account with a policy":                    {`{"AWS":"444455556666"}`, foreign, iampolicy.Rights{Identity: may}, iampolicy.Allow},
@@ -355,10 +395,10 @@ func TestAssume(t *testing.T) {
 			t.Errorf("%+v: %+v, want %v", c.caller, got, c.want)
 		}
 	}
-	if got := iampolicy.Assume(named, other, iampolicy.Rights{}, r); got.Verdict != iampolicy.Neutral {
+	if got := iampolicy.Assume(named, foreignAccount, iampolicy.Rights{}, r); got.Verdict != iampolicy.Neutral {
 		t.Error("who is named by a role of another account needs no policy:", got)
 	}
-	if got := iampolicy.Assume(named, other, iampolicy.Rights{Identity: may}, r); got.Verdict != iampolicy.Allow {
+	if got := iampolicy.Assume(named, foreignAccount, iampolicy.Rights{Identity: may}, r); got.Verdict != iampolicy.Allow {
 		t.Error("who is named by a role of another account and has a policy may not:", got)
 	}
 	if got := iampolicy.Assume(may[0], account, iampolicy.Rights{Identity: may}, r); got.Verdict != iampolicy.Neutral {

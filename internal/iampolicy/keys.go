@@ -2,12 +2,16 @@
 
 package iampolicy
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
 type valueType int
 
 const (
-	textType valueType = iota + 1
+	anyType valueType = iota // of a key that is not known here
+	textType
 	arnType
 	boolType
 	dateType
@@ -21,16 +25,16 @@ type keyType struct {
 	many bool // only ForAllValues and ForAnyValue can judge it
 }
 
-// keyOf knows the condition keys, in any case. NewContext gives those of the caller and the connection; the service gives the rest when
-// an action has them: tags, the parameters of AssumeRole, the policy that is attached. A key that no request of muster could carry is
-// not here, so that a policy which relies on it is refused and not silently without effect.
-func keyOf(name string) (keyType, bool) {
+// keyOf knows the condition keys that requests to IAM and STS carry, in any case. NewContext gives those of the caller and the connection;
+// the service gives the rest when an action has them: tags, the parameters of AssumeRole, the policy that is attached. Another key is
+// kept, as on AWS, and is absent from every request: Document.Warnings names it.
+func keyOf(name string) (t keyType, carried bool) {
 	lower := strings.ToLower(name)
 	switch lower {
-	case "aws:username", "aws:userid", "aws:principalaccount", "aws:principaltype", "aws:useragent", "aws:requestedregion",
-		"aws:resourceaccount", "sts:externalid", "sts:rolesessionname", "iam:passedtoservice", "iam:awsservicename":
+	case "aws:username", "aws:userid", "aws:principalaccount", "aws:principaltype", "aws:principalservicename", "aws:useragent",
+		"aws:requestedregion", "aws:resourceaccount", "sts:externalid", "sts:rolesessionname", "iam:passedtoservice", "iam:awsservicename":
 		return keyType{of: textType}, true
-	case "aws:principalarn", "iam:policyarn":
+	case "aws:principalarn", "iam:policyarn", "iam:permissionsboundary":
 		return keyType{of: arnType}, true
 	case "aws:securetransport", "aws:multifactorauthpresent", "aws:viaawsservice", "aws:principalisawsservice":
 		return keyType{of: boolType}, true
@@ -40,22 +44,28 @@ func keyOf(name string) (keyType, bool) {
 		return keyType{of: numberType}, true
 	case "aws:sourceip":
 		return keyType{of: addressType}, true
-	case "aws:tagkeys":
+	case "aws:tagkeys", "sts:transitivetagkeys":
 		return keyType{of: textType, many: true}, true
 	}
-	switch lower { // of services that are not here, in the policies that AWS manages
-	case "cloudwatch:namespace", "ec2:createaction", "ec2:instancemarkettype", "ec2:managedresourceoperator", "eks:accessentrytype",
-		"elasticfilesystem:createaction", "elasticloadbalancing:createaction", "events:managedby", "organizations:serviceprincipal":
-		return keyType{of: textType}, true
-	case "eks:policyarn", "eks:principalarn":
-		return keyType{of: arnType}, true
-	case "events:source":
-		return keyType{of: textType, many: true}, true
-	}
-	for _, prefix := range []string{"ec2:resourcetag/", "ssm:resourcetag/", "aws:principaltag/", "aws:requesttag/", "aws:resourcetag/", "iam:resourcetag/"} {
+	for _, prefix := range []string{"aws:principaltag/", "aws:requesttag/", "aws:resourcetag/", "iam:resourcetag/"} {
 		if rest, ok := strings.CutPrefix(lower, prefix); ok && rest != "" {
 			return keyType{of: textType}, true
 		}
 	}
 	return keyType{}, false
+}
+
+// maxKey is more than the longest key: an encryption context or a tag, whose own key has 128 characters.
+const maxKey = 512
+
+// checkKey checks the form of a condition key: that of a service, a colon, and a name, which may have tags and colons in it.
+func checkKey(name string) error {
+	service, rest, ok := strings.Cut(name, ":")
+	if !ok || service == "" || rest == "" || strings.ContainsAny(name, "{}") || service != strings.TrimSpace(service) {
+		return errors.New("a condition key has the form SERVICE:NAME, such as aws:SourceIp or ec2:ResourceTag/team")
+	}
+	if len(name) > maxKey {
+		return errors.New("a condition key has 512 bytes at most")
+	}
+	return nil
 }

@@ -11,7 +11,7 @@ import (
 // The versions of the language.
 const (
 	Version2012 = "2012-10-17"
-	Version2008 = "2008-10-17" // the default, without variables
+	Version2008 = "2008-10-17" // that of a document which names none: ${ is text in it
 )
 
 // maxText is how long a document may be with its white space, by IAM's API reference.
@@ -251,16 +251,15 @@ func parseCondition(name string, f field, variables bool) (Condition, condition,
 	if ready.operator, ok = operatorOf(rest); !ok {
 		return none(fmt.Sprintf("muster knows no operator %.80q", name))
 	}
-	known, ok := keyOf(f.name)
+	if err := checkKey(f.name); err != nil {
+		return none(err.Error())
+	}
+	known, _ := keyOf(f.name)
 	switch {
-	case !ok:
-		return none("muster knows no such condition key, so it could not keep the condition")
 	case ready.family == nullFamily && (ready.ifExists || ready.each != ""):
 		return none("Null stands alone, without IfExists and ForAllValues")
 	case !ready.family.fitsKey(known.of):
 		return none(fmt.Sprintf("the operator %s cannot compare this key", name))
-	case known.many && ready.each == "" && ready.family != nullFamily:
-		return none("this key may have many values: say ForAllValues: or ForAnyValue: before the operator")
 	}
 	items := []node{f.value}
 	if f.value.kind == listNode {

@@ -17,7 +17,8 @@ const (
 // piece is text, with its wildcards already told apart, or a variable.
 type piece struct {
 	runes    []rune
-	variable string // the condition key, in small letters
+	variable string  // the condition key, in small letters
+	instead  *string // what stands for a variable without a value: ${aws:PrincipalTag/team, 'none'}
 }
 
 // glob is a pattern for a text.
@@ -27,26 +28,24 @@ type glob []piece
 type lookup func(key string) (string, bool)
 
 // parseGlob reads a pattern. With wild, * and ? are wildcards. With variables, ${key} is replaced at each request, and ${*}, ${?} and
-// ${$} are those characters themselves; without, ${ is refused.
+// ${$} are those characters themselves; without, which is the language of before 2012, ${ is text like any other.
 func parseGlob(text string, wild, variables bool) (glob, error) {
 	var g glob
 	var runes []rune
 	for text != "" {
-		if rest, ok := strings.CutPrefix(text, "${"); ok {
+		if rest, ok := strings.CutPrefix(text, "${"); ok && variables {
 			name, after, closed := strings.Cut(rest, "}")
 			switch {
-			case !variables:
-				return nil, errors.New(`${ stands for a variable, and variables need "Version": "2012-10-17" and a place that takes them`)
 			case !closed:
 				return nil, errors.New("the variable ${ has no closing brace")
 			case name == "*" || name == "?" || name == "$":
 				runes = append(runes, []rune(name)...)
 			default:
-				key, err := variableKey(name)
+				p, err := parseVariable(name)
 				if err != nil {
 					return nil, err
 				}
-				g = append(g, piece{runes: runes}, piece{variable: key})
+				g = append(g, piece{runes: runes}, p)
 				runes = nil
 			}
 			text = after
@@ -65,16 +64,26 @@ func parseGlob(text string, wild, variables bool) (glob, error) {
 	return append(g, piece{runes: runes}), nil
 }
 
-// variableKey checks the name in ${name}.
-func variableKey(name string) (string, error) {
-	known, ok := keyOf(name)
-	if !ok {
-		return "", fmt.Errorf("the variable ${%s} is not one that muster knows", name)
+// parseVariable reads what is in ${key} or ${key, 'default'}.
+func parseVariable(text string) (piece, error) {
+	name, rest, has := strings.Cut(text, ",")
+	name = strings.TrimSpace(name)
+	if err := checkKey(name); err != nil {
+		return piece{}, fmt.Errorf("the variable ${%.100s}: %w", text, err)
 	}
-	if known.many {
-		return "", fmt.Errorf("the variable ${%s} may have many values, so it cannot stand in a text", name)
+	if t, _ := keyOf(name); t.many {
+		return piece{}, fmt.Errorf("the variable ${%s} may have many values, so it cannot stand in a text", name)
 	}
-	return strings.ToLower(name), nil
+	p := piece{variable: strings.ToLower(name)}
+	if has {
+		rest = strings.TrimSpace(rest)
+		if len(rest) < 2 || rest[0] != '\'' || rest[len(rest)-1] != '\'' {
+			return piece{}, fmt.Errorf("the variable ${%.100s}: its default is written in single quotes", text)
+		}
+		instead := rest[1 : len(rest)-1]
+		p.instead = &instead
+	}
+	return p, nil
 }
 
 // match tells whether the whole text fits; known is false if a variable has no value.
@@ -86,8 +95,11 @@ func (g glob) match(text string, find lookup) (fits, known bool) {
 			pattern = append(pattern, p.runes...)
 			if p.variable != "" {
 				value, ok := find(p.variable)
-				if !ok {
+				switch {
+				case !ok && p.instead == nil:
 					return false, false
+				case !ok:
+					value = *p.instead
 				}
 				pattern = append(pattern, []rune(value)...)
 			}
@@ -148,7 +160,7 @@ func parseARNPattern(text string, variables bool) (pattern, error) {
 	if text == "*" {
 		return nil, nil
 	}
-	parts, err := splitARN(text)
+	parts, err := splitARN(text, variables)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +176,7 @@ func parseARNPattern(text string, variables bool) (pattern, error) {
 }
 
 // splitARN cuts at the first five colons that are not inside a variable.
-func splitARN(text string) ([]string, error) {
+func splitARN(text string, variables bool) ([]string, error) {
 	var parts []string
 	rest, from := text, 0
 	for len(parts) < 5 {
@@ -173,7 +185,7 @@ func splitARN(text string) ([]string, error) {
 			break
 		}
 		i += from
-		if strings.HasPrefix(rest[i:], "${") {
+		if variables && strings.HasPrefix(rest[i:], "${") {
 			end := strings.IndexByte(rest[i:], '}')
 			if end < 0 {
 				return nil, errors.New("the variable ${ has no closing brace")

@@ -192,21 +192,32 @@ func (d Document) Bound() bool {
 	})
 }
 
-// names tells whether the principal is the caller, and whether it is that by itself and not by way of the account.
-func (p Principal) names(c Caller) (named, direct bool) {
+// names reports how the principal names the caller.
+func (p Principal) names(c Caller) Naming {
+	person := c.Service == ""
 	switch p.Kind {
-	case Anyone: // not direct: AWS is asked by the caller's own policies too, which is the safe reading of "*"
-		return c.Service == "" && c.Account != "", false
+	case Anyone:
+		if person && c.Account != "" {
+			return AsRoleOrAnyone
+		}
 	case Account:
-		return c.Service == "" && c.Account == p.Value, false
+		if person && c.Account == p.Value {
+			return ByAccount
+		}
 	case ByID:
-		id, session, ok := strings.Cut(p.Value, ":")
-		named = c.Service == "" && c.ID != "" && c.ID == id && (!ok || c.Session == session)
-		return named, named
+		id, session, one := strings.Cut(p.Value, ":")
+		switch {
+		case !person || c.ID == "" || c.ID != id || one && c.Session != session:
+		case one || iam.IsID(iam.UserPrefix, id):
+			return ByItself
+		default:
+			return AsRoleOrAnyone
+		}
 	case Service:
-		named = c.Service != "" && c.Service == p.Value
-		return named, named
+		if !person && c.Service == p.Value {
+			return ByItself
+		}
 	case Federated, ByARN:
 	}
-	return false, false
+	return NotNamed
 }

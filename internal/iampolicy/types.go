@@ -108,9 +108,34 @@ type Decision struct {
 	Policy    string // the name of the policy
 	Statement int    // counted from 1; 0 when no statement decided
 	SID       string
-	Direct    bool // of trust policies: the caller was named, not only the account
+	By        Layer  // of Rights and Assume: the kind of policies that said it
+	Naming    Naming // of trust policies
 	Reason    string
 }
+
+// Layer is a kind of policies that bound a request. Each of them must allow it, and none may deny it.
+type Layer int
+
+// The layers.
+const (
+	Identity Layer = iota + 1
+	Boundary
+	SessionLayer
+	TrustLayer
+)
+
+// Naming is how a trust policy names the caller, the closer the more. By the account alone an identity policy must allow the request, too.
+// As a role, or as anyone, it needs none in the role's own account, and what bounds the caller still does. A user or a session that is
+// named itself is not bound by what merely does not allow it (IAM user guide, "Policy evaluation logic").
+type Naming int
+
+// The ways.
+const (
+	NotNamed Naming = iota
+	ByAccount
+	AsRoleOrAnyone
+	ByItself
+)
 
 // Named is a document with the name that decisions tell.
 type Named struct {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"muster.dev/muster/internal/arn"
 	"muster.dev/muster/internal/awsquery"
 	"muster.dev/muster/internal/iam"
 	"muster.dev/muster/internal/iampolicy"
@@ -84,7 +85,7 @@ func (s *Service) authorize(c *call, action string, t target) error {
 
 // request is the question to policies.
 func (c *call) request(action string, t target) iampolicy.Request {
-	facts := iampolicy.Facts{Now: c.now, SourceIP: c.source, Secure: c.secure, UserAgent: c.userAgent, Region: c.region, Tags: map[string]string{}}
+	facts := iampolicy.Facts{Now: c.now, SourceIP: c.source, Secure: c.secure, UserAgent: c.userAgent, Region: Region, Tags: map[string]string{}}
 	if c.session != nil {
 		facts.TokenIssued = c.session.Issued
 	}
@@ -101,6 +102,9 @@ func (c *call) request(action string, t target) iampolicy.Request {
 		}
 	}
 	conditions := iampolicy.NewContext(caller, facts)
+	if about, err := arn.Parse(t.resource); err == nil && about.Account != "" {
+		conditions["aws:resourceaccount"] = []string{about.Account}
+	}
 	maps.Copy(conditions, t.context)
 	return iampolicy.Request{Caller: caller, Action: action, Resource: t.resource, Context: conditions}
 }
@@ -128,13 +132,13 @@ func (s *Service) rights(state *State, p principal) (iampolicy.Rights, error) {
 	if p.role() {
 		inline = iampolicy.RoleInline
 	}
-	for _, arn := range p.grants.Attached {
-		policy, ok := s.policy(state, arn)
+	for _, name := range p.grants.Attached {
+		policy, ok := s.policy(state, name)
 		text, has := policy.Document()
 		if !ok || !has {
-			return rights, awsquery.Errorf(awsquery.AccessDenied, "the policy %s is attached to %s and cannot be found: detach it", arn, p.arn)
+			return rights, awsquery.Errorf(awsquery.AccessDenied, "the policy %s is attached to %s and cannot be found: detach it", name, p.arn)
 		}
-		if err := s.add(&rights.Identity, iampolicy.Managed, arn, text); err != nil {
+		if err := s.add(&rights.Identity, iampolicy.Managed, name, text); err != nil {
 			return rights, err
 		}
 	}

@@ -196,7 +196,7 @@ func (s *Service) putInline(c *call, of subject, policy, text string) error {
 	if err := iam.CheckPolicyName(policy); err != nil {
 		return err
 	}
-	if _, err := iampolicy.Parse(h.inline, text); err != nil {
+	if _, err := c.read(h.inline, text); err != nil {
 		return err
 	}
 	inline := maps.Clone(h.grants.Inline)

@@ -16,6 +16,7 @@ type line struct {
 	principal, accessKey, target string
 	code, message                string
 	cause                        any
+	warnings                     []string // of a policy that was kept
 }
 
 type lineKey struct{}
@@ -48,6 +49,10 @@ func (s *Service) logged(next http.Handler) http.Handler {
 		}
 		if entry.cause != nil {
 			attributes = append(attributes, slog.Any("cause", entry.cause))
+		}
+		if len(entry.warnings) > 0 {
+			level = slog.LevelWarn
+			attributes = append(attributes, slog.Any("warnings", entry.warnings))
 		}
 		s.config.Log.LogAttrs(r.Context(), level, "identity request", attributes...)
 	})

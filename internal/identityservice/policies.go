@@ -127,7 +127,7 @@ func (s *Service) createPolicy(c *call, in createPolicyIn) (*policyOut, error) {
 	if c.state.taken(name(p)) {
 		return nil, awsquery.Errorf(awsquery.EntityAlreadyExists, "A policy called %s already exists. Duplicate names are not allowed.", p.Name)
 	}
-	if _, err := iampolicy.Parse(iampolicy.Managed, in.PolicyDocument); err != nil {
+	if _, err := c.read(iampolicy.Managed, in.PolicyDocument); err != nil {
 		return nil, err
 	}
 	var err error

@@ -56,7 +56,7 @@ func (s *Service) createVersion(c *call, in createVersionIn) (*policyVersionOut,
 	if err != nil {
 		return nil, err
 	}
-	if _, err := iampolicy.Parse(iampolicy.Managed, in.PolicyDocument); err != nil {
+	if _, err := c.read(iampolicy.Managed, in.PolicyDocument); err != nil {
 		return nil, err
 	}
 	v := iam.PolicyVersion{ID: p.NextVersion(), Document: in.PolicyDocument, Created: moment(c.now)}

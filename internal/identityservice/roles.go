@@ -47,12 +47,12 @@ func shownTrust(state *State, text string) string {
 }
 
 // boundTrust is a trust policy as it is kept: the users and roles that it names are meant by what they are, not by how they are called.
-func boundTrust(state *State, text string) (string, error) {
-	document, err := iampolicy.Parse(iampolicy.Trust, text)
+func (c *call) boundTrust(text string) (string, error) {
+	document, err := c.read(iampolicy.Trust, text)
 	if err != nil {
 		return "", err
 	}
-	if document, err = document.Bind(state); err != nil {
+	if document, err = document.Bind(c.state); err != nil {
 		return "", err
 	}
 	return document.Text()
@@ -162,7 +162,7 @@ func (s *Service) createRole(c *call, in createRoleIn) (*roleOut, error) {
 		return nil, awsquery.Errorf(awsquery.EntityAlreadyExists, "Role with name %s already exists.", r.Name)
 	}
 	var err error
-	if r.Trust, err = boundTrust(c.state, in.AssumeRolePolicyDocument); err != nil {
+	if r.Trust, err = c.boundTrust(in.AssumeRolePolicyDocument); err != nil {
 		return nil, err
 	}
 	if r.ID, err = iam.NewID(iam.RolePrefix, s.config.Random); err != nil {
@@ -210,7 +210,7 @@ func (s *Service) updateTrust(c *call, in updateTrustIn) (*none, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Trust, err = boundTrust(c.state, in.PolicyDocument); err != nil {
+	if r.Trust, err = c.boundTrust(in.PolicyDocument); err != nil {
 		return nil, err
 	}
 	return nil, s.config.Store.Update(c.ctx, c.state, r)
