@@ -178,6 +178,12 @@ type IAMUserSpec struct {
 	// +optional
 	Tags IAMTags `json:"tags,omitempty"`
 
+	// PermissionsBoundary is the ARN of the managed policy that bounds what the policies of this user give.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	PermissionsBoundary string `json:"permissionsBoundary,omitempty"`
+
 	IAMGrants `json:",inline"`
 }
 
@@ -235,6 +241,12 @@ type IAMRoleSpec struct {
 
 	// +optional
 	Tags IAMTags `json:"tags,omitempty"`
+
+	// PermissionsBoundary is the ARN of the managed policy that bounds what the policies of this role give.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	PermissionsBoundary string `json:"permissionsBoundary,omitempty"`
 
 	IAMGrants `json:",inline"`
 }

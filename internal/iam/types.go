@@ -30,6 +30,8 @@ type User struct {
 	Name    string
 	Created time.Time
 	Tags    []Tag
+	// Boundary is the ARN of the managed policy that bounds what the grants give; empty without one.
+	Boundary string
 	Grants
 }
 
@@ -64,6 +66,8 @@ type Role struct {
 	MaxSession  time.Duration
 	Created     time.Time
 	Tags        []Tag
+	// Boundary is the ARN of the managed policy that bounds what the grants give; empty without one.
+	Boundary string
 	Grants
 }
 

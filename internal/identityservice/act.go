@@ -114,9 +114,17 @@ func denied(who, action, resource string, d iampolicy.Decision) error {
 	if d.Verdict == iampolicy.Allow {
 		return nil
 	}
-	why := "because no identity-based policy allows the " + action + " action"
+	article, kind := "an", "identity-based policy"
+	switch d.By {
+	case iampolicy.Boundary:
+		article, kind = "a", "permissions boundary"
+	case iampolicy.SessionLayer:
+		article, kind = "a", "session policy"
+	case iampolicy.Identity, iampolicy.TrustLayer:
+	}
+	why := "because no " + kind + " allows the " + action + " action"
 	if d.Verdict == iampolicy.Deny {
-		why = "with an explicit deny in an identity-based policy"
+		why = "with an explicit deny in " + article + " " + kind
 	}
 	return &awsquery.Error{
 		Code: awsquery.AccessDenied, Message: "User: " + who + " is not authorized to perform: " + action + " on resource: " + resource + " " + why,
@@ -141,6 +149,10 @@ func (s *Service) rights(state *State, p principal) (iampolicy.Rights, error) {
 		if err := s.add(&rights.Identity, iampolicy.Managed, name, text); err != nil {
 			return rights, err
 		}
+	}
+	var err error
+	if rights.Boundary, err = s.boundary(state, p.boundary); err != nil {
+		return rights, err
 	}
 	for name, text := range p.grants.Inline {
 		if err := s.add(&rights.Identity, inline, name, text); err != nil {

@@ -122,17 +122,18 @@ func (s *Service) registerGrants(server *awsquery.Server) {
 	api := awsquery.IAM()
 	user, role := func(name string) subject { return subject{user: name} }, func(name string) subject { return subject{role: name} }
 	on := func(c *call, of subject) (target, error) { return c.about(of), nil }
+	changing := func(c *call, of subject) (target, error) { return boundedBy(c.about(of), c.boundaryOf(of)), nil }
 	attaching := func(c *call, of subject, policy string) (target, error) {
-		t := c.about(of)
+		t := boundedBy(c.about(of), c.boundaryOf(of))
 		t.context["iam:policyarn"] = []string{policy}
 		return t, nil
 	}
 
-	register(s, server, api, "PutUserPolicy", writes, func(c *call, in putUserPolicyIn) (target, error) { return on(c, user(in.UserName)) },
+	register(s, server, api, "PutUserPolicy", writes, func(c *call, in putUserPolicyIn) (target, error) { return changing(c, user(in.UserName)) },
 		func(c *call, in putUserPolicyIn) (*none, error) {
 			return nil, s.putInline(c, user(in.UserName), in.PolicyName, in.PolicyDocument)
 		})
-	register(s, server, api, "PutRolePolicy", writes, func(c *call, in putRolePolicyIn) (target, error) { return on(c, role(in.RoleName)) },
+	register(s, server, api, "PutRolePolicy", writes, func(c *call, in putRolePolicyIn) (target, error) { return changing(c, role(in.RoleName)) },
 		func(c *call, in putRolePolicyIn) (*none, error) {
 			return nil, s.putInline(c, role(in.RoleName), in.PolicyName, in.PolicyDocument)
 		})
@@ -154,11 +155,11 @@ func (s *Service) registerGrants(server *awsquery.Server) {
 		func(c *call, in listForRoleIn) (*listPolicyNamesOut, error) {
 			return c.listInline(role(in.RoleName), in.Marker, in.MaxItems)
 		})
-	register(s, server, api, "DeleteUserPolicy", writes, func(c *call, in userPolicyIn) (target, error) { return on(c, user(in.UserName)) },
+	register(s, server, api, "DeleteUserPolicy", writes, func(c *call, in userPolicyIn) (target, error) { return changing(c, user(in.UserName)) },
 		func(c *call, in userPolicyIn) (*none, error) {
 			return nil, s.deleteInline(c, user(in.UserName), in.PolicyName)
 		})
-	register(s, server, api, "DeleteRolePolicy", writes, func(c *call, in rolePolicyIn) (target, error) { return on(c, role(in.RoleName)) },
+	register(s, server, api, "DeleteRolePolicy", writes, func(c *call, in rolePolicyIn) (target, error) { return changing(c, role(in.RoleName)) },
 		func(c *call, in rolePolicyIn) (*none, error) {
 			return nil, s.deleteInline(c, role(in.RoleName), in.PolicyName)
 		})

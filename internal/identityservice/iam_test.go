@@ -33,7 +33,8 @@ func TestUsers(t *testing.T) {
 	w.wants("in capitals", create(&iam.CreateUserInput{UserName: aws.String("ALICE")}), "EntityAlreadyExists")
 	w.wants("a space", create(&iam.CreateUserInput{UserName: aws.String("a b")}), "ValidationError")
 	w.wants("a path without slashes", create(&iam.CreateUserInput{UserName: aws.String("x"), Path: aws.String("a")}), "ValidationError")
-	w.wants("a boundary", create(&iam.CreateUserInput{UserName: aws.String("x"), PermissionsBoundary: aws.String(managed + "IAMFullAccess")}), "ValidationError")
+	w.wants("a boundary that is not there", create(&iam.CreateUserInput{UserName: aws.String("x"), PermissionsBoundary: aws.String(managed + "None")}), "NoSuchEntity")
+	w.wants("a boundary that is none", create(&iam.CreateUserInput{UserName: aws.String("x"), PermissionsBoundary: aws.String("this is no ARN at all")}), "ValidationError")
 
 	got := must[*iam.GetUserOutput](w)(c.GetUser(ctx, &iam.GetUserInput{UserName: alice})).User
 	if *got.Arn != "arn:aws:iam::000000000000:user/team/alice" || len(got.Tags) != 1 || *got.Tags[0].Value != "b" || !strings.HasPrefix(*got.UserId, "AIDA") {

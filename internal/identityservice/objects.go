@@ -77,13 +77,13 @@ func object(e Entity) (client.Object, error) {
 	case iam.User:
 		return &v1alpha1.IAMUser{ObjectMeta: meta, Spec: v1alpha1.IAMUserSpec{
 			IAMName: nameIn(e.Account, e.Path, e.Name, e.ARN().String(), e.Created),
-			UserID:  e.ID, Tags: tagsIn(e.Tags), IAMGrants: grantsIn(e.Grants),
+			UserID:  e.ID, Tags: tagsIn(e.Tags), PermissionsBoundary: e.Boundary, IAMGrants: grantsIn(e.Grants),
 		}}, nil
 	case iam.Role:
 		return &v1alpha1.IAMRole{ObjectMeta: meta, Spec: v1alpha1.IAMRoleSpec{
 			IAMName: nameIn(e.Account, e.Path, e.Name, e.ARN().String(), e.Created),
 			RoleID:  e.ID, Description: e.Description, TrustPolicy: e.Trust, MaxSessionSeconds: int32(e.MaxSession / time.Second), //nolint:gosec // G115: twelve hours at most
-			Tags: tagsIn(e.Tags), IAMGrants: grantsIn(e.Grants),
+			Tags: tagsIn(e.Tags), PermissionsBoundary: e.Boundary, IAMGrants: grantsIn(e.Grants),
 		}}, nil
 	case iam.InstanceProfile:
 		return &v1alpha1.IAMInstanceProfile{ObjectMeta: meta, Spec: v1alpha1.IAMInstanceProfileSpec{
@@ -156,13 +156,13 @@ func entity(o client.Object) (Entity, error) {
 	case *v1alpha1.IAMUser:
 		e, arn = iam.User{
 			ID: o.Spec.UserID, Account: o.Spec.Account, Path: o.Spec.Path, Name: o.Spec.Name, Created: o.Spec.Created.UTC(),
-			Tags: tagsOut(o.Spec.Tags), Grants: grantsOut(o.Spec.IAMGrants),
+			Tags: tagsOut(o.Spec.Tags), Boundary: o.Spec.PermissionsBoundary, Grants: grantsOut(o.Spec.IAMGrants),
 		}, o.Spec.ARN
 	case *v1alpha1.IAMRole:
 		e, arn = iam.Role{
 			ID: o.Spec.RoleID, Account: o.Spec.Account, Path: o.Spec.Path, Name: o.Spec.Name, Description: o.Spec.Description, Trust: o.Spec.TrustPolicy,
 			MaxSession: time.Duration(o.Spec.MaxSessionSeconds) * time.Second, Created: o.Spec.Created.UTC(),
-			Tags: tagsOut(o.Spec.Tags), Grants: grantsOut(o.Spec.IAMGrants),
+			Tags: tagsOut(o.Spec.Tags), Boundary: o.Spec.PermissionsBoundary, Grants: grantsOut(o.Spec.IAMGrants),
 		}, o.Spec.ARN
 	case *v1alpha1.IAMInstanceProfile:
 		e, arn = iam.InstanceProfile{

@@ -25,7 +25,7 @@ type policyInfo struct {
 func (c *call) infoOfPolicy(p iam.Policy, whole bool) policyInfo {
 	info := policyInfo{
 		PolicyName: p.Name, PolicyId: p.ID, Arn: p.ARN().String(), Path: p.Path, DefaultVersionId: p.Default, IsAttachable: true,
-		AttachmentCount: len(c.holders(p.ARN().String())), CreateDate: awsquery.Time{Time: p.Created}, UpdateDate: awsquery.Time{Time: p.Updated},
+		AttachmentCount: len(c.holders(p.ARN().String())), PermissionsBoundaryUsageCount: len(c.boundedByPolicy(p.ARN().String())), CreateDate: awsquery.Time{Time: p.Created}, UpdateDate: awsquery.Time{Time: p.Updated},
 	}
 	if whole {
 		info.Description = p.Description
@@ -145,8 +145,9 @@ func (s *Service) listPolicies(c *call, in listPoliciesIn) (*listPoliciesOut, er
 	if !slices.Contains([]string{"All", "AWS", "Local"}, scope) {
 		return nil, awsquery.Errorf(awsquery.ValidationError, "Scope is %.20q: it must be All, AWS or Local", scope)
 	}
-	if in.PolicyUsageFilter != nil && *in.PolicyUsageFilter != "PermissionsPolicy" {
-		return nil, unsupported("permissions boundaries (PolicyUsageFilter)", "leave it out")
+	using, err := c.usersBy(in.PolicyUsageFilter)
+	if err != nil {
+		return nil, err
 	}
 	var policies []iam.Policy
 	if scope != "AWS" {
@@ -157,8 +158,8 @@ func (s *Service) listPolicies(c *call, in listPoliciesIn) (*listPoliciesOut, er
 			policies = append(policies, p)
 		}
 	}
-	if in.OnlyAttached {
-		policies = slices.DeleteFunc(policies, func(p iam.Policy) bool { return len(c.holders(p.ARN().String())) == 0 })
+	if in.OnlyAttached || in.PolicyUsageFilter != nil && *in.PolicyUsageFilter == usedAsBoundary {
+		policies = slices.DeleteFunc(policies, func(p iam.Policy) bool { return len(using(p.ARN().String())) == 0 })
 	}
 	policies, page, err := pageOf(policies, listIn{in.PathPrefix, in.Marker, in.MaxItems}, func(p iam.Policy) (string, string) { return p.Path, p.ARN().String() })
 	out := &listPoliciesOut{Page: page}
@@ -173,7 +174,7 @@ func (s *Service) deletePolicy(c *call, in policyIn) (*none, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(c.holders(p.ARN().String())) > 0 {
+	if len(c.holders(p.ARN().String()))+len(c.boundedByPolicy(p.ARN().String())) > 0 {
 		return nil, awsquery.Errorf(awsquery.DeleteConflict, "Cannot delete a policy attached to entities.")
 	}
 	if len(p.Versions) > 1 {

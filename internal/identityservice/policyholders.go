@@ -41,13 +41,14 @@ func (s *Service) listHolders(c *call, in listHoldersIn) (*listHoldersOut, error
 	if err != nil {
 		return nil, err
 	}
-	if in.PolicyUsageFilter != nil && *in.PolicyUsageFilter != "PermissionsPolicy" {
-		return nil, unsupported("permissions boundaries (PolicyUsageFilter)", "leave it out")
+	using, err := c.usersBy(in.PolicyUsageFilter)
+	if err != nil {
+		return nil, err
 	}
 	if kinds := []string{"User", "Role", "Group", "LocalManagedPolicy", "AWSManagedPolicy"}; in.EntityFilter != nil && !slices.Contains(kinds, *in.EntityFilter) {
 		return nil, awsquery.Errorf(awsquery.ValidationError, "EntityFilter is %.40q: it must be one of %s", *in.EntityFilter, strings.Join(kinds, ", "))
 	}
-	all := slices.DeleteFunc(c.holders(p.ARN().String()), func(h policyHolder) bool { return in.EntityFilter != nil && h.kind != *in.EntityFilter })
+	all := slices.DeleteFunc(using(p.ARN().String()), func(h policyHolder) bool { return in.EntityFilter != nil && h.kind != *in.EntityFilter })
 	page, more, err := pageOf(all, listIn{in.PathPrefix, in.Marker, in.MaxItems}, func(h policyHolder) (string, string) { return h.path, h.kind + "/" + h.name })
 	out := &listHoldersOut{Page: more}
 	for _, h := range page {

@@ -29,6 +29,8 @@ type principal struct {
 	secret  iam.Secret
 	keyID   string
 	grants  iam.Grants
+	// boundary is the ARN of the policy that bounds the grants; empty without one.
+	boundary string
 	// instance is set if these are the credentials of that instance's own profile.
 	instance *identity.Instance
 }
@@ -72,7 +74,7 @@ func (s *Service) lookup(state *State, keyID, token string, now time.Time) (prin
 		if err != nil {
 			return principal{}, err
 		}
-		return principal{arn: user.ARN(), account: user.Account, id: user.ID, secret: key.Secret, keyID: key.ID, grants: user.Grants}, nil
+		return principal{arn: user.ARN(), account: user.Account, id: user.ID, secret: key.Secret, keyID: key.ID, grants: user.Grants, boundary: user.Boundary}, nil
 	}
 	if !iam.IsID(iam.SessionKeyPrefix, keyID) {
 		return principal{}, invalidToken("the access key is not one that comes with a session token")
@@ -89,14 +91,14 @@ func (s *Service) lookup(state *State, keyID, token string, now time.Time) (prin
 	}
 	p := principal{id: session.PrincipalID, session: &session, secret: session.Secret, keyID: keyID}
 	if user, ok := state.UserByID(session.PrincipalID); ok {
-		p.arn, p.account, p.grants = user.ARN(), user.Account, user.Grants
+		p.arn, p.account, p.grants, p.boundary = user.ARN(), user.Account, user.Grants, user.Boundary
 		return p, nil
 	}
 	role, ok := state.RoleByID(session.PrincipalID)
 	if !ok {
 		return principal{}, invalidToken("whose session it was, %s, does not exist any more", session.PrincipalID)
 	}
-	p.arn, p.account, p.grants = role.SessionARN(session.Name), role.Account, role.Grants
+	p.arn, p.account, p.grants, p.boundary = role.SessionARN(session.Name), role.Account, role.Grants, role.Boundary
 	if session.Instance != "" {
 		_, name, _ := s.config.Instances.Lookup(session.Instance)
 		if name == "" {

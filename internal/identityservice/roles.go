@@ -18,6 +18,7 @@ type roleInfo struct {
 	Description                 string `xml:",omitempty"`
 	MaxSessionDuration          int32
 	Tags                        *awsquery.List[tag] `xml:",omitempty"`
+	PermissionsBoundary         *boundaryInfo       `xml:",omitempty"`
 }
 
 func (c *call) infoOfRole(r iam.Role, tags bool) roleInfo {
@@ -25,6 +26,9 @@ func (c *call) infoOfRole(r iam.Role, tags bool) roleInfo {
 		Path: r.Path, RoleName: r.Name, RoleId: r.ID, Arn: r.ARN().String(), CreateDate: awsquery.Time{Time: r.Created},
 		AssumeRolePolicyDocument: awsquery.EncodeDocument(shownTrust(c.state, r.Trust)), Description: r.Description,
 		MaxSessionDuration: int32(r.MaxSession / time.Second), //nolint:gosec // G115: twelve hours at most
+	}
+	if tags {
+		info.PermissionsBoundary = infoOfBoundary(r.Boundary)
 	}
 	if tags && len(r.Tags) > 0 {
 		list := awsquery.ListOf(tagsOf(r.Tags))
@@ -64,8 +68,7 @@ type createRoleIn struct {
 	Path, Description        *string
 	MaxSessionDuration       *int32
 	Tags                     []tag
-	// What follows is read to be refused by name.
-	PermissionsBoundary *string
+	PermissionsBoundary      *string
 }
 
 type roleOut struct{ Role roleInfo }
@@ -99,7 +102,7 @@ func (s *Service) registerRoles(server *awsquery.Server) {
 	api := awsquery.IAM()
 	register(s, server, api, "CreateRole", writes, func(c *call, in createRoleIn) (target, error) {
 		r := iam.Role{Account: c.account, Path: pathOr(in.Path), Name: in.RoleName}
-		return tagged(r.ARN().String(), nil, in.Tags), nil
+		return boundedBy(tagged(r.ARN().String(), nil, in.Tags), in.PermissionsBoundary), nil
 	}, s.createRole)
 	register(s, server, api, "GetRole", reads, func(c *call, in roleIn) (target, error) { return c.aboutRole(in.RoleName), nil },
 		func(c *call, in roleIn) (*roleOut, error) {
@@ -142,9 +145,6 @@ func (c *call) aboutRole(name string) target {
 }
 
 func (s *Service) createRole(c *call, in createRoleIn) (*roleOut, error) {
-	if in.PermissionsBoundary != nil {
-		return nil, unsupported("PermissionsBoundary", "leave it out")
-	}
 	r := iam.Role{
 		Account: c.account, Path: pathOr(in.Path), Name: in.RoleName, MaxSession: iam.DefaultRoleSession, Created: moment(c.now), Tags: tagsFrom(in.Tags),
 	}
@@ -163,6 +163,9 @@ func (s *Service) createRole(c *call, in createRoleIn) (*roleOut, error) {
 	}
 	var err error
 	if r.Trust, err = c.boundTrust(in.AssumeRolePolicyDocument); err != nil {
+		return nil, err
+	}
+	if r.Boundary, err = s.newBoundary(c, in.PermissionsBoundary); err != nil {
 		return nil, err
 	}
 	if r.ID, err = iam.NewID(iam.RolePrefix, s.config.Random); err != nil {

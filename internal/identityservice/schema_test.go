@@ -13,7 +13,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	structuralpruning "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	schemavalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -30,8 +32,8 @@ func TestTheManagementPlaneTakesWhatIAMTakes(t *testing.T) {
 		tags := []iam.Tag{{Key: "K", Value: ""}, {Key: strings.Repeat("k", 128), Value: strings.Repeat("v", 256)}}
 		grants := iam.Grants{Attached: []string{managedPolicy("AdministratorAccess")}, Inline: map[string]string{name: strings.Repeat("x", 10240)}}
 		for _, e := range []Entity{
-			iam.User{ID: "AIDA" + strings.Repeat("A", 17), Account: DefaultAccount, Path: "/a/b!~/", Name: name, Created: at, Tags: tags, Grants: grants},
-			iam.Role{ID: "AROA" + strings.Repeat("2", 17), Account: DefaultAccount, Path: "/", Name: name, Created: at, Trust: nodeTrust, MaxSession: 12 * time.Hour, Tags: tags, Grants: grants},
+			iam.User{ID: "AIDA" + strings.Repeat("A", 17), Account: DefaultAccount, Path: "/a/b!~/", Name: name, Created: at, Tags: tags, Boundary: managedPolicy("IAMFullAccess"), Grants: grants},
+			iam.Role{ID: "AROA" + strings.Repeat("2", 17), Account: DefaultAccount, Path: "/", Name: name, Created: at, Trust: nodeTrust, MaxSession: 12 * time.Hour, Tags: tags, Boundary: managedPolicy("IAMFullAccess"), Grants: grants},
 			iam.InstanceProfile{ID: "AIPA" + strings.Repeat("7", 17), Account: DefaultAccount, Path: "/" + strings.Repeat("p", 510) + "/", Name: strings.Repeat(name, 2)[:min(128, 2*len(name))], Created: at, Tags: tags},
 			iam.InstanceProfile{ID: "AIPA" + strings.Repeat("7", 17), Account: DefaultAccount, Path: "/", Name: name, RoleID: "AROA" + strings.Repeat("2", 17), RoleName: name, Created: at},
 			iam.Policy{ID: "ANPA" + strings.Repeat("A", 17), Account: DefaultAccount, Path: "/", Name: name, Default: "v2", Created: at, Updated: at, Versions: []iam.PolicyVersion{{ID: "v1", Document: "{}", Created: at}, {ID: "v2", Document: "{}", Created: at}}},
@@ -52,7 +54,14 @@ func TestTheManagementPlaneTakesWhatIAMTakes(t *testing.T) {
 			if err := utiljson.Unmarshal(raw, &plain); err != nil {
 				t.Fatal(err)
 			}
-			for _, problem := range refusals(t, strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1alpha1."), plain) {
+			kind := strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1alpha1.")
+			if gone := pruned(t, kind, plain); len(gone) > 0 {
+				t.Errorf("%T %q: the API server would drop %q", e, name, gone)
+			}
+			if back, err := entity(o); err != nil || fmt.Sprint(back) != fmt.Sprint(e) && kind != "IAMAccount" {
+				t.Errorf("%+v came back as %+v, %v", e, back, err)
+			}
+			for _, problem := range refusals(t, kind, plain) {
 				t.Errorf("%T %q: %s", e, name, problem)
 			}
 		}
@@ -74,8 +83,42 @@ func TestObjectNames(t *testing.T) {
 	}
 }
 
+// pruned are the fields that the API server would drop, as no schema has them.
+func pruned(t *testing.T, kind string, o map[string]any) []string {
+	t.Helper()
+	return structuralpruning.PruneWithOptions(runtime.DeepCopyJSON(o), structuralOf(t, kind), true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+}
+
 // refusals is what the API server's checks of a custom resource say.
 func refusals(t *testing.T, kind string, o map[string]any) []string {
+	t.Helper()
+	fields, _, err := schemavalidation.NewSchemaValidator(propsOf(t, kind))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, err := range schemavalidation.ValidateCustomResource(nil, o, fields) {
+		out = append(out, err.Error())
+	}
+	structural := structuralOf(t, kind)
+	errs, _ := schemacel.NewValidator(structural, true, celconfig.PerCallLimit).Validate(t.Context(), nil, structural, o, nil, celconfig.RuntimeCELCostBudget)
+	for _, err := range errs {
+		out = append(out, err.Error())
+	}
+	return out
+}
+
+func structuralOf(t *testing.T, kind string) *structuralschema.Structural {
+	t.Helper()
+	structural, err := structuralschema.NewStructural(propsOf(t, kind))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return structural
+}
+
+// propsOf is the schema of a kind.
+func propsOf(t *testing.T, kind string) *apiextensions.JSONSchemaProps {
 	t.Helper()
 	all, err := crds.All()
 	if err != nil {
@@ -93,23 +136,7 @@ func refusals(t *testing.T, kind string, o map[string]any) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		structural, err := structuralschema.NewStructural(props.OpenAPIV3Schema)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fields, _, err := schemavalidation.NewSchemaValidator(props.OpenAPIV3Schema)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var out []string
-		for _, err := range schemavalidation.ValidateCustomResource(nil, o, fields) {
-			out = append(out, err.Error())
-		}
-		errs, _ := schemacel.NewValidator(structural, true, celconfig.PerCallLimit).Validate(t.Context(), nil, structural, o, nil, celconfig.RuntimeCELCostBudget)
-		for _, err := range errs {
-			out = append(out, err.Error())
-		}
-		return out
+		return props.OpenAPIV3Schema
 	}
 	t.Fatalf("there is no kind %s", kind)
 	return nil

@@ -110,6 +110,7 @@ func New(c Config) (*Service, error) {
 	s.registerTags(server)
 	s.registerLinkedRoles(server)
 	s.registerAbsent(server)
+	s.registerBoundaries(server)
 	s.registerAccount(server)
 	s.handler = s.logged(notEKS(server))
 	return s, nil

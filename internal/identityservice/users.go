@@ -13,10 +13,14 @@ type userInfo struct {
 	Path, UserName, UserId, Arn string
 	CreateDate                  awsquery.Time
 	Tags                        *awsquery.List[tag] `xml:",omitempty"`
+	PermissionsBoundary         *boundaryInfo       `xml:",omitempty"`
 }
 
 func infoOfUser(u iam.User, tags bool) userInfo {
 	info := userInfo{Path: u.Path, UserName: u.Name, UserId: u.ID, Arn: u.ARN().String(), CreateDate: awsquery.Time{Time: u.Created}}
+	if tags {
+		info.PermissionsBoundary = infoOfBoundary(u.Boundary)
+	}
 	if tags && len(u.Tags) > 0 {
 		list := awsquery.ListOf(tagsOf(u.Tags))
 		info.Tags = &list
@@ -25,10 +29,9 @@ func infoOfUser(u iam.User, tags bool) userInfo {
 }
 
 type createUserIn struct {
-	UserName string `query:",required"`
-	Path     *string
-	Tags     []tag
-	// What follows is read to be refused by name.
+	UserName            string `query:",required"`
+	Path                *string
+	Tags                []tag
 	PermissionsBoundary *string
 }
 
@@ -70,7 +73,7 @@ func (s *Service) registerUsers(server *awsquery.Server) {
 	api := awsquery.IAM()
 	register(s, server, api, "CreateUser", writes, func(c *call, in createUserIn) (target, error) {
 		u := iam.User{Account: c.account, Path: pathOr(in.Path), Name: in.UserName}
-		return tagged(u.ARN().String(), nil, in.Tags), nil
+		return boundedBy(tagged(u.ARN().String(), nil, in.Tags), in.PermissionsBoundary), nil
 	}, s.createUser)
 	register(s, server, api, "GetUser", reads, func(c *call, in userNameIn) (target, error) {
 		name, err := c.userName(in.UserName)
@@ -133,9 +136,6 @@ func (c *call) aboutUser(name string) target {
 }
 
 func (s *Service) createUser(c *call, in createUserIn) (*userOut, error) {
-	if in.PermissionsBoundary != nil {
-		return nil, unsupported("PermissionsBoundary", "leave it out")
-	}
 	u := iam.User{Account: c.account, Path: pathOr(in.Path), Name: in.UserName, Created: c.now.UTC(), Tags: tagsFrom(in.Tags)}
 	if err := firstError(iam.CheckUserName(u.Name), iam.CheckPath(u.Path), iam.CheckTags(u.Tags)); err != nil {
 		return nil, err
@@ -144,6 +144,9 @@ func (s *Service) createUser(c *call, in createUserIn) (*userOut, error) {
 		return nil, awsquery.Errorf(awsquery.EntityAlreadyExists, "User with name %s already exists.", u.Name)
 	}
 	var err error
+	if u.Boundary, err = s.newBoundary(c, in.PermissionsBoundary); err != nil {
+		return nil, err
+	}
 	if u.ID, err = iam.NewID(iam.UserPrefix, s.config.Random); err != nil {
 		return nil, err
 	}
