@@ -90,16 +90,20 @@ func (c *call) request(action string, t target) iampolicy.Request {
 		facts.TokenIssued = c.session.Issued
 	}
 	caller := c.caller()
-	if user, ok := c.state.UserByID(c.id); ok {
-		for _, tag := range user.Tags {
-			facts.Tags[tag.Key] = tag.Value
+	tags := func(all []iam.Tag) { // later ones win: a session's over its role's
+		for _, tag := range all {
+			facts.Tags[lower(tag.Key)] = tag.Value
 		}
+	}
+	if user, ok := c.state.UserByID(c.id); ok {
+		tags(user.Tags)
 	}
 	if role, ok := c.state.RoleByID(c.id); ok {
 		caller.RoleARN = role.ARN()
-		for _, tag := range role.Tags {
-			facts.Tags[tag.Key] = tag.Value
-		}
+		tags(role.Tags)
+	}
+	if c.session != nil {
+		tags(c.session.Tags.All())
 	}
 	conditions := iampolicy.NewContext(caller, facts)
 	if about, err := arn.Parse(t.resource); err == nil && about.Account != "" {

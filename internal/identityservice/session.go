@@ -31,6 +31,7 @@ type Session struct {
 	Instance string
 	// Policy narrows what the session may do.
 	Policy string
+	Tags   SessionTags
 	// Chained sessions were made with the credentials of another role.
 	Chained bool
 	// RootKey is the long-lived key that the first of the chain was made with; RootInstance and RootRole the instance and its role.
@@ -52,18 +53,20 @@ func (s Session) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // sealedSession is what is sealed. Names are short because the token goes into every request, and into Kubernetes tokens, which have
 // at most 4,096 bytes.
 type sealedSession struct {
-	AccessKeyID  string `json:"a"`
-	Secret       string `json:"s"`
-	PrincipalID  string `json:"p"`
-	Name         string `json:"n,omitempty"`
-	Instance     string `json:"i,omitempty"`
-	Policy       string `json:"y,omitempty"`
-	Chained      bool   `json:"c,omitempty"`
-	RootKey      string `json:"k,omitempty"`
-	RootInstance string `json:"j,omitempty"`
-	RootRole     string `json:"r,omitempty"`
-	Issued       int64  `json:"b"`
-	Expires      int64  `json:"e"`
+	AccessKeyID  string     `json:"a"`
+	Secret       string     `json:"s"`
+	PrincipalID  string     `json:"p"`
+	Name         string     `json:"n,omitempty"`
+	Instance     string     `json:"i,omitempty"`
+	Policy       string     `json:"y,omitempty"`
+	Tags         sealedTags `json:"t,omitempty"`
+	Transitive   sealedTags `json:"u,omitempty"`
+	Chained      bool       `json:"c,omitempty"`
+	RootKey      string     `json:"k,omitempty"`
+	RootInstance string     `json:"j,omitempty"`
+	RootRole     string     `json:"r,omitempty"`
+	Issued       int64      `json:"b"`
+	Expires      int64      `json:"e"`
 }
 
 // Sealer seals sessions with AES-256-GCM under the newest of its keys, and opens what any of them sealed.
@@ -116,6 +119,7 @@ func (s *Sealer) Seal(session Session) (string, error) {
 	plain, err := json.Marshal(sealedSession{
 		AccessKeyID: session.AccessKeyID, Secret: session.Secret.Reveal(), PrincipalID: session.PrincipalID, Name: session.Name,
 		Instance: session.Instance, Policy: session.Policy, Chained: session.Chained,
+		Tags: sealTags(session.Tags.Own), Transitive: sealTags(session.Tags.Transitive),
 		RootKey: session.RootKey, RootInstance: session.RootInstance, RootRole: session.RootRole,
 		Issued: session.Issued.Unix(), Expires: session.Expires.Unix(),
 	})
@@ -163,6 +167,7 @@ func (s *Sealer) Open(accessKeyID, token string) (Session, error) {
 	return Session{
 		AccessKeyID: in.AccessKeyID, Secret: iam.SecretOf(in.Secret), PrincipalID: in.PrincipalID, Name: in.Name,
 		Instance: in.Instance, Policy: in.Policy, Chained: in.Chained,
+		Tags:    SessionTags{Own: in.Tags.open(), Transitive: in.Transitive.open()},
 		RootKey: in.RootKey, RootInstance: in.RootInstance, RootRole: in.RootRole,
 		Issued: time.Unix(in.Issued, 0).UTC(), Expires: time.Unix(in.Expires, 0).UTC(),
 	}, nil

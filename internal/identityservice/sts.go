@@ -26,18 +26,18 @@ type credentials struct {
 }
 
 type assumeRoleIn struct {
-	RoleArn         string `query:",required"`
-	RoleSessionName string `query:",required"`
-	DurationSeconds *int32
-	ExternalId      *string
-	Policy          *string
-	// What follows is read to be refused by name.
+	RoleArn           string `query:",required"`
+	RoleSessionName   string `query:",required"`
+	DurationSeconds   *int32
+	ExternalId        *string
+	Policy            *string
 	Tags              []tag
 	TransitiveTagKeys []string
-	PolicyArns        []policyArn
-	SerialNumber      *string
-	TokenCode         *string
-	SourceIdentity    *string
+	// What follows is read to be refused by name.
+	PolicyArns     []policyArn
+	SerialNumber   *string
+	TokenCode      *string
+	SourceIdentity *string
 }
 
 type policyArn struct {
@@ -76,8 +76,6 @@ func (s *Service) registerSTS(server *awsquery.Server) {
 func (s *Service) assumeRole(c *call, in assumeRoleIn) (*assumeRoleOut, error) {
 	c.record.target = in.RoleArn
 	switch {
-	case len(in.Tags)+len(in.TransitiveTagKeys) > 0:
-		return nil, unsupported("session tags (Tags, TransitiveTagKeys)", "tag the role instead")
 	case len(in.PolicyArns) > 0:
 		return nil, unsupported("managed session policies (PolicyArns)", "pass the document as Policy")
 	case in.SerialNumber != nil || in.TokenCode != nil:
@@ -97,6 +95,11 @@ func (s *Service) assumeRole(c *call, in assumeRoleIn) (*assumeRoleOut, error) {
 			return nil, err
 		}
 	}
+	passed := tagsFrom(in.Tags)
+	tags, err := sessionTags(c.principal, passed, in.TransitiveTagKeys)
+	if err != nil {
+		return nil, err
+	}
 	wanted, err := arn.Parse(in.RoleArn)
 	if err != nil {
 		return nil, awsquery.Errorf(awsquery.ValidationError, "RoleArn: %v", err)
@@ -107,7 +110,7 @@ func (s *Service) assumeRole(c *call, in assumeRoleIn) (*assumeRoleOut, error) {
 	}
 	role, ok := c.state.Role(wanted.Account, name)
 	if !ok || role.Path != path { // as if it were there and did not trust the caller: names of roles are nobody's business
-		return nil, s.notAssumable(c, in.RoleArn, iampolicy.Decision{Reason: "there is no such role"})
+		return nil, s.notAssumable(c, actionAssume, in.RoleArn, iampolicy.Decision{Reason: "there is no such role"})
 	}
 	duration := iam.DefaultAssume
 	if in.DurationSeconds != nil {
@@ -128,7 +131,7 @@ func (s *Service) assumeRole(c *call, in assumeRoleIn) (*assumeRoleOut, error) {
 	}
 	trust, err := s.parsed.parse(iampolicy.Trust, role.Trust)
 	if err != nil {
-		return nil, s.notAssumable(c, in.RoleArn, iampolicy.Decision{Reason: "the trust policy cannot be read: " + err.Error()})
+		return nil, s.notAssumable(c, actionAssume, in.RoleArn, iampolicy.Decision{Reason: "the trust policy cannot be read: " + err.Error()})
 	}
 	conditions := map[string][]string{
 		"sts:rolesessionname": {in.RoleSessionName}, "sts:durationseconds": {strconv.Itoa(int(duration / time.Second))}, "aws:resourceaccount": {role.Account},
@@ -137,11 +140,18 @@ func (s *Service) assumeRole(c *call, in assumeRoleIn) (*assumeRoleOut, error) {
 		conditions["sts:externalid"] = []string{*in.ExternalId}
 	}
 	addTags(conditions, role.Tags)
-	request := c.request("sts:AssumeRole", target{role.ARN().String(), conditions})
-	if d := iampolicy.Assume(iampolicy.Named{Name: "trust policy of " + role.Name, Document: trust}, role.Account, rights, request); d.Verdict != iampolicy.Allow {
-		return nil, s.notAssumable(c, in.RoleArn, d)
+	addSessionTags(conditions, passed, in.TransitiveTagKeys)
+	actions := []string{actionAssume}
+	if len(tags.All()) > 0 { // inherited ones are passed, too
+		actions = append(actions, "sts:TagSession")
 	}
-	next := Session{PrincipalID: role.ID, Name: in.RoleSessionName, Chained: chained}
+	for _, action := range actions {
+		request := c.request(action, target{role.ARN().String(), conditions})
+		if d := iampolicy.Assume(iampolicy.Named{Name: "trust policy of " + role.Name, Document: trust}, role.Account, rights, request); d.Verdict != iampolicy.Allow {
+			return nil, s.notAssumable(c, action, in.RoleArn, d)
+		}
+	}
+	next := Session{PrincipalID: role.ID, Name: in.RoleSessionName, Chained: chained, Tags: tags}
 	s.descend(&next, c.principal)
 	if in.Policy != nil {
 		next.Policy = *in.Policy
@@ -154,16 +164,18 @@ func (s *Service) assumeRole(c *call, in assumeRoleIn) (*assumeRoleOut, error) {
 		AssumedRoleUser: assumedRoleUser{AssumedRoleId: role.SessionID(session.Name), Arn: role.SessionARN(session.Name).String()},
 		Credentials:     credentialsOf(session, token), SessionTokenSize: len(token), SessionTokenUtilization: len(token) * 100 / maxSealed,
 	}
-	if in.Policy != nil {
+	if in.Policy != nil || len(tags.All()) > 0 {
 		out.PackedPolicySize = &out.SessionTokenUtilization
 	}
 	return out, nil
 }
 
+const actionAssume = "sts:AssumeRole"
+
 // notAssumable says no as STS does; why is for the log.
-func (s *Service) notAssumable(c *call, role string, d iampolicy.Decision) error {
+func (s *Service) notAssumable(c *call, action, role string, d iampolicy.Decision) error {
 	return &awsquery.Error{
-		Code: awsquery.AccessDenied, Message: "User: " + c.arn.String() + " is not authorized to perform: sts:AssumeRole on resource: " + role,
+		Code: awsquery.AccessDenied, Message: "User: " + c.arn.String() + " is not authorized to perform: " + action + " on resource: " + role,
 		Cause: errors.New(d.Policy + ": " + d.Reason),
 	}
 }
@@ -206,8 +218,8 @@ func credentialsOf(s Session, token string) credentials {
 
 func packed(err error) error {
 	if errors.Is(err, errTooLarge) {
-		return awsquery.Errorf(awsquery.PackedPolicyTooLarge, "the session policy does not fit into the session token, which also goes into Kubernetes tokens: "+
-			"make it shorter, or attach a policy to the role")
+		return awsquery.Errorf(awsquery.PackedPolicyTooLarge, "the session policy and the tags do not fit into the session token, which also goes into Kubernetes tokens: "+
+			"make them shorter, or attach a policy to the role and tag it")
 	}
 	return err
 }

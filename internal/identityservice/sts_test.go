@@ -228,7 +228,7 @@ func TestAssumeRole(t *testing.T) {
 	_, err = assume(alice, "app", "work", func(in *sts.AssumeRoleInput) {
 		in.Tags = []ststypes.Tag{{Key: aws.String("a"), Value: aws.String("b")}}
 	})
-	w.wants("session tags", err, "ValidationError")
+	w.wants("session tags that the trust policy does not allow", err, "AccessDenied")
 	_, err = assume(alice, "app", "work", func(in *sts.AssumeRoleInput) { in.SourceIdentity = aws.String("alice") })
 	w.wants("a source identity", err, "ValidationError")
 
