@@ -58,8 +58,8 @@ func keyOf(name string) (t keyType, carried bool) {
 // maxKey is more than the longest key: an encryption context or a tag, whose own key has 128 characters.
 const maxKey = 512
 
-// checkKey checks the form of a condition key: that of a service, a colon, and a name, which may have tags and colons in it.
-func checkKey(name string) error {
+// CheckKey checks the form of a condition key: that of a service, a colon, and a name, which may have tags and colons in it.
+func CheckKey(name string) error {
 	service, rest, ok := strings.Cut(name, ":")
 	if !ok || service == "" || rest == "" || strings.ContainsAny(name, "{}") || service != strings.TrimSpace(service) {
 		return errors.New("a condition key has the form SERVICE:NAME, such as aws:SourceIp or ec2:ResourceTag/team")

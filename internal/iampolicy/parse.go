@@ -251,7 +251,7 @@ func parseCondition(name string, f field, variables bool) (Condition, condition,
 	if ready.operator, ok = operatorOf(rest); !ok {
 		return none(fmt.Sprintf("muster knows no operator %.80q", name))
 	}
-	if err := checkKey(f.name); err != nil {
+	if err := CheckKey(f.name); err != nil {
 		return none(err.Error())
 	}
 	known, _ := keyOf(f.name)

@@ -68,7 +68,7 @@ func parseGlob(text string, wild, variables bool) (glob, error) {
 func parseVariable(text string) (piece, error) {
 	name, rest, has := strings.Cut(text, ",")
 	name = strings.TrimSpace(name)
-	if err := checkKey(name); err != nil {
+	if err := CheckKey(name); err != nil {
 		return piece{}, fmt.Errorf("the variable ${%.100s}: %w", text, err)
 	}
 	if t, _ := keyOf(name); t.many {

@@ -111,6 +111,8 @@ func New(c Config) (*Service, error) {
 	s.registerLinkedRoles(server)
 	s.registerAbsent(server)
 	s.registerBoundaries(server)
+	s.registerSimulations(server)
+	s.registerContextKeys(server)
 	s.registerAccount(server)
 	s.handler = s.logged(notEKS(server))
 	return s, nil
