@@ -178,7 +178,11 @@ const userDataPath = "latest/user-data"
 
 // serve answers with what is at a path.
 func (s *Server) serve(ctx context.Context, w http.ResponseWriter, path string, instance Instance) {
-	path = strings.TrimPrefix(path, "/")
+	if path == "" || path == "/" {
+		write(w, []byte(versionList()))
+		return
+	}
+	path = newest(strings.TrimPrefix(path, "/"))
 	document, err := instance.document()
 	if err != nil {
 		s.config.Log.Error("cannot tell a machine who it is", "machine", instance.ID, "error", err)

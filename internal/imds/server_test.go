@@ -175,7 +175,9 @@ func TestPaths(t *testing.T) {
 	s, _ := newServer(t, io.Discard)
 	good := token(t, s, first, 60)
 	for path, want := range map[string]string{
-		"/":                                          "latest/",
+		"/": "1.0\n2007-01-19\n2007-03-01\n2007-08-29\n2007-10-10\n2007-12-15\n2008-02-01\n2008-09-01\n2009-04-04\n2011-01-01\n2011-05-01\n2012-01-12\n" +
+			"2014-02-25\n2014-11-05\n2015-10-20\n2016-04-19\n2016-06-30\n2016-09-02\n2018-03-28\n2018-08-17\n2018-09-24\n2019-10-01\n2020-10-27\n" +
+			"2021-01-03\n2021-03-23\n2021-07-15\n2022-09-24\n2024-04-11\nlatest",
 		"/latest":                                    "dynamic/\nmeta-data/\nuser-data",
 		"/latest/":                                   "dynamic/\nmeta-data/\nuser-data",
 		"/latest/meta-data/":                         "hostname\ninstance-id\ninstance-life-cycle\ninstance-type\nlocal-hostname\nlocal-ipv4\nmac\nnetwork/\nplacement/",
@@ -200,9 +202,20 @@ func TestPaths(t *testing.T) {
 		"/latest/meta-data//instance-id":  "404",
 		"/latest/../../etc/passwd":        "404",
 		"//latest/user-data":              "404",
-		"/2021-03-23/meta-data":           "404",
-		"/latest/user-data/":              "user data of i-0000000000000000a",
-		"/latest/dynamic/":                "instance-identity/",
+		// What cloud-init and others ask for by a date.
+		"/2021-07-15/meta-data/instance-id":            "i-0000000000000000a",
+		"/2021-03-23/meta-data/placement/":             "availability-zone\nregion",
+		"/2021-03-23":                                  "dynamic/\nmeta-data/\nuser-data",
+		"/2009-04-04/":                                 "dynamic/\nmeta-data/\nuser-data",
+		"/2009-04-04/user-data":                        "user data of i-0000000000000000a",
+		"/1.0/meta-data/local-ipv4":                    "192.168.64.11",
+		"/2021-07-15/meta-data/none":                   "404",
+		"/2021-07-16/meta-data/instance-id":            "404",
+		"/2021-07-15/latest/meta-data/instance-id":     "404",
+		"/2021-07-15/2021-07-15/meta-data/instance-id": "404",
+		"/meta-data/instance-id":                       "404",
+		"/latest/user-data/":                           "user data of i-0000000000000000a",
+		"/latest/dynamic/":                             "instance-identity/",
 	} {
 		w := ask(s, first, http.MethodGet, path, tokenHeader, good)
 		got := w.Body.String()
