@@ -25,7 +25,6 @@ type admitted struct {
 	source    netip.Addr
 	secure    bool
 	userAgent string
-	region    string
 }
 
 type admittedKey struct{}
@@ -73,8 +72,9 @@ func (s *Service) admit(ctx context.Context, r *http.Request, call awsquery.Call
 	if signed.Service != call.API.Name {
 		return nil, awsquery.Errorf(awsquery.SignatureDoesNotMatch, "Credential should be scoped to correct service: '%s'.", call.API.Name)
 	}
-	if !regional(signed.Region) {
-		return nil, awsquery.Errorf(awsquery.SignatureDoesNotMatch, "Credential should be scoped to a valid region.")
+	if signed.Region != Region && signed.Region != globalRegion {
+		return nil, awsquery.Errorf(awsquery.SignatureDoesNotMatch, "Credential should be scoped to a valid region, not '%.40s'. There is one here, %s: "+
+			"set AWS_REGION to it, as `muster iam env` does.", signed.Region, Region)
 	}
 	if err := signed.Verify(sigv4.Derive(p.secret.Reveal(), signed.Scope), request); err != nil {
 		return nil, signatureError(err, "The request signature we calculated does not match the signature you provided. "+
@@ -89,7 +89,7 @@ func (s *Service) admit(ctx context.Context, r *http.Request, call awsquery.Call
 	}
 	proven(ctx)
 	s.used.note(p.keyID, call.API.Name, signed.Region, now)
-	a := admitted{principal: p, now: now, secure: r.TLS != nil, userAgent: r.UserAgent(), region: signed.Region}
+	a := admitted{principal: p, now: now, secure: r.TLS != nil, userAgent: r.UserAgent()}
 	if source, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		a.source = source.Addr()
 	}

@@ -17,8 +17,11 @@ import (
 	"muster.dev/muster/internal/keyservice"
 )
 
-// Region is the one there is.
-const Region = "local-1"
+// Region is the one there is. Requests may also be signed for globalRegion, as those of services that have no region are.
+const (
+	Region       = "local-1"
+	globalRegion = "us-east-1"
+)
 
 // DefaultAccount is the account of instances, and of the first user.
 const DefaultAccount = "000000000000"

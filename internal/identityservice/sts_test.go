@@ -357,7 +357,10 @@ func TestASignatureIsForOneService(t *testing.T) {
 	}
 	const list, who = "Action=ListUsers&Version=2010-05-08", "Action=GetCallerIdentity&Version=2011-06-15"
 	w.says("IAM signed for IAM", ask(list, "iam", "us-east-1"), "")
-	w.says("STS signed for STS", ask(who, "sts", "eu-west-1"), "")
+	w.says("STS signed for STS", ask(who, "sts", "local-1"), "")
+	w.says("STS signed as a global service", ask(who, "sts", "us-east-1"), "")
+	w.says("STS signed for another region", ask(who, "sts", "eu-west-1"), "SignatureDoesNotMatch")
+	w.says("IAM signed for another region", ask(list, "iam", "local-2"), "SignatureDoesNotMatch")
 	w.says("IAM signed for STS", ask(list, "sts", "us-east-1"), "SignatureDoesNotMatch")
 	w.says("STS signed for EKS", ask(who, "eks", "us-east-1"), "SignatureDoesNotMatch")
 	w.says("a region that is none", ask(who, "sts", "US EAST"), "Signature")
