@@ -21,6 +21,10 @@ type draft struct {
 	principalID string
 	username    string
 	groups      []string
+	// session is the ARN of a session that stands for its role.
+	session string
+	// byID means that the entry names its principal by its id alone.
+	byID bool
 	// ofType means that user name and groups come from the type of an access entry.
 	ofType    bool
 	wrongType bool
@@ -52,6 +56,10 @@ func (c *compiler) compile(d draft) rule {
 	case KindSSO:
 		c.ssoOf(d)
 	case KindRole, KindUser:
+		if d.byID {
+			c.rule.byID, c.rule.subject = true, "the "+string(d.kind)+" "+d.principalID
+			break
+		}
 		c.principalOf(d)
 	default:
 		c.refuse(d.fields.arn, fault{fmt.Sprintf("is of the unknown kind %q", d.kind), "name a role, a user or an account"})
@@ -68,6 +76,12 @@ func (c *compiler) compile(d draft) rule {
 	if d.wrongType {
 		c.refuse("spec.type", fault{"is none that there is", "it is STANDARD, EC2_LINUX, EC2_WINDOWS, FARGATE_LINUX or HYBRID_LINUX"})
 		return r
+	}
+	if prefix := map[Kind]string{KindRole: "AROA", KindUser: "AIDA"}[d.kind]; d.byID && r.problem == nil && !strings.HasPrefix(d.principalID, prefix) {
+		c.refuse(d.fields.id, fault{fmt.Sprintf("is no id of a %s: %q", d.kind, d.principalID), fmt.Sprintf("ids of a %s begin with %s", d.kind, prefix)})
+	}
+	if d.session != "" {
+		c.warn(d.fields.arn, fault{fmt.Sprintf("is the ARN of a session, and every session of the role is let in: %s", d.session), "give that of its role, " + d.arn})
 	}
 	c.names(d)
 	return r

@@ -80,6 +80,9 @@ func (m Mapping) draft() draft {
 	if m.Kind == KindSSO {
 		d.fields.arn = "sso"
 	}
+	if m.Source == SourceFile {
+		d.asUpstreamReads()
+	}
 	if m.Source == SourceIdentityMapping {
 		d.fields = fields{"spec.arn", "spec.arn", "spec.username", "spec.groups"}
 		// One field is for both, so what is in it says which. aws-iam-authenticator takes the ARN of a session for its role's here.
@@ -94,4 +97,16 @@ func (m Mapping) draft() draft {
 		}
 	}
 	return d
+}
+
+// asUpstreamReads reads what aws-iam-authenticator takes in its files beside ARNs of roles and users: the ARN of a session stands for its
+// role (MountedFile), and an id for whoever has it (DynamicFile with dynamicfileUserIDStrict).
+func (d *draft) asUpstreamReads() {
+	a, err := arn.Parse(d.arn)
+	if _, _, session := a.AssumedRole(); err == nil && session && d.kind == KindRole {
+		if canonical, err := a.Canonical(); err == nil {
+			d.session, d.arn = d.arn, canonical.String()
+		}
+	}
+	d.byID = d.arn == "" && d.principalID != "" && (d.kind == KindRole || d.kind == KindUser)
 }

@@ -23,6 +23,8 @@ func (r *rule) difference(p Principal, k key, path string) string {
 	switch {
 	case r.kind == KindAccount:
 		return fmt.Sprintf("it is for account %s, and this is account %s", r.key.account, p.Account)
+	case r.byID:
+		return fmt.Sprintf("it is for %s", r.subject)
 	case k.name == "":
 		return fmt.Sprintf("it is for %s, and this is neither a role nor a user", r.subject)
 	case r.key.partition != k.partition:

@@ -24,6 +24,7 @@ func (t Table) Map(p Principal) Outcome {
 			places = append(places, i)
 		}
 	}
+	places = append(places, t.byID[p.UserID]...)
 	places = append(places, t.byAccount[p.Account]...)
 	slices.Sort(places)
 	return t.walk(p, k, path, places)

@@ -27,6 +27,7 @@ type rule struct {
 	pattern string // of the names of roles, in lower case
 
 	principalID string
+	byID        bool // the id alone says whom it is for
 	username    template
 	groups      []template
 	fixed       []string // groups, if nothing is to be filled in
@@ -56,6 +57,9 @@ const (
 func (r *rule) matches(p Principal, k key, path string) (trace.RuleID, bool) {
 	if r.kind == KindAccount {
 		return RuleMatch, r.key.account == p.Account
+	}
+	if r.byID {
+		return RuleMatch, r.kind == k.kind && r.principalID == p.UserID
 	}
 	if r.key.partition != k.partition || r.key.account != k.account {
 		return RuleMatch, false

@@ -55,6 +55,7 @@ type Table struct {
 	// Each holds the places of rules, which are in the order in which they are asked.
 	byKey     map[key][]int32
 	byAccount map[string][]int32
+	byID      map[string][]int32
 	patterns  map[scope][]int32
 }
 
@@ -64,7 +65,7 @@ func NewTable(options Options, entries []AccessEntry, mappings []Mapping) (Table
 	c := compiler{options: options}
 	t := Table{
 		mode: options.Mode, scrubbed: map[string]bool{},
-		byKey: map[key][]int32{}, byAccount: map[string][]int32{}, patterns: map[scope][]int32{},
+		byKey: map[key][]int32{}, byAccount: map[string][]int32{}, byID: map[string][]int32{}, patterns: map[scope][]int32{},
 	}
 	if t.mode == "" {
 		t.mode = ModeAPIAndConfigMap
@@ -110,6 +111,9 @@ func (t *Table) add(c *compiler, d draft) {
 		s := scope{r.key.partition, r.key.account}
 		t.shadowed(c, &r, t.patterns[s])
 		t.patterns[s] = append(t.patterns[s], place)
+	case r.byID:
+		t.shadowed(c, &r, t.byID[r.principalID])
+		t.byID[r.principalID] = append(t.byID[r.principalID], place)
 	case r.key != key{}:
 		t.shadowed(c, &r, t.byKey[r.key])
 		t.byKey[r.key] = append(t.byKey[r.key], place)
