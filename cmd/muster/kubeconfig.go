@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/durable"
 	"muster.dev/muster/internal/kubeconfig"
 	"muster.dev/muster/internal/state"
+	"muster.dev/muster/internal/words"
 )
 
 func newKubeconfigCommand(o *options) *cobra.Command {
@@ -78,12 +79,16 @@ func mergeKubeconfig(o *options, dir state.Dir, file string, switchTo bool) erro
 
 // mergeContexts adds the contexts of some kubeconfigs.
 func mergeContexts(o *options, dir state.Dir, file string, from []string, switchTo bool) error {
+	before := kubeconfig.Current(kubeconfig.Options(file))
 	path, changed, err := kubeconfig.Merge(kubeconfig.Options(file), string(dir), from, switchTo)
 	if err != nil {
 		return err
 	}
 	if changed {
 		fmt.Fprintf(o.err, "Wrote contexts to %s\n", path)
+	}
+	if now := kubeconfig.Current(kubeconfig.Options(file)); now != before {
+		fmt.Fprint(o.err, switched(before, now))
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return fmt.Errorf("finding your kubeconfig: %w", err)
@@ -93,6 +98,14 @@ func mergeContexts(o *options, dir state.Dir, file string, from []string, switch
 		return err
 	}
 	return durable.Write(dir.WrittenKubeconfigs(), []byte(strings.Join(append(written, path), "\n")+"\n"), 0o600)
+}
+
+// switched says that kubectl goes elsewhere from now on, and how it goes back.
+func switched(before, now string) string {
+	if before == "" {
+		return fmt.Sprintf("The current context is now %q\n", now)
+	}
+	return fmt.Sprintf("The current context is now %q; back to the one before: kubectl config use-context %s\n", now, words.Quote(before))
 }
 
 func writtenKubeconfigs(dir state.Dir) ([]string, error) {

@@ -162,3 +162,12 @@ func marked(extensions map[string]runtime.Object, stateDir string) bool {
 	var m mark
 	return json.Unmarshal(unknown.Raw, &m) == nil && m.StateDir == stateDir
 }
+
+// Current is the name of the current context; empty if there is none, or no kubeconfig that can be read.
+func Current(options *clientcmd.PathOptions) string {
+	config, err := options.GetStartingConfig()
+	if err != nil {
+		return ""
+	}
+	return config.CurrentContext
+}
