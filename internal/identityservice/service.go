@@ -117,7 +117,7 @@ func New(c Config) (*Service, error) {
 	s.registerSimulations(server)
 	s.registerContextKeys(server)
 	s.registerAccount(server)
-	s.handler = s.logged(notEKS(server))
+	s.handler = s.logged(notServed(server))
 	return s, nil
 }
 

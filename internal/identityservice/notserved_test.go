@@ -3,6 +3,8 @@
 package identityservice_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"muster.dev/muster/internal/identityservice"
 	"muster.dev/muster/internal/sigv4"
@@ -66,6 +69,56 @@ func TestEKSIsAnsweredInItsOwnProtocol(t *testing.T) {
 	for _, service := range []string{"", "sts", "iam"} {
 		if _, _, body := ask("/clusters", service); !strings.Contains(body, "<Code>InvalidAction</Code>") {
 			t.Errorf("signed for %q: %s", service, body)
+		}
+	}
+}
+
+// Requests for other services are answered as their clients read it, with the service's name and what to unset.
+func TestOtherServicesAreNamed(t *testing.T) {
+	w := newWorld(t, nil)
+	fine := func(service, told string) {
+		t.Helper()
+		for _, want := range []string{"UnknownOperationException", "this request is for the service " + service + ":", "unset AWS_ENDPOINT_URL AWS_CONFIG_FILE "} {
+			if !strings.Contains(told, want) {
+				t.Errorf("%s: %s, want %s", service, told, want)
+			}
+		}
+	}
+	_, err := ec2.NewFromConfig(w.config(w.admin())).DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
+	if code(err) != "UnknownOperationException" {
+		t.Error(err)
+	}
+	fine("ec2", err.Error())
+	for _, c := range []struct{ service, path, contentType, body, form string }{
+		{"s3", "/bucket/key", "", "", "<Error><Code>UnknownOperationException</Code><Message>"},
+		{"autoscaling", "/", "application/x-www-form-urlencoded; charset=utf-8", "Action=DescribeTags&Version=2011-01-01", "<ErrorResponse><Error><Code>UnknownOperationException</Code><Message>"},
+		{"dynamodb", "/", "application/x-amz-json-1.0", "{}", `{"__type":"UnknownOperationException","message":"`},
+		{"lambda", "/2015-03-31/functions/", "application/json", "", `{"__type":"UnknownOperationException","message":"`},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+c.path, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.contentType != "" {
+			request.Header.Set("Content-Type", c.contentType)
+		}
+		sum := sha256.Sum256([]byte(c.body))
+		if err := v4.NewSigner().SignHTTP(t.Context(), aws.Credentials{AccessKeyID: w.key.ID, SecretAccessKey: w.key.Secret.Reveal()}, request,
+			hex.EncodeToString(sum[:]), c.service, identityservice.Region, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		fine(c.service, string(body))
+		if response.StatusCode != http.StatusNotFound || !strings.Contains(string(body), c.form) {
+			t.Errorf("%s: %d %s", c.service, response.StatusCode, body)
 		}
 	}
 }
