@@ -288,7 +288,7 @@ func (c condition) holds(context map[string][]string, find lookup) (bool, error)
 		return c.ifExists || c.each == "all" || c.each == "" && c.negated, nil
 	}
 	if len(got) > 1 && c.each == "" {
-		return false, fmt.Errorf("the condition key %s has %d values, and the operator is for one: say ForAllValues: or ForAnyValue:", c.key, len(got))
+		return false, fmt.Errorf("the condition key %s has %d values, and the operator is for one: write ForAllValues or ForAnyValue before it", c.key, len(got))
 	}
 	for _, text := range got {
 		hit, err := c.hits(text, find)
