@@ -178,7 +178,7 @@ looked at by kubelet-config-check, if that is in the directory of this program.`
 				return refused(problems)
 			}
 			for _, note := range render.Notes(merged.Spec, layout) {
-				if _, err := io.WriteString(cmd.ErrOrStderr(), printableLines("Warning: "+note+"\n")); err != nil {
+				if _, err := io.WriteString(cmd.ErrOrStderr(), termsafe.Lines("Warning: "+note+"\n")); err != nil {
 					return err
 				}
 			}
