@@ -73,7 +73,7 @@ func TestUpSaysWhatAMachineReports(t *testing.T) {
 	t.Parallel()
 	status := cluster.Status{
 		NodeGroups: []cluster.NodeGroupStatus{{Name: "workers", Desired: 1, Machines: 1}},
-		Machines:   []cluster.MachineStatus{{Name: secondMachine, NodeGroup: "workers", Phase: v1alpha1.MachineJoining, Reason: bootreport.UserDataFailed, Kept: true, Message: saysBadUserData + secondMachine}},
+		Machines:   []cluster.MachineStatus{{Name: secondMachine, NodeGroup: "workers", Phase: v1alpha1.MachineJoining, Reason: bootreport.UserDataFailed, Message: saysBadUserData + secondMachine}},
 	}
 	text := func() string { return progressRows(status)[1].text }
 	if got := text(); !strings.Contains(got, secondMachine+": "+saysBadUserData) {

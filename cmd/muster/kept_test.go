@@ -15,13 +15,13 @@ import (
 // Who waits is told what keeps a machine from getting on, and not that it is on its way.
 func TestProgressSaysWhatKeepsAMachine(t *testing.T) {
 	group := []cluster.NodeGroupStatus{{Name: "default", Desired: 1, Machines: 1}}
-	for _, kept := range []bool{false, true} {
+	for reason, kept := range map[string]bool{"Joining": false, "NodeNotReady": false, "Refused": true} {
 		status := cluster.Status{NodeGroups: group, Machines: []cluster.MachineStatus{
-			{Name: "i-1", NodeGroup: "default", Phase: v1alpha1.MachineJoining, Step: v1alpha1.StepLaunched, Message: "refused by rule host", Kept: kept},
+			{Name: "i-1", NodeGroup: "default", Phase: v1alpha1.MachineJoining, Step: v1alpha1.StepLaunched, Message: "refused by rule host", Reason: reason},
 		}}
 		rows := progressRows(status)
 		if text := rows[len(rows)-1].text; strings.Contains(text, "i-1: refused by rule host") != kept {
-			t.Errorf("kept %v: %s", kept, text)
+			t.Errorf("%s: %s", reason, text)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func steps(machines []cluster.MachineStatus, group string) string {
 	for _, m := range machines {
 		if m.NodeGroup == group && m.Phase != v1alpha1.MachineReady {
 			counts[m.Step]++
-			if m.Message != "" && (m.Phase != v1alpha1.MachineJoining || m.Kept) { // one that just joins says nothing that its step does not
+			if m.Message != "" && (m.Phase != v1alpha1.MachineJoining || m.Kept()) { // one that just joins says nothing that its step does not
 				message = "; " + m.Name + ": " + m.Message
 			}
 		}

@@ -78,11 +78,7 @@ func observe(ctx context.Context, reader client.Reader, status *Status) error {
 	}
 	for _, m := range machines.Items {
 		machine := MachineStatus{Name: m.Name, NodeGroup: m.Spec.NodeGroup, NodeName: m.Status.NodeName, Phase: m.Status.Phase, Message: wrong(m.Status.Conditions)}
-		ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
-		if ready != nil && m.Status.Phase == v1alpha1.MachineJoining {
-			machine.Kept = ready.Reason != "Joining" && ready.Reason != "NodeNotReady"
-		}
-		if ready != nil && machine.Message == ready.Message {
+		if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 			machine.Reason = ready.Reason
 		}
 		if m.Spec.Provider == v1alpha1.ProviderLocal && (m.Status.Phase == v1alpha1.MachineReady || m.Status.Phase == v1alpha1.MachineNotReady) {

@@ -74,11 +74,14 @@ type MachineStatus struct {
 	Phase     v1alpha1.MachinePhase `json:"phase"`
 	// Step is the last step of its way in.
 	Step v1alpha1.JoinStep `json:"step,omitempty"`
-	// Reason is that of the condition that the message is of, for programs.
+	// Reason is the reason of the condition Ready, for programs.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Kept is true of a machine on its way in that something keeps from getting on, other than time.
-	Kept bool `json:"kept,omitempty"`
+}
+
+// Kept reports whether something other than time keeps a machine on its way in from getting on.
+func (m MachineStatus) Kept() bool {
+	return m.Phase == v1alpha1.MachineJoining && m.Reason != "" && m.Reason != "Joining" && m.Reason != "NodeNotReady"
 }
 
 // Ready tells whether everything that was asked for is there, and may stay: the cluster and every node of every group.
