@@ -21,33 +21,21 @@ import (
 
 const module = "muster.dev/muster"
 
-// The rings. A package may import its own ring and those before it; what is listed in none is an edge.
-const (
-	pure = iota
-	edges
-	parts
-	assembly
-	commands
-)
-
-// pureNames are the packages that turn values into values: no I/O, no context, no logger, and `now` is an argument.
-var pureNames = []string{"trace", "termsafe", "pki", "policy", "identity", "token", "render", "component", "plan", "policyfile", "review", "strictyaml", "userdata", "nodeconfig", "words", "bootstrapsh", "bundle", "rotation", "arn", "sigv4", "ststoken", "iam", "iampolicy", "authfile"}
-
-// partNames are the running parts. They meet on the wire and never by import.
-var partNames = []string{"certificates", "authenticator", "accesspolicy", "identityservice", "node", "nodegroup", "exposure", "eks", "podidentity"}
-
 // impure are the packages that a pure one has no use for.
-var impure = []string{"context", "log", "log/slog", "net/http", "os", "os/exec", "os/signal", "syscall", "testing"}
+var impure = []string{
+	"context", "log", "log/slog", "net/http", "os", "os/exec", "os/signal", "syscall", "testing",
+	"golang.org/x/sys/unix", "k8s.io/client-go/kubernetes", "sigs.k8s.io/controller-runtime",
+}
 
 // allowed are imports that break a rule for a reason.
 var allowed = map[[2]string]string{
-	{"internal/component", module + "/internal/state"}:     "for the names of paths; nothing in it is called that looks at a disk",
-	{"internal/component", module + "/internal/authority"}: "for the type Credential, which is plain data, and the names of authorities",
-	{"internal/token", "log/slog"}:                         "for LogValue, which keeps the secret half of a token out of every log",
-	{"internal/sigv4", "log/slog"}:                         "for LogValue, which keeps keys and signatures out of every log",
-	{"internal/ststoken", "log/slog"}:                      "for LogValue, which keeps tokens out of every log",
-	{"internal/iam", "log/slog"}:                           "for LogValue, which keeps secret access keys out of every log",
-	{"internal/pki/pkitest", "testing"}:                    "it makes requests for tests",
+	{"internal/cluster/component", module + "/internal/platform/statedir"}:      "for the names of paths; nothing in it is called that looks at a disk",
+	{"internal/cluster/component", module + "/internal/certificates/authority"}: "for the type Credential, which is plain data, and the names of authorities",
+	{"internal/certificates/token", "log/slog"}:                                 "for LogValue, which keeps the secret half of a token out of every log",
+	{"internal/iam/sigv4", "log/slog"}:                                          "for LogValue, which keeps keys and signatures out of every log",
+	{"internal/iam/ststoken", "log/slog"}:                                       "for LogValue, which keeps tokens out of every log",
+	{"internal/iam/iam", "log/slog"}:                                            "for LogValue, which keeps secret access keys out of every log",
+	{"internal/certificates/pki/pkitest", "testing"}:                            "it makes requests for tests",
 }
 
 // source is one Go file.
@@ -60,28 +48,17 @@ type source struct {
 	imports map[string]string // path to the name it has in the file
 }
 
-// licensed tells whether the file has a comment with that line before its package clause.
+// licensed reports whether the file has a comment with that line before its package clause.
 func (s source) licensed(line string) bool {
 	return slices.ContainsFunc(s.file.Comments, func(group *ast.CommentGroup) bool {
 		return group.Pos() < s.file.Package && slices.ContainsFunc(group.List, func(c *ast.Comment) bool { return strings.Contains(c.Text, strings.TrimPrefix(line, "// ")) })
 	})
 }
 
-func ring(dir string) int {
-	name, _, _ := strings.Cut(strings.TrimPrefix(dir, "internal/"), "/")
-	switch {
-	case dir == "api" || strings.HasPrefix(dir, "api/"):
-		return pure
-	case !strings.HasPrefix(dir, "internal/"):
-		return commands
-	case slices.Contains(pureNames, name):
-		return pure
-	case slices.Contains(partNames, name):
-		return parts
-	case name == "cluster", name == "controller":
-		return assembly
-	}
-	return edges
+// isPure reports whether a directory's package turns values into values.
+func (h house) isPure(dir string) bool {
+	name, internal := strings.CutPrefix(dir, "internal/")
+	return dir == "api" || strings.HasPrefix(dir, "api/") || internal && h.packages[name] == "pure"
 }
 
 // sources are all Go files of the repository, of the nested modules too.
@@ -136,6 +113,7 @@ func sources(t *testing.T) []source {
 }
 
 func TestImportsGoOneWay(t *testing.T) {
+	h := standing(t)
 	used := map[[2]string]bool{}
 	for _, s := range sources(t) {
 		if s.test {
@@ -147,44 +125,62 @@ func TestImportsGoOneWay(t *testing.T) {
 				used[rule] = true
 				continue
 			}
-			dir, ours := strings.CutPrefix(imported, module+"/")
-			switch own := ring(s.dir); {
-			case ours && own == commands && ring(dir) == commands && !within(s.dir, dir):
-				t.Errorf("%s imports %s: a command is nobody's library", s.path, imported)
-			case ours && ring(dir) > own:
-				t.Errorf("%s imports %s, which comes later", s.path, imported)
-			case ours && own == parts && ring(dir) == parts && part(dir) != part(s.dir):
-				t.Errorf("%s imports %s: parts meet on the wire", s.path, imported)
-			case ours && dir == "internal/cluster" && !strings.HasPrefix(s.dir, "cmd/") && !strings.HasPrefix(s.dir, "test/"):
-				t.Errorf("%s imports %s, which only commands do", s.path, imported)
-			case own == pure && slices.Contains(impure, imported):
-				t.Errorf("%s imports %s, and its package is pure", s.path, imported)
+			if problem := h.problem(s.dir, imported); problem != "" {
+				t.Errorf("%s imports %s: %s", s.path, imported, problem)
 			}
 		}
 	}
 	for rule, reason := range allowed {
 		if !used[rule] {
-			t.Errorf("%s does not import %s any more: take it from the exceptions (%s)", rule[0], rule[1], reason)
+			t.Errorf("%s no longer imports %s: remove it from the exceptions (%s)", rule[0], rule[1], reason)
 		}
 	}
 }
 
-// within tells whether two directories belong to the same tree of commands, as the tests and the images' programs do.
-func within(a, b string) bool {
-	top := func(dir string) string { name, _, _ := strings.Cut(dir, "/"); return name }
-	return top(a) == top(b) && top(a) != "cmd"
+// problem says why the package of a directory must not import another package, or "".
+func (h house) problem(from, imported string) string {
+	if h.isPure(from) && slices.Contains(impure, imported) {
+		return "the package is pure"
+	}
+	to, ours := strings.CutPrefix(imported, module+"/")
+	if !ours {
+		return ""
+	}
+	fromName, fromInternal := strings.CutPrefix(from, "internal/")
+	toName, toInternal := strings.CutPrefix(to, "internal/")
+	isAPI := func(dir string) bool { return dir == "api" || strings.HasPrefix(dir, "api/") }
+	switch {
+	case fromInternal && toInternal:
+		return h.refuses(fromName, toName)
+	case toInternal && isAPI(from) && !h.isPure(to):
+		return "kinds are pure"
+	case toInternal || isAPI(to):
+		return ""
+	case !fromInternal && !isAPI(from) && within(from, to):
+		return ""
+	}
+	return "a command is nobody's library"
 }
 
-func part(dir string) string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(dir, "internal/"), "/")
-	return name
+// within reports whether two directories belong to the same program or the same tree of tests and tools.
+func within(a, b string) bool {
+	top := func(dir string) string {
+		first, rest, _ := strings.Cut(dir, "/")
+		if first == "cmd" {
+			second, _, _ := strings.Cut(rest, "/")
+			return first + "/" + second
+		}
+		return first
+	}
+	return top(a) == top(b)
 }
 
 // A result that depends on the moment cannot be pinned by a test; whoever calls a pure function says what time it is.
 func TestPurePackagesAreToldTheTime(t *testing.T) {
+	h := standing(t)
 	for _, s := range sources(t) {
 		name, ok := s.imports["time"]
-		if s.test || !ok || ring(s.dir) != pure {
+		if s.test || !ok || !h.isPure(s.dir) {
 			continue
 		}
 		ast.Inspect(s.file, func(node ast.Node) bool {

@@ -19,14 +19,14 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/yaml"
 
-	"muster.dev/muster/internal/accesspolicy"
-	"muster.dev/muster/internal/authenticator"
-	"muster.dev/muster/internal/authfile"
-	"muster.dev/muster/internal/baseline"
-	"muster.dev/muster/internal/component"
-	"muster.dev/muster/internal/identity"
-	"muster.dev/muster/internal/sts"
-	"muster.dev/muster/internal/ststoken"
+	"muster.dev/muster/internal/cluster/baseline"
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/iam/accesspolicy"
+	"muster.dev/muster/internal/iam/authenticator"
+	"muster.dev/muster/internal/iam/authenticatorconfig"
+	"muster.dev/muster/internal/iam/identity"
+	"muster.dev/muster/internal/iam/ststoken"
+	"muster.dev/muster/internal/iam/tokenverify"
 )
 
 const (
@@ -37,8 +37,8 @@ const (
 // nobody verifies no token.
 type nobody struct{}
 
-func (nobody) Verify(context.Context, ststoken.Token) (sts.Identity, error) {
-	return sts.Identity{}, sts.ErrThrottled
+func (nobody) Verify(context.Context, ststoken.Token) (tokenverify.Identity, error) {
+	return tokenverify.Identity{}, tokenverify.ErrThrottled
 }
 
 func (nobody) Admit(string)         {}
@@ -58,7 +58,7 @@ func TestMetricsAreThoseOfTheAuthenticator(t *testing.T) {
 // The authenticator accepts the file of every manifest.
 func TestAuthenticatorFilesAreAccepted(t *testing.T) {
 	for path, policies := range map[string]bool{"manifests/authenticator.yaml": false, withAccessPolicies: true} {
-		c, err := authfile.Read(dataOf(t, path, "authenticator.yaml"))
+		c, err := authenticatorconfig.Read(dataOf(t, path, "authenticator.yaml"))
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
@@ -77,7 +77,7 @@ func TestChartKnowsEveryFieldOfTheAuthenticatorsFile(t *testing.T) {
 		"config.apiVersion", "config.kind", "config.server.stateDir", "config.server.bindAddress", "config.server.healthAddress", "config.mapping.namespace",
 		"config.accessPolicies.alone", // a DaemonSet is not
 	}
-	compareFields(t, s.Definitions, s.Definitions["config"], reflect.TypeFor[authfile.Configuration](), "config", filled)
+	compareFields(t, s.Definitions, s.Definitions["config"], reflect.TypeFor[authenticatorconfig.Configuration](), "config", filled)
 }
 
 // objectOf reads the object of a kind and, if it is not empty, a name from a manifest.

@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"muster.dev/muster/internal/certificates"
-	"muster.dev/muster/internal/pki"
+	"muster.dev/muster/internal/certificates/csrcontroller"
+	"muster.dev/muster/internal/certificates/pki"
 )
 
 // registry notes the metrics that are registered, as metrics.txt writes them.
@@ -83,11 +83,11 @@ func (r *registry) compare(t *testing.T, list string) {
 func TestMetricsAreThoseOfTheController(t *testing.T) {
 	got := &registry{}
 	profile, _ := pki.ProfileFor(pki.SignerKubeletServing)
-	_, err := certificates.New(certificates.Config{
-		Client: fake.NewClientset(), Mode: certificates.Observe, Metrics: got, Logger: slog.New(slog.DiscardHandler),
-		Signers:   map[string]certificates.Issuance{pki.SignerKubeletServing: {Profile: profile}},
-		Inventory: struct{ certificates.Inventory }{}, Access: struct{ certificates.Access }{},
-		Nodes: struct{ certificates.Nodes }{}, Register: struct{ certificates.Register }{}, Events: struct{ certificates.Recorder }{},
+	_, err := csrcontroller.New(csrcontroller.Config{
+		Client: fake.NewClientset(), Mode: csrcontroller.Observe, Metrics: got, Logger: slog.New(slog.DiscardHandler),
+		Signers:   map[string]csrcontroller.Issuance{pki.SignerKubeletServing: {Profile: profile}},
+		Inventory: struct{ csrcontroller.Inventory }{}, Access: struct{ csrcontroller.Access }{},
+		Nodes: struct{ csrcontroller.Nodes }{}, Register: struct{ csrcontroller.Register }{}, Events: struct{ csrcontroller.Recorder }{},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"muster.dev/muster/internal/policyfile"
+	"muster.dev/muster/internal/certificates/policyconfig"
 )
 
 const chart = "charts/muster-certificate-controller"
@@ -30,7 +30,7 @@ func TestPoliciesAreAccepted(t *testing.T) {
 		t.Fatalf("manifests %v, %v", files, err)
 	}
 	for _, path := range files {
-		c, err := policyfile.Read(dataOf(t, path, "policy.yaml"))
+		c, err := policyconfig.Read(dataOf(t, path, "policy.yaml"))
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -82,7 +82,7 @@ type schema struct {
 func TestChartKnowsEveryFieldOfAPolicy(t *testing.T) {
 	s := schemaOf(t, chart)
 	filled := []string{"policy.apiVersion", "policy.kind", "policy.register", "policy.leaderElection", "policy.health", "policy.metrics"}
-	compareFields(t, s.Definitions, s.Definitions["policy"], reflect.TypeFor[policyfile.Configuration](), "policy", filled)
+	compareFields(t, s.Definitions, s.Definitions["policy"], reflect.TypeFor[policyconfig.Configuration](), "policy", filled)
 }
 
 func schemaOf(t *testing.T, chart string) schema {

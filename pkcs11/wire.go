@@ -11,7 +11,7 @@ import (
 	"io"
 )
 
-// The other half of this is internal/signer/wire.go of muster.
+// The other half of this is internal/certificates/signer/wire.go of muster.
 
 const (
 	version = 1

@@ -126,7 +126,7 @@ build_muster() {
 	version=$(git --no-optional-locks describe --tags --always --dirty 2>/dev/null) || version=devel
 	for program in muster muster-certificate-controller; do
 		CGO_ENABLED=0 go build -v "${reproducibly[@]}" -o "$build/$program" \
-			-ldflags "-s -w -X muster.dev/muster/internal/version.Version=$version" "./cmd/$program"
+			-ldflags "-s -w -X muster.dev/muster/internal/platform/version.Version=$version" "./cmd/$program"
 		cp "$build/$program" "$out/$program"
 	done
 }

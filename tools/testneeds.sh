@@ -7,8 +7,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/packages.sh
 
 missing=()
-command -v softhsm2-util >/dev/null || missing+=(softhsm2) # a PKCS #11 token in software, for internal/signer
-# Reads the units that internal/render writes, and is the first process of hosts of test/host.
+command -v softhsm2-util >/dev/null || missing+=(softhsm2) # a PKCS #11 token in software, for internal/certificates/signer
+# Reads the units that internal/node/render writes, and is the first process of hosts of test/host.
 command -v systemd-analyze >/dev/null && [[ -x /lib/systemd/systemd ]] || missing+=(systemd)
 command -v aws >/dev/null || missing+=(awscli) # people's tools for IAM, in test/stories
 command -v musl-gcc >/dev/null || missing+=(musl-tools) # the resolver of Alpine's images, in test/stories

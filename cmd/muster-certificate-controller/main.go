@@ -7,7 +7,7 @@ package main
 import (
 	"os"
 
-	"muster.dev/muster/internal/controller"
+	"muster.dev/muster/internal/certificates/certificatecontroller"
 )
 
-func main() { os.Exit(controller.Main(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(certificatecontroller.Main(os.Args[1:], os.Stdout, os.Stderr)) }

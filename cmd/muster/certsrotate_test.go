@@ -14,16 +14,17 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/authority"
-	"muster.dev/muster/internal/cluster"
-	"muster.dev/muster/internal/rotation"
-	"muster.dev/muster/internal/state"
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/certificates/rotation"
+	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // fakeService answers on the socket of a state directory: with one status after the other, the last one for ever.
 type fakeService struct {
 	mu       sync.Mutex
-	statuses []cluster.RotationStatus
+	statuses []serve.RotationStatus
 	rotated  int
 }
 
@@ -39,18 +40,18 @@ func (s *fakeService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(status)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(cluster.Status{Rotation: &status})
+	_ = json.NewEncoder(w).Encode(serve.Status{Rotation: &status})
 }
 
 // rotateCerts runs the command line against a service that tells these statuses.
-func rotateCerts(t *testing.T, statuses []cluster.RotationStatus, args ...string) (out, talk string, code, rotated int) {
+func rotateCerts(t *testing.T, statuses []serve.RotationStatus, args ...string) (out, talk string, code, rotated int) {
 	t.Helper()
 	path, err := os.MkdirTemp("", "mr-") //nolint:usetesting // the paths of sockets must be short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(path) })
-	dir := state.Dir(path)
+	dir := statedir.Dir(path)
 	if err := os.WriteFile(dir.Config(), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -68,29 +69,29 @@ func rotateCerts(t *testing.T, statuses []cluster.RotationStatus, args ...string
 		t.Cleanup(func() { _ = server.Close() })
 	}
 	var stdout, stderr bytes.Buffer
-	code = run(append([]string{"--state-dir", path, "certs", "rotate", "kubelet-ca"}, args...), streams{out: &stdout, err: &stderr})
+	code = run(append([]string{"--state-dir", path, "certs", "rotate", "kubelet-ca"}, args...), console.Streams{Out: &stdout, Err: &stderr})
 	service.mu.Lock()
 	defer service.mu.Unlock()
 	return stdout.String(), stderr.String(), code, service.rotated
 }
 
-func rotating(phase rotation.Phase, message string) cluster.RotationStatus {
+func rotating(phase rotation.Phase, message string) serve.RotationStatus {
 	r := rotation.Start("kubelet-1", "kubelet-2", time.Now())
 	r.Phase = phase
-	return cluster.RotationStatus{Signs: r.Signs(), Trusts: r.Trusts(), Rotation: &r, Message: message}
+	return serve.RotationStatus{Signs: r.Signs(), Trusts: r.Trusts(), Rotation: &r, Message: message}
 }
 
-func rotated(ago time.Duration) cluster.RotationStatus {
+func rotated(ago time.Duration) serve.RotationStatus {
 	finished := time.Now().Add(-ago)
-	return cluster.RotationStatus{
+	return serve.RotationStatus{
 		Signs: "kubelet-2", Trusts: []string{"kubelet-2"},
 		Last: &authority.Rotated{Old: "kubelet-1", New: "kubelet-2", Started: finished.Add(-17 * time.Minute), Finished: finished},
 	}
 }
 
 func TestRotateWaitsAndShowsEachChange(t *testing.T) {
-	before := cluster.RotationStatus{Signs: "kubelet-1", Trusts: []string{"kubelet-1"}}
-	out, talk, code, asked := rotateCerts(t, []cluster.RotationStatus{
+	before := serve.RotationStatus{Signs: "kubelet-1", Trusts: []string{"kubelet-1"}}
+	out, talk, code, asked := rotateCerts(t, []serve.RotationStatus{
 		before, rotating(rotation.Trust, ""), rotating(rotation.Trust, "somebody has not read it"), rotating(rotation.Trust, "somebody has not read it"),
 		rotating(rotation.Replace, "2 nodes"), rotating(rotation.Withdraw, "somebody has not forgotten it"), rotated(20 * time.Minute),
 	})
@@ -109,18 +110,18 @@ Withdraw: kubelet-2 signs kubelets' certificates; kubelet-1 is to be trusted no 
 
 func TestRotate(t *testing.T) {
 	for name, test := range map[string]struct {
-		statuses  []cluster.RotationStatus
+		statuses  []serve.RotationStatus
 		args      []string
 		code      int
 		asked     int
 		out, talk string
 	}{
-		"not waiting":              {[]cluster.RotationStatus{rotating(rotation.Trust, "")}, []string{"--no-wait"}, 0, 1, "Trust: kubelet-1 signs", "The service goes on"},
-		"as data":                  {[]cluster.RotationStatus{rotating(rotation.Trust, "")}, []string{"--no-wait", "-o", "json"}, 0, 1, `"phase": "Trust"`, ""},
-		"too long":                 {[]cluster.RotationStatus{rotating(rotation.Replace, "x")}, []string{"--timeout", "400ms"}, 1, 1, "", "run the command again to wait"},
-		"once more by mistake":     {[]cluster.RotationStatus{rotated(time.Minute)}, nil, 0, 0, "kubelet-2 signs", "Nothing was begun; --again"},
-		"once more on purpose":     {[]cluster.RotationStatus{rotated(time.Minute)}, []string{"--again"}, 0, 1, "kubelet-2 signs", ""},
-		"long after the last":      {[]cluster.RotationStatus{rotated(2 * time.Hour)}, nil, 0, 1, "kubelet-2 signs", ""},
+		"not waiting":              {[]serve.RotationStatus{rotating(rotation.Trust, "")}, []string{"--no-wait"}, 0, 1, "Trust: kubelet-1 signs", "The service goes on"},
+		"as data":                  {[]serve.RotationStatus{rotating(rotation.Trust, "")}, []string{"--no-wait", "-o", "json"}, 0, 1, `"phase": "Trust"`, ""},
+		"too long":                 {[]serve.RotationStatus{rotating(rotation.Replace, "x")}, []string{"--timeout", "400ms"}, 1, 1, "", "run the command again to wait"},
+		"once more by mistake":     {[]serve.RotationStatus{rotated(time.Minute)}, nil, 0, 0, "kubelet-2 signs", "Nothing was begun; --again"},
+		"once more on purpose":     {[]serve.RotationStatus{rotated(time.Minute)}, []string{"--again"}, 0, 1, "kubelet-2 signs", ""},
+		"long after the last":      {[]serve.RotationStatus{rotated(2 * time.Hour)}, nil, 0, 1, "kubelet-2 signs", ""},
 		"the service does not run": {nil, nil, 1, 0, "", "muster up"},
 		"of what":                  {nil, []string{"etcd"}, 2, 0, "", "usage: muster certs rotate kubelet-ca"},
 		"in no format":             {nil, []string{"-o", "xml"}, 2, 0, "", "table, json or yaml"},

@@ -14,22 +14,24 @@ import (
 	"strings"
 	"syscall"
 
-	"muster.dev/muster/internal/command"
-	"muster.dev/muster/internal/node"
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/node"
+	"muster.dev/muster/cmd/muster/token"
+	"muster.dev/muster/internal/node/agent"
 )
 
 func main() {
-	if calledBootstrapScript(os.Args[0]) {
-		os.Exit(runBootstrapScript(os.Args[1:], node.DropInDir, standardStreams()))
+	if node.CalledBootstrapScript(os.Args[0]) {
+		os.Exit(node.RunBootstrapScript(os.Args[1:], agent.DropInDir, console.StandardStreams()))
 	}
-	if calledIAMAuthenticator(os.Args[0]) {
-		os.Exit(runIAMAuthenticator(os.Args[1:], standardStreams()))
+	if token.CalledIAMAuthenticator(os.Args[0]) {
+		os.Exit(token.RunIAMAuthenticator(os.Args[1:], console.StandardStreams()))
 	}
-	os.Exit(run(os.Args[1:], standardStreams()))
+	os.Exit(run(os.Args[1:], console.StandardStreams()))
 }
 
 // run executes one command line and returns the exit code: 0 done, 1 it could not be done, 2 the command line is wrong.
-func run(args []string, streams streams) int {
+func run(args []string, streams console.Streams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
@@ -39,11 +41,11 @@ func run(args []string, streams streams) int {
 	if err == nil {
 		return 0
 	}
-	if status, ok := errors.AsType[exitStatus](err); ok { // a command run on a machine: its own exit code, and it has said why itself
+	if status, ok := errors.AsType[console.ExitStatus](err); ok { // a command run on a machine: its own exit code, and it has said why itself
 		return int(status)
 	}
-	fmt.Fprintf(streams.err, "Error: %s\n", inWords(ctx, err))
-	if _, ok := errors.AsType[usageError](err); ok {
+	fmt.Fprintf(streams.Err, "Error: %s\n", inWords(ctx, err))
+	if _, ok := errors.AsType[console.UsageError](err); ok {
 		return 2
 	}
 	return 1
@@ -56,11 +58,3 @@ func inWords(ctx context.Context, err error) string {
 	}
 	return strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
 }
-
-// exitStatus passes on the exit code of a program that a command ran for the user.
-type exitStatus int
-
-func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
-
-// usageError is a command line that cannot be understood.
-type usageError = command.UsageError

@@ -3,53 +3,29 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
-	"muster.dev/muster/internal/state"
-	"muster.dev/muster/internal/version"
+	"muster.dev/muster/cmd/muster/auth"
+	"muster.dev/muster/cmd/muster/authenticator"
+	"muster.dev/muster/cmd/muster/certs"
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/csr"
+	"muster.dev/muster/cmd/muster/iam"
+	"muster.dev/muster/cmd/muster/join"
+	"muster.dev/muster/cmd/muster/node"
+	"muster.dev/muster/cmd/muster/objects"
+	"muster.dev/muster/cmd/muster/service"
+	"muster.dev/muster/cmd/muster/token"
+	"muster.dev/muster/internal/platform/statedir"
+	"muster.dev/muster/internal/platform/version"
 )
-
-// streams are what a command reads and writes.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
-func standardStreams() streams { return streams{in: os.Stdin, out: os.Stdout, err: os.Stderr} }
-
-// terminal tells whether w is a terminal, where colour and moving progress are welcome.
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
-}
-
-// options are the flags that every command has.
-type options struct {
-	streams
-	stateDir string
-}
-
-// open checks the state directory that the command line chose. A variable that was never set names none, and not the working directory.
-func (o *options) open() (state.Dir, error) {
-	if o.stateDir == "" {
-		return "", usageError{Err: errors.New("--state-dir is empty: name a directory, or leave it out")}
-	}
-	return state.Open(o.stateDir)
-}
-
-// named tells whether somebody chose the state directory.
-func (o *options) named() bool { return os.Getenv(state.Env) != "" || o.stateDir != state.Default() }
 
 const groupMain, groupObjects, groupParts = "main", "objects", "parts"
 
-func newRootCommand(s streams) *cobra.Command {
-	o := &options{streams: s}
+func newRootCommand(s console.Streams) *cobra.Command {
+	o := &console.Options{Streams: s}
 	root := &cobra.Command{
 		Use:   "muster",
 		Short: "Kubernetes clusters that machines join by themselves, and only those that should",
@@ -69,17 +45,17 @@ get their certificates and turn Ready with nobody's help.`,
 		Version:           version.Version,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
-		Args:              usageArgs(cobra.NoArgs),
+		Args:              console.UsageArgs(cobra.NoArgs),
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}
-	root.SetIn(s.in)
-	root.SetOut(s.out)
-	root.SetErr(s.err)
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{Err: fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+		return console.UsageError{Err: fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
-	root.PersistentFlags().StringVar(&o.stateDir, "state-dir", state.Default(), "directory of everything muster keeps; $"+state.Env+" sets it too")
+	root.PersistentFlags().StringVar(&o.StateDir, "state-dir", statedir.Default(), "directory of everything muster keeps; $"+statedir.Env+" sets it too")
 	root.AddGroup(
 		&cobra.Group{ID: groupMain, Title: "Commands:"},
 		&cobra.Group{ID: groupObjects, Title: "Node groups and machines:"},
@@ -88,15 +64,15 @@ get their certificates and turn Ready with nobody's help.`,
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
-			checkUsage(c)
+			console.CheckUsage(c)
 			root.AddCommand(c)
 		}
 	}
-	add(groupMain, newUpCommand(o), newDownCommand(o), newStatusCommand(o), newKubeconfigCommand(o), newCertsCommand(o), newCSRCommand(o), newTokenCommand(o), newIAMCommand(o), newAuthCommand(o), newLogsCommand(o), newVersionCommand(o))
-	add(groupMain, newJoinCommand(o), newLeaveCommand(o))
-	add(groupObjects, newGetCommand(o), newCreateCommand(o), newScaleCommand(o), newDeleteCommand(o), newExecCommand(o))
-	add(groupParts, newServeCommand(o), newCertificateControllerCommand(), newAuthenticatorCommand(), newNodeCommand(o))
-	for _, hidden := range []*cobra.Command{newGuardCommand(o), newVPCCommand(), newSimulatorCommand()} {
+	add(groupMain, service.NewUpCommand(o), service.NewDownCommand(o), service.NewStatusCommand(o), iam.NewKubeconfigCommand(o), certs.NewCertsCommand(o), csr.NewCSRCommand(o), token.NewTokenCommand(o), iam.NewIAMCommand(o), auth.NewAuthCommand(o), objects.NewLogsCommand(o), service.NewVersionCommand(o))
+	add(groupMain, join.NewJoinCommand(o), join.NewLeaveCommand(o))
+	add(groupObjects, objects.NewGetCommand(o), objects.NewCreateCommand(o), objects.NewScaleCommand(o), objects.NewDeleteCommand(o), objects.NewExecCommand(o))
+	add(groupParts, service.NewServeCommand(o), service.NewCertificateControllerCommand(), authenticator.NewAuthenticatorCommand(), node.NewNodeCommand(o))
+	for _, hidden := range []*cobra.Command{service.NewGuardCommand(o), service.NewVPCCommand(), service.NewSimulatorCommand()} {
 		hidden.Hidden = true
 		root.AddCommand(hidden)
 	}

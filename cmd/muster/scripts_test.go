@@ -9,15 +9,17 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"muster.dev/muster/internal/controller"
+	"muster.dev/muster/cmd/muster/clitest"
+	"muster.dev/muster/cmd/muster/token"
+	"muster.dev/muster/internal/certificates/certificatecontroller"
 )
 
 // TestMain lets the test binary be the muster command in scripts, and what that becomes.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"muster":           main,
-		iamAuthenticator:   main,
-		controller.Program: func() { os.Exit(controller.Main(os.Args[1:], os.Stdout, os.Stderr)) },
+		"muster":                      main,
+		token.IamAuthenticator:        main,
+		certificatecontroller.Program: func() { os.Exit(certificatecontroller.Main(os.Args[1:], os.Stdout, os.Stderr)) },
 	})
 }
 
@@ -26,7 +28,7 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("..", "..", "test", "scripts"),
-		UpdateScripts:       *update,
+		UpdateScripts:       *clitest.Update,
 		RequireExplicitExec: false,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MUSTER_STATE_DIR", "s") // below $WORK, and short in help texts

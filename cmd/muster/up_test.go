@@ -4,12 +4,12 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"strings"
 	"testing"
 
-	"muster.dev/muster/internal/state"
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // What cannot be done is told before anything is started, and not passed over because a cluster is there.
@@ -34,11 +34,11 @@ func TestUpRefuses(t *testing.T) {
 		if err := os.Chmod(path, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(state.Dir(path).Config(), []byte(cluster+test.group+"}\n"), 0o600); err != nil {
+		if err := os.WriteFile(statedir.Dir(path).Config(), []byte(cluster+test.group+"}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		var out, talk bytes.Buffer
-		code := run(append([]string{"--state-dir", path, "up"}, test.args...), streams{out: &out, err: &talk})
+		code := run(append([]string{"--state-dir", path, "up"}, test.args...), console.Streams{Out: &out, Err: &talk})
 		if code != test.code || !strings.HasPrefix(talk.String(), "Error: "+test.want) || out.Len() > 0 {
 			t.Errorf("%v: exit %d, printed %q, said %q", test.args, code, &out, &talk)
 		}
@@ -49,21 +49,10 @@ func TestAnEmptyStateDirectoryIsNotThisOne(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"down", "--delete"}, {"csr", "list"}} {
 		var out, talk bytes.Buffer
-		code := run(append([]string{"--state-dir", ""}, args...), streams{out: &out, err: &talk})
+		code := run(append([]string{"--state-dir", ""}, args...), console.Streams{Out: &out, Err: &talk})
 		if code != 2 || talk.String() != "Error: --state-dir is empty: name a directory, or leave it out\n" {
 			t.Errorf("%v: exit %d, said %q", args, code, &talk)
 		}
-	}
-}
-
-// A context of the same name that belongs to another cluster shows the other's nodes.
-func TestFirstLook(t *testing.T) {
-	t.Parallel()
-	if got := firstLook("muster", nil); got != "kubectl --context muster get nodes" {
-		t.Errorf("got %q", got)
-	}
-	if got := firstLook("muster", errors.New("belongs to another cluster")); got != "muster get nodes" {
-		t.Errorf("got %q", got)
 	}
 }
 
@@ -72,7 +61,7 @@ func TestUsageIsToldOnce(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"iam", "foo"}, {"iam", "env", "foo"}, {"node", "config", "foo"}, {"node", "config", "show", "foo"}, {"auth", "check", "a", "b"}} {
 		var out, talk bytes.Buffer
-		if code := run(args, streams{out: &out, err: &talk}); code != 2 || strings.Count(talk.String(), "usage:") != 1 {
+		if code := run(args, console.Streams{Out: &out, Err: &talk}); code != 2 || strings.Count(talk.String(), "usage:") != 1 {
 			t.Errorf("%v: exit %d, said %q", args, code, &talk)
 		}
 	}

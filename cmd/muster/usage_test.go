@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"muster.dev/muster/cmd/muster/console"
 )
 
 // A wrong number of arguments is one line that names the argument, and none of cobra's words.
@@ -31,7 +33,7 @@ func TestWrongNumbersOfArguments(t *testing.T) {
 		"iam evn":                    `unknown command "evn" for "muster iam"; usage: muster iam [flags]`,
 	} {
 		var out, talk bytes.Buffer
-		code := run(strings.Fields(line), streams{out: &out, err: &talk})
+		code := run(strings.Fields(line), console.Streams{Out: &out, Err: &talk})
 		if code != 2 || talk.String() != "Error: "+want+"\n" || out.Len() > 0 {
 			t.Errorf("muster %s: exit %d, printed %q, said\n%swant\n%s", line, code, &out, &talk, want)
 		}

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"muster.dev/muster/internal/hostnode"
-	"muster.dev/muster/internal/vpc"
+	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/node/hostjoin"
 	"muster.dev/muster/test/host"
 )
 
@@ -131,7 +131,7 @@ func newJoinTrial(t trial) (joinTrial, error) {
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return joinTrial{}, err
 	}
-	pins, err := hostnode.PinsOf(config.CAData)
+	pins, err := hostjoin.PinsOf(config.CAData)
 	if err != nil {
 		return joinTrial{}, err
 	}

@@ -11,11 +11,11 @@ import (
 	"slices"
 	"time"
 
-	"muster.dev/muster/internal/authority"
-	"muster.dev/muster/internal/component"
-	"muster.dev/muster/internal/config"
-	"muster.dev/muster/internal/state"
-	"muster.dev/muster/internal/supervise"
+	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // benchManagement starts the management plane twice: as upstream's generic control plane, which is what muster takes, and as
@@ -52,7 +52,7 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 		return 0, 0, err
 	}
 	defer func() { _ = os.RemoveAll(path) }()
-	dir := state.Dir(path)
+	dir := statedir.Dir(path)
 	defer func() {
 		// After an interrupt too.
 		_, stopErr := supervise.Stop(context.WithoutCancel(ctx), dir, 5*time.Second, func(supervise.Process) bool { return true })
@@ -61,7 +61,7 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 		}
 	}()
 	c := component.Config{
-		State: dir, BinDir: bin, Cluster: *config.Default(0, "simulated").Cluster,
+		State: dir, BinDir: bin, Cluster: *clusterconfig.Default(0, "simulated").Cluster,
 		Ports:         component.Ports{Etcd: 19079, EtcdPeer: 19080, Management: 19081},
 		EncryptionKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 	}

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"muster.dev/muster/internal/state"
-	"muster.dev/muster/internal/supervise"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // memory is the resident memory of processes, by name.
@@ -22,7 +22,7 @@ type memory struct {
 }
 
 // measureMemory reads VmRSS of every process of a state directory, those inside machines by the name of their program.
-func measureMemory(dir state.Dir) (*memory, error) {
+func measureMemory(dir statedir.Dir) (*memory, error) {
 	m := &memory{kib: map[string][]int{}}
 	found, err := supervise.Find(dir)
 	if err != nil {

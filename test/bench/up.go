@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/state"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // trial is one state directory with a cluster in it.
@@ -36,11 +36,11 @@ func newTrial(ctx context.Context, bin string) (trial, func(), error) {
 	}, nil
 }
 
-func (t trial) state() state.Dir { return state.Dir(filepath.Join(t.dir, "state")) }
+func (t trial) state() statedir.Dir { return statedir.Dir(filepath.Join(t.dir, "state")) }
 
 func (t trial) muster(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(t.bin, "muster"), args...)
-	cmd.Env = append(os.Environ(), state.Env+"="+string(t.state()), "KUBECONFIG="+filepath.Join(t.dir, "kubeconfig"))
+	cmd.Env = append(os.Environ(), statedir.Env+"="+string(t.state()), "KUBECONFIG="+filepath.Join(t.dir, "kubeconfig"))
 	var out, talk bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &talk
 	if err := cmd.Run(); err != nil {

@@ -27,9 +27,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"muster.dev/muster/internal/enter"
-	"muster.dev/muster/internal/host"
-	"muster.dev/muster/internal/vpc"
+	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/nsenter"
 )
 
 //go:embed boot.sh
@@ -249,7 +249,7 @@ func (h *Host) RunWith(ctx context.Context, input string, args ...string) (strin
 		return "", err
 	}
 	defer func() { _ = out.Close() }()
-	code, err := enter.Run(ctx, enter.Config{
+	code, err := nsenter.Run(ctx, nsenter.Config{
 		PID: h.pid, Args: args, Env: []string{"HOME=/root", "PATH=" + searchPath + ":" + BinDir, "TERM=dumb", h.mark}, Dir: "/root",
 		In: in, Out: out, Err: out,
 	})

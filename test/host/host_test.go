@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/host"
-	"muster.dev/muster/internal/process"
-	"muster.dev/muster/internal/vpc"
+	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/process"
 )
 
 var cidr = netip.MustParsePrefix("192.168.64.0/18")

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"syscall"
 
-	"muster.dev/muster/internal/host"
-	"muster.dev/muster/internal/process"
+	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/process"
 )
 
 const (

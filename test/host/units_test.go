@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"muster.dev/muster/internal/nodeconfig"
-	"muster.dev/muster/internal/pki/pkitest"
-	"muster.dev/muster/internal/render"
+	"muster.dev/muster/internal/certificates/pki/pkitest"
+	"muster.dev/muster/internal/node/nodeconfig"
+	"muster.dev/muster/internal/node/render"
 )
 
 // program stands in for those of a node: it notes its arguments, its environment and where it runs, says that it is ready to whoever
@@ -27,7 +27,7 @@ mv "$noted.new" "$noted"
 exec sleep 1000
 `
 
-// TestUnitsOfANode gives systemd the files that internal/render makes of a host: it hands every argument to the kubelet as it was
+// TestUnitsOfANode gives systemd the files that internal/node/render makes of a host: it hands every argument to the kubelet as it was
 // meant, whatever is in it, and every variable; what may be a password is not to be seen by others; all run in the slice that the
 // kubelet's configuration names.
 func TestUnitsOfANode(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"muster.dev/muster/internal/authority"
+	"muster.dev/muster/internal/certificates/authority"
 )
 
 func components() []authority.Credential {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"muster.dev/muster/internal/authority"
+	"muster.dev/muster/internal/certificates/authority"
 )
 
 // Flow is a setting of the API server's priority and fairness.

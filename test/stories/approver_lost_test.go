@@ -21,11 +21,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"muster.dev/muster/internal/pki/pkitest"
-	"muster.dev/muster/internal/register"
-	"muster.dev/muster/internal/review"
-	"muster.dev/muster/internal/token"
-	"muster.dev/muster/internal/trace"
+	"muster.dev/muster/internal/certificates/csrview"
+	"muster.dev/muster/internal/certificates/issued"
+	"muster.dev/muster/internal/certificates/pki/pkitest"
+	"muster.dev/muster/internal/certificates/token"
+	"muster.dev/muster/internal/platform/decision"
 )
 
 // A kubelet gives its first request a name and no other metadata, and of such an object the API server never notes who wrote what. The
@@ -115,11 +115,11 @@ func TestRegisterThatLostMachines(t *testing.T) {
 
 // machinesOnRecord checks which machine the register has for a request.
 func (a *approver) machinesOnRecord(name, machine string) error {
-	all, err := register.Load(a.t.Context(), a.plane.Admin(), approverNamespace)
+	all, err := issued.Load(a.t.Context(), a.plane.Admin(), approverNamespace)
 	if err != nil {
 		return err
 	}
-	n := slices.IndexFunc(all, func(e register.Entry) bool { return e.CSR == name })
+	n := slices.IndexFunc(all, func(e issued.Entry) bool { return e.CSR == name })
 	if n < 0 {
 		return errors.New("it is on no record")
 	}
@@ -205,7 +205,7 @@ func (a *approver) onRecord(n int) {
 	a.t.Helper()
 	machines := map[string]string{}
 	a.until("all are on record", 30*time.Second, func() error {
-		all, err := register.Load(a.t.Context(), a.plane.Admin(), approverNamespace)
+		all, err := issued.Load(a.t.Context(), a.plane.Admin(), approverNamespace)
 		for _, e := range all {
 			machines[e.CSR] = e.Machine
 		}
@@ -228,10 +228,10 @@ func (a *approver) onRecord(n int) {
 // forged makes a request that says by itself what was decided about it, in all places where it could; and somebody who may write such
 // requests, for signers of his own, writes it into one that was issued.
 func (a *approver) forged(fleet kubernetes.Interface) {
-	claim := review.Condition(trace.Decision{Verdict: trace.Approve}, "static|m-7", 100)
+	claim := csrview.Condition(decision.Decision{Verdict: decision.Approve}, "static|m-7", 100)
 	_, node, _ := worker(6)
 	csr := request("forged", signerClient, pkitest.Kubelet(a.t, node))
-	csr.Annotations = map[string]string{review.Annotation: claim.Message, "certificates.muster.dev/machine": "static|m-7"}
+	csr.Annotations = map[string]string{csrview.Annotation: claim.Message, "certificates.muster.dev/machine": "static|m-7"}
 	csr.ManagedFields = []metav1.ManagedFieldsEntry{{
 		Manager: "muster", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "certificates.k8s.io/v1", Subresource: "approval", FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:certificates.muster.dev/machine":{}}},"f:status":{"f:conditions":{}}}`),
@@ -239,7 +239,7 @@ func (a *approver) forged(fleet kubernetes.Interface) {
 	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{claim}
 	a.create(fleet, csr)
 	a.becomes("forged", issuedByRules)
-	if _, machine, ok := review.Decided(a.get("forged")); !ok || machine != "static|m-6" {
+	if _, machine, ok := csrview.Decided(a.get("forged")); !ok || machine != "static|m-6" {
 		a.t.Errorf("it was decided about machine %q", machine)
 	}
 	all := a.plane.Admin().CertificatesV1().CertificateSigningRequests()
@@ -267,7 +267,7 @@ func (a *approver) forged(fleet kubernetes.Interface) {
 	for way, write := range ways {
 		csr := a.get("forged")
 		last := &csr.Status.Conditions[len(csr.Status.Conditions)-1]
-		if last.Type != review.DecidedCondition {
+		if last.Type != csrview.DecidedCondition {
 			a.t.Fatalf("the conditions are %v", csr.Status.Conditions)
 		}
 		last.Message = claim.Message
@@ -279,12 +279,12 @@ func (a *approver) forged(fleet kubernetes.Interface) {
 	csr.Status.Conditions[len(csr.Status.Conditions)-1].Message = claim.Message
 	if csr, err := all.Update(a.t.Context(), csr, metav1.UpdateOptions{}); err != nil {
 		a.t.Error(err)
-	} else if _, machine, _ := review.Decided(csr); machine != "static|m-6" {
+	} else if _, machine, _ := csrview.Decided(csr); machine != "static|m-6" {
 		a.t.Errorf("by the request itself it became machine %q", machine)
 	}
 	a.until("it is on record", 30*time.Second, func() error {
-		all, err := register.Load(a.t.Context(), a.plane.Admin(), approverNamespace)
-		if n := slices.IndexFunc(all, func(e register.Entry) bool { return e.CSR == "forged" }); err == nil && n < 0 {
+		all, err := issued.Load(a.t.Context(), a.plane.Admin(), approverNamespace)
+		if n := slices.IndexFunc(all, func(e issued.Entry) bool { return e.CSR == "forged" }); err == nil && n < 0 {
 			err = errors.New("not yet")
 		} else if n >= 0 && all[n].Machine != "static|m-6" {
 			a.t.Errorf("on record for machine %q", all[n].Machine)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"muster.dev/muster/internal/pki/pkitest"
+	"muster.dev/muster/internal/certificates/pki/pkitest"
 )
 
 const signerCustom = "beta.eks.amazonaws.com/app-serving"

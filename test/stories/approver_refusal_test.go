@@ -16,8 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"muster.dev/muster/internal/pki/pkitest"
-	"muster.dev/muster/internal/review"
+	"muster.dev/muster/internal/certificates/csrview"
+	"muster.dev/muster/internal/certificates/pki/pkitest"
 )
 
 // wrong is a request that no honest kubelet makes.
@@ -56,7 +56,7 @@ func TestApproverRefuses(t *testing.T) {
 				t.Errorf("the message is %q", message)
 			}
 			a.told(object, "Warning CertificateDenied", w.rule+": "+message)
-			if decision, _, ok := review.Decided(denied); !ok || decision.Verdict != "Deny" || string(decision.Rule) != w.rule {
+			if decision, _, ok := csrview.Decided(denied); !ok || decision.Verdict != "Deny" || string(decision.Rule) != w.rule {
 				t.Errorf("the decision in the request is %+v", decision)
 			}
 			t.Logf("%s: %s", w.rule, message)

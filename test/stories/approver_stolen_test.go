@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"muster.dev/muster/internal/pki/pkitest"
+	"muster.dev/muster/internal/certificates/pki/pkitest"
 )
 
 // With upstream's approver a bootstrap token makes its holder any node there is, for as long as the token lives, and a kubelet's key that

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"muster.dev/muster/internal/pki/pkitest"
+	"muster.dev/muster/internal/certificates/pki/pkitest"
 )
 
 // The replica that leads is stopped for longer than its lease, as a debugger, a hypervisor or a full disk does it, and goes on after another

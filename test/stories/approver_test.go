@@ -23,8 +23,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"muster.dev/muster/internal/pki/pkitest"
-	"muster.dev/muster/internal/token"
+	"muster.dev/muster/internal/certificates/pki/pkitest"
+	"muster.dev/muster/internal/certificates/token"
 	"muster.dev/muster/test/plane"
 )
 

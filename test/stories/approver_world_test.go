@@ -23,9 +23,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"muster.dev/muster/internal/pki/pkitest"
-	"muster.dev/muster/internal/review"
-	"muster.dev/muster/internal/token"
+	"muster.dev/muster/internal/certificates/csrview"
+	"muster.dev/muster/internal/certificates/pki/pkitest"
+	"muster.dev/muster/internal/certificates/token"
 	"muster.dev/muster/test/plane"
 )
 
@@ -308,7 +308,7 @@ func (a *approver) until(what string, timeout time.Duration, ask func() error) t
 func stateOf(csr *certificatesv1.CertificateSigningRequest) string {
 	state := []string{}
 	for _, c := range csr.Status.Conditions {
-		if c.Type != review.DecidedCondition {
+		if c.Type != csrview.DecidedCondition {
 			state = append(state, string(c.Type)+"/"+c.Reason)
 		}
 	}

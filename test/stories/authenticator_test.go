@@ -19,8 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"muster.dev/muster/internal/sts/ststest"
-	"muster.dev/muster/internal/ststoken"
+	"muster.dev/muster/internal/iam/ststoken"
+	"muster.dev/muster/internal/iam/tokenverify/ststest"
 	"muster.dev/muster/test/plane"
 )
 

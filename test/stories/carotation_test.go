@@ -24,8 +24,8 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/authority"
-	"muster.dev/muster/internal/cluster"
+	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/serve"
 )
 
 const shortLived = `apiVersion: muster.dev/v1alpha1
@@ -98,7 +98,7 @@ func TestRotationOfKubeletsAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatalf("muster certs rotate: %v", err)
 	}
-	var status cluster.RotationStatus
+	var status serve.RotationStatus
 	if err := json.Unmarshal(out.Bytes(), &status); err != nil {
 		t.Fatal(err)
 	}

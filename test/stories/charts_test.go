@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/internal/pki/pkitest"
+	"muster.dev/muster/internal/certificates/pki/pkitest"
 )
 
 // helmCommands are those of Helm that a page shows for whoever has pushed the image to a registry; here it was imported.

@@ -15,15 +15,15 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/cluster"
-	"muster.dev/muster/internal/state"
-	"muster.dev/muster/internal/supervise"
+	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // installation is one state directory, driven by the command line as a person would.
 type installation struct {
 	t          *testing.T
-	dir        state.Dir
+	dir        statedir.Dir
 	kubeconfig string
 	bin        string
 	as         *syscall.SysProcAttr // who the commands run as; nil for the caller
@@ -50,7 +50,7 @@ func newInstallation(t *testing.T) *installation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &installation{t: t, dir: state.Dir(filepath.Join(path, "state")), kubeconfig: filepath.Join(path, "kubeconfig"), bin: programs(t)}
+	i := &installation{t: t, dir: statedir.Dir(filepath.Join(path, "state")), kubeconfig: filepath.Join(path, "kubeconfig"), bin: programs(t)}
 	before := takeSnapshot(t, i.dir)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -89,7 +89,7 @@ func (i *installation) keepLogs() {
 }
 
 func (i *installation) environment() []string {
-	return append(os.Environ(), "KUBECONFIG="+i.kubeconfig, state.Env+"="+string(i.dir), "TERM=dumb", "HOME="+filepath.Dir(i.kubeconfig))
+	return append(os.Environ(), "KUBECONFIG="+i.kubeconfig, statedir.Env+"="+string(i.dir), "TERM=dumb", "HOME="+filepath.Dir(i.kubeconfig))
 }
 
 // command prepares a call of muster.
@@ -150,8 +150,8 @@ func (i *installation) apply(manifest string, args ...string) {
 }
 
 // status asks the service itself.
-func (i *installation) status() (cluster.Status, error) {
-	return cluster.NewClient(i.dir).Status(i.t.Context())
+func (i *installation) status() (serve.Status, error) {
+	return serve.NewClient(i.dir).Status(i.t.Context())
 }
 
 // eventually repeats a question until it is answered without an error.

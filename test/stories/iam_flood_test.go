@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 
-	"muster.dev/muster/internal/ststoken"
+	"muster.dev/muster/internal/iam/ststoken"
 	"muster.dev/muster/test/plane"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/supervise"
+	"muster.dev/muster/internal/cluster/supervise"
 )
 
 // TestAuthenticationModes takes a cluster from aws-auth alone to access entries alone, with a machine and people in it all the time.

@@ -26,8 +26,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"muster.dev/muster/internal/authenticator"
-	"muster.dev/muster/internal/login"
+	"muster.dev/muster/internal/iam/authenticator"
+	"muster.dev/muster/internal/iam/ekstoken"
 )
 
 // iamAccount is the one that there is, and creatorARN the first user in it.
@@ -196,7 +196,7 @@ func (w *iam) token(k keys, cluster string) string {
 }
 
 func sign(ctx context.Context, k keys, cluster string) (string, error) {
-	token, err := login.Sign(ctx, aws.Config{Region: "local-1", Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+	token, err := ekstoken.Sign(ctx, aws.Config{Region: "local-1", Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: k.AccessKeyID, SecretAccessKey: k.SecretAccessKey, SessionToken: k.SessionToken}, nil
 	})}, cluster, time.Now())
 	return token.Reveal(), err

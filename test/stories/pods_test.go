@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/host"
-	"muster.dev/muster/internal/pki/pkitest"
-	"muster.dev/muster/internal/sts/ststest"
+	"muster.dev/muster/internal/certificates/pki/pkitest"
+	"muster.dev/muster/internal/iam/tokenverify/ststest"
+	"muster.dev/muster/internal/platform/host"
 )
 
 // TestInstalledAsPods installs the certificate controller and the authenticator in a cluster of kubeadm, as their pages say: the commands

@@ -13,16 +13,16 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/authority"
-	"muster.dev/muster/internal/component"
-	"muster.dev/muster/internal/config"
+	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/cluster/component"
 )
 
 // renewal issues every component's certificate anew, as the service does a month before the end, and sees all of them served
 // by the processes that ran before.
 func renewal(t *testing.T, i *installation) {
 	before := i.processes()
-	wanted, err := config.Read(i.dir.Config())
+	wanted, err := clusterconfig.Read(i.dir.Config())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"muster.dev/muster/internal/process"
-	"muster.dev/muster/internal/state"
-	"muster.dev/muster/internal/supervise"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/platform/process"
+	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/test/host"
 	"muster.dev/muster/test/plane"
 )
@@ -33,10 +33,10 @@ type snapshot map[string][]string
 var ours = []string{"muster", "muster-certificate-controller", "kubernetes", "kubectl", "containerd", "containerd-shim-runc-v2", "runc", "ctr", "pause", "coredns", "workload"}
 
 // takeSnapshot lists everything of that kind, but for what another story has that runs at the same time.
-func takeSnapshot(t *testing.T, dir state.Dir) snapshot {
+func takeSnapshot(t *testing.T, dir statedir.Dir) snapshot {
 	t.Helper()
 	s := snapshot{}
-	for kind, list := range map[string]func(state.Dir) ([]string, error){
+	for kind, list := range map[string]func(statedir.Dir) ([]string, error){
 		"processes": processes, "namespaces": namespaces, "mounts": mounts, "cgroups": cgroups, "links": links,
 	} {
 		lines, err := list(dir)
@@ -51,7 +51,7 @@ func takeSnapshot(t *testing.T, dir state.Dir) snapshot {
 
 // expectSame fails the test for whatever is there now and was not before, or is missing. A namespace or a cgroup may take the
 // kernel a moment to take down after its last process.
-func (s snapshot) expectSame(t *testing.T, dir state.Dir) {
+func (s snapshot) expectSame(t *testing.T, dir statedir.Dir) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
 	for {
@@ -69,7 +69,7 @@ func (s snapshot) expectSame(t *testing.T, dir state.Dir) {
 
 // stranger says whether a process belongs to another story: it, or one that it descends from, has another state directory in its
 // environment, or is a test of its own.
-func stranger(pid int, dir state.Dir) bool {
+func stranger(pid int, dir statedir.Dir) bool {
 	for pid > 1 && pid != os.Getpid() {
 		p, err := process.Read(filepath.Join("/proc", strconv.Itoa(pid)), time.Now().Add(time.Second))
 		if p.Parent == 0 { // a thread of the kernel, or it has ended
@@ -77,7 +77,7 @@ func stranger(pid int, dir state.Dir) bool {
 		}
 		for variable := range strings.SplitSeq(string(p.Environment), "\x00") {
 			switch name, of, _ := strings.Cut(variable, "="); name {
-			case state.Env, supervise.EnvState: // of commands, of a cluster's processes
+			case statedir.Env, supervise.EnvState: // of commands, of a cluster's processes
 				return of != string(dir)
 			case host.Environment:
 				owner, _, _ := strings.Cut(of, "/")
@@ -95,13 +95,13 @@ func stranger(pid int, dir state.Dir) bool {
 }
 
 // hostsOf are the hosts of an installation.
-func hostsOf(dir state.Dir) string { return filepath.Base(filepath.Dir(string(dir))) }
+func hostsOf(dir statedir.Dir) string { return filepath.Base(filepath.Dir(string(dir))) }
 
-func ownsHost(owner string, dir state.Dir) bool {
+func ownsHost(owner string, dir statedir.Dir) bool {
 	return strings.HasPrefix(owner, strconv.Itoa(os.Getpid())+".") && strings.HasSuffix(owner, "."+hostsOf(dir))
 }
 
-func processes(dir state.Dir) ([]string, error) {
+func processes(dir statedir.Dir) ([]string, error) {
 	return eachProcess(dir, func(root string, pid int) []string {
 		executable, err := os.Readlink(filepath.Join(root, "exe"))
 		if err != nil {
@@ -116,7 +116,7 @@ func processes(dir state.Dir) ([]string, error) {
 }
 
 // namespaces lists those in use by any process.
-func namespaces(dir state.Dir) ([]string, error) {
+func namespaces(dir statedir.Dir) ([]string, error) {
 	seen := map[string]bool{}
 	_, err := eachProcess(dir, func(root string, _ int) []string {
 		for _, kind := range []string{"net", "mnt", "pid", "uts", "ipc", "cgroup"} {
@@ -129,7 +129,7 @@ func namespaces(dir state.Dir) ([]string, error) {
 	return slices.Collect(maps.Keys(seen)), err
 }
 
-func eachProcess(dir state.Dir, visit func(root string, pid int) []string) ([]string, error) {
+func eachProcess(dir statedir.Dir, visit func(root string, pid int) []string) ([]string, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func eachProcess(dir state.Dir, visit func(root string, pid int) []string) ([]st
 }
 
 // mounts lists them, but for those below the temporary directories of others.
-func mounts(dir state.Dir) ([]string, error) {
+func mounts(dir statedir.Dir) ([]string, error) {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ const (
 )
 
 // cgroups lists all of them but those beside our own and those of other stories: these belong to who runs beside us, and come and go.
-func cgroups(dir state.Dir) ([]string, error) {
+func cgroups(dir statedir.Dir) ([]string, error) {
 	raw, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func cgroups(dir state.Dir) ([]string, error) {
 	return lines, err
 }
 
-func links(state.Dir) ([]string, error) {
+func links(statedir.Dir) ([]string, error) {
 	entries, err := os.ReadDir("/sys/class/net")
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/supervise"
+	"muster.dev/muster/internal/cluster/supervise"
 )
 
 // TestClusterFromUpToNothingLeft is the life of one cluster with local machines.

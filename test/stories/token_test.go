@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"muster.dev/muster/internal/discovery"
-	"muster.dev/muster/internal/token"
+	"muster.dev/muster/internal/certificates/token"
+	"muster.dev/muster/internal/node/discovery"
 )
 
 // TestTokens lets hosts in by tokens: a host finds the cluster by an address, a token and a hash, asks for its certificate, and

@@ -16,7 +16,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"muster.dev/muster/internal/token"
+	"muster.dev/muster/internal/certificates/token"
 	"muster.dev/muster/test/plane"
 )
 

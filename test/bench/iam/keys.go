@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"muster.dev/muster/internal/keyservice"
-	"muster.dev/muster/internal/sigv4"
+	"muster.dev/muster/internal/iam/keyservice"
+	"muster.dev/muster/internal/iam/sigv4"
 )
 
 // keysSocket is the socket of the key service, in the benchmark's directory.

@@ -13,17 +13,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"muster.dev/muster/internal/authenticator"
-	"muster.dev/muster/internal/identity"
-	"muster.dev/muster/internal/keyservice"
-	"muster.dev/muster/internal/sts"
-	"muster.dev/muster/internal/ststoken"
+	"muster.dev/muster/internal/iam/authenticator"
+	"muster.dev/muster/internal/iam/identity"
+	"muster.dev/muster/internal/iam/keyservice"
+	"muster.dev/muster/internal/iam/ststoken"
+	"muster.dev/muster/internal/iam/tokenverify"
 )
 
 // parts are those of muster's authenticator, put together as muster authenticator does.
 type parts struct {
 	hosts    ststoken.Hosts
-	verifier sts.Verifier
+	verifier tokenverify.Verifier
 	whole    *authenticator.Authenticator
 	now      func() time.Time
 }
@@ -40,7 +40,7 @@ func remoteParts(_ context.Context, p place) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	remote, err := sts.NewRemote(sts.RemoteConfig{
+	remote, err := tokenverify.NewRemote(tokenverify.RemoteConfig{
 		ClusterID: cluster, Endpoints: map[string]string{host: "https://" + p.sts}, RootCAs: roots, Logger: quietly(),
 	})
 	if err != nil {
@@ -54,7 +54,7 @@ func ownParts(ctx context.Context, p place) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := sts.NewOwn(sts.OwnConfig{ClusterID: cluster, Keys: client, Live: client.Live})
+	own, err := tokenverify.NewOwn(tokenverify.OwnConfig{ClusterID: cluster, Keys: client, Live: client.Live})
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func ownParts(ctx context.Context, p place) (*parts, error) {
 	return made, nil
 }
 
-func newParts(verifier sts.Verifier, live func() bool) (*parts, error) {
+func newParts(verifier tokenverify.Verifier, live func() bool) (*parts, error) {
 	made := &parts{verifier: verifier, now: time.Now}
 	var err error
 	if made.hosts, err = ststoken.NewHosts("aws", nil, nil); err != nil {

@@ -16,8 +16,8 @@ import (
 
 	"sigs.k8s.io/aws-iam-authenticator/pkg/token"
 
-	"muster.dev/muster/internal/authenticator"
-	"muster.dev/muster/internal/ststoken"
+	"muster.dev/muster/internal/iam/authenticator"
+	"muster.dev/muster/internal/iam/ststoken"
 )
 
 // place is where the other processes are.

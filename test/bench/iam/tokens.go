@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
-	"muster.dev/muster/internal/sigv4"
-	"muster.dev/muster/internal/ststoken"
+	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/iam/ststoken"
 )
 
 // Everybody here is a session of one role, as nodes and most people are.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/sigv4"
-	"muster.dev/muster/internal/ststoken"
+	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/iam/ststoken"
 )
 
 func hostsOf(t *testing.T) ststoken.Hosts {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package auth
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/plane"
+)
+
+func NewAuthCommand(o *console.Options) *cobra.Command {
+	var way plane.Access
+	c := &authCommand{Options: o, cluster: way.AuthReader}
+	cmd := c.command()
+	way.AddFlags(cmd.PersistentFlags())
+	return cmd
+}
+
+func (c *authCommand) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "auth",
+		Short: "See who of IAM becomes whom in a cluster, and what is wrong with the entries that say so",
+		Args: func(_ *cobra.Command, args []string) error {
+			verbs := []string{"check"}
+			if len(args) == 0 {
+				return fmt.Errorf("say what to do: %s", strings.Join(verbs, ", "))
+			}
+			return fmt.Errorf("there is no muster auth %q%s; there are: %s", args[0], console.DidYouMean(args[0], verbs), strings.Join(verbs, ", "))
+		},
+		RunE: console.NothingToDo,
+	}
+	cmd.AddCommand(c.check())
+	return cmd
+}

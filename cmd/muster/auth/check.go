@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/iam/authenticatorconfig"
+	"muster.dev/muster/internal/iam/identity"
+	"muster.dev/muster/internal/platform/table"
+	"muster.dev/muster/internal/platform/termsafe"
+)
+
+// authCommand is what "muster auth" commands have.
+type authCommand struct {
+	*console.Options
+	cluster func(*console.Options) (*plane.Plane, error)
+}
+
+// authCheck is what "muster auth check" was asked.
+type authCheck struct {
+	manifests, files             []string
+	config, mode                 string
+	rolePatterns                 bool
+	session, principalID         string
+	instance, privateDNSName     string
+	output                       string
+	modeChanged, patternsChanged bool
+}
+
+// checked is what it says in JSON and YAML.
+type checked struct {
+	Entries   int                `json:"entries"`
+	Problems  []identity.Problem `json:"problems"`
+	Trusts    []identity.Trust   `json:"trusts,omitempty"`
+	Principal string             `json:"principal,omitempty"`
+	Outcome   *identity.Outcome  `json:"outcome,omitempty"`
+}
+
+func (c *authCommand) check() *cobra.Command {
+	var a authCheck
+	cmd := &cobra.Command{
+		Use:   "check [ARN]",
+		Short: "List every bad entry and its remedy, or say what a principal would become and why",
+		Long: `List every entry that is wrong, with the field and what to do about it; or, with the ARN of a role, a session or a user, say what it
+would become, by which entry, and why those before it did not match. Entries are access entries, IAMIdentityMapping objects, the
+ConfigMap kube-system/aws-auth and mounted files. They come from the cluster, or without one from the files that are named.
+
+That a session is an instance's, as nodes must prove, is supposed with --instance and --private-dns-name. Which names of sessions are
+trusted, as hybrid nodes and those of Fargate need, is in the authenticator's configuration: give it by --config.
+
+The exit code is 0 if nothing is wrong, or if the principal is let in; otherwise 1.`,
+		Example: `  # Is aws-auth right before it is applied?
+  muster auth check -f aws-auth.yaml
+
+  # What would a session of that role become, and why?
+  muster auth check arn:aws:sts::111122223333:assumed-role/dev/anna
+
+  # And an instance of a node group?
+  muster auth check arn:aws:iam::111122223333:role/nodes --instance i-0123456789abcdef0 --private-dns-name ip-10-0-0-1.local-1.compute.internal
+
+  # As the authenticator is set up, with its mounted file
+  muster auth check --config authenticator.yaml --file mappings.yaml -o json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.modeChanged, a.patternsChanged = cmd.Flags().Changed("mode"), cmd.Flags().Changed("role-patterns")
+			return c.runCheck(cmd.Context(), a, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&a.manifests, "filename", "f", nil, "file with the ConfigMap aws-auth, AccessEntry and IAMIdentityMapping objects, instead of a cluster; - for standard input; repeatable")
+	flags.StringArrayVar(&a.files, "file", nil, "mounted file of mappings, instead of a cluster; repeatable")
+	flags.StringVar(&a.config, "config", "", "configuration of muster authenticator, whose mode, partition, account, patterns, trusted names of sessions and reserved prefixes count")
+	flags.StringVar(&a.mode, "mode", string(identity.ModeAPIAndConfigMap), "authentication mode: CONFIG_MAP, API_AND_CONFIG_MAP or API")
+	flags.BoolVar(&a.rolePatterns, "role-patterns", false, "allow sso entries, and * in the names of roles")
+	flags.StringVar(&a.session, "session-name", "", "name of the session of a role; default: the instance's id, or one made up")
+	flags.StringVar(&a.principalID, "principal-id", "", "id of the principal, AROA… or AIDA…")
+	flags.StringVar(&a.instance, "instance", "", "suppose that the session is proven to be this instance's")
+	flags.StringVar(&a.privateDNSName, "private-dns-name", "", "private DNS name of that instance")
+	console.AddFormatFlag(cmd, &a.output, console.FormatTable, console.FormatTable, console.FormatJSON, console.FormatYAML)
+	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json")
+	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
+	return cmd
+}
+
+func (c *authCommand) runCheck(ctx context.Context, a authCheck, args []string) error {
+	if err := console.CheckOutput(a.output, console.FormatTable, console.FormatJSON, console.FormatYAML); err != nil {
+		return err
+	}
+	options, err := a.options()
+	if err != nil {
+		return err
+	}
+	var principal *identity.Principal
+	if len(args) == 1 {
+		if principal, err = a.principal(args[0]); err != nil {
+			return err
+		}
+	}
+	entries := &authEntries{}
+	if len(a.manifests)+len(a.files) > 0 {
+		options.PrincipalIDs = false // they are filled in when the entries are made
+		err = entries.readFiles(c.In, a.manifests, a.files)
+	} else {
+		err = c.readCluster(ctx, entries)
+	}
+	if err != nil {
+		return err
+	}
+	if principal != nil && principal.UserID == "" {
+		entries.suppose(principal)
+	}
+	options.PrincipalIDs = options.PrincipalIDs || entries.principalIDs
+	made, wrong := identity.NewTable(options, entries.accessEntries, entries.mappings)
+	out := checked{Entries: made.Len(), Problems: append(append([]identity.Problem{}, entries.problems...), wrong...), Trusts: made.Trusts()}
+	if principal != nil {
+		outcome := made.Explain(*principal)
+		out.Principal, out.Outcome = principal.ARN.String(), &outcome
+	}
+	for _, note := range entries.notes {
+		fmt.Fprintln(c.Err, termsafe.Line(note))
+	}
+	switch {
+	case a.output != console.FormatTable:
+		err = console.PrintData(c.Out, a.output, out)
+	case out.Outcome != nil:
+		err = c.printOutcome(a, out)
+	default:
+		err = c.printProblems(out)
+	}
+	if err == nil && (out.Outcome != nil && !out.Outcome.Mapped || out.Outcome == nil && len(out.Problems) > 0) {
+		return console.ExitStatus(1)
+	}
+	return err
+}
+
+// options are those of the authenticator's configuration, and what flags say.
+func (a authCheck) options() (identity.Options, error) {
+	var o identity.Options
+	if a.config != "" {
+		raw, err := os.ReadFile(a.config)
+		if err != nil {
+			return o, fmt.Errorf("reading the configuration: %w", err)
+		}
+		configuration, err := authenticatorconfig.Read(raw)
+		if err != nil {
+			return o, fmt.Errorf("%s: %w", a.config, err)
+		}
+		o = configuration.Options()
+	}
+	if a.modeChanged || o.Mode == "" {
+		o.Mode = identity.Mode(a.mode)
+	}
+	if a.patternsChanged {
+		o.RolePatterns = a.rolePatterns
+	}
+	modes := []identity.Mode{identity.ModeConfigMap, identity.ModeAPIAndConfigMap, identity.ModeAPI}
+	if !slices.Contains(modes, o.Mode) {
+		return o, console.UsageError{Err: fmt.Errorf("unknown authentication mode %q; there are: %v", o.Mode, modes)}
+	}
+	return o, nil
+}
+
+// principal is whom STS would answer for that ARN. Of a role it is a session of it.
+func (a authCheck) principal(text string) (*identity.Principal, error) {
+	who, err := arn.Parse(text)
+	if err != nil {
+		return nil, console.UsageError{Err: err}
+	}
+	if a.instance == "" && a.privateDNSName != "" {
+		return nil, console.UsageError{Err: errors.New("--private-dns-name is that of an instance: name it with --instance")}
+	}
+	canonical, err := who.Canonical()
+	if err != nil {
+		return nil, console.UsageError{Err: err}
+	}
+	p := &identity.Principal{CanonicalARN: canonical, Account: canonical.Account, UserID: a.principalID}
+	if _, name, ok := canonical.Role(); ok {
+		_, p.SessionName, _ = who.AssumedRole()
+		for _, session := range []string{a.session, a.instance, "session"} {
+			if p.SessionName == "" {
+				p.SessionName = session
+			}
+		}
+		who = arn.ARN{Partition: canonical.Partition, Service: "sts", Account: canonical.Account, Resource: "assumed-role/" + name + "/" + p.SessionName}
+		if _, _, ok := who.AssumedRole(); !ok {
+			return nil, console.UsageError{Err: fmt.Errorf("%q is no name of a session: 2 to 64 letters, digits and +=,.@-_", p.SessionName)}
+		}
+	}
+	p.ARN = who
+	if a.instance != "" {
+		p.Instance = &identity.Instance{ID: a.instance, PrivateDNSName: a.privateDNSName}
+	}
+	return p, nil
+}
+
+func (c *authCommand) printProblems(out checked) error {
+	for _, trust := range out.Trusts {
+		if _, err := fmt.Fprintf(c.Out, "%s %s: %s.\n", trust.Source, termsafe.Line(trust.Entry), trust); err != nil {
+			return err
+		}
+	}
+	if len(out.Problems) == 0 {
+		_, err := fmt.Fprintf(c.Out, "Nothing is wrong with %s.\n", console.Count(out.Entries, "entry", "entries"))
+		return err
+	}
+	t := table.New(c.Out, "SOURCE", "ENTRY", "FIELD", "USED", "WHAT IS WRONG", "WHAT TO DO")
+	for _, p := range out.Problems {
+		used := "yes"
+		if p.Unused {
+			used = "no"
+		}
+		t.Row(string(p.Source), console.OrDash(p.Entry), console.OrDash(p.Field), used, "it "+p.Saw, console.OrDash(p.Fix))
+	}
+	return t.Flush()
+}
+
+func (c *authCommand) printOutcome(a authCheck, out checked) error {
+	o := out.Outcome
+	var b strings.Builder
+	if o.Mapped {
+		fmt.Fprintf(&b, "%s becomes the user %s", out.Principal, o.User.Name)
+		if len(o.User.Groups) > 0 {
+			fmt.Fprintf(&b, "\nin the groups %s", strings.Join(o.User.Groups, ", "))
+		}
+		fmt.Fprintf(&b, "\nby %s %s.\n", o.Source, o.Entry)
+		if o.Trusted {
+			b.WriteString("Nothing proves that it is this node: the authenticator's configuration trusts the names of that role's sessions.\n")
+		}
+	} else {
+		fmt.Fprintf(&b, "%s is not let in: %s.\n%s.\n", out.Principal, o.Reason, capital(o.Fix))
+		if o.Rule == identity.RulePrincipalID && a.principalID == "" {
+			b.WriteString("To suppose that it is that principal, give --principal-id.\n")
+		}
+	}
+	if _, err := c.Out.Write([]byte(termsafe.Lines(b.String()))); err != nil {
+		return err
+	}
+	if len(o.Checks) == 0 {
+		return nil
+	}
+	t := table.New(c.Out, "", "SOURCE", "ENTRY", "OUTCOME", "WHY")
+	for i, check := range o.Checks {
+		t.Row(fmt.Sprint(i+1), string(check.Source), check.Entry, outcomeWord(check), check.Sentence())
+	}
+	fmt.Fprintln(c.Out)
+	return t.Flush()
+}
+
+// outcomeWord is what an entry did with a principal, in a word.
+func outcomeWord(c identity.Check) string {
+	switch c.Outcome {
+	case "Pass":
+		return "matches"
+	case "Refuse":
+		return "refuses"
+	default:
+		return "is for others"
+	}
+}
+
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

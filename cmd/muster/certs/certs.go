@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/platform/table"
+)
+
+func NewCertsCommand(o *console.Options) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:     "certs",
+		Aliases: []string{"certificates"},
+		Short:   "Show the certificates of authorities, components and administrators, and what is left of each",
+		Long: `Show the certificates that the service keeps: its authorities, and what they issued to components and administrators.
+The service renews a certificate when a third of its life is left; every component reads it again without a restart.
+Certificates of nodes are asked for by their kubelets: see "muster certs issued". The authority that signs them can be replaced:
+see "muster certs rotate". Each authority signs, or is only trusted, as one of two is during a rotation.`,
+		Example: `  muster certs
+  muster certs -o json | jq '.[] | {name, notAfter}'
+  muster certs rotate kubelet-ca`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := o.OpenExisting()
+			if err != nil {
+				return err
+			}
+			entries, err := authority.NewStore(dir.PKI()).List()
+			if err != nil {
+				return err
+			}
+			if format != console.FormatTable {
+				return console.PrintData(o.Out, format, entries)
+			}
+			t := table.New(o.Out, "NAME", "AUTHORITY", "ROLE", "SUBJECT", "LEFT", "RENEWED IN", "NAMES")
+			now := time.Now()
+			for _, e := range entries {
+				renewed := "-"
+				if !e.Renewal.IsZero() {
+					renewed = Left(e.Renewal, now)
+				}
+				t.Row(e.Name, console.OrDash(e.Authority), console.OrDash(e.Role), e.Subject, Left(e.NotAfter, now), renewed, console.OrDash(strings.Join(e.Names, ",")))
+			}
+			if err := t.Flush(); err != nil {
+				return err
+			}
+			// Without a service there is nobody who says how far the nodes are.
+			if status, err := serve.NewClient(dir).Status(cmd.Context()); err == nil && status.Rotation != nil {
+				fmt.Fprintf(o.Out, "\n%s\n", describeRotation(*status.Rotation))
+			}
+			return nil
+		},
+	}
+	console.AddOutputFlag(cmd, &format)
+	cmd.AddCommand(newCertsIssuedCommand(o), newCertsRotateCommand(o))
+	return cmd
+}
+
+func Left(end, now time.Time) string {
+	if !end.After(now) {
+		return fmt.Sprintf("expired %s ago", duration.HumanDuration(now.Sub(end)))
+	}
+	return duration.HumanDuration(end.Sub(now))
+}

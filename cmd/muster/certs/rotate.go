@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/certificates/rotation"
+	"muster.dev/muster/internal/cluster/serve"
+)
+
+// kubeletAuthority is what can be rotated.
+const kubeletAuthority = "kubelet-ca"
+
+// rotatedLately is how long ago a rotation may have ended for another one not to be begun by mistake: whoever repeats a command
+// that was interrupted wants to see its end, not a second rotation.
+const rotatedLately = time.Hour
+
+type rotateOptions struct {
+	*console.Options
+	noWait, again bool
+	timeout       time.Duration
+	format        string
+}
+
+func newCertsRotateCommand(o *console.Options) *cobra.Command {
+	r := &rotateOptions{Options: o}
+	cmd := &cobra.Command{
+		Use:   "rotate " + kubeletAuthority,
+		Short: "Replace the authority that signs kubelets' certificates, without a failed handshake",
+		Long: `Replace the authority that signs kubelets' client and serving certificates, without a failed handshake:
+
+  Trust     a new authority is made, and both are trusted; it waits until the API server has read that
+  Replace   the new one signs; kubelets renew by themselves after 70 to 90 % of a certificate's life
+  Withdraw  when no node has used the old one's certificates for six minutes, it is trusted no more
+
+Once done, the old authority's key is destroyed. The service does the work: this command may be interrupted, and run again
+it shows the rotation under way. Replacing takes as long as certificates live: spec.certificates of the Cluster says how
+long that is. To be quicker, replace the machines: "muster delete machine".`,
+		Example: `  muster certs rotate kubelet-ca
+  muster certs rotate kubelet-ca --no-wait
+  muster status -o json | jq .kubeletAuthority`,
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{kubeletAuthority},
+		RunE:      func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&r.noWait, "no-wait", false, "begin and return; the service goes on")
+	flags.BoolVar(&r.again, "again", false, "begin even if another rotation ended less than an hour ago")
+	flags.DurationVar(&r.timeout, "timeout", 0, "how long to wait for its end; 0: as long as it takes")
+	console.AddOutputFlag(cmd, &r.format)
+	return cmd
+}
+
+func (r *rotateOptions) run(ctx context.Context) error {
+	dir, err := r.OpenExisting()
+	if err != nil {
+		return err
+	}
+	service := serve.NewClient(dir)
+	before, err := service.Status(ctx)
+	if errors.Is(err, serve.ErrNotRunning) {
+		return errors.New("the cluster is stopped, and the service rotates: run `muster up` first")
+	}
+	if err != nil {
+		return err
+	}
+	if k := before.Rotation; k != nil && k.Rotation == nil && k.Last != nil && time.Since(k.Last.Finished) < rotatedLately && !r.again {
+		fmt.Fprintf(r.Err, "%s Nothing was begun; --again begins another one.\n", describeRotation(*k))
+		return r.print(*k)
+	}
+	status, err := service.Rotate(ctx)
+	if err != nil {
+		return fmt.Errorf("asking the service to rotate: %w", err)
+	}
+	if !r.noWait {
+		if status, err = r.wait(ctx, service, status); err != nil {
+			return err
+		}
+	} else if r.format == console.FormatTable {
+		fmt.Fprintln(r.Err, "The service goes on; `muster certs` shows how far it is.")
+	}
+	return r.print(status)
+}
+
+// wait shows each change until the rotation is over. A service that is started anew meanwhile does not end the waiting.
+func (r *rotateOptions) wait(ctx context.Context, service *serve.Client, status serve.RotationStatus) (serve.RotationStatus, error) {
+	if r.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, console.ErrTimeUp)
+		defer cancel()
+	}
+	progress := &console.WaitProgress{Out: r.Err, Live: console.Terminal(r.Err)}
+	defer progress.End()
+	ticker := time.NewTicker(console.WaitInterval)
+	defer ticker.Stop()
+	for status.Rotation != nil {
+		progress.Show(describeRotation(status))
+		select {
+		case <-ctx.Done():
+			progress.End()
+			const then = "the service goes on with it; run the command again to wait, or see `muster certs`"
+			if errors.Is(context.Cause(ctx), console.ErrTimeUp) {
+				return status, fmt.Errorf("the rotation is not over after %s: %s", r.timeout, then)
+			}
+			return status, errors.New("interrupted: " + then)
+		case <-ticker.C:
+		}
+		if now, err := service.Status(ctx); err == nil && now.Rotation != nil {
+			status = *now.Rotation
+		}
+	}
+	return status, nil
+}
+
+func (r *rotateOptions) print(status serve.RotationStatus) error {
+	if r.format != console.FormatTable {
+		return console.PrintData(r.Out, r.format, status)
+	}
+	_, err := fmt.Fprintln(r.Out, describeRotation(status))
+	return err
+}
+
+// describeRotation says in a sentence or two who signs for kubelets, and how far a rotation is.
+func describeRotation(status serve.RotationStatus) string {
+	now := status.Rotation
+	if now == nil {
+		text := status.Signs + " signs kubelets' certificates, and is the only authority trusted for them."
+		if last := status.Last; last != nil {
+			text += fmt.Sprintf(" It replaced %s %s ago, in %s.", last.Old, duration.HumanDuration(time.Since(last.Finished)), duration.HumanDuration(last.Finished.Sub(last.Started)))
+		}
+		return text
+	}
+	var text string
+	switch now.Phase {
+	case rotation.Trust:
+		text = fmt.Sprintf("%s: %s signs kubelets' certificates; %s are trusted", now.Phase, status.Signs, strings.Join(status.Trusts, " and "))
+	case rotation.Replace:
+		text = fmt.Sprintf("%s: %s signs kubelets' certificates; %s is trusted still", now.Phase, now.New, now.Old)
+	default:
+		text = fmt.Sprintf("%s: %s signs kubelets' certificates; %s is to be trusted no more", now.Phase, now.New, now.Old)
+	}
+	if status.Message != "" {
+		text += ": " + status.Message
+	}
+	return text + "."
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clitest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/plane"
+)
+
+// SaysBadUserData is the condition of a machine that reports user data that failed.
+const SaysBadUserData = "user data failed; this machine does not become a node: the script user data, part 1 failed: exit status 4; its last lines: no disk; more: muster logs "
+
+var Update = flag.Bool("update", false, "rewrite golden files")
+
+// Noon is when these tests take place.
+var Noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+const (
+	FirstMachine  = "i-0123456789abcdef0"
+	SecondMachine = "i-0fedcba9876543210"
+	FirstNode     = "ip-192-168-64-11.muster.internal"
+)
+
+func MadeBefore(name string, age time.Duration) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, UID: types.UID("uid-of-" + name), CreationTimestamp: metav1.NewTime(Noon.Add(-age)), Generation: 1,
+	}
+}
+
+// Bench is a command line with fake planes behind it.
+type Bench struct {
+	O        *console.Options
+	Planes   plane.Planes
+	Client   client.WithWatch
+	Out, Err bytes.Buffer
+
+	Bindings []rbacv1.ClusterRoleBinding
+	Unseen   error // what becomes of reading them
+}
+
+func NewBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *Bench {
+	t.Helper()
+	scheme, err := plane.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Bench{}
+	b.Client = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(plane.NewMapper()).WithObjects(objects...).
+		WithStatusSubresource(&v1alpha1.NodeGroup{}).WithInterceptorFuncs(funcs).WithIndex(&corev1.Secret{}, "type", secretType).Build()
+	b.O = &console.Options{Streams: console.Streams{In: strings.NewReader(""), Out: &b.Out, Err: &b.Err}, StateDir: t.TempDir()}
+	if err := os.Chmod(b.O.StateDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	answer := func(*console.Options) (*plane.Plane, error) {
+		return &plane.Plane{WithWatch: b.Client, Name: "the management plane", Address: "127.0.0.1:1"}, nil
+	}
+	b.Planes = plane.Planes{Management: answer, Cluster: answer}
+	return b
+}
+
+// secretType is the field that API servers let Secrets be selected by.
+func secretType(o client.Object) []string {
+	if s, ok := o.(*corev1.Secret); ok {
+		return []string{string(s.Type)}
+	}
+	return nil
+}
+
+func (b *Bench) Run(ctx context.Context, cmd *cobra.Command, args ...string) error {
+	b.Out.Reset()
+	b.Err.Reset()
+	cmd.SetArgs(args)
+	cmd.SetOut(&b.Out)
+	cmd.SetErr(&b.Err)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	return cmd.ExecuteContext(ctx)
+}
+
+// WantErr checks an error's text, and that it is one of usage if it is to be.
+func WantErr(t *testing.T, err error, want string, usage bool) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Fatalf("error %v, want one with %q", err, want)
+	}
+	var u console.UsageError
+	if errors.As(err, &u) != usage {
+		t.Fatalf("error %v: usage error is %v, want %v", err, !usage, usage)
+	}
+}
+
+func Golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *Update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Fatalf("%s (-want +got; -update accepts):\n%s", path, diff)
+	}
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// Streams are what a command reads and writes.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+func StandardStreams() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr} }
+
+// Terminal tells whether w is a terminal, where colour and moving progress are welcome.
+func Terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+}
+
+// Options are the flags that every command has.
+type Options struct {
+	Streams
+	StateDir string
+}
+
+// Open checks the state directory that the command line chose. A variable that was never set names none, and not the working directory.
+func (o *Options) Open() (statedir.Dir, error) {
+	if o.StateDir == "" {
+		return "", UsageError{Err: errors.New("--state-dir is empty: name a directory, or leave it out")}
+	}
+	return statedir.Open(o.StateDir)
+}
+
+// Named tells whether somebody chose the state directory.
+func (o *Options) Named() bool {
+	return os.Getenv(statedir.Env) != "" || o.StateDir != statedir.Default()
+}

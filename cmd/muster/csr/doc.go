@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package csr has the commands about certificate signing requests.
+package csr

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package iam has the commands that set up AWS tools and kubectl for IAM identities.
+package iam

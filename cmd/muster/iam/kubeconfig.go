@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package iam
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/kubeconfig"
+	"muster.dev/muster/internal/platform/shellquote"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+func NewKubeconfigCommand(o *console.Options) *cobra.Command {
+	var file string
+	var show, management, iam bool
+	var role string
+	cmd := &cobra.Command{
+		Use:   "kubeconfig",
+		Short: "Add the contexts of the cluster and its management plane to your kubeconfig",
+		Long: `Add the contexts of the cluster and its management plane to your kubeconfig ($KUBECONFIG, else ~/.kube/config),
+or bring them up to date. Other contexts stay as they are. The file holds keys and is made private.`,
+		Example: `  muster kubeconfig
+  muster kubeconfig --kubeconfig ./team.yaml
+  muster kubeconfig --print > cluster.yaml
+  muster kubeconfig --iam                                 # logs in by IAM: no key in the file`,
+		RunE: func(*cobra.Command, []string) error {
+			dir, err := o.OpenExisting()
+			if err != nil {
+				return err
+			}
+			if iam && management {
+				return console.UsageError{Err: errors.New("--iam: the management plane knows no IAM identities; leave --management out")}
+			}
+			if iam {
+				return iamKubeconfig(o, dir, file, role, show)
+			}
+			if management && !show {
+				return console.UsageError{Err: errors.New("--management: goes with --print; without, the contexts of both are added")}
+			}
+			if role != "" {
+				return console.UsageError{Err: errors.New("--role-arn: goes with --iam")}
+			}
+			if show {
+				path := dir.ClusterKubeconfig()
+				if management {
+					path = dir.ManagementKubeconfig()
+				}
+				raw, err := os.ReadFile(path)
+				if err != nil {
+					return fmt.Errorf("reading kubeconfig: %w", err)
+				}
+				_, err = o.Out.Write(raw)
+				return err
+			}
+			return MergeKubeconfig(o, dir, file, true)
+		},
+	}
+	cmd.Flags().StringVar(&file, "kubeconfig", "", "file to change, instead of $KUBECONFIG or ~/.kube/config")
+	cmd.Flags().BoolVar(&show, "print", false, "print the cluster's kubeconfig instead of changing yours")
+	cmd.Flags().BoolVar(&iam, "iam", false, "add a context that logs in by IAM, as whoever your AWS environment says you are")
+	cmd.Flags().StringVar(&role, "role-arn", "", "with --iam: role to assume first")
+	cmd.Flags().BoolVar(&management, "management", false, "with --print: the management plane's")
+	return cmd
+}
+
+// MergeKubeconfig adds the contexts, says what it did, and remembers where, so that `down --delete` can take them out again.
+func MergeKubeconfig(o *console.Options, dir statedir.Dir, file string, switchTo bool) error {
+	return mergeContexts(o, dir, file, []string{dir.ClusterKubeconfig(), dir.ManagementKubeconfig()}, switchTo)
+}
+
+// mergeContexts adds the contexts of some kubeconfigs.
+func mergeContexts(o *console.Options, dir statedir.Dir, file string, from []string, switchTo bool) error {
+	before := kubeconfig.Current(kubeconfig.Options(file))
+	path, changed, err := kubeconfig.Merge(kubeconfig.Options(file), string(dir), from, switchTo)
+	if err != nil {
+		return err
+	}
+	if changed {
+		fmt.Fprintf(o.Err, "Wrote contexts to %s\n", path)
+	}
+	if now := kubeconfig.Current(kubeconfig.Options(file)); now != before {
+		fmt.Fprint(o.Err, switched(before, now))
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return fmt.Errorf("finding your kubeconfig: %w", err)
+	}
+	written, err := WrittenKubeconfigs(dir)
+	if err != nil || slices.Contains(written, path) {
+		return err
+	}
+	return atomicfile.Write(dir.WrittenKubeconfigs(), []byte(strings.Join(append(written, path), "\n")+"\n"), 0o600)
+}
+
+// switched says that kubectl goes elsewhere from now on, and how it goes back.
+func switched(before, now string) string {
+	if before == "" {
+		return fmt.Sprintf("The current context is now %q\n", now)
+	}
+	return fmt.Sprintf("The current context is now %q; back to the one before: kubectl config use-context %s\n", now, shellquote.Quote(before))
+}
+
+func WrittenKubeconfigs(dir statedir.Dir) ([]string, error) {
+	raw, err := os.ReadFile(dir.WrittenKubeconfigs())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading which kubeconfigs have contexts: %w", err)
+	}
+	return strings.FieldsFunc(string(raw), func(r rune) bool { return r == '\n' }), nil
+}
+
+// CleanKubeconfigs takes the contexts out of every kubeconfig that they were added to and that is still there.
+func CleanKubeconfigs(o *console.Options, dir statedir.Dir, files []string) error {
+	for _, file := range files {
+		if !console.Exists(file) {
+			continue
+		}
+		path, changed, err := kubeconfig.Remove(kubeconfig.Options(file), string(dir))
+		if err != nil {
+			return err
+		}
+		if changed {
+			fmt.Fprintf(o.Err, "Removed contexts from %s\n", path)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"muster.dev/muster/cmd/muster/console"
+)
+
+type joinCommand struct {
+	*console.Options
+	endpoint        string
+	token           string
+	tokenFile       string
+	hashes          []string
+	skipCA          bool
+	file            string
+	nodeName        string
+	nodeIP          string
+	sources         []string
+	lenient         bool
+	ignorePreflight []string
+	skipKubeProxy   bool
+	dryRun          bool
+	timeout         time.Duration
+	format          string
+}
+
+func NewJoinCommand(o *console.Options) *cobra.Command {
+	j := &joinCommand{Options: o}
+	cmd := &cobra.Command{
+		Use:   "join [HOST:PORT]",
+		Short: "Make this host, which systemd runs, a node of a cluster",
+		Long: `Make this host, which systemd runs, a node of the cluster whose API server is at HOST:PORT, and wait until it is Ready.
+
+It is looked whether the host can be a node; the cluster is found by a token and the hash of its authority; what a node needs is
+installed and started; and each step of the TLS bootstrap is told as it happens. Run again after an interruption, or when something
+is missing, it takes up where it was. muster leave undoes all of it.
+
+A token on a command line can be read by every user of the host for as long as the command runs (/proc/PID/cmdline), and stays in
+the shell's history. --token-file, or --token - for standard input, keep it to those who have it.
+
+Flags have kubeadm's names, too: --discovery-token, --discovery-token-ca-cert-hash, --discovery-token-unsafe-skip-ca-verification,
+--discovery-file. docs/join.md tells all of it.`,
+		Example: `  # As muster token create --print-join-command prints it
+  muster join 192.168.64.2:443 --token abcdef.0123456789abcdef --ca-cert-hash sha256:…
+
+  # The token from a file; labels and more from a NodeConfig
+  muster join 192.168.64.2:443 --token-file token --ca-cert-hash sha256:… --config-source node.yaml
+
+  # What it would do
+  muster join 192.168.64.2:443 --token-file token --ca-cert-hash sha256:… --dry-run`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				j.endpoint = args[0]
+			}
+			return j.run(cmd.Context())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&j.token, "token", "", "bootstrap token; - reads it from standard input")
+	flags.StringVar(&j.tokenFile, "token-file", "", "file that holds the bootstrap token")
+	flags.StringArrayVar(&j.hashes, "ca-cert-hash", nil, "hash of the public key of the cluster's authority, sha256:…; repeatable, any of them is enough")
+	flags.BoolVar(&j.skipCA, "discovery-token-unsafe-skip-ca-verification", false, "believe any cluster that knows the token: whoever else knows it can pass for the cluster")
+	flags.StringVar(&j.file, "discovery-file", "", "kubeconfig, a file or an https URL, that says where the cluster is and whom to trust, instead of a hash")
+	flags.StringVar(&j.nodeName, "node-name", "", "name of the node (default: that of the host)")
+	flags.StringVar(&j.nodeIP, "node-ip", "", "address of the node (default: the one that leads to the API server)")
+	flags.StringArrayVarP(&j.sources, "config-source", "c", nil, "more of what the node is told, NodeConfig: imds://user-data, file://PATH or PATH; repeatable. Flags win")
+	flags.BoolVar(&j.lenient, "lenient", false, "only warn about fields of a NodeConfig that are not known")
+	flags.StringSliceVar(&j.ignorePreflight, "ignore-preflight", nil, "go on though this check fails, by its name, or all; repeatable")
+	flags.BoolVar(&j.skipKubeProxy, "skip-kube-proxy", false, "leave kube-proxy to the cluster, for one that runs it as a DaemonSet (as kubeadm's do) or has something else in its place")
+	flags.BoolVar(&j.dryRun, "dry-run", false, "print what would be written and started, and change nothing")
+	flags.DurationVar(&j.timeout, "timeout", 5*time.Minute, "how long to wait until the node is Ready")
+	console.AddFormatFlag(cmd, &j.format, console.FormatTable, console.FormatTable, console.FormatJSON, console.FormatYAML)
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(kubeadmName(name))
+	})
+	return cmd
+}
+
+// kubeadmName is ours for a flag of kubeadm's.
+func kubeadmName(name string) string {
+	switch name {
+	case "discovery-token", "tls-bootstrap-token":
+		return "token"
+	case "discovery-token-ca-cert-hash":
+		return "ca-cert-hash"
+	case "ignore-preflight-errors":
+		return "ignore-preflight"
+	}
+	return name
+}
+
+func (j *joinCommand) run(ctx context.Context) error {
+	if err := console.CheckOutput(j.format, console.FormatTable, console.FormatJSON, console.FormatYAML); err != nil {
+		return err
+	}
+	if err := CheckTimeout(j.timeout); err != nil {
+		return err
+	}
+	request, err := j.request(ctx)
+	if err != nil {
+		return err
+	}
+	h, err := NewHost(j.Options)
+	if err != nil {
+		return err
+	}
+	if j.dryRun {
+		plan, err := h.Plan(ctx, request)
+		if err != nil {
+			return err
+		}
+		return j.printPlan(plan)
+	}
+	report, err := h.Join(ctx, request)
+	if err != nil {
+		return err
+	}
+	if j.format != console.FormatTable {
+		return console.PrintData(j.Out, j.format, report)
+	}
+	fmt.Fprintf(j.Err, "\nNode %s has joined %s in %.1f s, of which muster itself took %.2f s.\n", report.NodeName, report.Endpoint, report.Seconds, report.OwnSeconds)
+	return nil
+}
+
+// CheckTimeout refuses a --timeout that is over before anything is tried, which would look as if nobody answered.
+func CheckTimeout(timeout time.Duration) error {
+	if timeout <= 0 {
+		return console.UsageError{Err: fmt.Errorf("--timeout %s leaves no time: give more than 0, such as 5m", timeout)}
+	}
+	return nil
+}

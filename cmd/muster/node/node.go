@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/node/agent"
+	"muster.dev/muster/internal/node/configsource"
+	"muster.dev/muster/internal/node/imds"
+	"muster.dev/muster/internal/node/nodecerts"
+	"muster.dev/muster/internal/node/render"
+	"muster.dev/muster/internal/platform/systemd"
+)
+
+// NewNodeCommand is for the node's own side. Without a subcommand it is the agent, process number one of a machine.
+func NewNodeCommand(o *console.Options) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "node",
+		Short: "What a machine does to become a node, and to stay one",
+		Long: `What a machine does to become a node, and to stay one. On a local machine all of it happens by itself: this very command, without
+a subcommand, is the machine's process number one.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if os.Getpid() != 1 {
+				return cmd.Help()
+			}
+			return agent.Run(cmd.Context(), agent.DefaultConfig())
+		},
+	}
+	command.AddCommand(
+		&cobra.Command{
+			Use:    "boot",
+			Hidden: true,
+			Short:  "Build a machine's root and become its agent",
+			Args:   cobra.NoArgs,
+			RunE:   func(*cobra.Command, []string) error { return local.Boot() },
+		},
+		newNodeInitCommand(o),
+		newNodeConfigCommand(),
+		newNodeCertsCommand(o),
+		newNodeRotateCommand(o),
+		newNodeWatchCommand(o),
+	)
+	return command
+}
+
+func newNodeInitCommand(o *console.Options) *cobra.Command {
+	var sources, skip []string
+	command := &cobra.Command{
+		Use:   "init",
+		Short: "Make this machine a node by what it is told, as it does itself when it boots",
+		Long: `Make this machine a node by what it is told, as it does itself when it boots: gather the NodeConfig (config), write the files of
+containerd, kubelet and kube-proxy, and start them (run).
+
+Who the machine is comes from the instance metadata service, and from nowhere else. Scripts in user data are not run here.
+On a machine whose process number one is muster, documents from elsewhere than its user data are left in ` + agent.DropInDir + `
+for the agent, which goes on from there.`,
+		Example: `  muster node init
+  muster node init --config-source imds://user-data --config-source file:///etc/eks/nodeadm.d
+  muster node init --config-source file:///root/node.yaml --skip run`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, source := range sources {
+				if err := configsource.Check(source); err != nil {
+					return console.UsageError{Err: fmt.Errorf("--config-source: %w", err)}
+				}
+			}
+			for _, phase := range skip {
+				if !slices.Contains([]string{agent.PhaseConfig, agent.PhaseRun}, phase) {
+					return console.UsageError{Err: fmt.Errorf("--skip: there is no phase %q; there are %s and %s", phase, agent.PhaseConfig, agent.PhaseRun)}
+				}
+			}
+			if os.Geteuid() != 0 {
+				return errors.New("a machine is made a node by root: run it with sudo")
+			}
+			if len(sources) == 0 {
+				sources = agent.Sources()
+			}
+			return agent.Init(cmd.Context(), agent.InitConfig{
+				Sources: sources, Skip: skip, Metadata: imds.DefaultEndpoint, DropInDir: agent.DropInDir, Stdin: o.In,
+				Write: agent.WriteFiles, Restart: restartNode, Forget: agent.ForgetBootstrap,
+				Say: func(what string) { fmt.Fprintln(o.Err, what) },
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringArrayVarP(&sources, "config-source", "c", nil,
+		"where the NodeConfig is, in order; the user data and then "+agent.DropInDir+" by default: "+strings.Join([]string{configsource.UserData, "file://PATH of a file or directory", "- for standard input"}, ", "))
+	flags.StringSliceVar(&skip, "skip", nil, "phases to leave out: config, run")
+	return command
+}
+
+// restartNode has the node's programs started anew by whoever runs them here.
+func restartNode(ctx context.Context, layout render.Layout) error {
+	if !layout.Systemd {
+		return nodecerts.RestartKubelet(ctx)
+	}
+	control, err := systemd.New(systemd.Config{})
+	if err != nil {
+		return err
+	}
+	units := []string{"containerd.service", "kubelet.service", "kube-proxy.service"}
+	if err := control.Do(ctx, systemd.Reload); err != nil {
+		return err
+	}
+	if err := control.Do(ctx, systemd.Enable, units...); err != nil {
+		return err
+	}
+	return control.Do(ctx, systemd.Restart, units...)
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/plane"
+)
+
+// mostMachines is the largest group the API allows (v1alpha1.ScalingConfig).
+const mostMachines = 5000
+
+func NewCreateCommand(o *console.Options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Make a node group",
+		Args:  oneOf("nodegroup"),
+		RunE:  console.NothingToDo,
+	}
+	cmd.AddCommand((&createCommand{Options: o, planes: plane.RealPlanes(), euid: os.Geteuid(), interval: console.WaitInterval}).command())
+	return cmd
+}
+
+// oneOf refuses whatever is not a subcommand. Cobra would print the help and call it done.
+func oneOf(subcommands ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("say what to %s: %s", cmd.Name(), strings.Join(subcommands, " or "))
+		}
+		return fmt.Errorf("cannot %s %q%s; there is: %s", cmd.Name(), args[0], console.DidYouMean(args[0], subcommands), strings.Join(subcommands, ", "))
+	}
+}
+
+// createCommand is what "muster create nodegroup" was asked.
+type createCommand struct {
+	*console.Options
+	planes   plane.Planes
+	euid     int
+	interval time.Duration
+
+	nodes, minimum, maximum int32
+	provider, cluster       string
+	nodeRole, bootstrap     string
+	labels, taints          []string
+	dryRun, output          string
+	wait                    bool
+	timeout                 time.Duration
+}
+
+func createFormats() []string {
+	return []string{console.FormatName, console.FormatJSON, console.FormatYAML}
+}
+
+func (c *createCommand) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "nodegroup NAME",
+		Aliases: []string{"nodegroups", "ng"},
+		Short:   "Make a group of like machines that join the cluster",
+		Long: `Make a group of like machines that join the cluster by themselves. The group keeps its number of machines: one that goes is replaced.
+
+Made again with the same settings it stays as it is. To change a group: muster scale nodegroup, or kubectl apply.`,
+		Example: `  # Three machines
+  muster create nodegroup web --nodes 3 --wait
+
+  # Machines for batch jobs only
+  muster create nodegroup batch --nodes 2 --labels pool=batch --taints pool=batch:NoSchedule
+
+  # Machines of another IAM role, and machines that join by bootstrap tokens
+  muster create nodegroup team --node-role team-nodes
+  muster create nodegroup plain --bootstrap token
+
+  # A hundred nodes that run no pods
+  muster create nodegroup many --provider simulated --nodes 100
+
+  # The same as a document, for kubectl apply
+  muster create nodegroup web --nodes 3 --dry-run=client -o yaml`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
+	}
+	flags := cmd.Flags()
+	flags.Int32VarP(&c.nodes, "nodes", "N", 1, "number of machines")
+	flags.Int32Var(&c.minimum, "min", 0, "fewest machines the group may be scaled to")
+	flags.Int32Var(&c.maximum, "max", mostMachines, "most machines the group may be scaled to")
+	flags.StringVar(&c.provider, "provider", string(v1alpha1.ProviderLocal), "where machines come from: local (namespaces of this host; needs root) or simulated (they run no pods)")
+	flags.StringVar(&c.bootstrap, "bootstrap", "", "how machines prove themselves when they join: role or token (default: role, but token for simulated ones)")
+	flags.StringVar(&c.nodeRole, "node-role", "", "IAM role of machines that join by role, by name or ARN (default: "+v1alpha1.DefaultNodeRole+")")
+	flags.StringVar(&c.cluster, "cluster", "", "cluster that the machines join (default: the only one there is)")
+	flags.StringSliceVar(&c.labels, "labels", nil, "labels of the nodes, as in key=value,other=value")
+	flags.StringSliceVar(&c.taints, "taints", nil, "taints of the nodes, as in key=value:NoSchedule,other:NoExecute")
+	flags.BoolVar(&c.wait, "wait", false, "return when every machine's node is Ready")
+	flags.DurationVar(&c.timeout, "timeout", 5*time.Minute, "how long to --wait")
+	flags.StringVar(&c.dryRun, "dry-run", "none", "client: only print what would be sent; server: have it checked but not kept; none: do it")
+	flags.Lookup("dry-run").NoOptDefVal = "client"
+	console.AddFormatFlag(cmd, &c.output, console.FormatName, createFormats()...)
+	// The flags exist, so registering cannot fail.
+	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"client", "server", "none"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(
+		[]string{string(v1alpha1.ProviderLocal), string(v1alpha1.ProviderSimulated)}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("bootstrap", cobra.FixedCompletions([]string{"role", "token"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("node-role", c.completeRoles)
+	_ = cmd.RegisterFlagCompletionFunc("cluster", plane.CompleteNames(c.Options, c.planes, plane.Clusters(), 0))
+	return cmd
+}
+
+func (c *createCommand) run(cmd *cobra.Command, name string) error {
+	ctx := cmd.Context()
+	group, err := c.group(name, cmd.Flags().Changed("nodes"))
+	if err != nil {
+		return err
+	}
+	p, err := c.planes.Management(c.Options)
+	if err == nil && group.Spec.ClusterName == "" {
+		group.Spec.ClusterName, err = p.OnlyCluster(ctx)
+	}
+	if c.dryRun == "client" {
+		if group.Spec.ClusterName == "" {
+			return fmt.Errorf("which cluster the machines are to join is not known, name it with --cluster: %w", err)
+		}
+		return c.print(group, "created (dry run)")
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.CheckRole(ctx, group.Spec.NodeRole); err != nil {
+		return err
+	}
+	did, err := c.create(ctx, p, group)
+	if err != nil {
+		return err
+	}
+	if err := c.print(group, did); err != nil || !c.wait || c.dryRun != "none" {
+		return err
+	}
+	return plane.WaitForNodes(ctx, c.Err, p, plane.WaitConfig{Group: name, Timeout: c.timeout, Interval: c.interval})
+}
+
+// group is the node group that the flags describe.
+func (c *createCommand) group(name string, sized bool) (*v1alpha1.NodeGroup, error) {
+	if !slices.Contains([]string{"none", "client", "server"}, c.dryRun) {
+		return nil, console.UsageError{Err: fmt.Errorf("unknown --dry-run %q; there are: client, server, none", c.dryRun)}
+	}
+	if err := console.CheckOutput(c.output, createFormats()...); err != nil {
+		return nil, err
+	}
+	labels, err := parseLabels(c.labels)
+	if err != nil {
+		return nil, console.UsageError{Err: err}
+	}
+	taints, err := parseTaints(c.taints)
+	if err != nil {
+		return nil, console.UsageError{Err: err}
+	}
+	bootstrap, err := c.bootstrapOf()
+	if err != nil {
+		return nil, console.UsageError{Err: err}
+	}
+	if !sized { // --min 3 alone asks for three
+		c.nodes = min(max(c.nodes, c.minimum), c.maximum)
+	}
+	if c.provider == string(v1alpha1.ProviderLocal) && c.euid != 0 && c.dryRun == "none" {
+		return nil, errors.New("local machines need root: start muster as root, or take --provider simulated")
+	}
+	group := &v1alpha1.NodeGroup{Spec: v1alpha1.NodeGroupSpec{
+		ClusterName:   c.cluster,
+		Provider:      v1alpha1.Provider(c.provider),
+		ScalingConfig: v1alpha1.ScalingConfig{MinSize: c.minimum, MaxSize: c.maximum, DesiredSize: c.nodes},
+		Labels:        labels,
+		Taints:        taints,
+		Bootstrap:     bootstrap,
+		NodeRole:      c.nodeRole,
+	}}
+	group.Name = name
+	return group, nil
+}
+
+// create makes the group, or says in which way the one there is differs.
+func (c *createCommand) create(ctx context.Context, p *plane.Plane, group *v1alpha1.NodeGroup) (did string, err error) {
+	within, cancel := context.WithTimeout(ctx, plane.AnswerTime)
+	defer cancel()
+	var opts []client.CreateOption
+	suffix := ""
+	if c.dryRun == "server" {
+		opts, suffix = append(opts, client.DryRunAll), " (server dry run)"
+	}
+	err = p.Create(within, group, opts...)
+	if !apierrors.IsAlreadyExists(err) {
+		return "created" + suffix, p.Explain(err)
+	}
+	var there v1alpha1.NodeGroup
+	if err := p.Read(ctx, group.Name, &there); err != nil {
+		return "", err
+	}
+	if there.DeletionTimestamp != nil {
+		return "", fmt.Errorf("nodegroup %q is being deleted: try again when it is gone", group.Name)
+	}
+	if difference := different(&there.Spec, &group.Spec); difference != "" {
+		return "", fmt.Errorf("nodegroup %q exists with %s: muster scale nodegroup %s changes its size, kubectl apply anything else", group.Name, difference, group.Name)
+	}
+	*group = there
+	return "unchanged" + suffix, nil
+}
+
+// different tells where a node group differs from what was asked for.
+func different(is, asked *v1alpha1.NodeGroupSpec) string {
+	var differences []string
+	note := func(field string, a, b any) {
+		if !equality.Semantic.DeepEqual(a, b) {
+			differences = append(differences, fmt.Sprintf("%s %v, not %v", field, a, b))
+		}
+	}
+	note("clusterName", is.ClusterName, asked.ClusterName)
+	note("provider", is.Provider, asked.Provider)
+	note("bootstrap", plane.BootstrapText(is), plane.BootstrapText(asked))
+	note("nodeRole", console.Or(is.Role(), "none"), console.Or(asked.Role(), "none"))
+	note("minSize", is.ScalingConfig.MinSize, asked.ScalingConfig.MinSize)
+	note("maxSize", is.ScalingConfig.MaxSize, asked.ScalingConfig.MaxSize)
+	note("desiredSize", is.ScalingConfig.DesiredSize, asked.ScalingConfig.DesiredSize)
+	note("labels", labelText(is.Labels), labelText(asked.Labels))
+	note("taints", taintText(is.Taints), taintText(asked.Taints))
+	return strings.Join(differences, "; ")
+}
+
+func (c *createCommand) print(group *v1alpha1.NodeGroup, did string) error {
+	k := plane.NodeGroups()
+	if c.output == console.FormatName {
+		_, err := fmt.Fprintln(c.Out, k.Qualified(group.Name), did)
+		return err
+	}
+	scheme, err := plane.NewScheme()
+	if err != nil {
+		return err
+	}
+	return (&plane.Printer{Out: c.Out, Scheme: scheme, Kind: k, Format: c.output}).Object(group)
+}
+
+func parseLabels(pairs []string) (v1alpha1.NodeLabels, error) {
+	if len(pairs) == 0 {
+		return nil, nil
+	}
+	labels := v1alpha1.NodeLabels{}
+	for _, pair := range pairs {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return nil, fmt.Errorf("label %q is not of the form key=value", pair)
+		}
+		if old, ok := labels[key]; ok && string(old) != value {
+			return nil, fmt.Errorf("label %s is given twice, as %q and %q", key, old, value)
+		}
+		labels[key] = v1alpha1.LabelValue(value)
+	}
+	return labels, nil
+}
+
+func parseTaints(texts []string) (v1alpha1.NodeTaints, error) {
+	var taints v1alpha1.NodeTaints
+	for _, text := range texts {
+		pair, effect, ok := strings.Cut(text, ":")
+		key, value, _ := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return nil, fmt.Errorf("taint %q is not of the form key=value:Effect or key:Effect", text)
+		}
+		switch e := corev1.TaintEffect(effect); e {
+		case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+			taints = append(taints, v1alpha1.NodeTaint{Key: key, Value: v1alpha1.LabelValue(value), Effect: e})
+		default:
+			return nil, fmt.Errorf("taint %q has the effect %q; there are: NoSchedule, PreferNoSchedule, NoExecute", text, effect)
+		}
+	}
+	return taints, nil
+}
+
+func labelText(labels v1alpha1.NodeLabels) string {
+	var texts []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		texts = append(texts, key+"="+string(labels[key]))
+	}
+	return console.Or(strings.Join(texts, ","), "none")
+}
+
+func taintText(taints v1alpha1.NodeTaints) string {
+	var texts []string
+	for _, t := range taints.Core() {
+		texts = append(texts, t.ToString())
+	}
+	return console.Or(strings.Join(texts, ","), "none")
+}
+
+// size reads a number of machines.
+func size(text string) (int32, error) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%q is no number of machines", text)
+	}
+	return int32(n), nil
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/token"
+)
+
+func NewDeleteCommand(o *console.Options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "delete",
+		Short: "Delete node groups with their machines, single machines, or registered hosts",
+		Args:  oneOf("nodegroup", "machine", "host"),
+		RunE:  console.NothingToDo,
+	}
+	groups := &deleteCommand{Options: o, planes: plane.RealPlanes(), kind: plane.NodeGroups(), interval: console.WaitInterval}
+	single := &deleteCommand{Options: o, planes: plane.RealPlanes(), kind: plane.Machines(), interval: console.WaitInterval}
+	cmd.AddCommand(groups.nodeGroups(), single.machines(), token.NewDeleteHostCommand(o))
+	return cmd
+}
+
+// deleteCommand is what "muster delete" was asked.
+type deleteCommand struct {
+	*console.Options
+	planes   plane.Planes
+	kind     plane.Kind
+	interval time.Duration
+
+	wait, ignoreNotFound bool
+	timeout              time.Duration
+}
+
+func (d *deleteCommand) nodeGroups() *cobra.Command {
+	return d.finish(&cobra.Command{
+		Use:     "nodegroup NAME...",
+		Aliases: []string{"nodegroups", "ng"},
+		Short:   "Delete node groups with all their machines",
+		Long: `Delete node groups with all their machines, and of these the Nodes, the bootstrap tokens and the pending certificate
+signing requests. First their pods are evicted, as disruption budgets allow, for 15 minutes at most.`,
+		Example: `  # Delete a group and return when its last machine is gone
+  muster delete nodegroup batch
+
+  # Do not wait
+  muster delete nodegroup batch --wait=false`,
+	})
+}
+
+func (d *deleteCommand) machines() *cobra.Command {
+	return d.finish(&cobra.Command{
+		Use:     "machine NAME...",
+		Aliases: []string{"machines", "ma"},
+		Short:   "Delete machines; their groups replace them",
+		Long: `Delete machines, each named by its instance id, its node's name or its private address. Its group replaces it with a
+new one. To have fewer machines, scale the group instead. First its pods are evicted, as disruption budgets allow, for 15 minutes
+at most.`,
+		Example: `  # Replace a machine
+  muster delete machine i-0123456789abcdef0
+
+  # The same by the name of its node, or by its address
+  muster delete machine ip-192-168-64-11.muster.internal
+  muster delete machine 192.168.64.11`,
+	})
+}
+
+func (d *deleteCommand) finish(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.MinimumNArgs(1)
+	cmd.ValidArgsFunction = plane.CompleteNames(d.Options, d.planes, d.kind, 0)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) }
+	cmd.Flags().BoolVar(&d.wait, "wait", true, "return when they are gone")
+	cmd.Flags().DurationVar(&d.timeout, "timeout", 20*time.Minute, "how long to --wait; pods may take 15 minutes to go elsewhere")
+	cmd.Flags().BoolVar(&d.ignoreNotFound, "ignore-not-found", false, "what does not exist counts as deleted")
+	return cmd
+}
+
+func (d *deleteCommand) run(ctx context.Context, names []string) error {
+	p, err := d.planes.Management(d.Options)
+	if err != nil {
+		return err
+	}
+	objects, _, err := p.Objects(ctx, d.kind)
+	if err != nil {
+		return err
+	}
+	found, missing := d.kind.Choose(objects, names)
+	if d.ignoreNotFound {
+		missing = nil
+	}
+	for _, object := range found {
+		if err := d.delete(ctx, p, object); err != nil {
+			return errors.Join(missing, err)
+		}
+	}
+	if len(found) == 0 {
+		return missing
+	}
+	d.mentionReplacement(ctx, p, found)
+	if d.wait {
+		if err := d.waitUntilGone(ctx, p, found); err != nil {
+			return errors.Join(missing, err)
+		}
+	}
+	return missing
+}
+
+// delete asks for one object to be deleted: that very one, not another that has its name meanwhile.
+func (d *deleteCommand) delete(ctx context.Context, p *plane.Plane, object client.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, plane.AnswerTime)
+	defer cancel()
+	uid := object.GetUID()
+	var opts []client.DeleteOption
+	if uid != "" {
+		opts = append(opts, client.Preconditions{UID: &uid})
+	}
+	if err := p.Delete(ctx, object, opts...); err != nil && !apierrors.IsNotFound(err) {
+		return p.Explain(err)
+	}
+	_, err := fmt.Fprintf(d.Out, "%s %q deleted\n", d.kind.Typed(), object.GetName())
+	return err
+}
+
+// mentionReplacement says, of machines, that others take their place, to those who want fewer.
+func (d *deleteCommand) mentionReplacement(ctx context.Context, p *plane.Plane, deleted []client.Object) {
+	count := map[string]int32{}
+	var order []string
+	for _, object := range deleted {
+		m, ok := object.(*v1alpha1.Machine)
+		if !ok {
+			return
+		}
+		if count[m.Spec.NodeGroup] == 0 {
+			order = append(order, m.Spec.NodeGroup)
+		}
+		count[m.Spec.NodeGroup]++
+	}
+	for _, name := range order {
+		var group v1alpha1.NodeGroup
+		if err := p.Read(ctx, name, &group); err != nil || group.DeletionTimestamp != nil {
+			continue // then nothing takes their place
+		}
+		fewer := max(0, group.Spec.ScalingConfig.DesiredSize-count[name])
+		_, _ = fmt.Fprintf(d.Err, "nodegroup %s replaces what is deleted; to have fewer machines: muster scale nodegroup %s %d\n", name, name, fewer)
+	}
+}
+
+// waitUntilGone returns when the objects, and the machines of deleted groups, are gone.
+func (d *deleteCommand) waitUntilGone(ctx context.Context, p *plane.Plane, deleted []client.Object) error {
+	progress := &console.WaitProgress{Out: d.Err, Live: console.Terminal(d.Err)}
+	defer progress.End()
+	gone := map[types.UID]bool{}
+	var groups []string
+	for _, object := range deleted {
+		gone[object.GetUID()] = true
+		if d.kind.Singular == plane.NodeGroups().Singular {
+			groups = append(groups, object.GetName())
+		}
+	}
+	left := ""
+	err := console.Poll(ctx, d.timeout, d.interval, func(ctx context.Context) (bool, error) {
+		objects, _, err := p.Objects(ctx, d.kind)
+		if err != nil {
+			return false, err
+		}
+		there, one, many := 0, d.kind.Singular, d.kind.Plural
+		waits := ""
+		for _, object := range objects {
+			if gone[object.GetUID()] {
+				there++
+				if m, ok := object.(*v1alpha1.Machine); ok {
+					waits = console.Or(waits, plane.KeptFrom(m))
+				}
+			}
+		}
+		if len(groups) > 0 {
+			var list v1alpha1.MachineList
+			if err := p.ReadAll(ctx, &list); err != nil {
+				return false, err
+			}
+			left := slices.DeleteFunc(list.Items, func(m v1alpha1.Machine) bool { return !slices.Contains(groups, m.Spec.NodeGroup) })
+			for i := range left {
+				waits = console.Or(waits, plane.KeptFrom(&left[i]))
+			}
+			if there == 0 { // the groups are gone; are their machines?
+				there, one, many = len(left), plane.Machines().Singular, plane.Machines().Plural
+			}
+		}
+		if there > 0 {
+			left = console.Count(there, one, many) + " not gone yet" + waits
+			progress.Show(left)
+		}
+		return there == 0, nil
+	})
+	if errors.Is(err, console.ErrTimeUp) {
+		progress.End()
+		return fmt.Errorf("%s: %w; the deletion goes on: muster get %s", console.Or(left, "deletion"), err, d.kind.Word())
+	}
+	return err
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/plane"
+)
+
+func getFormats() []string {
+	return []string{console.FormatTable, console.FormatWide, console.FormatJSON, console.FormatYAML, console.FormatName}
+}
+
+// getCommand is what "muster get" was asked.
+type getCommand struct {
+	*console.Options
+	planes    plane.Planes
+	now       func() time.Time
+	output    string
+	selector  string
+	watch     bool
+	noHeaders bool
+}
+
+func NewGetCommand(o *console.Options) *cobra.Command {
+	return (&getCommand{Options: o, planes: plane.RealPlanes(), now: time.Now}).command()
+}
+
+func (g *getCommand) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "get KIND [NAME...]",
+		Short: "Show clusters, node groups, machines, nodes or certificate signing requests",
+		//nolint:dupword // a list whose entry ends with the name of the next
+		Long: `Show objects of one kind: all of them, or those named.
+
+  clusters     (cluster)         the cluster, its version and its address
+  nodegroups   (nodegroup, ng)   groups of like machines
+  machines     (machine, ma)     machines and the nodes they are; named by instance id, node name or address
+  nodes        (node, no)        nodes of the cluster and the machines they are; named likewise
+  csr          (csrs, certificatesigningrequests)   how nodes asked for their certificates
+
+Where one is not as it was asked for there is a column more, MESSAGE, which says why. Pods and other kinds: kubectl get.`,
+		Example: `  # All machines, and the node that each is
+  muster get machines
+
+  # One machine, by the name of its node, with everything there is to know
+  muster get machine ip-192-168-64-11.muster.internal -o yaml
+
+  # Who asked for which certificate, as it happens
+  muster get csr --watch
+
+  # Names only, for scripts
+  muster get machines --selector muster.dev/nodegroup=default -o name`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("name a kind: %s", kindNames())
+			}
+			_, _, err := kindAndNames(args)
+			return err
+		},
+		ValidArgsFunction: g.complete,
+		RunE:              func(cmd *cobra.Command, args []string) error { return g.run(cmd.Context(), args) },
+	}
+	console.AddFormatFlag(cmd, &g.output, console.FormatTable, getFormats()...)
+	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "only objects with these labels, as in key=value,other!=value")
+	cmd.Flags().BoolVarP(&g.watch, "watch", "w", false, "go on with every change until interrupted")
+	cmd.Flags().BoolVar(&g.noHeaders, "no-headers", false, "print no heading line")
+	return cmd
+}
+
+func kindNames() string { return "clusters, nodegroups, machines, nodes, csr" }
+
+// kindAndNames reads KIND NAME... or KIND/NAME...
+func kindAndNames(args []string) (plane.Kind, []string, error) {
+	word, names := args[0], args[1:]
+	if strings.Contains(word, "/") {
+		names = nil
+		for _, arg := range args {
+			before, name, ok := strings.Cut(arg, "/")
+			if first, _, _ := strings.Cut(word, "/"); !ok || before != first || name == "" {
+				return plane.Kind{}, nil, fmt.Errorf("%q is not of the form KIND/NAME, or of another kind than %q", arg, word)
+			}
+			names = append(names, name)
+		}
+		word, _, _ = strings.Cut(word, "/")
+	}
+	k, ok := plane.FindKind(word)
+	if !ok {
+		var all []string
+		for _, k := range plane.Kinds() {
+			all = append(all, append(k.Aliases, k.Singular, k.Plural)...)
+		}
+		return plane.Kind{}, nil, fmt.Errorf("unknown kind %q%s; there are: %s (others by kubectl)", word, console.DidYouMean(word, all), kindNames())
+	}
+	return k, names, nil
+}
+
+func (g *getCommand) run(ctx context.Context, args []string) error {
+	if err := console.CheckOutput(g.output, getFormats()...); err != nil {
+		return err
+	}
+	selector, err := labels.Parse(g.selector)
+	if err != nil {
+		return console.UsageError{Err: fmt.Errorf("reading --selector: %w", err)}
+	}
+	k, names, err := kindAndNames(args)
+	if err != nil {
+		return console.UsageError{Err: err}
+	}
+	if len(names) > 0 && g.selector != "" {
+		return console.UsageError{Err: errors.New("give names or --selector, not both")}
+	}
+	p, err := g.planes.Of(k)(g.Options)
+	if err != nil {
+		return err
+	}
+	printing := &plane.Printer{Out: g.Out, Scheme: p.Scheme(), Kind: k, Format: g.output, NoHeaders: g.noHeaders, Follows: g.watch, Now: g.now}
+	objects, version, err := p.Objects(ctx, k, client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return err
+	}
+	found, missing := k.Choose(objects, names)
+	switch {
+	case g.watch:
+		if missing != nil {
+			return missing
+		}
+		return g.follow(ctx, p, printing, names, selector, found, version)
+	case len(names) == 1 && len(found) == 1:
+		return printing.Object(found[0])
+	case len(found) == 0 && missing != nil:
+		return missing
+	case len(found) == 0 && g.output != console.FormatJSON && g.output != console.FormatYAML:
+		_, err := fmt.Fprintln(g.Err, "No resources found.")
+		return err
+	}
+	return errors.Join(printing.Objects(found), missing)
+}
+
+// follow prints objects, and then every change until the context ends. Where a watch ends, it begins again with what there is now.
+func (g *getCommand) follow(ctx context.Context, p *plane.Plane, printing *plane.Printer, names []string, selector labels.Selector, objects []client.Object, version string) error {
+	printed := map[types.UID]string{}
+	show := func(object client.Object) error {
+		if found, _ := printing.Kind.Choose([]client.Object{object}, names); len(found) == 0 || printed[object.GetUID()] == object.GetResourceVersion() {
+			return nil
+		}
+		printed[object.GetUID()] = object.GetResourceVersion()
+		return printing.Object(object)
+	}
+	for {
+		for _, object := range objects {
+			if err := show(object); err != nil {
+				return err
+			}
+		}
+		err := p.Changes(ctx, printing.Kind.List(), show, client.MatchingLabelsSelector{Selector: selector},
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}})
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // to be interrupted is how a watch ends
+		}
+		if err != nil {
+			return err
+		}
+		if objects, version, err = p.Objects(ctx, printing.Kind, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+			return err
+		}
+	}
+}

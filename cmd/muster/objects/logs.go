@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/internal/platform/logs"
+	"muster.dev/muster/internal/platform/statedir"
+	columns "muster.dev/muster/internal/platform/table"
+)
+
+// logsCommand is what "muster logs" was asked.
+type logsCommand struct {
+	*console.Options
+	planes plane.Planes
+	now    func() time.Time
+
+	follow     bool
+	since      time.Duration
+	sinceTime  string
+	tail       int
+	components []string
+}
+
+func NewLogsCommand(o *console.Options) *cobra.Command {
+	return (&logsCommand{Options: o, planes: plane.RealPlanes(), now: time.Now}).command()
+}
+
+func (l *logsCommand) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "logs [COMPONENT | MACHINE]",
+		Short: "Show the logs of a component or a machine",
+		Long: `Show the log of a component of the control plane, or the logs of everything that runs on a machine, in order of time.
+Without a name, list what has logs.
+
+A machine is named by its instance id, its node's name or its private address. Logs of pods: kubectl logs.`,
+		Example: `  # What has logs
+  muster logs
+
+  # How the API server is doing
+  muster logs kube-apiserver --tail 20 --follow
+
+  # What happened on a machine in the last ten minutes
+  muster logs ip-192-168-64-11.muster.internal --since 10m
+
+  # Its kubelet only
+  muster logs i-0123456789abcdef0 --component kubelet`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: l.complete,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				for _, name := range []string{"follow", "since", "since-time", "tail", "component"} {
+					if cmd.Flags().Changed(name) {
+						return console.UsageError{Err: fmt.Errorf("--%s goes with the name of a component or machine; muster logs lists them", name)}
+					}
+				}
+				return l.list()
+			}
+			return l.show(cmd.Context(), args[0])
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&l.follow, "follow", "f", false, "go on with new lines until interrupted")
+	flags.DurationVar(&l.since, "since", 0, "only lines from this long ago on, as 10m or 2h")
+	flags.StringVar(&l.sinceTime, "since-time", "", "only lines from this moment on, as 2026-11-20T12:00:00Z")
+	flags.IntVar(&l.tail, "tail", logs.All, "only this many lines from the end; -1 for all")
+	flags.StringSliceVarP(&l.components, "component", "c", nil, "of a machine, only these: node, containerd, kubelet, kube-proxy")
+	_ = cmd.RegisterFlagCompletionFunc("component", cobra.FixedCompletions(machineLogs(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	return cmd
+}
+
+// machineLogs are the programs that each machine has a log of.
+func machineLogs() []string { return []string{"node", "containerd", "kubelet", "kube-proxy"} }
+
+func (l *logsCommand) show(ctx context.Context, name string) error {
+	cfg := logs.Config{Tail: l.tail, Follow: l.follow}
+	switch {
+	case l.tail < logs.All:
+		return console.UsageError{Err: fmt.Errorf("--tail %d is no number of lines; -1 is all of them", l.tail)}
+	case l.since != 0 && l.sinceTime != "":
+		return console.UsageError{Err: errors.New("give --since or --since-time, not both")}
+	case l.since < 0:
+		return console.UsageError{Err: fmt.Errorf("--since %s is in the future: give how long ago, as 10m", l.since)}
+	case l.since > 0:
+		cfg.Since = l.now().Add(-l.since)
+	case l.sinceTime != "":
+		at, err := time.Parse(time.RFC3339, l.sinceTime)
+		if err != nil {
+			return console.UsageError{Err: fmt.Errorf("--since-time %q is not of the form 2026-11-20T12:00:00Z", l.sinceTime)}
+		}
+		cfg.Since = at
+	}
+	dir, err := l.OpenExisting()
+	if err != nil {
+		return err
+	}
+	if cfg.Sources, err = l.sources(ctx, dir, name); err != nil {
+		return err
+	}
+	return logs.Copy(ctx, l.Out, cfg)
+}
+
+// sources finds the logs that a name means.
+func (l *logsCommand) sources(ctx context.Context, dir statedir.Dir, name string) ([]logs.Source, error) {
+	all := logs.Components(dir)
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Name)
+		if s.Name == name {
+			if len(l.components) > 0 {
+				return nil, console.UsageError{Err: fmt.Errorf("--component goes with a machine; %s is a component itself", name)}
+			}
+			return []logs.Source{s}, nil
+		}
+	}
+	id, err := plane.MachineID(ctx, l.Options, l.planes, dir, name)
+	if err != nil {
+		if slices.Contains(machineLogs(), name) {
+			return nil, fmt.Errorf("each machine has a %s of its own: muster logs MACHINE --component %s", name, name)
+		}
+		for _, r := range plane.MachineRecords(dir) {
+			names = append(names, r.ID, r.PrivateDNSName)
+		}
+		return nil, fmt.Errorf("no component or machine is named %q%s; muster logs lists what has logs", name, console.DidYouMean(name, names))
+	}
+	found := logs.Machine(dir, id)
+	if len(found) == 0 {
+		return nil, l.whyNone(ctx, id)
+	}
+	if len(l.components) == 0 {
+		return found, nil
+	}
+	var there []string
+	for _, s := range found {
+		there = append(there, s.Name)
+	}
+	for _, wanted := range l.components {
+		if !slices.Contains(there, wanted) {
+			return nil, fmt.Errorf("machine %s has no log of %q; it has those of: %s", id, wanted, strings.Join(there, ", "))
+		}
+	}
+	return slices.DeleteFunc(found, func(s logs.Source) bool { return !slices.Contains(l.components, s.Name) }), nil
+}
+
+// whyNone says why a machine has no logs.
+func (l *logsCommand) whyNone(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, plane.AskTime)
+	defer cancel()
+	var m v1alpha1.Machine
+	if p, err := l.planes.Management(l.Options); err == nil && p.Read(ctx, id, &m) == nil && m.Spec.Provider == v1alpha1.ProviderSimulated {
+		return fmt.Errorf("machine %s is simulated and keeps no logs of its own: muster logs simulator", id)
+	}
+	return fmt.Errorf("machine %s has no logs yet: it has not booted", id)
+}
+
+// list shows what has logs.
+func (l *logsCommand) list() error {
+	dir, err := l.OpenExisting()
+	if err != nil {
+		return err
+	}
+	t := columns.New(l.Out, "NAME", "NODE", "LOGS", "SIZE", "WRITTEN")
+	count := 0
+	row := func(name, node, what string, sources []logs.Source) {
+		var size int64
+		var written time.Time
+		for _, s := range sources {
+			bytes, at := s.Size()
+			size += bytes
+			if at.After(written) {
+				written = at
+			}
+		}
+		count++
+		t.Row(name, node, what, bytesText(size), duration.HumanDuration(max(0, l.now().Sub(written)))+" ago")
+	}
+	for _, s := range logs.Components(dir) {
+		row(s.Name, "-", "-", []logs.Source{s})
+	}
+	for _, r := range plane.MachineRecords(dir) {
+		sources := logs.Machine(dir, r.ID)
+		if len(sources) == 0 {
+			continue
+		}
+		var names []string
+		for _, s := range sources {
+			names = append(names, s.Name)
+		}
+		row(r.ID, r.PrivateDNSName, strings.Join(names, ","), sources)
+	}
+	if count == 0 {
+		_, err := fmt.Fprintln(l.Err, "Nothing has logs yet.")
+		return err
+	}
+	return t.Flush()
+}
+
+// bytesText is a size for people.
+func bytesText(n int64) string {
+	const kibi = 1024
+	switch {
+	case n < kibi:
+		return fmt.Sprintf("%d B", n)
+	case n < kibi*kibi:
+		return fmt.Sprintf("%.0f KiB", float64(n)/kibi)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/kibi/kibi)
+}
+
+// complete offers components, and machines that have records; for those nothing need run.
+func (l *logsCommand) complete(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	dir, err := l.Open()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []cobra.Completion
+	for _, s := range logs.Components(dir) {
+		names = append(names, cobra.CompletionWithDesc(s.Name, "component"))
+	}
+	for _, r := range plane.MachineRecords(dir) {
+		if _, err := os.Stat(dir.MachineLogs(r.ID)); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		names = append(names, cobra.CompletionWithDesc(r.ID, r.PrivateDNSName), cobra.CompletionWithDesc(r.PrivateDNSName, r.ID))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

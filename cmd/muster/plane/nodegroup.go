@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/iam/identityservice"
+)
+
+// OnlyCluster is the name of the one cluster there is.
+func (p *Plane) OnlyCluster(ctx context.Context) (string, error) {
+	var list v1alpha1.ClusterList
+	if err := p.ReadAll(ctx, &list); err != nil {
+		return "", err
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	switch len(names) {
+	case 0:
+		return "", errors.New("there is no cluster yet: muster up makes one")
+	case 1:
+		return names[0], nil
+	}
+	return "", fmt.Errorf("there are several clusters: choose one with --cluster: %s", strings.Join(names, ", "))
+}
+
+// CheckRole refuses a role that is not there: the group's machines would wait for it, and nobody who does not wait for them would hear why.
+// The one that the service makes by itself may be about to be.
+func (p *Plane) CheckRole(ctx context.Context, role string) error {
+	if role == "" || role == v1alpha1.DefaultNodeRole {
+		return nil
+	}
+	var roles v1alpha1.IAMRoleList
+	if err := p.ReadAll(ctx, &roles); err != nil {
+		return err
+	}
+	var names []string
+	for i := range roles.Items {
+		spec := &roles.Items[i].Spec
+		if spec.Account != identityservice.DefaultAccount {
+			continue
+		}
+		if role == spec.Name || role == spec.ARN {
+			return nil
+		}
+		names = append(names, spec.Name, spec.ARN)
+	}
+	return fmt.Errorf("--node-role: there is no IAM role %q%s; aws iam create-role makes one, aws iam list-roles shows those there are "+
+		"(`eval \"$(muster iam env)\"` lets aws speak to muster)", role, console.DidYouMean(role, names))
+}
+
+// NodeGroup reads a node group; if there is none of that name, the error suggests one.
+func (p *Plane) NodeGroup(ctx context.Context, name string) (*v1alpha1.NodeGroup, error) {
+	k := NodeGroups()
+	objects, _, err := p.Objects(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	object, err := k.find(objects, name)
+	if err != nil {
+		return nil, err
+	}
+	return object.(*v1alpha1.NodeGroup), nil
+}
+
+// Scale changes nothing but the size. The API server checks it against the bounds there are by then.
+func (p *Plane) Scale(ctx context.Context, group *v1alpha1.NodeGroup, wanted v1alpha1.ScalingConfig) error {
+	ctx, cancel := context.WithTimeout(ctx, AnswerTime)
+	defer cancel()
+	changed := group.DeepCopy()
+	changed.Spec.ScalingConfig = wanted
+	return p.Explain(p.Patch(ctx, changed, client.MergeFrom(group)))
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// AnswerTime is how long an API server may take over one request.
+const AnswerTime = 15 * time.Second
+
+// Plane is an API server and what people call it.
+type Plane struct {
+	client.WithWatch
+	Name, Address string
+	Elsewhere     bool // not in the state directory, so no command of muster's starts it
+}
+
+// Planes are the ways to the API servers of a state directory. Tests put fakes here.
+type Planes struct {
+	Management, Cluster func(*console.Options) (*Plane, error)
+}
+
+func RealPlanes() Planes {
+	return Planes{
+		Management: func(o *console.Options) (*Plane, error) {
+			return connect(o, "the management plane", statedir.Dir.ManagementKubeconfig)
+		},
+		Cluster: func(o *console.Options) (*Plane, error) {
+			return connect(o, TheCluster, statedir.Dir.ClusterKubeconfig)
+		},
+	}
+}
+
+func connect(o *console.Options, name string, kubeconfig func(statedir.Dir) string) (*Plane, error) {
+	config, err := stateConfig(o, name, kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return dial(o, name, config)
+}
+
+func stateConfig(o *console.Options, name string, kubeconfig func(statedir.Dir) string) (*rest.Config, error) {
+	dir, err := o.OpenExisting()
+	if err != nil {
+		return nil, err
+	}
+	path := kubeconfig(dir)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s has never run in %s: `muster up` starts it", name, dir)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the way into %s: %w", name, err)
+	}
+	return config, nil
+}
+
+// TheCluster is what people call it.
+const TheCluster = "the cluster"
+
+func dial(o *console.Options, name string, config *rest.Config) (*Plane, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	return dialFor(o, name, config, client.Options{Scheme: scheme, Mapper: NewMapper()})
+}
+
+// dialFor is dial for the kinds that the client is to know.
+func dialFor(o *console.Options, name string, config *rest.Config, kinds client.Options) (*Plane, error) {
+	config.QPS = -1 // one person's few requests need no rate limit
+	config.WarningHandler = rest.NewWarningWriter(o.Err, rest.WarningWriterOptions{Deduplicate: true})
+	c, err := client.NewWithWatch(config, kinds)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", name, err)
+	}
+	return &Plane{WithWatch: c, Name: name, Address: strings.TrimPrefix(config.Host, "https://")}, nil
+}
+
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme, certificatesv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering kinds: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// NewMapper knows the kinds that commands deal with, which saves asking the API server for what it has.
+func NewMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"Cluster", "NodeGroup", "Machine", "IAMRole"} {
+		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	mapper.Add(certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), meta.RESTScopeRoot)
+	return mapper
+}
+
+// ReadAll reads all objects of a kind.
+func (p *Plane) ReadAll(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	ctx, cancel := context.WithTimeout(ctx, AnswerTime)
+	defer cancel()
+	return p.Explain(p.List(ctx, into, opts...))
+}
+
+// Read reads one object. An error can be asked with apierrors.IsNotFound.
+func (p *Plane) Read(ctx context.Context, name string, into client.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, AnswerTime)
+	defer cancel()
+	return p.Explain(p.Get(ctx, client.ObjectKey{Name: name}, into))
+}
+
+// Explain puts what went wrong into one line that says what to do.
+func (p *Plane) Explain(err error) error {
+	var timeout net.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ECONNREFUSED) && p.Elsewhere:
+		return fmt.Errorf("nothing answers at %s, where the kubeconfig says that %s is", p.Address, p.Name)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%s is not running (nothing answers at %s): `muster up` starts it", p.Name, p.Address)
+	case p.Elsewhere && (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()):
+		return fmt.Errorf("%s does not answer (at %s): %w", p.Name, p.Address, context.DeadlineExceeded)
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Errorf("%s does not answer (at %s): `muster status` shows how it is: %w", p.Name, p.Address, context.DeadlineExceeded)
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted")
+	case apierrors.IsInvalid(err):
+		return invalid(err)
+	}
+	return err
+}
+
+// invalid turns the refusal of an object into a line for each field that is wrong.
+func invalid(err error) error {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return err
+	}
+	details := status.Status().Details
+	var lines []string
+	for _, cause := range details.Causes {
+		if cause.Field == "<nil>" { // "some validation rules were not checked": the other lines say why
+			continue
+		}
+		message := cause.Message
+		for _, noise := range []string{`Invalid value: "object": `, `Invalid value: "array": `, `Invalid value: "string": `} {
+			message = strings.TrimPrefix(message, noise)
+		}
+		message = strings.ReplaceAll(message, cause.Field+" in body ", "")
+		line := message
+		if cause.Field != "" {
+			line = cause.Field + ": " + message
+		}
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	what := strings.ToLower(details.Kind)
+	switch len(lines) {
+	case 0:
+		return err
+	case 1:
+		return fmt.Errorf("%s %q is not valid: %s", what, details.Name, lines[0])
+	}
+	return fmt.Errorf("%s %q is not valid:\n  %s", what, details.Name, strings.Join(lines, "\n  "))
+}
+
+// Within gives a call the time that an API server may take.
+func (p *Plane) Within(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, AnswerTime)
+	defer cancel()
+	return p.Explain(call(ctx))
+}

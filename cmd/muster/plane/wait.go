@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/console"
+)
+
+func Because(message string) string {
+	if message == "" {
+		return ""
+	}
+	return ": " + message
+}
+
+// WaitConfig says which node group to wait for and how long.
+type WaitConfig struct {
+	Group             string
+	Timeout, Interval time.Duration
+}
+
+// WaitForNodes returns when as many nodes of a group are Ready as it is to have.
+func WaitForNodes(ctx context.Context, talk io.Writer, p *Plane, cfg WaitConfig) error {
+	progress := &console.WaitProgress{Out: talk, Live: console.Terminal(talk)}
+	defer progress.End()
+	state := ""
+	err := console.Poll(ctx, cfg.Timeout, cfg.Interval, func(ctx context.Context) (bool, error) {
+		var list v1alpha1.NodeGroupList
+		if err := p.ReadAll(ctx, &list); err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			g := &list.Items[i]
+			if g.Name != cfg.Group {
+				continue
+			}
+			want := g.Spec.ScalingConfig.DesiredSize
+			state = fmt.Sprintf("nodegroup %s: %d of %s Ready", g.Name, g.Status.ReadyReplicas, console.Count(want, "node is", "nodes are"))
+			if g.Status.Replicas > want {
+				state += ", " + console.Count(g.Status.Replicas-want, "machine", "machines") + " too many"
+			}
+			state += Because(Obstacle(g))
+			progress.Show(state)
+			return g.Status.ObservedGeneration >= g.Generation && g.Status.Replicas == want && g.Status.ReadyReplicas == want, nil
+		}
+		return false, console.Fatal(fmt.Errorf("nodegroup %q is gone", cfg.Group))
+	})
+	if errors.Is(err, console.ErrTimeUp) {
+		progress.End()
+		return fmt.Errorf("%s: %w%s", console.Or(state, "nodegroup "+cfg.Group), err, p.stragglers(ctx, cfg.Group))
+	}
+	return err
+}
+
+// Obstacle is what keeps a group from getting on, other than time: a role that is not there, user data that cannot be read.
+func Obstacle(g *v1alpha1.NodeGroup) string {
+	ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.ObservedGeneration != g.Generation || slices.Contains([]string{"Ready", "Scaling", "Joining", "Deleting"}, ready.Reason) {
+		return ""
+	}
+	return ready.Message
+}
+
+// stragglers says of machines of a group that are not Ready how far they have come.
+func (p *Plane) stragglers(ctx context.Context, group string) string {
+	var list v1alpha1.MachineList
+	if err := p.ReadAll(ctx, &list); err != nil {
+		return ""
+	}
+	const most = 5
+	var lines []string
+	for i := range list.Items {
+		m := &list.Items[i]
+		if m.Spec.NodeGroup != group || m.Status.Phase == v1alpha1.MachineReady {
+			continue
+		}
+		if len(lines) == most {
+			lines = append(lines, "\n  and others: muster get machines")
+			break
+		}
+		step := "it was never launched"
+		if n := len(m.Status.Join); n > 0 {
+			step = "last step: " + string(m.Status.Join[n-1].Step)
+		}
+		lines = append(lines, fmt.Sprintf("\n  %s is %s; %s%s; more: muster logs %s", m.Name, console.Or(string(m.Status.Phase), string(v1alpha1.MachinePending)), step, KeptFrom(m), m.Name))
+	}
+	return strings.Join(lines, "")
+}
+
+// KeptFrom is what keeps a machine from getting on, other than time: that it is refused, or what its pods wait for.
+func KeptFrom(m *v1alpha1.Machine) string {
+	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status == metav1.ConditionTrue || slices.Contains([]string{"Joining", "NodeNotReady", "Late", "Terminating"}, ready.Reason) {
+		return ""
+	}
+	return "; " + ready.Message
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/iam"
+	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+func NewDownCommand(o *console.Options) *cobra.Command {
+	var remove bool
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Stop the cluster; with --delete, remove everything it ever made",
+		Long: `Stop every process of the cluster: machines first, then the control plane. Everything is kept, and "muster up" starts it
+again. With --delete, machines, keys, state and the contexts in your kubeconfigs are removed too.
+
+It needs no running service, and it works after any crash.`,
+		Example: `  muster down
+  muster down --delete`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := o.Open()
+			if err != nil {
+				return err
+			}
+			count := 0
+			if err := serve.Stop(cmd.Context(), dir, func(what string, n int) {
+				count += n
+				fmt.Fprintf(o.Err, "Stopped %s (%d)\n", what, n)
+			}); err != nil {
+				return err
+			}
+			if !remove {
+				if count == 0 {
+					fmt.Fprintln(o.Err, "Nothing was running.")
+				}
+				return nil
+			}
+			written, err := iam.WrittenKubeconfigs(dir)
+			if err != nil {
+				return err
+			}
+			if err := iam.CleanKubeconfigs(o, dir, written); err != nil {
+				return err
+			}
+			before := entries(dir)
+			if err := serve.Delete(cmd.Context(), dir); err != nil {
+				return err
+			}
+			if entries(dir) == before {
+				fmt.Fprintf(o.Err, "Nothing of muster's was in %s: there was nothing to remove. Another state directory is named with --state-dir.\n", dir)
+				return nil
+			}
+			fmt.Fprintf(o.Err, "Removed everything in %s\n", dir)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&remove, "delete", false, "remove everything that the cluster ever made")
+	return cmd
+}
+
+// entries counts what is in a directory; -1 if there is no directory.
+func entries(dir statedir.Dir) int {
+	found, err := os.ReadDir(string(dir))
+	if err != nil {
+		return -1
+	}
+	return len(found)
+}

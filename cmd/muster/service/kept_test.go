@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/clitest"
+	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/node/bootreport"
+)
+
+// muster up says what keeps a machine from becoming a node, while it waits.
+func TestUpSaysWhatAMachineReports(t *testing.T) {
+	t.Parallel()
+	status := serve.Status{
+		NodeGroups: []serve.NodeGroupStatus{{Name: "workers", Desired: 1, Machines: 1}},
+		Machines:   []serve.MachineStatus{{Name: clitest.SecondMachine, NodeGroup: "workers", Phase: v1alpha1.MachineJoining, Reason: bootreport.UserDataFailed, Message: clitest.SaysBadUserData + clitest.SecondMachine}},
+	}
+	text := func() string { return progressRows(status)[1].text }
+	if got := text(); !strings.Contains(got, clitest.SecondMachine+": "+clitest.SaysBadUserData) {
+		t.Errorf("it says %q", got)
+	}
+	status.Machines[0].Reason, status.Machines[0].Message = "Joining", "the machine is on its way in"
+	if got := text(); strings.Contains(got, "on its way in") {
+		t.Errorf("of a machine that joins it says %q", got)
+	}
+}
+
+// Who waits is told what keeps a machine from getting on, and not that it is on its way.
+func TestProgressSaysWhatKeepsAMachine(t *testing.T) {
+	group := []serve.NodeGroupStatus{{Name: "default", Desired: 1, Machines: 1}}
+	for reason, kept := range map[string]bool{"Joining": false, "NodeNotReady": false, "Refused": true} {
+		status := serve.Status{NodeGroups: group, Machines: []serve.MachineStatus{
+			{Name: "i-1", NodeGroup: "default", Phase: v1alpha1.MachineJoining, Step: v1alpha1.StepLaunched, Message: "refused by rule host", Reason: reason},
+		}}
+		rows := progressRows(status)
+		if text := rows[len(rows)-1].text; strings.Contains(text, "i-1: refused by rule host") != kept {
+			t.Errorf("%s: %s", reason, text)
+		}
+	}
+}
+
+func TestKeptFrom(t *testing.T) {
+	for _, test := range []struct {
+		reason, status, want string
+	}{
+		{"NodeReady", "True", ""}, {"Joining", "False", ""}, {"Terminating", "False", ""}, {"Late", "False", ""},
+		{"Refused", "False", "; because"}, {"Draining", "False", "; because"},
+	} {
+		m := &v1alpha1.Machine{Status: v1alpha1.MachineStatus{Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionStatus(test.status), Reason: test.reason, Message: "because"},
+		}}}
+		if got := plane.KeptFrom(m); got != test.want {
+			t.Errorf("%s: %q, want %q", test.reason, got, test.want)
+		}
+	}
+	if got := plane.KeptFrom(&v1alpha1.Machine{}); got != "" {
+		t.Errorf("of a machine that nothing is known of: %q", got)
+	}
+}

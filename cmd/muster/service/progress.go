@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/supervise"
+)
+
+const defaultFile = "muster.yaml"
+
+// progress shows how far the start is: rows that change in place on a terminal, and elsewhere a line for each change.
+type progress struct {
+	w       io.Writer
+	moving  bool
+	colour  bool
+	started time.Time
+	rows    int
+	said    map[string]said
+}
+
+// said is the last line about a row. A row that keeps changing says so once a second, or at once when it turns ready.
+type said struct {
+	text string
+	at   time.Time
+}
+
+const sayInterval = time.Second
+
+func newProgress(w io.Writer) *progress {
+	return &progress{w: w, moving: console.Terminal(w), colour: os.Getenv("NO_COLOR") == "", started: time.Now(), said: map[string]said{}}
+}
+
+// show is called with every new status.
+func (p *progress) show(status serve.Status) {
+	rows := progressRows(status)
+	if !p.moving {
+		for _, row := range rows {
+			last := p.said[row.name]
+			if last.text != row.text && (row.ready || time.Since(last.at) >= sayInterval) {
+				p.said[row.name] = said{row.text, time.Now()}
+				fmt.Fprintf(p.w, "%6.1fs  %-14s %s\n", time.Since(p.started).Seconds(), row.name, row.text)
+			}
+		}
+		return
+	}
+	if p.rows > 0 {
+		fmt.Fprintf(p.w, "\033[%dA", p.rows)
+	}
+	for _, row := range rows {
+		fmt.Fprintf(p.w, "\033[2K%s %-14s %s\n", row.sign(p.colour), row.name, row.text)
+	}
+	p.rows = len(rows)
+}
+
+type progressRow struct {
+	name, text string
+	ready      bool
+}
+
+func (r progressRow) sign(colour bool) string {
+	sign, code := "…", 33
+	if r.ready {
+		sign, code = "✓", 32
+	}
+	if !colour {
+		return sign
+	}
+	return fmt.Sprintf("\033[%dm%s\033[0m", code, sign)
+}
+
+// progressRows sums a status up: the control plane, then a row for each node group.
+func progressRows(status serve.Status) []progressRow {
+	var waiting []string
+	for _, c := range status.Components {
+		if c.State != supervise.Ready {
+			text := c.Name
+			if c.Restarts > 0 {
+				text += fmt.Sprintf(" (%s, started again %s: %s)", strings.ToLower(string(c.State)), console.Count(c.Restarts, "time", "times"), c.Message)
+			}
+			waiting = append(waiting, text)
+		}
+	}
+	plane := progressRow{name: "control plane", text: "ready", ready: len(waiting) == 0 && status.Cluster.Ready}
+	switch {
+	case len(waiting) > 0:
+		plane.text = "waiting for " + strings.Join(waiting, ", ")
+	case !status.Cluster.Ready:
+		plane.text = strings.TrimSpace("setting up " + status.Message)
+	}
+	rows := []progressRow{plane}
+	for _, group := range status.NodeGroups {
+		row := progressRow{name: group.Name, ready: group.Ready == group.Desired && group.Machines == group.Desired}
+		row.text = fmt.Sprintf("%d of %s Ready%s", group.Ready, console.Count(group.Desired, "node", "nodes"), steps(status.Machines, group.Name))
+		if group.Machines == 0 && group.Message != "" && !row.ready {
+			row.text += ": " + group.Message
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// steps counts the machines of a group that are still on their way, by the step they are at.
+func steps(machines []serve.MachineStatus, group string) string {
+	counts := map[v1alpha1.JoinStep]int{}
+	message := ""
+	for _, m := range machines {
+		if m.NodeGroup == group && m.Phase != v1alpha1.MachineReady {
+			counts[m.Step]++
+			if m.Message != "" && (m.Phase != v1alpha1.MachineJoining || m.Kept()) { // one that just joins says nothing that its step does not
+				message = "; " + m.Name + ": " + m.Message
+			}
+		}
+	}
+	if len(counts) == 0 {
+		return ""
+	}
+	var parts []string
+	order := v1alpha1.JoinSteps()
+	for _, step := range slices.SortedFunc(maps.Keys(counts), func(a, b v1alpha1.JoinStep) int { return slices.Index(order, a) - slices.Index(order, b) }) {
+		name := string(step)
+		if name == "" {
+			name = "Pending"
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", counts[step], name))
+	}
+	return " (" + strings.Join(parts, ", ") + message + ")"
+}

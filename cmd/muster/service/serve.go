@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/cluster/serve"
+)
+
+func NewServeCommand(o *console.Options) *cobra.Command {
+	var guarded bool
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the service in the foreground: supervise all components and reconcile machines",
+		Long: `Run the service in the foreground. It supervises all components and keeps machines as they were asked for.
+
+When it ends, components and machines go on, and the next service takes them over as they are;
+"muster down" stops everything. "muster up" runs it in the background.`,
+		Example: `  # Run the service of the default state directory, for instance from a systemd unit
+  muster serve`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := o.Open()
+			if err != nil {
+				return err
+			}
+			if !dir.Exists() {
+				return errors.New("nothing is set up in " + string(dir) + " yet: run `muster up` once")
+			}
+			binDir, err := serve.FindPrograms()
+			if err != nil {
+				return err
+			}
+			service, err := serve.NewService(serve.Config{State: dir, BinDir: binDir, Log: newLogger(o), Guarded: guarded})
+			if err != nil {
+				return err
+			}
+			return service.Run(cmd.Context())
+		},
+	}
+	cmd.Flags().BoolVar(&guarded, "guarded", false, "keep a guard process that starts this service again when it dies")
+	return cmd
+}
+
+func NewGuardCommand(o *console.Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "guard",
+		Short: "Keep the service running",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := o.Open()
+			if err != nil {
+				return err
+			}
+			binDir, err := serve.FindPrograms()
+			if err != nil {
+				return err
+			}
+			return serve.Guard(cmd.Context(), dir, binDir, newLogger(o))
+		},
+	}
+}
+
+// newLogger writes structured lines to standard error.
+func newLogger(o *console.Options) *slog.Logger {
+	level := slog.LevelInfo
+	if os.Getenv("MUSTER_DEBUG") != "" {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(o.Err, &slog.HandlerOptions{Level: level}))
+}

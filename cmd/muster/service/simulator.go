@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"muster.dev/muster/internal/cluster/machine/simulated"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+func NewSimulatorCommand() *cobra.Command {
+	var stateDir, apiServer, caFile string
+	command := &cobra.Command{
+		Use:   "simulator",
+		Short: "Run simulated machines: kubelets without pods",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := statedir.Open(stateDir)
+			if err != nil {
+				return err
+			}
+			authority, err := os.ReadFile(caFile)
+			if err != nil {
+				return fmt.Errorf("reading certificate authority: %w", err)
+			}
+			simulator, err := simulated.NewSimulator(simulated.SimulatorConfig{
+				State: dir, APIServer: apiServer, CA: authority, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+			})
+			if err != nil {
+				return err
+			}
+			return simulator.Run(cmd.Context())
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&stateDir, "state-dir", statedir.Default(), "directory of everything muster keeps")
+	flags.StringVar(&apiServer, "api-server", "", "URL of the API server, as https://127.0.0.1:6443")
+	flags.StringVar(&caFile, "ca-file", "", "PEM file of the API server's certificate authority")
+	return command
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/platform/table"
+)
+
+func NewStatusCommand(o *console.Options) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the service, its components and its node groups",
+		Long: `Show the service, its components and its node groups, and of each machine that is not Ready why it is not. Exit code 1 means that
+something is not as it was asked for.`,
+		Example: `  muster status
+  muster status -o json | jq '.components[] | select(.state != "Ready")'`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := o.OpenExisting()
+			if err != nil {
+				return err
+			}
+			status, err := serve.NewClient(dir).Status(cmd.Context())
+			if errors.Is(err, serve.ErrNotRunning) {
+				running, findErr := serve.Running(dir)
+				if findErr != nil {
+					return findErr
+				}
+				if len(running) > 0 {
+					return fmt.Errorf("the service does not answer, and %s without it: `muster up` takes over what runs, `muster down` stops it", console.Count(len(running), "process goes on", "processes go on"))
+				}
+				return errors.New("the cluster is stopped: `muster up` starts it")
+			}
+			if err != nil {
+				return err
+			}
+			if format != console.FormatTable {
+				if err := console.PrintData(o.Out, format, status); err != nil {
+					return err
+				}
+			} else if err := printStatus(o, status); err != nil {
+				return err
+			}
+			if !status.Ready() {
+				return errors.New("not everything is as it was asked for yet" + plane.Because(status.Message))
+			}
+			return nil
+		},
+	}
+	console.AddOutputFlag(cmd, &format)
+	return cmd
+}
+
+func printStatus(o *console.Options, status serve.Status) error {
+	now := time.Now()
+	fmt.Fprintf(o.Out, "Cluster   %s  %s  %s\nService   process %d, up %s, state in %s\n\n", status.Cluster.Name, console.OrDash(status.Cluster.Version), status.Cluster.Endpoint,
+		status.PID, duration.HumanDuration(now.Sub(status.Started)), status.StateDir)
+	t := table.New(o.Out, "COMPONENT", "STATE", "PROCESS", "RESTARTS", "SINCE", "MESSAGE")
+	for _, c := range status.Components {
+		process := "-"
+		if c.PID != 0 {
+			process = strconv.Itoa(c.PID)
+		}
+		t.Row(c.Name, string(c.State), process, strconv.Itoa(c.Restarts), duration.HumanDuration(now.Sub(c.Since)), console.OrDash(c.Message))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(o.Out)
+	t = table.New(o.Out, "NODE GROUP", "PROVIDER", "DESIRED", "MACHINES", "READY", "MESSAGE")
+	for _, g := range status.NodeGroups {
+		t.Row(g.Name, string(g.Provider), strconv.Itoa(int(g.Desired)), strconv.Itoa(int(g.Machines)), strconv.Itoa(int(g.Ready)), console.OrDash(g.Message))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if text := status.Host.Overcommitted(); text != "" {
+		fmt.Fprintf(o.Err, "\n%s\n", text)
+	}
+	return printTroubledMachines(o, status.Machines)
+}
+
+// printTroubledMachines shows the machines that are not as they should be, and why.
+func printTroubledMachines(o *console.Options, machines []serve.MachineStatus) error {
+	t := table.New(o.Out, "MACHINE", "NODE", "PHASE", "MESSAGE")
+	troubled := false
+	for _, m := range machines {
+		if m.Message != "" {
+			t.Row(m.Name, console.OrDash(m.NodeName), string(m.Phase), m.Message)
+			troubled = true
+		}
+	}
+	if !troubled {
+		return nil
+	}
+	fmt.Fprintln(o.Out)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(o.Err, "What goes on in a machine is in its log: muster logs MACHINE")
+	return nil
+}

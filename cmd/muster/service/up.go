@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/iam"
+	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// defaultNodes is the size of the node group that a cluster gets when nobody says otherwise.
+const defaultNodes = 3
+
+type upOptions struct {
+	*console.Options
+	file       string
+	nodes      int32
+	provider   string
+	kubeconfig string
+	dryRun     bool
+	timeout    time.Duration
+	format     string
+
+	nodesSet, providerSet bool
+}
+
+func NewUpCommand(o *console.Options) *cobra.Command {
+	up := &upOptions{Options: o}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start the cluster, wait until every node is Ready, and write a kubeconfig",
+		Long: `Start the cluster in the background, or join the service that runs already, wait until every node is Ready, and print how
+each came in. Run again, it changes nothing.
+
+Without a file the cluster is called "muster" and has one node group, "default". A file holds one Cluster and any number of
+NodeGroup documents; run with the same file again after a change, and the change is made.`,
+		Example: `  # Three nodes on this machine (needs root)
+  muster up
+
+  # As described in a file
+  muster up -f muster.yaml
+
+  # 500 simulated nodes, as an ordinary user
+  muster up --provider simulated --nodes 500
+
+  # What would run, with every flag and file
+  muster up --dry-run`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			up.nodesSet, up.providerSet = cmd.Flags().Changed("nodes"), cmd.Flags().Changed("provider")
+			if up.file != "" && (up.nodesSet || up.providerSet) {
+				return console.UsageError{Err: fmt.Errorf("--nodes and --provider say what a file says: give either them or --file")}
+			}
+			if providers := upProviders(); !slices.Contains(providers, up.provider) {
+				return fmt.Errorf("unknown --provider %q; there are: %s", up.provider, strings.Join(providers, ", "))
+			}
+			return up.run(cmd)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&up.file, "file", "f", "", "file with Cluster and NodeGroup documents (muster.yaml in this directory, if there is one)")
+	flags.Int32Var(&up.nodes, "nodes", defaultNodes, "number of nodes in the default node group")
+	flags.StringVar(&up.provider, "provider", string(v1alpha1.ProviderLocal), "where machines come from: local or simulated")
+	flags.StringVar(&up.kubeconfig, "kubeconfig", "", "file to add contexts to, instead of $KUBECONFIG or ~/.kube/config")
+	flags.BoolVar(&up.dryRun, "dry-run", false, "print every component that would run, and change nothing")
+	flags.DurationVar(&up.timeout, "timeout", 5*time.Minute, "how long to wait for the nodes")
+	console.AddOutputFlag(cmd, &up.format)
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "filename" { // as kubectl calls it
+			name = "file"
+		}
+		return pflag.NormalizedName(name)
+	})
+	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(upProviders(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func upProviders() []string {
+	return []string{string(v1alpha1.ProviderLocal), string(v1alpha1.ProviderSimulated)}
+}
+
+func (up *upOptions) run(cmd *cobra.Command) error {
+	ctx := cmd.Context()
+	dir, err := up.Open()
+	if err != nil {
+		return err
+	}
+	wanted, err := up.wanted(dir)
+	if err != nil {
+		return err
+	}
+	if up.dryRun {
+		return up.printSpecs(dir, wanted)
+	}
+	session := serve.Session{State: dir, Wanted: wanted, Explicit: up.file != "" || up.nodesSet}
+	outcome, err := session.Start(ctx)
+	if err != nil {
+		return err
+	}
+	progress := newProgress(up.Err)
+	status, err := session.Wait(ctx, up.timeout, progress.show)
+	if err != nil {
+		return err
+	}
+	unmerged := iam.MergeKubeconfig(up.Options, dir, up.kubeconfig, outcome.Created)
+	if unmerged != nil {
+		fmt.Fprintf(up.Err, "Warning: %v\n", unmerged)
+	}
+	if err := waitForKinds(ctx, dir); err != nil {
+		return err
+	}
+	joins, err := session.Joins(ctx)
+	if err != nil {
+		return err
+	}
+	if up.format != console.FormatTable {
+		return console.PrintData(up.Out, up.format, joins)
+	}
+	if outcome.Unchanged {
+		fmt.Fprintf(up.Err, "Cluster %s is up already; nothing was changed.\n", status.Cluster.Name)
+	}
+	if err := printJoins(up.Out, joins); err != nil {
+		return err
+	}
+	if text := status.Host.Overcommitted(); text != "" {
+		fmt.Fprintf(up.Err, "\n%s\n", text)
+	}
+	fmt.Fprintf(up.Err, "\nCluster %s is ready at %s.  Try: %s\n", status.Cluster.Name, status.Cluster.Endpoint, firstLook(status.Cluster.Name, unmerged))
+	return nil
+}
+
+// firstLook is the command that shows the cluster's nodes. Where its context could not be written, one of its name may lead into another.
+func firstLook(name string, unmerged error) string {
+	if unmerged != nil {
+		return "muster get nodes"
+	}
+	return "kubectl --context " + name + " get nodes"
+}
+
+// wanted is what the command line asks for: a file, or flags, or else what was set up before.
+func (up *upOptions) wanted(dir statedir.Dir) (clusterconfig.Config, error) {
+	file := up.file
+	if file == "" && !dir.Exists() && !up.nodesSet && console.Exists(defaultFile) {
+		file = defaultFile
+	}
+	switch {
+	case file != "":
+		return clusterconfig.Read(file)
+	case dir.Exists():
+		return up.saved(dir)
+	}
+	wanted := clusterconfig.Default(int(up.nodes), v1alpha1.Provider(up.provider))
+	return wanted, wanted.Validate()
+}
+
+// saved is what was set up before, with the default node group as large as the command line says. Where its machines come from stays.
+func (up *upOptions) saved(dir statedir.Dir) (clusterconfig.Config, error) {
+	saved, err := clusterconfig.Read(dir.Config())
+	if err != nil || !up.nodesSet && !up.providerSet {
+		return saved, err
+	}
+	for _, group := range saved.NodeGroups {
+		if group.Name != clusterconfig.DefaultNodeGroupName {
+			continue
+		}
+		if up.providerSet && group.Spec.Provider != v1alpha1.Provider(up.provider) {
+			return saved, fmt.Errorf("--provider: the machines of node group %s are %s ones, and stay so: `muster create nodegroup NAME --provider %s` makes others",
+				group.Name, group.Spec.Provider, up.provider)
+		}
+		if up.nodesSet {
+			group.Spec.ScalingConfig.DesiredSize = up.nodes
+		}
+		return saved, saved.Validate()
+	}
+	if !up.nodesSet {
+		return saved, fmt.Errorf("--provider: this cluster was set up without a node group %q: use `muster create nodegroup NAME --provider %s`", clusterconfig.DefaultNodeGroupName, up.provider)
+	}
+	return saved, fmt.Errorf("--nodes: this cluster was set up without a node group %q: use `muster scale nodegroup NAME %d`", clusterconfig.DefaultNodeGroupName, up.nodes)
+}
+
+func (up *upOptions) printSpecs(dir statedir.Dir, wanted clusterconfig.Config) error {
+	specs, err := serve.Plan(dir, wanted)
+	if err != nil {
+		return err
+	}
+	for i := range specs {
+		specs[i] = specs[i].Redacted()
+	}
+	format := up.format
+	if format == console.FormatTable {
+		format = console.FormatYAML
+	}
+	return console.PrintData(up.Out, format, specs)
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"muster.dev/muster/api/v1alpha1/crds"
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// kindsTime is far longer than the management plane takes to show a kind that it serves: it may hold one back for five seconds
+// (internal/cluster/serve, served).
+const kindsTime = 30 * time.Second
+
+// kindsInterval is how often it is looked.
+const kindsInterval = 100 * time.Millisecond
+
+// waitForKinds returns when the management plane shows muster's kinds to whoever asks what it has. Objects of them can be made before, but
+// not by kubectl, which applies nothing that it was not told of ("no matches for kind").
+func waitForKinds(ctx context.Context, dir statedir.Dir) error {
+	config, err := clientcmd.BuildConfigFromFlags("", dir.ManagementKubeconfig())
+	if err != nil {
+		return fmt.Errorf("reading the way into the management plane: %w", err)
+	}
+	config.Timeout = plane.AnswerTime
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("connecting to the management plane: %w", err)
+	}
+	return kindsShown(ctx, client, kindsTime, kindsInterval)
+}
+
+// kindsShown asks as kubectl does.
+func kindsShown(ctx context.Context, plane discovery.ServerResourcesInterface, timeout, interval time.Duration) error {
+	definitions, err := crds.All()
+	if err != nil {
+		return err
+	}
+	err = console.Poll(ctx, timeout, interval, func(context.Context) (bool, error) {
+		_, lists, err := plane.ServerGroupsAndResources()
+		if err != nil {
+			return false, err
+		}
+		for _, d := range definitions {
+			version := metav1.GroupVersion{Group: d.Spec.Group, Version: d.Spec.Versions[0].Name}
+			if !shows(lists, version.String(), d.Spec.Names.Kind) {
+				return false, fmt.Errorf("kind %s is not shown", d.Spec.Names.Kind)
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until the management plane shows muster's kinds to kubectl: %w", err)
+	}
+	return nil
+}
+
+func shows(lists []*metav1.APIResourceList, version, kind string) bool {
+	return slices.ContainsFunc(lists, func(list *metav1.APIResourceList) bool {
+		return list.GroupVersion == version && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind })
+	})
+}

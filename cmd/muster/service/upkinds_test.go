@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/api/v1alpha1/crds"
+)
+
+// slowPlane shows one kind more at each question, after it has failed for once.
+type slowPlane struct {
+	discovery.ServerResourcesInterface
+	asked, most int
+}
+
+func (p *slowPlane) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	if p.asked++; p.asked == 1 {
+		return nil, nil, errors.New("not yet")
+	}
+	definitions, err := crds.All()
+	if err != nil {
+		return nil, nil, err
+	}
+	list := &metav1.APIResourceList{GroupVersion: v1alpha1.GroupVersion.String()}
+	for _, d := range definitions[:min(p.asked-2, p.most, len(definitions))] {
+		list.APIResources = append(list.APIResources, metav1.APIResource{Name: d.Spec.Names.Plural, Kind: d.Spec.Names.Kind})
+	}
+	return nil, []*metav1.APIResourceList{{GroupVersion: "v1", APIResources: []metav1.APIResource{{Kind: "NodeGroup"}, {Kind: "Machine"}, {Kind: "Cluster"}}}, list}, nil
+}
+
+func TestUpWaitsUntilEveryKindIsShown(t *testing.T) {
+	definitions, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := &slowPlane{most: len(definitions)}
+		started := time.Now()
+		if err := kindsShown(t.Context(), p, time.Minute, time.Second); err != nil {
+			t.Error(err)
+		}
+		if want := len(definitions) + 2; p.asked != want || time.Since(started) != time.Duration(want-1)*time.Second {
+			t.Errorf("asked %d times in %s, not %d times", p.asked, time.Since(started), want)
+		}
+	})
+}
+
+func TestUpDoesNotWaitForKindsForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := kindsShown(t.Context(), &slowPlane{most: 1}, time.Minute, time.Second)
+		if err == nil || !strings.Contains(err.Error(), "is not shown") || !strings.Contains(err.Error(), "after 1m0s") {
+			t.Errorf("one kind of several: %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := kindsShown(ctx, &slowPlane{}, time.Minute, time.Second); err == nil || !strings.Contains(err.Error(), "interrupted") {
+			t.Errorf("interrupted: %v", err)
+		}
+	})
+}

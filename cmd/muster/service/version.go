@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/platform/version"
+)
+
+func NewVersionCommand(o *console.Options) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of muster and of the Kubernetes that it runs",
+		Example: `  muster version
+  muster version -o json`,
+		RunE: func(*cobra.Command, []string) error {
+			v := struct {
+				Muster     string `json:"muster"`
+				Kubernetes string `json:"kubernetes"`
+				Go         string `json:"go"`
+				Platform   string `json:"platform"`
+			}{version.Version, version.Kubernetes, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+			if format != console.FormatTable {
+				return console.PrintData(o.Out, format, v)
+			}
+			_, err := fmt.Fprintf(o.Out, "muster      %s\nkubernetes  %s\ngo          %s (%s)\n", v.Muster, v.Kubernetes, v.Go, v.Platform)
+			return err
+		},
+	}
+	console.AddOutputFlag(cmd, &format)
+	return cmd
+}

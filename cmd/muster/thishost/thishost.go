@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package thishost
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/node/nodeconfig"
+	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/termsafe"
+)
+
+// Refused makes one error of many lines.
+func Refused(err error) error {
+	problems, ok := errors.AsType[nodeconfig.Problems](err)
+	if !ok {
+		return err
+	}
+	text := strings.TrimSuffix(termsafe.Lines(strings.Join(problems, "\n")+"\n"), "\n")
+	return fmt.Errorf("the NodeConfig has %s:\n  %s", console.Count(len(problems), "problem", "problems"), strings.ReplaceAll(text, "\n", "\n  "))
+}
+
+// Hardware is what formulas take of a machine.
+type Hardware struct {
+	Cpus          int
+	MemoryBytes   int64
+	CgroupVersion int
+	OpenFiles     uint64
+	Hostname      string
+}
+
+func ThisMachine() (Hardware, error) {
+	memory, err := host.Memory()
+	if err != nil {
+		return Hardware{}, err
+	}
+	cgroups, err := host.ReadCgroups()
+	if err != nil {
+		return Hardware{}, err
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return Hardware{}, fmt.Errorf("reading this machine's name: %w", err)
+	}
+	files, err := host.OpenFiles()
+	if err != nil {
+		return Hardware{}, err
+	}
+	return Hardware{OpenFiles: files, Cpus: host.CPUs(), MemoryBytes: memory, CgroupVersion: cgroups.Version(), Hostname: strings.ToLower(name)}, nil
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package csrcontroller is the certificate controller: it approves and signs the certificate signing requests of kubelets.
+//
+// One pass over one request:
+//
+//	read ─► gather facts ─► policy.Decide ─┬─ Approve ─► prepare and lint ─► write approval ─► sign ─► write certificate
+//	                                       ├─ Deny ────► write denial, or failure if it was approved before
+//	                                       ├─ Wait ────► again when a fact changes, and after a while
+//	                                       └─ Ignore ──► leave it
+//
+// A request that somebody else approved is decided again before it is signed, by the rules about its contents. What it was
+// judged by is what is signed: a pki.Request cannot change in between. Every pass ends in a log line with all checks, a metric
+// and, unless the request was approved, an Event on the request, because that is where people look.
+package csrcontroller

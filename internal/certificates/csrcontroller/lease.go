@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csrcontroller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// lease is the Lease of an election. Who may not write it tries for ever, as upstream's programs do, and looks like who stands by: so
+// what fails is told, once for each reason, with what to do if it does not pass by itself.
+type lease struct {
+	resourcelock.Interface
+	election Election
+	lost     func() // called when it turns out that another replica has had it since
+	held     bool   // by this replica, as far as it knows
+	gone     bool   // lost was called: nothing is tried any more
+	failing  string // the verb that fails, "" while none does
+	reason   metav1.StatusReason
+}
+
+// What is done to a lease, as rights name it.
+const (
+	verbGet    = "get"
+	verbCreate = "create"
+	verbUpdate = "update"
+)
+
+func newLease(e Election, lost func()) *lease {
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
+		Client:    e.Client.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
+	}
+	return &lease{Interface: lock, election: e, lost: lost}
+}
+
+// Get implements resourcelock.Interface. Upstream's elector tries for the whole of Renew to get back what another replica has taken, and
+// leads all the while: one that was stopped, or cut off, would do so after the other had begun. So it ends with the first answer that
+// shows another holder, or none.
+func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	l.note(ctx, verbGet, err)
+	if err == nil && l.held && record.HolderIdentity != l.election.Identity {
+		l.held, l.gone = false, true
+		l.election.Logger.WarnContext(ctx, "the lease was lost: this replica ends", "lease", l.Describe(), "holder", record.HolderIdentity)
+		l.lost()
+	}
+	if l.gone {
+		return nil, nil, ErrLost
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	asked := time.Now()
+	err := l.Interface.Create(ctx, record)
+	l.renewed(record, asked, err)
+	l.note(ctx, verbCreate, err)
+	return err
+}
+
+// Update implements resourcelock.Interface.
+func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	asked := time.Now()
+	err := l.Interface.Update(ctx, record)
+	l.renewed(record, asked, err)
+	l.note(ctx, verbUpdate, err)
+	return err
+}
+
+// renewed counts from before it was asked: others count from when they saw it, which is later.
+func (l *lease) renewed(record resourcelock.LeaderElectionRecord, asked time.Time, err error) {
+	if err == nil && record.HolderIdentity == l.election.Identity {
+		l.held = true
+		l.election.Renewed(asked.Add(l.election.Duration))
+	}
+}
+
+func (l *lease) note(ctx context.Context, verb string, err error) {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled): // the program ends
+	case err == nil:
+		// That it can be read says nothing about writing it, but one that is there need not be created.
+		if verb != verbGet || l.failing != verbUpdate {
+			l.mended()
+		}
+	case verb != verbCreate && apierrors.IsNotFound(err): // it is created next
+		if l.failing == verbGet {
+			l.mended()
+		}
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // another replica was quicker
+		l.mended()
+	case l.failing == "" || l.reason != apierrors.ReasonForError(err):
+		l.failing, l.reason = verb, apierrors.ReasonForError(err)
+		l.tell(ctx, err)
+	}
+}
+
+func (l *lease) mended() {
+	if l.failing != "" {
+		l.failing = ""
+		l.election.Refused(nil)
+	}
+}
+
+func (l *lease) tell(ctx context.Context, err error) {
+	var fix string
+	log, where := l.election.Logger, l.Describe()
+	switch {
+	case apierrors.IsForbidden(err):
+		fix = "give it get, create and update of leases (coordination.k8s.io) in the namespace " + l.election.Namespace + ", as deploy/manifests do"
+	case apierrors.IsNotFound(err):
+		fix = "create the namespace " + l.election.Namespace + ", or name another in leaderElection.namespace of the policy file"
+	default:
+		log.WarnContext(ctx, "the lease is out of reach", "lease", where, "verb", l.failing, "error", err)
+		return
+	}
+	l.election.Refused(fmt.Errorf("the lease %s is refused to this replica, so it cannot lead", where))
+	log.ErrorContext(ctx, "this replica cannot lead: the lease is refused", "lease", where, "verb", l.failing, "error", err,
+		"fix", fix+"; it goes on by itself then. With no other replica, leaderElection: {enabled: false} does without")
+}

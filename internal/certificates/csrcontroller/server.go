@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package csrcontroller
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes"
+
+	"muster.dev/muster/internal/platform/httpserve"
+)
+
+// ServerConfig says what is served where. Two equal addresses are one port.
+type ServerConfig struct {
+	// Health is the address of /healthz and /readyz, which tell nothing worth hiding; nothing if "".
+	Health string
+	// Metrics is the address of /metrics; nothing if "". On loopback it is plain HTTP; anywhere else it is TLS, and only for those
+	// who may get the path /metrics from the API server.
+	Metrics string
+	// CertFile and KeyFile are the serving certificate of /metrics, read again when they change. If "" one is made, which only
+	// those can verify who do not ask for much.
+	CertFile, KeyFile string
+	// Client reviews who reads /metrics.
+	Client   kubernetes.Interface
+	Gatherer prometheus.Gatherer
+	Ready    func() error
+	Logger   *slog.Logger
+	Now      func() time.Time // time.Now if nil
+}
+
+// Server serves health and metrics.
+type Server struct {
+	config          ServerConfig
+	ports           httpserve.Set
+	health, metrics net.Listener // the same if it is one port
+}
+
+// Listen opens the ports.
+func Listen(ctx context.Context, c ServerConfig) (*Server, error) {
+	if c.Gatherer == nil || c.Ready == nil || c.Logger == nil {
+		return nil, errors.New("a server of health and metrics needs metrics, readiness and a logger")
+	}
+	setDefaultClock(&c.Now)
+	s := &Server{config: c, ports: httpserve.Set{Logger: c.Logger, Grace: time.Second}}
+	if err := s.open(ctx); err != nil {
+		s.ports.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func setDefaultClock(now *func() time.Time) {
+	if *now == nil {
+		*now = time.Now
+	}
+}
+
+func (s *Server) open(ctx context.Context) error {
+	health, metrics := http.NewServeMux(), http.NewServeMux()
+	answer := httpserve.Metrics(s.config.Gatherer, s.config.Logger)
+	httpserve.Health(health, s.config.Ready)
+	var err error
+	if s.config.Health != "" {
+		if s.health, err = s.ports.Open(ctx, "health", s.config.Health); err != nil {
+			return err
+		}
+		s.ports.Handle(s.health, health)
+	}
+	switch {
+	case s.config.Metrics == "":
+		return nil
+	case s.config.Metrics == s.config.Health && httpserve.Loopback(s.config.Metrics):
+		health.Handle("GET /metrics", answer)
+		s.metrics = s.health
+		return nil
+	case s.config.Metrics == s.config.Health:
+		return fmt.Errorf("health and metrics cannot both be at %s: probes speak no TLS; give metrics another port", s.config.Metrics)
+	}
+	if s.metrics, err = s.ports.Open(ctx, "metrics", s.config.Metrics); err != nil {
+		return err
+	}
+	if httpserve.Loopback(s.config.Metrics) {
+		metrics.Handle("GET /metrics", answer)
+		s.ports.Handle(s.metrics, metrics)
+		return nil
+	}
+	if s.config.Client == nil {
+		return errors.New("metrics that are not on loopback need a client of the API server, which says who may read them")
+	}
+	secure, err := servingCertificate(s.config)
+	if err != nil {
+		return err
+	}
+	metrics.Handle("GET /metrics", newGate(s.config, answer))
+	s.ports.Handle(tls.NewListener(s.metrics, secure), metrics)
+	return nil
+}
+
+// HealthAddress is where health is served, nil if nowhere.
+func (s *Server) HealthAddress() net.Addr { return addressOf(s.health) }
+
+// MetricsAddress is where metrics are served, nil if nowhere.
+func (s *Server) MetricsAddress() net.Addr { return addressOf(s.metrics) }
+
+func addressOf(l net.Listener) net.Addr {
+	if l == nil {
+		return nil
+	}
+	return l.Addr()
+}
+
+// Serve answers until ctx is done.
+func (s *Server) Serve(ctx context.Context) error { return s.ports.Serve(ctx) }

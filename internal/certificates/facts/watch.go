@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"muster.dev/muster/internal/certificates/policy"
+	"muster.dev/muster/internal/platform/watchretry"
+)
+
+// WatchConfig says where objects are read that stand for machines.
+type WatchConfig struct {
+	// Name of the source; that of its kind if empty.
+	Name string
+	// Objects lists and watches them.
+	Objects cache.ListerWatcher
+	// ClusterName limits the source to the machines of one cluster. Empty means all.
+	ClusterName string
+	// StaleAfter is how long the watch may be broken before answers become Unknown; 30 s if 0.
+	StaleAfter time.Duration
+	// OnChange is called after each change. It must be quick.
+	OnChange func(Change)
+	Now      func() time.Time // time.Now if nil
+	Logger   *slog.Logger
+}
+
+// Watch is a source that an API server tells about each change. Lookups cost no request.
+type Watch struct {
+	table
+	config   WatchConfig
+	informer cache.SharedIndexInformer
+	handled  cache.ResourceEventHandlerRegistration
+	health   *health
+}
+
+var _ Source = (*Watch)(nil)
+
+// objects is what a Watch must know about a kind.
+type objects struct {
+	example runtime.Object
+	read    func(o any) (policy.Machine, bool)
+	// trim drops what read does not look at, so that thousands of objects stay small.
+	trim func(o any)
+}
+
+func newWatch(c WatchConfig, kind objects) (*Watch, error) {
+	switch {
+	case c.Objects == nil:
+		return nil, fmt.Errorf("the source %s needs objects to read", c.Name)
+	case c.Logger == nil:
+		return nil, fmt.Errorf("the source %s needs a logger", c.Name)
+	case c.OnChange == nil:
+		return nil, fmt.Errorf("the source %s needs somebody to tell about changes", c.Name)
+	}
+	if c.StaleAfter <= 0 {
+		c.StaleAfter = 30 * time.Second
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Logger = c.Logger.With("source", c.Name)
+	w := &Watch{config: c}
+	w.health = &health{now: c.Now, staleAfter: c.StaleAfter, logger: c.Logger, recovered: func() { c.OnChange(Change{All: true}) }}
+	w.informer = cache.NewSharedIndexInformer(watchretry.New(watched{c.Objects, w.health}), kind.example, 0, indexers(kind.read))
+	w.table = table{name: c.Name, lookup: indexed(w.informer.GetIndexer(), kind.read), current: w.current}
+	// Requests that fail are logged where their health is watched, once for each outage.
+	silent := func(_ context.Context, _ *cache.Reflector, err error) {
+		c.Logger.Debug("inventory watch ended", "error", err)
+	}
+	var handlerError error
+	w.handled, handlerError = w.informer.AddEventHandler(w.handler(kind.read))
+	if err := errors.Join(
+		handlerError,
+		w.informer.SetTransform(func(o any) (any, error) { kind.trim(o); return o, nil }),
+		w.informer.SetWatchErrorHandlerWithContext(silent),
+	); err != nil {
+		return nil, fmt.Errorf("preparing the source %s: %w", c.Name, err)
+	}
+	return w, nil
+}
+
+// Name of the source.
+func (w *Watch) Name() string { return w.name }
+
+// Run watches until ctx is done.
+func (w *Watch) Run(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// Before that everything was Unknown, and of what is absent nobody tells.
+		if cache.WaitForCacheSync(ctx.Done(), w.handled.HasSynced) {
+			w.config.OnChange(Change{All: true})
+		}
+	}()
+	w.informer.RunWithContext(ctx)
+	<-done
+}
+
+// HasSynced tells whether all objects have been read once.
+func (w *Watch) HasSynced() bool { return w.informer.HasSynced() }
+
+// Status tells whether the watch goes on.
+func (w *Watch) Status() SourceStatus {
+	s := SourceStatus{Name: w.name, Synced: w.HasSynced()}
+	s.Age, s.Problem = w.health.status()
+	return s
+}
+
+func (w *Watch) current() (at time.Time, why string) {
+	if !w.informer.HasSynced() {
+		why = "it has not been read yet"
+		if _, problem := w.health.status(); problem != "" {
+			why += ": " + problem
+		}
+		return time.Time{}, why
+	}
+	at, stale := w.health.since()
+	if stale {
+		return at, fmt.Sprintf("the API server that holds it has not answered since %s", at.UTC().Format(time.RFC3339))
+	}
+	return at, ""
+}
+
+// handler turns events into changes. Most updates, such as a step of a machine's joining, change nothing here.
+func (w *Watch) handler(read func(any) (policy.Machine, bool)) cache.ResourceEventHandler {
+	tell := func(o any) {
+		if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
+			o = d.Obj
+		}
+		if m, ok := read(o); ok {
+			w.config.OnChange(changeOf(m))
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    tell,
+		DeleteFunc: tell,
+		UpdateFunc: func(before, after any) {
+			a, wasOurs := read(before)
+			b, isOurs := read(after)
+			if wasOurs != isOurs || !reflect.DeepEqual(a, b) {
+				w.config.OnChange(changeOf(a, b))
+			}
+		},
+	}
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package issued remembers every certificate that was issued: which node a public key was certified for, for ever, which machine the
+// last certificate of a node and each client certificate that is good went to, which bootstrap tokens were used for a node, and that somebody
+// joined as it, for ever. There is no secret in it.
+//
+// # Where it is
+//
+// ConfigMaps muster-issued-certificates-000001 and so on, with the label certificates.muster.dev/register=true, each of at most
+// 256 KiB. Each line of data.certificates is a certificate; each line of data.keys the keys of one owner on one machine whose
+// certificates expired more than a day ago or were more than anybody needs: 96 bits of each key's fingerprint, of a token's public half
+// with the name of the node, of a mark that somebody joined, and of each certificate that had not expired:
+//
+//	uid=5a1f… csr=csr-7x2kq signer=kubernetes.io/kubelet-serving node=a machine=i-1 requester=system:bootstrap:abcdef key=MSBr… serial=5f issuer=kubernetes from=2026-05-01T10:00:00Z to=2026-05-08T10:00:00Z
+//	owner=a machine=i-1 last=2026-05-01T10:00:00Z keys=MSBrZXkAAAAAAAAA,MiBrZXkAAAAAAAAA
+//
+// What was added is written every two seconds at most, into the newest segment on the condition that nobody else wrote it: after
+// a conflict it is read again and what is still missing is added. An hourly compaction turns expired certificates into keys,
+// joins small neighbours, and bounds what one owner can fill: 64 whole certificates and 1,024 keys.
+// A key takes 20 bytes of memory.
+//
+// # What happens if
+//
+// The program is killed between issuing and writing: at its next start it reads the requests, too, which hold their certificates.
+//
+// The machine of a certificate is not on record: see heal.
+//
+// Writing fails: it is tried again, for ever, and answers go on, as nothing is lost while the requests live. After half an hour,
+// or 20,000 certificates, nothing new is vouched for until it works again.
+//
+// Somebody deletes a segment: it is written again from memory.
+//
+// Somebody takes a line out: it is out. That is how a key is set free.
+//
+// A segment is damaged, which is what any line means that cannot be read in exactly the way it is written here: it is set aside
+// and never written or deleted, and what can be read of it counts. If the register was running when that happened, it knows what
+// else was in it, writes that into another segment, and goes on. If not, nobody knows what was in it: keys and machines that are
+// not on record are Unknown, so requests wait, until somebody repairs the segment, or deletes it to accept the loss. Kubelets ask
+// for their next certificate when a tenth to a third of its life is left, so with certificates of a week there are more than
+// sixteen hours before the first node is without one. That is why waiting is right, and why it is logged as an error.
+package issued

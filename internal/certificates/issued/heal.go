@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package issued
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"muster.dev/muster/internal/certificates/policy"
+)
+
+// heal puts certificates down to a machine that are on record without one: others signed them, or a version of this program that forgot.
+// It is the machine that a later certificate of the node went to, or else the one that the inventory names now. That may be another one than
+// it was; from then on it is no third one. What was issued before the node last joined is left as it is: whoever joined uses what
+// he got then.
+func (r *Register) heal(ctx context.Context) error {
+	found := r.lost()
+	if len(found) == 0 {
+		return nil
+	}
+	for _, s := range r.incomplete(found) {
+		switch err := r.write(ctx, s); {
+		case errors.Is(err, errAgain):
+			return nil // somebody else is at work: what he wrote is looked at the next time
+		case err != nil:
+			return fmt.Errorf("completing what is on record: %w", err)
+		}
+	}
+	r.mu.Lock()
+	r.pending.complete(r.places(found))
+	for node, machine := range found {
+		l := r.last[node]
+		l.place(machine)
+		r.last[node] = l
+	}
+	r.mu.Unlock()
+	nodes := slices.Sorted(maps.Keys(found))
+	r.config.Logger.Warn("certificates were on record without their machine: they are put down to the machines that the nodes are now",
+		"nodes", len(nodes), "first", nodes[0], "machine", found[nodes[0]])
+	return nil
+}
+
+// lost returns the nodes with a certificate of unknown machine, and the machine to put it down to; nodes of which that cannot be told
+// (yet) are left out.
+func (r *Register) lost() map[string]string {
+	found := map[string]string{}
+	r.mu.RLock()
+	for node, l := range r.last {
+		if l.lost() {
+			found[node] = l.machine
+		}
+	}
+	r.mu.RUnlock()
+	for node, machine := range found {
+		if machine != "" {
+			continue
+		}
+		if m := r.config.MachineOfNode(node); m.State == policy.Known && m.Value.NodeName == node && m.Value.ID != "" {
+			found[node] = policy.MachineRef(m)
+		} else {
+			delete(found, node)
+		}
+	}
+	return found
+}
+
+// lost reports whether a certificate since the node last joined is of unknown machine. A node that was several machines is not for
+// anybody to guess about.
+func (l *last) lost() bool { return !l.replaced && slices.ContainsFunc(l.held, l.misses) }
+
+func (l *last) misses(c credential) bool { return c.machine == "" && !c.since.Before(l.joined) }
+
+func (l *last) place(machine string) {
+	l.held = slices.Clone(l.held)
+	for n, c := range l.held {
+		if l.misses(c) {
+			l.held[n].machine = machine
+		}
+	}
+	l.note(machine, l.at)
+}
+
+// places returns what completes an entry: it is called with the lock held.
+func (r *Register) places(found map[string]string) func(*Entry) bool {
+	since := make(map[string]time.Time, len(found))
+	for node := range found {
+		l := r.last[node]
+		since[node] = l.joined
+	}
+	return func(e *Entry) bool {
+		machine := found[e.Node]
+		if machine == "" || e.Machine != "" || !isClient(e.Signer) || e.NotBefore.Before(since[e.Node]) {
+			return false
+		}
+		e.Machine = r.name(machine)
+		return true
+	}
+}
+
+// incomplete returns completed copies of the segments that hold certificates without their machine.
+func (r *Register) incomplete(found map[string]string) (list []*segment) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	place := r.places(found)
+	for _, s := range r.order {
+		if !s.writable() {
+			continue // it is evidence; what is in memory is completed
+		}
+		if c := s.clone(); c.complete(place) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// complete reports whether an entry was changed.
+func (s *segment) complete(place func(*Entry) bool) (changed bool) {
+	for n := range s.entries {
+		changed = place(&s.entries[n]) || changed
+	}
+	return changed
+}

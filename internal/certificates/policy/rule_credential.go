@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"encoding/hex"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"muster.dev/muster/internal/certificates/pki"
+)
+
+const joinAgain = "let it join again, or approve by hand"
+
+// checkCredential wants the certificate that a node asks with to be one that this very machine got. Without it a key that was copied
+// from a machine stays good for ever: its holder renews, and when another machine takes over the node's name he gets certificates for
+// its addresses, too. API servers from v1.32 on tell which certificate it was. One of unknown machine, such as one from before the controller
+// came, is good for what no other machine has been given since, as far as anything on record tells.
+func checkCredential(e evaluation) outcome {
+	switch {
+	case !e.profile.Node:
+		return notApplicable(notANode)
+	case e.who.kind != node:
+		return notApplicable("the requester is not a node")
+	case e.request.ByPerson:
+		return notApplicable(personApproved)
+	}
+	if e.servesAlready() {
+		return notApplicable("no machine is the node, so there is none to compare with")
+	}
+	_, told := e.request.credential()
+	c, m := e.facts.Credential, e.facts.NodeMachine
+	switch {
+	case !told && e.policy.RequireCredential:
+		return wait("let the node use a client certificate", "the API server does not tell with which certificate %s asks, and the policy wants it told", e.request.Username)
+	case !told:
+		return notApplicable("the API server tells of no certificate: the node has a token, or the API server is older than v1.32")
+	case c.State != Known:
+		return waitFor(c, "which machine got the certificate that %s asks with is not known", e.request.Username)
+	case m.State != Known || m.Value.NodeName != e.node:
+		return notApplicable("there is no machine to compare with, of which the rule machine speaks")
+	}
+	switch same, ok := SameMachine(c.Value.Machine, MachineRef(m)); {
+	case ok && same:
+		return witness("its certificate was issued to machine %s", m.Value.ID)
+	case ok:
+		_, id := readMachineRef(c.Value.Machine)
+		return refuse("if it is the same machine, let it join again, or approve by hand",
+			"the certificate that asks was issued to machine %s, and node %s is machine %s by now", id, e.node, m.Value.ID)
+	case c.Value.Rejoined:
+		return wait(joinAgain, "another certificate made a machine node %s since, and to which one the certificate that asks was issued is on no record", e.node)
+	case c.Value.Replaced || e.taken():
+		return wait(joinAgain, "node %s was another machine before, and to which one the certificate that asks was issued is on no record", e.node)
+	}
+	return pass("to which machine its certificate was issued is on no record, and node %s was never another machine", e.node)
+}
+
+// taken tells whether the inventory gave the name of the node to another machine, which has no certificate yet.
+func (e evaluation) taken() bool {
+	same, ok := SameMachine(e.facts.LastMachine.Value, MachineRef(e.facts.NodeMachine))
+	return e.facts.LastMachine.State == Known && ok && !same
+}
+
+// SameMachine compares machines as MachineRef writes them. IDs of different sources cannot be compared.
+func SameMachine(a, b string) (same, ok bool) {
+	sourceA, idA := readMachineRef(a)
+	sourceB, idB := readMachineRef(b)
+	return idA == idB, idA != "" && idB != "" && (sourceA == sourceB || sourceA == "" || sourceB == "")
+}
+
+// GoesTo is the machine to put on record for a certificate, as MachineRef writes it, "" if nobody knows. That a node renews does not show
+// that it is the machine that the inventory names by now: unless a person approved, it stays the one that it was.
+func GoesTo(p Policy, r Request, f Facts) string {
+	if f.NodeMachine.State != Known {
+		return ""
+	}
+	last := f.LastMachine
+	now := MachineRef(f.NodeMachine)
+	same, ok := SameMachine(last.Value, now)
+	if last.State == Known && ok && !same && !r.ByPerson && identify(p, r).kind == node {
+		return last.Value
+	}
+	return now
+}
+
+// credentialID is what the API server writes about a client certificate (k8s.io/apiserver, pkg/authentication/request/x509).
+const (
+	credentialID     = "authentication.kubernetes.io/credential-id"
+	credentialPrefix = "X509SHA256=" //nolint:gosec // G101: what begins the fingerprint of a certificate
+)
+
+// credential is the fingerprint of the certificate that the requester used, false if the API server tells of none.
+func (r Request) credential() (id pki.Fingerprint, ok bool) {
+	return fingerprint(r.Extra[credentialID])
+}
+
+// CredentialOf is the fingerprint of the certificate that a request was made with, false if the API server tells of none.
+func CredentialOf(csr *certificatesv1.CertificateSigningRequest) (id pki.Fingerprint, ok bool) {
+	return fingerprint(csr.Spec.Extra[credentialID])
+}
+
+func fingerprint(all []string) (id pki.Fingerprint, ok bool) {
+	if len(all) != 1 {
+		return id, false
+	}
+	text, ok := strings.CutPrefix(all[0], credentialPrefix)
+	if !ok || len(text) != hex.EncodedLen(len(id)) {
+		return id, false
+	}
+	n, err := hex.Decode(id[:], []byte(text))
+	return id, err == nil && n == len(id)
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+
+	"muster.dev/muster/internal/certificates/pki"
+	"muster.dev/muster/internal/certificates/token"
+)
+
+const freeTheName = "delete the Node if its machine is gone, approve by hand, or if its certificate has expired let it join by a token of muster token create --rejoin"
+
+// checkExistingNode keeps the name of a node that exists from whoever is not that node, as a bootstrap token makes its holder
+// any node that it is good for: with upstream's approver, every node there is. A name may change hands when the inventory says
+// that another machine has it by now, or when a person approved. An approval by upstream's approver is not one by a person. A person
+// may say so beforehand, with a token for this very node to join again: that is good when its certificate is no more.
+func checkExistingNode(e evaluation) outcome {
+	switch {
+	case e.request.SignerName != pki.SignerKubeletClient || !e.profile.Node:
+		return notApplicable("it is not about the identity of a node")
+	case e.who.kind == node:
+		return notApplicable("a node asks for itself")
+	case e.who.rejoins() != "" && e.who.rejoins() != e.node:
+		return refuse("make a token for this node", "the token was made for node %s to join again, not for %s", e.who.rejoins(), e.node)
+	case e.request.ByPerson:
+		return notApplicable(personApproved)
+	}
+	exists, last, m := e.facts.Node, e.facts.LastMachine, e.facts.NodeMachine
+	name := e.node
+	switch {
+	case exists.State == Unknown:
+		return waitFor(exists, "whether node %s exists is not known", name)
+	case exists.State == Absent || !exists.Value:
+		return pass("there is no node %s", name)
+	case e.who.rejoins() != "":
+		return e.mayRejoin(name)
+	case last.State == Unknown:
+		return waitFor(last, "node %s exists, and which machine it was is not known", name)
+	case last.State == Absent || last.Value == "":
+		return wait(freeTheName, "node %s exists, and which machine got its certificate is on no record", name)
+	case m.State == Unknown:
+		return waitFor(m, "node %s exists, and which machine it is now is not known", name)
+	case m.State == Absent || m.Value.ID == "" || m.Value.NodeName != name:
+		return wait(freeTheName, "node %s exists, and no machine has replaced it", name)
+	}
+	source, id := readMachineRef(last.Value)
+	switch {
+	case source != "" && source != m.Source:
+		return wait(freeTheName, "node %s exists as machine %s of %s, which cannot be compared with machine %s of %s", name, id, source, m.Value.ID, m.Source)
+	case m.Value.ID == id:
+		return wait(freeTheName, "node %s exists, and is still machine %s, which has a certificate", name, id)
+	}
+	return witness("machine %s replaces %s as node %s", m.Value.ID, id, name)
+}
+
+// rejoins is the node that a bootstrap token was made for to join again, "" if it was not.
+func (q requester) rejoins() string { return q.scopes[token.ScopeRejoin] }
+
+// mayRejoin holds such a token against the record: while the node can speak for itself, nobody else does.
+func (e evaluation) mayRejoin(name string) outcome {
+	switch expired := e.facts.Expired; {
+	case expired.State == Unknown:
+		return waitFor(expired, "node %s exists, and whether its certificate has expired is not known", name)
+	case expired.State == Absent:
+		return wait(freeTheName, "node %s exists, and no certificate of it is on record, so whether it has expired is not known", name)
+	case !expired.Value:
+		return wait(freeTheName, "node %s exists, and has a certificate that is still good", name)
+	}
+	return witness("the token was made for node %s to join again, and its certificate has expired", name)
+}
+
+// MachineRef is how a machine should be put on record, to be given back as Facts.LastMachine: with the source that says so. The
+// same machine may have another ID in another source, and must not be taken for a new one when the first source fails.
+func MachineRef(m Fact[Machine]) string { return m.Source + "|" + m.Value.ID }
+
+// readMachineRef returns no source for what is an ID alone.
+func readMachineRef(ref string) (source, id string) {
+	if source, id, ok := strings.Cut(ref, "|"); ok {
+		return source, id
+	}
+	return "", ref
+}

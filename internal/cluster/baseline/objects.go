@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package baseline
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/template"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/platform/version"
+)
+
+//go:embed manifests/*.yaml
+var manifests embed.FS
+
+// values are what the manifests are filled in with.
+type values struct {
+	GroupKubeletClients, GroupAdministrators             string
+	UserCertificateController, UserAuthenticator         string
+	CertificateAuthority, Server                         string // base64 of PEM; URL
+	ClusterDomain, DNSAddress, NameServer, CoreDNSImage  string
+	ClusterName, ControlPlaneEndpoint, KubernetesVersion string
+	PodCIDR, ServiceCIDR                                 string
+}
+
+// Cluster makes the objects of a cluster. caPEM is the certificate of its authority. Where there is no VPC there are no
+// machines that run pods, and so no DNS.
+func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstructured.Unstructured, error) {
+	dns, err := c.DNSAddress()
+	if err != nil {
+		return nil, err
+	}
+	server, nameServer := c.ServerURL(), ""
+	names := []string{"rbac.yaml", "access-policies.yaml", "cluster-info.yaml", "kubeadm.yaml"}
+	if c.VPC {
+		endpoint, err := c.Endpoint()
+		if err != nil {
+			return nil, err
+		}
+		server, nameServer = "https://"+endpoint.String()+":443", endpoint.String()
+		names = append(names, "coredns.yaml")
+	}
+	network := c.Cluster.Spec.Network
+	return render(names, values{
+		GroupKubeletClients:       component.GroupKubeletClients,
+		GroupAdministrators:       component.GroupAdministrators,
+		UserCertificateController: component.UserCertificateController,
+		UserAuthenticator:         component.UserAuthenticator,
+		CertificateAuthority:      base64.StdEncoding.EncodeToString(caPEM),
+		Server:                    server,
+		ClusterDomain:             network.ClusterDomain,
+		DNSAddress:                dns.String(),
+		NameServer:                nameServer,
+		CoreDNSImage:              coreDNSImage,
+		ClusterName:               c.Cluster.Name,
+		ControlPlaneEndpoint:      strings.TrimPrefix(server, "https://"),
+		KubernetesVersion:         cmp.Or(c.Cluster.Spec.Version, version.Kubernetes),
+		PodCIDR:                   network.PodCIDR,
+		ServiceCIDR:               network.ServiceCIDR,
+	})
+}
+
+// Management makes the objects of the management plane.
+func Management() ([]*unstructured.Unstructured, error) {
+	return render([]string{"management.yaml"}, values{
+		GroupAdministrators:       component.GroupAdministrators,
+		UserCertificateController: component.UserCertificateController,
+	})
+}
+
+func render(names []string, v values) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for _, name := range names {
+		text, err := manifests.ReadFile("manifests/" + name)
+		if err != nil {
+			return nil, err
+		}
+		t, err := template.New(name).Option("missingkey=error").Parse(string(text))
+		if err != nil {
+			return nil, err
+		}
+		var filled bytes.Buffer
+		if err := t.Execute(&filled, v); err != nil {
+			return nil, fmt.Errorf("filling in %s: %w", name, err)
+		}
+		decoder := yaml.NewYAMLOrJSONDecoder(&filled, 4096)
+		for {
+			object := &unstructured.Unstructured{}
+			err := decoder.Decode(object)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, fmt.Errorf("reading %s: %w", name, err)
+			}
+			objects = append(objects, object)
+		}
+	}
+	return objects, nil
+}

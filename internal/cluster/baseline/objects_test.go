@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package baseline_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+
+	"muster.dev/muster/internal/certificates/facts"
+	"muster.dev/muster/internal/cluster/baseline"
+	"muster.dev/muster/internal/cluster/component"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const (
+	ca    = "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----\n"
+	image = "muster.dev/coredns:v0.0.0"
+)
+
+func config(vpc bool) component.Config {
+	c := component.Config{State: "/var/lib/muster", BinDir: "/opt/muster/bin", VPC: vpc, Ports: component.Ports{APIServer: 20003}}
+	c.Cluster.Name = "blue"
+	c.Cluster.Default()
+	c.Cluster.Spec.Network.ClusterDomain = "blue.local"
+	return c
+}
+
+// sets are all sets of objects, by the name of their golden file.
+func sets(t *testing.T) map[string][]*unstructured.Unstructured {
+	t.Helper()
+	all := map[string][]*unstructured.Unstructured{}
+	for name, vpc := range map[string]bool{"cluster-vpc": true, "cluster-simulated": false} {
+		objects, err := baseline.Cluster(config(vpc), []byte(ca), image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = objects
+	}
+	objects, err := baseline.Management()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all["management"] = objects
+	return all
+}
+
+func TestGolden(t *testing.T) {
+	for name, objects := range sets(t) {
+		var got strings.Builder
+		for _, object := range objects {
+			raw, err := yaml.Marshal(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.WriteString("---\n" + string(raw))
+		}
+		path := filepath.Join("testdata", name+".yaml")
+		if *update {
+			if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got.String()); diff != "" {
+			t.Errorf("%s differs (-want +got); rewrite it with -update if that is meant:\n%s", path, diff)
+		}
+	}
+}
+
+// typed reads an object as the API server does that is asked to be strict: no field may be unknown to it.
+func typed(t *testing.T, object *unstructured.Unstructured) runtime.Object {
+	t.Helper()
+	raw, err := object.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, _, err := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer().Decode(raw, nil, nil)
+	if err != nil {
+		t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
+	}
+	return decoded
+}
+
+func TestEveryObjectIsWhole(t *testing.T) {
+	for set, objects := range sets(t) {
+		seen := map[string]bool{}
+		for _, object := range objects {
+			id := fmt.Sprintf("%s/%s %s/%s", object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName())
+			if object.GetAPIVersion() == "" || object.GetKind() == "" || object.GetName() == "" {
+				t.Errorf("%s: %q lacks its kind or name", set, id)
+			}
+			if seen[id] {
+				t.Errorf("%s: %s is there twice", set, id)
+			}
+			seen[id] = true
+			typed(t, object)
+			raw, err := object.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(raw), "{{") || strings.Contains(string(raw), "<no value>") {
+				t.Errorf("%s: %s is not filled in: %s", set, id, raw)
+			}
+		}
+		// A binding to a role that is in no set is to one of upstream's, which begin with system: or are cluster-admin.
+		for _, object := range objects {
+			var ref rbacv1.RoleRef
+			switch binding := typed(t, object).(type) {
+			case *rbacv1.ClusterRoleBinding:
+				ref = binding.RoleRef
+			case *rbacv1.RoleBinding:
+				ref = binding.RoleRef
+			default:
+				continue
+			}
+			namespace := ""
+			if ref.Kind == "Role" {
+				namespace = object.GetNamespace()
+			}
+			if !seen[fmt.Sprintf("rbac.authorization.k8s.io/v1/%s %s/%s", ref.Kind, namespace, ref.Name)] && !strings.HasPrefix(ref.Name, "system:") && ref.Name != "cluster-admin" {
+				t.Errorf("%s: %s is bound to the unknown role %s", set, object.GetName(), ref.Name)
+			}
+		}
+	}
+}
+
+func get[T runtime.Object](t *testing.T, set, name string) T {
+	t.Helper()
+	var zero T
+	for _, object := range sets(t)[set] {
+		if found, ok := typed(t, object).(T); ok && object.GetName() == name {
+			return found
+		}
+	}
+	t.Fatalf("%s has no %T %s", set, zero, name)
+	return zero
+}
+
+// What `kubectl get clusterrole,clusterrolebinding eks:node-bootstrapper -o yaml` shows on EKS.
+func TestNodeBootstrapperIsThatOfEKS(t *testing.T) {
+	role := get[*rbacv1.ClusterRole](t, "cluster-vpc", "eks:node-bootstrapper")
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests/selfnodeserver"}, Verbs: []string{"create"}}}
+	if diff := cmp.Diff(rules, role.Rules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	binding := get[*rbacv1.ClusterRoleBinding](t, "cluster-vpc", "eks:node-bootstrapper")
+	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "eks:node-bootstrapper"}); binding.RoleRef != want {
+		t.Errorf("role is %+v", binding.RoleRef)
+	}
+	subjects := []rbacv1.Subject{
+		{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:bootstrappers"},
+		{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:nodes"},
+	}
+	if diff := cmp.Diff(subjects, binding.Subjects); diff != "" {
+		t.Errorf("subjects (-want +got):\n%s", diff)
+	}
+	for what, labels := range map[string]map[string]string{"role": role.Labels, "binding": binding.Labels} {
+		if labels["eks.amazonaws.com/component"] != "node" {
+			t.Errorf("labels of the %s are %v", what, labels)
+		}
+	}
+}
+
+// Who is bound to which role: all of it, so that nobody gets another without this test's reader seeing it.
+func TestBindings(t *testing.T) {
+	const request = "system:certificates.k8s.io:certificatesigningrequests:"
+	for set, want := range map[string][]string{
+		"cluster-simulated": {
+			"Group muster:administrators: cluster-admin",
+			"Group muster:kubelet-clients: system:kubelet-api-admin",
+			"Group system:bootstrappers: " + request + "nodeclient",
+			"Group system:bootstrappers: eks:node-bootstrapper",
+			"Group system:bootstrappers: system:node-bootstrapper",
+			"Group system:bootstrappers:kubeadm:default-node-token: " + request + "nodeclient",
+			"Group system:bootstrappers:kubeadm:default-node-token: kubeadm:get-nodes",
+			"Group system:bootstrappers:kubeadm:default-node-token: kubeadm:kubelet-config in kube-system",
+			"Group system:bootstrappers:kubeadm:default-node-token: kubeadm:nodes-kubeadm-config in kube-system",
+			"Group system:bootstrappers:kubeadm:default-node-token: system:node-bootstrapper",
+			"Group system:nodes: " + request + "selfnodeclient",
+			"Group system:nodes: " + request + "selfnodeclient",
+			"Group system:nodes: eks:node-bootstrapper",
+			"Group system:nodes: kubeadm:kubelet-config in kube-system",
+			"Group system:nodes: kubeadm:nodes-kubeadm-config in kube-system",
+			"Group system:nodes: muster:kubelet-authorities in kube-system",
+			"Group system:nodes: system:node-proxier",
+			"User eks:certificate-controller: eks:certificate-controller",
+			"User eks:certificate-controller: eks:certificate-controller in muster-system",
+			"User system:anonymous: kubeadm:bootstrap-signer-clusterinfo in kube-public",
+		},
+		"management": {
+			"Group muster:administrators: cluster-admin",
+			"User eks:certificate-controller: muster:inventory",
+		},
+	} {
+		var got []string
+		for _, object := range sets(t)[set] {
+			var subjects []rbacv1.Subject
+			role := ""
+			switch binding := typed(t, object).(type) {
+			case *rbacv1.ClusterRoleBinding:
+				subjects, role = binding.Subjects, binding.RoleRef.Name
+			case *rbacv1.RoleBinding:
+				subjects, role = binding.Subjects, binding.RoleRef.Name+" in "+binding.Namespace
+			}
+			for _, subject := range subjects {
+				got = append(got, fmt.Sprintf("%s %s: %s", subject.Kind, subject.Name, role))
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", set, diff)
+		}
+	}
+}
+
+func TestNoWildcards(t *testing.T) {
+	for set, objects := range sets(t) {
+		for _, object := range objects {
+			var rules []rbacv1.PolicyRule
+			switch role := typed(t, object).(type) {
+			case *rbacv1.ClusterRole:
+				rules = role.Rules
+			case *rbacv1.Role:
+				rules = role.Rules
+			}
+			for _, rule := range rules {
+				all := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs)
+				if slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, "*") }) && object.GetName() != "cluster-admin" {
+					t.Errorf("%s: %s has a wildcard: %+v", set, object.GetName(), rule)
+				}
+				for _, resource := range rule.Resources {
+					if resource == "secrets" || resource == "serviceaccounts/token" || slices.Contains(rule.Verbs, "impersonate") || slices.Contains(rule.Verbs, "escalate") || slices.Contains(rule.Verbs, "bind") {
+						t.Errorf("%s: %s may too much: %+v", set, object.GetName(), rule)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The certificate controller may do to exactly its signers what its policy file says, write ConfigMaps in its own namespace only,
+// and change nothing about machines.
+func TestCertificateController(t *testing.T) {
+	kubelets := []string{"kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"}
+	want := map[string][]string{
+		"approve": kubelets,
+		"sign":    append(slices.Clone(kubelets), "kubernetes.io/kube-apiserver-client", "kubernetes.io/legacy-unknown", component.SignerAppServing),
+	}
+	got := map[string][]string{}
+	for _, rule := range get[*rbacv1.ClusterRole](t, "cluster-vpc", "eks:certificate-controller").Rules {
+		if slices.Contains(rule.Resources, "configmaps") {
+			t.Errorf("it may touch every ConfigMap: %+v", rule)
+		}
+		for _, verb := range rule.Verbs {
+			if slices.Contains(rule.Resources, "signers") {
+				got[verb] = rule.ResourceNames
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("signers (-want +got):\n%s", diff)
+	}
+	if role := get[*rbacv1.Role](t, "cluster-vpc", "eks:certificate-controller"); role.Namespace != "muster-system" {
+		t.Errorf("its Role is in %s", role.Namespace)
+	}
+	for _, rule := range get[*rbacv1.ClusterRole](t, "management", "muster:inventory").Rules {
+		if diff := cmp.Diff([]string{"get", "list", "watch"}, rule.Verbs); diff != "" {
+			t.Errorf("verbs (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestClusterInfo(t *testing.T) {
+	for set, server := range map[string]string{"cluster-vpc": "https://192.168.64.2:443", "cluster-simulated": "https://127.0.0.1:20003"} {
+		found := false
+		for _, object := range sets(t)[set] {
+			if object.GetKind() != "ConfigMap" || object.GetName() != "cluster-info" || object.GetNamespace() != "kube-public" {
+				continue
+			}
+			found = true
+			text, _, err := unstructured.NestedString(object.Object, "data", "kubeconfig")
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, err := clientcmd.Load([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := config.Clusters[""]; got == nil || got.Server != server || string(got.CertificateAuthorityData) != ca || len(config.AuthInfos) > 0 {
+				t.Errorf("%s: %+v", set, config)
+			}
+		}
+		if !found {
+			t.Errorf("%s has no cluster-info", set)
+		}
+	}
+}
+
+// What people wrote into an object that muster made for them stays, and the object comes back when somebody deleted it.
+func TestApplyOnce(t *testing.T) {
+	objects, err := baseline.Cluster(config(false), []byte(ca), image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetName() != "machines" })
+	if len(objects) != 1 {
+		t.Fatalf("%d objects are called machines", len(objects))
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
+	list := func() *corev1.ConfigMap {
+		if err := baseline.Apply(t.Context(), c, objects); err != nil {
+			t.Fatal(err)
+		}
+		var got corev1.ConfigMap
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "muster-system", Name: "machines"}, &got); err != nil {
+			t.Fatal(err)
+		}
+		return &got
+	}
+	for range 2 {
+		first := list()
+		if machines, err := facts.ReadList([]byte(first.Data["machines.yaml"])); err != nil || len(machines) > 0 {
+			t.Fatalf("it begins with %v, %v", machines, err)
+		}
+		first.Data["machines.yaml"] = "mine"
+		if err := c.Update(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		again := list()
+		if again.Data["machines.yaml"] != "mine" {
+			t.Errorf("it became %q", again.Data)
+		}
+		if err := c.Delete(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failure := errors.New("no room")
+	failing := interceptor.NewClient(c, interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return failure },
+	})
+	if err := baseline.Apply(t.Context(), failing, objects); !errors.Is(err, failure) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestBadNetworks(t *testing.T) {
+	for name, change := range map[string]func(*component.Config){
+		"no DNS address": func(c *component.Config) { c.Cluster.Spec.Network.ServiceCIDR = "10.0.0.0/29" },
+		"no endpoint":    func(c *component.Config) { c.Cluster.Spec.Network.VPCCIDR = "" },
+	} {
+		c := config(true)
+		change(&c)
+		if _, err := baseline.Cluster(c, []byte(ca), image); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// Every start applies everything, so that a rule deleted by accident comes back; and says which object failed.
+func TestApply(t *testing.T) {
+	objects, err := baseline.Management()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
+	for range 2 {
+		if err := baseline.Apply(t.Context(), c, objects); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range objects {
+			var got unstructured.Unstructured
+			got.SetGroupVersionKind(want.GroupVersionKind())
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(want), &got); err != nil {
+				t.Fatal(err)
+			}
+			if owners := got.GetManagedFields(); len(owners) > 0 && owners[0].Manager != "muster" {
+				t.Errorf("%s belongs to %q", got.GetName(), owners[0].Manager)
+			}
+		}
+		deleted := &rbacv1.ClusterRole{}
+		deleted.Name = "muster:inventory"
+		if err := c.Delete(t.Context(), deleted); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failure := errors.New("no room")
+	failing := interceptor.NewClient(c, interceptor.Funcs{
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			return failure
+		},
+	})
+	if err := baseline.Apply(t.Context(), failing, objects); !errors.Is(err, failure) || !strings.Contains(err.Error(), "applying ClusterRole cluster-admin") {
+		t.Errorf("error is %v", err)
+	}
+}

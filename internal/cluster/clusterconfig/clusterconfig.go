@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clusterconfig reads muster.yaml: at most one Cluster and any number of NodeGroups, as documents of one file.
+// It is strict, and it reports every problem at once, each with its document and field.
+package clusterconfig
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+const (
+	// DefaultClusterName is the name of the cluster when nobody named one.
+	DefaultClusterName = "muster"
+	// DefaultNodeGroupName is the name of the node group when nobody named one.
+	DefaultNodeGroupName = "default"
+
+	// reservedAddresses of the VPC are not for machines: the network, the router, the API server, eight to spare, and the broadcast.
+	reservedAddresses = 12
+	// defaultPodRanges is how many nodes the default pod network has a /24 for; largePodCIDR has one for every machine a group can have.
+	defaultPodRanges = 256
+	largePodCIDR     = "10.224.0.0/11"
+)
+
+// Config is what a person asks of the service.
+type Config struct {
+	Cluster    *v1alpha1.Cluster
+	NodeGroups []*v1alpha1.NodeGroup
+}
+
+// Default returns the configuration of somebody who wrote none: one cluster and one group of that many nodes.
+// It may be asked for too many: check it with Validate.
+func Default(nodes int, provider v1alpha1.Provider) Config {
+	cluster := newCluster()
+	cluster.Name = DefaultClusterName
+	if nodes > defaultPodRanges {
+		cluster.Spec.Network.PodCIDR = largePodCIDR
+	}
+	group := newNodeGroup()
+	group.Name = DefaultNodeGroupName
+	group.Spec.ClusterName = cluster.Name
+	group.Spec.Provider = provider
+	group.Spec.ScalingConfig.DesiredSize = int32(max(math.MinInt32, min(nodes, math.MaxInt32)))
+	return Config{Cluster: cluster, NodeGroups: []*v1alpha1.NodeGroup{group}}
+}
+
+// Validate reports every problem of a configuration that was not read from a file, as Problems.
+func (c Config) Validate() error {
+	var problems Problems
+	documents := []document{{object: c.Cluster}}
+	for _, group := range c.NodeGroups {
+		documents = append(documents, document{object: group})
+	}
+	for _, d := range documents {
+		problems.add(d, validate(d.object))
+	}
+	problems.cross(documents)
+	return problems.orNil()
+}
+
+func newCluster() *v1alpha1.Cluster {
+	cluster := &v1alpha1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Cluster"}}
+	cluster.Default()
+	return cluster
+}
+
+func newNodeGroup() *v1alpha1.NodeGroup {
+	group := &v1alpha1.NodeGroup{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeGroup"}}
+	group.Default()
+	return group
+}
+
+func validate(object metav1.Object) field.ErrorList {
+	switch object := object.(type) {
+	case *v1alpha1.Cluster:
+		return v1alpha1.ValidateCluster(object)
+	case *v1alpha1.NodeGroup:
+		return v1alpha1.ValidateNodeGroup(object)
+	}
+	return nil
+}
+
+// cross checks what concerns more than one document.
+func (p *Problems) cross(documents []document) {
+	var cluster *v1alpha1.Cluster
+	for _, d := range documents {
+		object, ok := d.object.(*v1alpha1.Cluster)
+		switch {
+		case !ok:
+		case cluster != nil:
+			p.say(d, fmt.Sprintf("is a second Cluster, beside %q: one service runs one cluster", cluster.Name))
+		default:
+			cluster = object
+		}
+	}
+	sizes := map[v1alpha1.Provider]int{}
+	seen := map[string]bool{}
+	for _, d := range documents {
+		group, ok := d.object.(*v1alpha1.NodeGroup)
+		if !ok {
+			continue
+		}
+		if group.Name != "" && seen[group.Name] {
+			p.add(d, field.ErrorList{field.Duplicate(field.NewPath("metadata", "name"), group.Name)})
+		}
+		seen[group.Name] = true
+		if cluster != nil && group.Spec.ClusterName != "" && group.Spec.ClusterName != cluster.Name {
+			p.add(d, field.ErrorList{field.Invalid(field.NewPath("spec", "clusterName"), group.Spec.ClusterName,
+				fmt.Sprintf("must be %q, the Cluster of this configuration, or left out", cluster.Name))})
+		}
+		if size := group.Spec.ScalingConfig.DesiredSize; size >= 0 && size <= v1alpha1.MaxGroupSize {
+			sizes[group.Spec.Provider] += int(size)
+		}
+	}
+	for _, d := range documents {
+		if d.object == metav1.Object(cluster) {
+			p.add(d, room(cluster.Spec.Network, sizes))
+		}
+	}
+}
+
+// room tells whether the networks have addresses for all machines.
+func room(network v1alpha1.ClusterNetwork, sizes map[v1alpha1.Provider]int) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("spec", "network")
+	total := 0
+	for _, size := range sizes {
+		total += size
+	}
+	vpc, err := netip.ParsePrefix(network.VPCCIDR)
+	if err == nil && vpc.Addr().Is4() && vpc.Bits() > 0 {
+		if space := 1<<(32-vpc.Bits()) - reservedAddresses; total > space {
+			errs = append(errs, field.Invalid(path.Child("vpcCIDR"), network.VPCCIDR,
+				fmt.Sprintf("has addresses for %d machines, and the node groups ask for %d", max(space, 0), total)))
+		}
+	}
+	// Simulated machines run no pods and do without.
+	local := sizes[v1alpha1.ProviderLocal]
+	pods, err := netip.ParsePrefix(network.PodCIDR)
+	if err == nil && pods.Addr().Is4() && pods.Bits() > 0 && pods.Bits() <= 24 {
+		if space := 1 << (24 - pods.Bits()); local > space {
+			errs = append(errs, field.Invalid(path.Child("podCIDR"), network.PodCIDR,
+				fmt.Sprintf("has a /24 for each of %d nodes, and the node groups ask for %d", space, local)))
+		}
+	}
+	return errs
+}

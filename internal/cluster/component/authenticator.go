@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"fmt"
+	"net"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/certificates/policyconfig"
+	"muster.dev/muster/internal/iam/authenticatorconfig"
+)
+
+// Region is the one region there is here, and DefaultAccount the account that everything is in until somebody makes another.
+const (
+	Region         = "local-1"
+	DefaultAccount = "000000000000"
+)
+
+// The credentials by which the API server, and the service when it wants to know what the API server would be told, ask the authenticator.
+// Their authority is the one of those who may speak for users: nobody gets a certificate of it by a CSR.
+const authenticatorClient = "authenticator-client"
+
+// AuthenticatorURL is where the cluster's authenticator answers.
+func (c Config) AuthenticatorURL() string { return url(c.Ports.Authenticator) }
+
+// AuthenticatorClient is the file with the certificate and key that its callers have.
+func (c Config) AuthenticatorClient() string { return c.Credential(authenticatorClient) }
+
+// authenticator says who the makers of IAM tokens are. The API server may start before it: it is only asked when such a token comes,
+// and until then a 401 is all that anybody has to bear.
+func authenticator(c Config) (Spec, error) {
+	path := c.file(Authenticator, "kubeconfig")
+	cluster, err := kubeconfig(path, c.ServerURL(), c.Authority("cluster"), c.Credential("authenticator"))
+	if err != nil {
+		return Spec{}, err
+	}
+	settings, err := c.authenticatorFile()
+	if err != nil {
+		return Spec{}, err
+	}
+	raw, err := yaml.Marshal(settings)
+	if err != nil {
+		return Spec{}, fmt.Errorf("rendering the authenticator's file: %w", err)
+	}
+	file := File{Path: c.file(Authenticator, "authenticator.yaml"), Mode: modePrivate, Content: string(raw)}
+	return Spec{
+		Name:  Authenticator,
+		Path:  c.program("muster"),
+		Args:  append([]string{"authenticator"}, flags(map[string]string{"config": file.Path, "kubeconfig": path})...),
+		Files: []File{cluster, file},
+		Probe: &Probe{URL: c.AuthenticatorURL() + "/readyz", CAFile: c.Authority("cluster"), CredentialFile: c.AuthenticatorClient()},
+		After: []string{APIServer},
+	}, nil
+}
+
+// authenticatorFile sets the authenticator of muster's own clusters up: it checks signatures with keys that the identity service derives.
+func (c Config) authenticatorFile() (authenticatorconfig.Configuration, error) {
+	services, err := c.Services()
+	if err != nil {
+		return authenticatorconfig.Configuration{}, err
+	}
+	credential := c.Credential("authenticator")
+	return authenticatorconfig.Configuration{
+		TypeMeta:  metav1.TypeMeta{APIVersion: authenticatorconfig.APIVersion, Kind: authenticatorconfig.Kind},
+		ClusterID: c.Cluster.Name,
+		AccountID: DefaultAccount,
+		Server: authenticatorconfig.Server{
+			BindAddress: net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.Authenticator)), HealthAddress: authenticatorconfig.None,
+			Certificate: credential, Key: credential, ClientCA: c.Authority("front-proxy"),
+		},
+		Backend: authenticatorconfig.BackendMuster,
+		// Whoever was known when the service went away stays known for a while: through an outage of a minute, and until it was started anew.
+		Muster: &authenticatorconfig.Muster{Socket: c.State.IdentitySocket(), StaleAfter: "3m"},
+		STS: authenticatorconfig.STS{
+			Regions: []string{Region},
+			// Programs that are told an endpoint sign for it instead of AWS's own host.
+			Hosts: []string{
+				fmt.Sprintf("https://%s=%s", net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.Identity)), Region),
+				fmt.Sprintf("https://%s=%s", net.JoinHostPort("localhost", fmt.Sprint(c.Ports.Identity)), Region),
+				fmt.Sprintf("https://%s=%s", services, Region),
+			},
+		},
+		Mapping:        authenticatorconfig.Mapping{Mode: string(c.Cluster.Spec.AccessConfig.AuthenticationMode), Namespace: policyconfig.HostsNamespace},
+		AccessPolicies: authenticatorconfig.AccessPolicies{Alone: true, Enabled: c.Cluster.Spec.AccessConfig.AuthenticationMode != v1alpha1.AuthenticationConfigMap}, // it has no entries
+	}, nil
+}

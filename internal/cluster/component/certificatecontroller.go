@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"muster.dev/muster/internal/certificates/pki"
+	"muster.dev/muster/internal/certificates/policyconfig"
+)
+
+// defaultCertificateDuration is how long a kubelet's certificate is good for: short, so that a lost key is soon worthless.
+const defaultCertificateDuration = 7 * 24 * time.Hour
+
+// SignerAppServing is EKS's signer of serving certificates for workloads.
+const SignerAppServing = "beta.eks.amazonaws.com/app-serving"
+
+// certificateController approves and signs what kubelets ask for, and signs what people approved for users and workloads. It is
+// the only process with the key of kubelets' authority, beside the service itself.
+func certificateController(c Config) (Spec, error) {
+	clusterPath, inventoryPath := c.file(CertificateController, "kubeconfig"), c.file(CertificateController, "inventory-kubeconfig")
+	cluster, err := kubeconfig(clusterPath, c.ServerURL(), c.Authority("cluster"), c.Credential("certificate-controller"))
+	if err != nil {
+		return Spec{}, err
+	}
+	inventory, err := kubeconfig(inventoryPath, c.ManagementURL(), c.Authority("management"), c.Credential("certificate-controller-inventory"))
+	if err != nil {
+		return Spec{}, err
+	}
+	address := net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.CertificateController))
+	configuration, err := c.certificatePolicy(inventoryPath, address)
+	if err != nil {
+		return Spec{}, err
+	}
+	raw, err := yaml.Marshal(configuration)
+	if err != nil {
+		return Spec{}, fmt.Errorf("rendering the policy file: %w", err)
+	}
+	policy := File{Path: c.file(CertificateController, "policy.yaml"), Mode: modePrivate, Content: string(raw)}
+	return Spec{
+		Name: CertificateController,
+		Path: c.program("muster-certificate-controller"),
+		Args: flags(map[string]string{
+			"config":     policy.Path,
+			"kubeconfig": clusterPath,
+		}),
+		Files: []File{cluster, inventory, policy},
+		Probe: &Probe{URL: "http://" + address + "/readyz"},
+		After: []string{APIServer, Management},
+	}, nil
+}
+
+// certificatePolicy is the policy file of muster's own clusters. It serves the signers that EKS serves.
+func (c Config) certificatePolicy(inventory, address string) (policyconfig.Configuration, error) {
+	names, addresses, err := c.ServerNames()
+	if err != nil {
+		return policyconfig.Configuration{}, err
+	}
+	router, err := c.Router()
+	if err != nil {
+		return policyconfig.Configuration{}, err
+	}
+	network := c.Cluster.Spec.Network
+	reserved := []string{network.ServiceCIDR, network.PodCIDR}
+	for _, own := range append(addresses, router) {
+		reserved = append(reserved, netip.PrefixFrom(own, own.BitLen()).String())
+	}
+	durations := c.Cluster.Spec.Certificates
+	return policyconfig.Configuration{
+		TypeMeta: metav1.TypeMeta{APIVersion: policyconfig.APIVersion, Kind: policyconfig.Kind},
+		Mode:     policyconfig.ModeApproveAndSign,
+		Signers: []policyconfig.Signer{
+			{Name: pki.SignerKubeletClient, Duration: life(durations.ClientDuration), Key: "kubelet"},
+			{Name: pki.SignerKubeletServing, Duration: life(durations.ServingDuration), Key: "kubelet"},
+			{Name: pki.SignerClient, Duration: life(nil), Key: "cluster"},
+			{Name: pki.SignerLegacyUnknown, Duration: life(nil), Key: "cluster"},
+			{Name: SignerAppServing, Duration: life(nil), Key: "cluster", Profile: pki.KindServing},
+		},
+		Keys: []policyconfig.Key{
+			// Certificate and key are one file, which a rotation replaces. The rotation counts nodes' certificates, so nobody else's are
+			// signed with it; and pods verify each other by the cluster's authority (kube-root-ca.crt).
+			{Name: "kubelet", File: &policyconfig.File{Certificate: c.KubeletSigner(), Key: c.KubeletSigner()}},
+			{Name: "cluster", File: &policyconfig.File{Certificate: c.Authority("cluster"), Key: c.AuthorityKey("cluster")}},
+		},
+		Rules: policyconfig.Rules{Reserved: policyconfig.Reserved{
+			ClusterDomain: network.ClusterDomain, Names: names, Addresses: reserved,
+		}},
+		Inventory: policyconfig.Inventory{Sources: []policyconfig.Source{
+			{Machines: &policyconfig.Machines{Kubeconfig: inventory, ClusterName: c.Cluster.Name}},
+			// Hosts that people registered (muster token create --node-name --address), in the cluster itself.
+			{Static: &policyconfig.Static{ConfigMap: &policyconfig.ConfigMap{Namespace: policyconfig.HostsNamespace, Name: policyconfig.HostsConfigMap}}},
+		}},
+		// Only one runs, so there is nobody to agree with.
+		LeaderElection: policyconfig.LeaderElection{Enabled: new(false)},
+		Health:         policyconfig.Endpoint{BindAddress: address},
+		Metrics:        policyconfig.Endpoint{BindAddress: address},
+	}, nil
+}
+
+func life(d *metav1.Duration) policyconfig.Duration {
+	return policyconfig.Duration(durationOr(d).String())
+}
+
+func durationOr(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return defaultCertificateDuration
+	}
+	return d.Duration
+}

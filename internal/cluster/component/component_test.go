@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net"
+	"net/netip"
+	neturl "net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/certificates/policyconfig"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const key = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0MDE="
+
+// fixed is a configuration in which no two values are the same, so that no mix-up passes.
+func fixed(vpc bool) Config {
+	c := Config{
+		State: "/var/lib/muster", BinDir: "/opt/muster/bin", EncryptionKey: key, VPC: vpc,
+		Ports: Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, Management: 20004, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007},
+	}
+	c.Cluster.Name = "blue"
+	c.Cluster.Spec.Certificates.ClientDuration = &metav1.Duration{Duration: 2 * time.Hour}
+	c.Cluster.Spec.Certificates.ServingDuration = &metav1.Duration{Duration: 3 * time.Hour}
+	c.Cluster.Default()
+	return c
+}
+
+func specs(t *testing.T, c Config) []Spec {
+	t.Helper()
+	specs, err := Specs(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return specs
+}
+
+func golden(t *testing.T, name string, value any) {
+	t.Helper()
+	got, err := yaml.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s differs (-want +got); rewrite it with -update if that is meant:\n%s", path, diff)
+	}
+}
+
+func TestGolden(t *testing.T) {
+	for name, vpc := range map[string]bool{"vpc": true, "simulated": false} {
+		t.Run(name, func(t *testing.T) {
+			redacted := []Spec{}
+			for _, spec := range specs(t, fixed(vpc)) {
+				redacted = append(redacted, spec.Redacted())
+			}
+			golden(t, "specs-"+name+".yaml", redacted)
+		})
+	}
+	credentials, err := Credentials(fixed(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "credentials.yaml", credentials)
+}
+
+func TestHash(t *testing.T) {
+	spec := func() Spec {
+		return Spec{
+			Name: "name", Path: "/path", Args: []string{"a", "b"}, Env: []string{"A=1"}, Directories: []string{"/dir"}, After: []string{"x"},
+			Files: []File{{Path: "/file", Mode: 0o600, Content: "content", Secret: true}},
+			Probe: &Probe{URL: "https://url", Socket: "/socket", CAFile: "/ca", CredentialFile: "/credential"},
+		}
+	}
+	seen := map[string]string{spec().Hash(): "nothing"}
+	for what, change := range map[string]func(*Spec){
+		"name":             func(s *Spec) { s.Name = "x" },
+		"path":             func(s *Spec) { s.Path = "/x" },
+		"args":             func(s *Spec) { s.Args[1] = "x" },
+		"split args":       func(s *Spec) { s.Args = []string{"a b"} },
+		"order of args":    func(s *Spec) { slices.Reverse(s.Args) },
+		"env":              func(s *Spec) { s.Env[0] = "A=2" },
+		"directories":      func(s *Spec) { s.Directories[0] = "/x" },
+		"file path":        func(s *Spec) { s.Files[0].Path = "/x" },
+		"file mode":        func(s *Spec) { s.Files[0].Mode = 0o640 },
+		"file content":     func(s *Spec) { s.Files[0].Content = "x" },
+		"no files":         func(s *Spec) { s.Files = nil },
+		"probe url":        func(s *Spec) { s.Probe.URL = "https://x" },
+		"probe socket":     func(s *Spec) { s.Probe.Socket = "/x" },
+		"probe ca":         func(s *Spec) { s.Probe.CAFile = "/x" },
+		"probe credential": func(s *Spec) { s.Probe.CredentialFile = "/x" },
+		"no probe":         func(s *Spec) { s.Probe = nil },
+	} {
+		changed := spec()
+		change(&changed)
+		hash := changed.Hash()
+		if other, ok := seen[hash]; ok {
+			t.Errorf("changing %s gives the same hash as changing %s", what, other)
+		}
+		seen[hash] = what
+	}
+	reordered := spec()
+	reordered.After = nil
+	if reordered.Hash() != spec().Hash() {
+		t.Error("the hash depends on the order of start-up")
+	}
+	if len(spec().After) != 1 {
+		t.Error("Hash changed the spec")
+	}
+}
+
+// A component is restarted when the service starts again if its spec differs, so it must not.
+func TestSpecsAreStable(t *testing.T) {
+	want := specs(t, fixed(true))
+	for range 20 {
+		if diff := cmp.Diff(want, specs(t, fixed(true))); diff != "" {
+			t.Fatalf("the same configuration gives another spec:\n%s", diff)
+		}
+	}
+}
+
+func TestRedacted(t *testing.T) {
+	secrets := 0
+	for _, spec := range specs(t, fixed(true)) {
+		raw, err := json.Marshal(spec.Redacted())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(raw, []byte(key)) {
+			t.Errorf("%s shows the encryption key", spec.Name)
+		}
+		for _, file := range spec.Files {
+			if strings.Contains(file.Content, key) {
+				secrets++
+				if !file.Secret {
+					t.Errorf("%s is not marked secret", file.Path)
+				}
+			}
+		}
+	}
+	if secrets != 2 {
+		t.Errorf("%d files hold the key; want those of the two API servers (and Redacted must not change the spec)", secrets)
+	}
+}
+
+func TestNothingSecretInSight(t *testing.T) {
+	for _, spec := range specs(t, fixed(true)) {
+		for _, text := range append(slices.Clone(spec.Args), spec.Env...) {
+			if strings.Contains(text, key) || strings.Contains(text, "PRIVATE KEY") {
+				t.Errorf("%s has a secret on its command line or in its environment: %s", spec.Name, text)
+			}
+		}
+		for _, file := range spec.Files {
+			if file.Mode != 0o600 {
+				t.Errorf("%s has mode %v", file.Path, file.Mode)
+			}
+			if strings.Contains(file.Content, "key-data") || strings.Contains(file.Content, "token:") || strings.Contains(file.Content, "password") {
+				t.Errorf("%s holds a credential", file.Path)
+			}
+			if !strings.HasPrefix(file.Path, "/var/lib/muster/components/"+spec.Name+"/") {
+				t.Errorf("%s is outside the component's folder", file.Path)
+			}
+		}
+	}
+}
+
+// flagsOf are a spec's flags, in order; a word before them is a command of muster's.
+func flagsOf(t *testing.T, spec Spec) (names []string, values map[string]string) {
+	t.Helper()
+	values = map[string]string{}
+	args := spec.Args
+	if filepath.Base(spec.Path) == "muster" {
+		args = args[1:]
+	}
+	for _, arg := range args {
+		name, value, ok := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if !ok || !strings.HasPrefix(arg, "--") {
+			t.Errorf("%s: %q is not --name=value", spec.Name, arg)
+		}
+		names, values[name] = append(names, name), value
+	}
+	return names, values
+}
+
+func TestFlagsAreSorted(t *testing.T) {
+	for _, spec := range specs(t, fixed(true)) {
+		names, values := flagsOf(t, spec)
+		if !slices.IsSorted(names) {
+			t.Errorf("%s: %v", spec.Name, names)
+		}
+		if len(values) != len(names) {
+			t.Errorf("%s has a flag twice: %v", spec.Name, names)
+		}
+	}
+}
+
+func TestListensOnLoopbackOnly(t *testing.T) {
+	ports := map[string]string{}
+	for _, spec := range specs(t, fixed(true)) {
+		_, values := flagsOf(t, spec)
+		for name, value := range values {
+			var address string
+			switch {
+			case name == "secure-port":
+				if values["bind-address"] != Loopback {
+					t.Errorf("%s binds to %q", spec.Name, values["bind-address"])
+				}
+				address = net.JoinHostPort(values["bind-address"], value)
+			case strings.HasPrefix(name, "listen-"):
+				u, err := neturl.Parse(value)
+				if err != nil || u.Scheme != "https" {
+					t.Errorf("%s: --%s=%s", spec.Name, name, value)
+				}
+				address = u.Host
+			case name == "config" && spec.Name == CertificateController:
+				file := policyFile(t, spec)
+				if address = file.Health.BindAddress; file.Metrics.BindAddress != address {
+					t.Errorf("metrics are at %q, health at %q", file.Metrics.BindAddress, address)
+				}
+			default:
+				continue
+			}
+			listen, err := netip.ParseAddrPort(address)
+			if err != nil || !listen.Addr().IsLoopback() {
+				t.Errorf("%s: --%s=%s is not on a loopback address", spec.Name, name, value)
+			}
+			if other := ports[address]; other != "" {
+				t.Errorf("%s and %s both listen on %s", other, spec.Name, address)
+			}
+			ports[address] = spec.Name
+		}
+	}
+	if len(ports) != 7 {
+		t.Errorf("found %d listeners, want one for every port of the configuration: %v", len(ports), ports)
+	}
+}
+
+// Everything a spec names must be there: what it waits for, and the certificates that are issued.
+func TestReferences(t *testing.T) {
+	for _, vpc := range []bool{true, false} {
+		c := fixed(vpc)
+		credentials, err := Credentials(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		issued := map[string]authority.Credential{}
+		for _, credential := range credentials {
+			issued[credential.Name] = credential
+		}
+		known := []string{}
+		for _, spec := range specs(t, c) {
+			for _, name := range spec.After {
+				if !slices.Contains(known, name) {
+					t.Errorf("%s comes before %s, which it waits for", spec.Name, name)
+				}
+			}
+			known = append(known, spec.Name)
+			raw, err := json.Marshal(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, part := range strings.SplitAfter(string(raw), "/issued/")[1:] {
+				if name, _, _ := strings.Cut(part, ".pem"); issued[name].Name == "" {
+					t.Errorf("%s uses the credential %q, which nobody issues", spec.Name, name)
+				}
+			}
+			for _, file := range spec.Files {
+				if strings.HasSuffix(file.Path, "kubeconfig") {
+					if _, err := clientcmd.Load([]byte(file.Content)); err != nil {
+						t.Errorf("%s: %v", file.Path, err)
+					}
+				}
+			}
+		}
+		// Who lets people in before RBAC is asked has all power: only the service may.
+		for _, credential := range credentials {
+			if slices.Contains(credential.Organizations, "system:masters") && credential.CommonName != UserService {
+				t.Errorf("%s is in system:masters", credential.Name)
+			}
+		}
+	}
+}
+
+func TestEKSChoices(t *testing.T) {
+	for _, spec := range specs(t, fixed(true)) {
+		_, values := flagsOf(t, spec)
+		switch spec.Name {
+		case APIServer:
+			for name, want := range map[string]string{"authorization-mode": "Node,RBAC", "enable-admission-plugins": "NodeRestriction", "enable-bootstrap-token-auth": "true"} {
+				if values[name] != want {
+					t.Errorf("--%s=%s, want %s", name, values[name], want)
+				}
+			}
+		case ControllerManager:
+			if got, want := values["controllers"], "*,-csrsigning,-csrapproving,bootstrapsigner,tokencleaner"; got != want {
+				t.Errorf("--controllers=%s, want %s", got, want)
+			}
+			if _, ok := values["cluster-signing-key-file"]; ok {
+				t.Error("the controller manager has the key of the authority")
+			}
+		}
+	}
+}
+
+func TestHost(t *testing.T) {
+	for _, test := range []struct {
+		cidr string
+		n    int
+		want string
+	}{
+		{"192.168.64.0/18", 0, "192.168.64.0"},
+		{"192.168.64.0/18", 2, "192.168.64.2"},
+		{"192.168.64.77/18", 2, "192.168.64.2"}, // host bits do not count
+		{"10.100.0.250/16", 10, "10.100.0.10"},
+		{"10.0.0.252/30", 3, "10.0.0.255"},
+		{"10.0.0.252/30", 4, ""},
+		{"10.0.255.0/23", 256, "10.0.255.0"}, // carries
+		{"10.0.0.4/31", 1, "10.0.0.5"},
+		{"10.0.0.4/31", 2, ""},
+		{"10.0.0.4/32", 0, "10.0.0.4"},
+		{"10.0.0.4/32", 1, ""},
+		{"255.255.255.255/32", 1, ""}, // there is no next address
+		{"255.255.255.240/28", 15, "255.255.255.255"},
+		{"255.255.255.240/28", 16, ""},
+		{"fd00::/112", 10, "fd00::a"},
+		{"10.0.0.0", 1, ""},
+		{"10.0.0.0/33", 1, ""},
+		{"", 1, ""},
+	} {
+		got, err := host(test.cidr, test.n)
+		switch {
+		case test.want == "" && err == nil:
+			t.Errorf("host(%s, %d) = %s, want an error", test.cidr, test.n, got)
+		case test.want != "" && (err != nil || got.String() != test.want):
+			t.Errorf("host(%s, %d) = %s, %v; want %s", test.cidr, test.n, got, err, test.want)
+		}
+	}
+}
+
+func TestNetworksThatDoNot(t *testing.T) {
+	for what, change := range map[string]func(*v1alpha1.ClusterNetwork){
+		"VPC too small":      func(n *v1alpha1.ClusterNetwork) { n.VPCCIDR = "10.0.0.0/31" },
+		"VPC unreadable":     func(n *v1alpha1.ClusterNetwork) { n.VPCCIDR = "vpc" },
+		"service unreadable": func(n *v1alpha1.ClusterNetwork) { n.ServiceCIDR = "10.0.0.0/x" },
+	} {
+		c := fixed(true)
+		change(&c.Cluster.Spec.Network)
+		_, specsErr := Specs(c)
+		_, credentialsErr := Credentials(c)
+		if specsErr == nil && credentialsErr == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+	c := fixed(true)
+	c.Cluster.Spec.Network.ServiceCIDR = "10.0.0.0/29"
+	if addr, err := c.DNSAddress(); err == nil {
+		t.Errorf("a service network of 8 addresses has %s for DNS", addr)
+	}
+}
+
+func TestServerNames(t *testing.T) {
+	names, addresses, err := fixed(true).ServerNames()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "api.blue.muster.internal"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("names %v lack %s", names, want)
+		}
+	}
+	if got, want := fmt.Sprint(addresses), "[127.0.0.1 192.168.64.2 10.100.0.1]"; got != want {
+		t.Errorf("addresses are %s, want %s", got, want)
+	}
+}
+
+func TestCertificateDurations(t *testing.T) {
+	if got := durationOr(nil); got != v1alpha1.DefaultCertificateDuration {
+		t.Errorf("without a duration it is %s, want the default of the API, %s", got, v1alpha1.DefaultCertificateDuration)
+	}
+}
+
+// policyFile reads the policy file of the certificate controller as the program does.
+func policyFile(t *testing.T, spec Spec) policyconfig.Configuration {
+	t.Helper()
+	i := slices.IndexFunc(spec.Files, func(f File) bool { return strings.HasSuffix(f.Path, "/policy.yaml") })
+	if i < 0 || !slices.Contains(spec.Args, "--config="+spec.Files[i].Path) {
+		t.Fatalf("arguments %v without the policy file", spec.Args)
+	}
+	file, err := policyconfig.Read([]byte(spec.Files[i].Content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestPolicyFile(t *testing.T) {
+	spec, err := certificateController(fixed(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := policyFile(t, spec).Policy()
+	for _, own := range []string{"127.0.0.1", "192.168.64.1", "192.168.64.2", "10.100.0.1", "10.244.0.7"} {
+		if !slices.ContainsFunc(policy.ReservedAddresses, func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddr(own)) }) {
+			t.Errorf("a node may have %s", own)
+		}
+	}
+	if !slices.Contains(policy.ReservedNames, "api.blue.muster.internal") || policy.Bootstrap.UnboundTokens {
+		t.Errorf("policy %+v", policy)
+	}
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// Config is everything the specs of one cluster are made from.
+type Config struct {
+	State   statedir.Dir
+	BinDir  string
+	Cluster v1alpha1.Cluster
+	Ports   Ports
+	// EncryptionKey encrypts Secrets at rest: 32 bytes in base64.
+	EncryptionKey string
+	// VPC is false where machines are only simulated: then nothing is reached through a VPC.
+	VPC bool
+}
+
+// Ports on the loopback address, chosen once and kept.
+type Ports struct {
+	Etcd                  int `json:"etcd"`
+	EtcdPeer              int `json:"etcdPeer"`
+	APIServer             int `json:"apiServer"`
+	Management            int `json:"management"`
+	ControllerManager     int `json:"controllerManager"`
+	Scheduler             int `json:"scheduler"`
+	CertificateController int `json:"certificateController"`
+	Identity              int `json:"identity"` // STS and IAM, answered by the service itself
+	Authenticator         int `json:"authenticator"`
+}
+
+// The names of the processes.
+const (
+	Etcd                  = "etcd"
+	Management            = "management-apiserver"
+	APIServer             = "kube-apiserver"
+	ControllerManager     = "kube-controller-manager"
+	Scheduler             = "kube-scheduler"
+	CertificateController = "certificate-controller"
+	Authenticator         = "authenticator"
+	VPC                   = "vpc"
+	Simulator             = "simulator"
+)
+
+// Loopback is the only address that anything outside the VPC listens on.
+const Loopback = "127.0.0.1"
+
+// Specs are all processes of a cluster, in the order they are best started and shown.
+func Specs(c Config) ([]Spec, error) {
+	builders := []func(Config) (Spec, error){etcd, management, apiServer, controllerManager, scheduler, certificateController, authenticator}
+	if c.VPC {
+		builders = append(builders, vpc)
+	}
+	builders = append(builders, simulator)
+	specs := make([]Spec, 0, len(builders))
+	for _, build := range builders {
+		spec, err := build(c)
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, spec)
+	}
+	return specs, nil
+}
+
+func (c Config) program(name string) string { return filepath.Join(c.BinDir, name) }
+
+func (c Config) file(component, name string) string {
+	return filepath.Join(c.State.Component(component), name)
+}
+
+// Authority is the file with the certificate of one of the cluster's authorities.
+func (c Config) Authority(name string) string { return filepath.Join(c.State.PKI(), name, "ca.pem") }
+
+// AuthorityKey is the file with the key of one of the cluster's authorities.
+func (c Config) AuthorityKey(name string) string {
+	return filepath.Join(c.State.PKI(), name, "ca-key.pem")
+}
+
+// The files of the authority of kubelets' certificates, which is one after another (package rotation). Each is replaced in one
+// rename and read again by those who use it.
+
+// KubeletSigner is the file with the certificate and the key that sign for kubelets now. Both are in it.
+func (c Config) KubeletSigner() string { return c.kubelet("signing.pem") }
+
+// KubeletClientCA is the bundle of who is trusted to sign client certificates: for kubelets, and for everybody else.
+func (c Config) KubeletClientCA() string { return c.kubelet("client-ca.pem") }
+
+// KubeletServingCA is the bundle of who is trusted to sign kubelets' serving certificates.
+func (c Config) KubeletServingCA() string { return c.kubelet("serving-ca.pem") }
+
+func (c Config) kubelet(name string) string {
+	return filepath.Join(c.State.PKI(), authority.Kubelet, name)
+}
+
+// Credential is the file with a component's certificate and key. Both are in one file so that a renewal replaces the
+// pair in one rename: no reader ever sees a certificate with another one's key.
+func (c Config) Credential(name string) string {
+	return filepath.Join(c.State.PKI(), "issued", name+".pem")
+}
+
+// SigningKey is the file with the key that signs the service account tokens of a plane.
+func (c Config) SigningKey(plane string) string {
+	return filepath.Join(c.State.PKI(), "service-account", plane+".pem")
+}
+
+// ServerURL is where people and components on this host reach the cluster's API server.
+func (c Config) ServerURL() string { return url(c.Ports.APIServer) }
+
+// ManagementURL is where they reach the management plane's.
+func (c Config) ManagementURL() string { return url(c.Ports.Management) }
+
+// IdentityURL is where people and components on this host reach STS and IAM.
+func (c Config) IdentityURL() string { return url(c.Ports.Identity) }
+
+// EtcdURL is where API servers reach etcd.
+func (c Config) EtcdURL() string { return url(c.Ports.Etcd) }
+
+func url(port int) string { return fmt.Sprintf("https://%s:%d", Loopback, port) }
+
+// The tail of the VPC's first addresses: the router is what machines send everything to, the endpoint is the network
+// interface that the API server has in the VPC, and services that of STS and IAM.
+const (
+	routerHost   = 1
+	endpointHost = 2
+	servicesHost = 3
+)
+
+// Endpoint is the API server's private address in the VPC.
+func (c Config) Endpoint() (netip.Addr, error) {
+	return host(c.Cluster.Spec.Network.VPCCIDR, endpointHost)
+}
+
+// Services is the private address of STS and IAM in the VPC.
+func (c Config) Services() (netip.Addr, error) {
+	return host(c.Cluster.Spec.Network.VPCCIDR, servicesHost)
+}
+
+// Router is the VPC's router.
+func (c Config) Router() (netip.Addr, error) { return host(c.Cluster.Spec.Network.VPCCIDR, routerHost) }
+
+// ServiceAddress is the cluster address of the API server's own Service: the first of the range.
+func (c Config) ServiceAddress() (netip.Addr, error) {
+	return host(c.Cluster.Spec.Network.ServiceCIDR, 1)
+}
+
+// DNSAddress is the cluster address of the cluster's DNS: the tenth of the range, as on EKS.
+func (c Config) DNSAddress() (netip.Addr, error) {
+	return host(c.Cluster.Spec.Network.ServiceCIDR, 10)
+}
+
+func host(cidr string, n int) (netip.Addr, error) {
+	prefix, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("reading network: %w", err)
+	}
+	addr := prefix.Masked().Addr()
+	for range n {
+		addr = addr.Next()
+	}
+	if !prefix.Contains(addr) {
+		return netip.Addr{}, fmt.Errorf("network %s is too small to have an address %d", cidr, n)
+	}
+	return addr, nil
+}
+
+// ServerNames are the names and addresses that the API server's certificate is good for.
+func (c Config) ServerNames() (names []string, addresses []netip.Addr, err error) {
+	endpoint, err := c.Endpoint()
+	if err != nil {
+		return nil, nil, err
+	}
+	service, err := c.ServiceAddress()
+	if err != nil {
+		return nil, nil, err
+	}
+	names = []string{"localhost", "api." + c.Cluster.Name + "." + c.Cluster.Spec.Network.Domain}
+	name := "kubernetes"
+	for part := range strings.SplitSeq("default.svc."+c.Cluster.Spec.Network.ClusterDomain, ".") {
+		names = append(names, name)
+		name += "." + part
+	}
+	return append(names, name), []netip.Addr{netip.MustParseAddr(Loopback), endpoint, service}, nil
+}

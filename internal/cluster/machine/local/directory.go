@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/node/imds"
+	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// Directory tells the instance metadata service which machine an address belongs to. It reads the records themselves, each time;
+// what it keeps is only where to look.
+type Directory struct {
+	store   *machine.Store
+	network *vpc.Network
+	cidr    netip.Prefix
+
+	mutex sync.Mutex
+	ids   map[netip.Addr]string
+}
+
+var _ imds.Directory = (*Directory)(nil)
+
+// NewDirectory makes the directory of the machines below a state directory.
+func NewDirectory(dir statedir.Dir, network *vpc.Network, cidr netip.Prefix) (*Directory, error) {
+	// The domain is for records that are made, and none is made here.
+	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), VPC: cidr, Domain: "unused"})
+	if err != nil {
+		return nil, err
+	}
+	return &Directory{store: store, network: network, cidr: cidr, ids: map[netip.Addr]string{}}, nil
+}
+
+// Lookup implements [imds.Directory]. The address of a pod is that of the machine that the VPC routes it to.
+func (d *Directory) Lookup(address netip.Addr) (imds.Instance, error) {
+	if !d.cidr.Contains(address) {
+		machine, err := d.routed(address)
+		if err != nil {
+			return imds.Instance{}, err
+		}
+		address = machine
+	}
+	record, err := d.record(address)
+	if err != nil {
+		return imds.Instance{}, err
+	}
+	kind := record.Type
+	if kind == "" {
+		kind = machine.DefaultType
+	}
+	return imds.Instance{
+		ID: record.ID, Type: kind, PrivateIP: record.PrivateIP, PrivateDNSName: record.PrivateDNSName, MAC: vpc.MAC(record.PrivateIP),
+		LaunchTime: record.LaunchTime, Network: d.cidr, HopLimit: max(record.HopLimit, 1),
+	}, nil
+}
+
+// routed is the machine that a pod's address is behind.
+func (d *Directory) routed(address netip.Addr) (netip.Addr, error) {
+	routes, err := d.network.Routes()
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	for _, route := range routes {
+		if route.PodCIDR.Contains(address) {
+			return route.Machine, nil
+		}
+	}
+	return netip.Addr{}, notFound(address)
+}
+
+// record finds the record with an address. The list of all is read only for an address that is new, or has changed hands.
+func (d *Directory) record(address netip.Addr) (machine.Record, error) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if id, ok := d.ids[address]; ok {
+		record, err := d.store.Get(providerName, id)
+		if err == nil && record.PrivateIP == address {
+			return record, nil
+		}
+		delete(d.ids, address)
+		if err != nil && !errors.Is(err, machine.ErrNotFound) {
+			return machine.Record{}, err
+		}
+	}
+	records, err := d.store.List(providerName)
+	if err != nil {
+		return machine.Record{}, err
+	}
+	for _, record := range records {
+		if record.PrivateIP == address {
+			d.ids[address] = record.ID
+			return record, nil
+		}
+	}
+	return machine.Record{}, notFound(address)
+}
+
+func notFound(address netip.Addr) error {
+	return fmt.Errorf("%w: no machine has the address %s", imds.ErrNotFound, address)
+}
+
+// Machines lists the records of all machines, sorted by id.
+func (d *Directory) Machines() ([]machine.Record, error) { return d.store.List(providerName) }
+
+// UserData implements [imds.Directory].
+func (d *Directory) UserData(id string) ([]byte, error) {
+	raw, err := d.store.UserData(id)
+	if errors.Is(err, machine.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %w", imds.ErrNotFound, err)
+	}
+	return raw, err
+}
+
+// metadataKeySize is what [imds.ServerConfig] asks for.
+const metadataKeySize = 32
+
+// MetadataKey reads the key that seals tokens of the metadata service, or makes it: a server that is started again honours those
+// that its machines have.
+func MetadataKey(dir statedir.Dir) ([]byte, error) {
+	key, err := os.ReadFile(dir.MetadataKey())
+	switch {
+	case err == nil && len(key) == metadataKeySize:
+		return key, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("reading key of the metadata service: %w", err)
+	}
+	key = make([]byte, metadataKeySize)
+	if _, err := rand.Read(key); err != nil {
+		return nil, fmt.Errorf("making key of the metadata service: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir.MetadataKey()), 0o700); err != nil {
+		return nil, fmt.Errorf("making key of the metadata service: %w", err)
+	}
+	return key, atomicfile.Write(dir.MetadataKey(), key, 0o600)
+}

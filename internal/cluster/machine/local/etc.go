@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/node/render"
+)
+
+// writeEtc writes the few files below /etc that programs expect. What else is on the machine's disk is left as it is.
+func writeEtc(order bootOrder) error {
+	for path, content := range etcFiles(order) {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join("/etc", path)), 0o755); err != nil { //nolint:gosec // G301: everybody on the machine reads it
+			return err
+		}
+		if err := replace(filepath.Join("/etc", path), []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	// What the host's programs need of its /etc: where their libraries are, and the names of protocols and ports.
+	for _, path := range []string{"ld.so.cache", "ld.so.conf", "protocols", "services"} {
+		if err := copyFromHost(filepath.Join("/etc", path)); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"/etc/alternatives", "/etc/ld.so.conf.d"} {
+		if info, err := os.Stat(hostRoot + dir); err != nil || !info.IsDir() {
+			continue
+		}
+		if err := bindReadOnly(hostRoot+dir, dir); err != nil {
+			return err
+		}
+	}
+	// User data of Amazon Linux 2 calls this script; muster answers to its name.
+	if err := os.MkdirAll("/etc/eks", 0o755); err != nil { //nolint:gosec // G301: the machine's own root; its parent is private
+		return err
+	}
+	return errors.Join(link("/opt/muster/bin/muster", "/etc/eks/bootstrap.sh"), link("../usr/lib/os-release", "/etc/os-release"))
+}
+
+// etcFiles are the machine's identity and the users that images of containers and the host's programs name.
+func etcFiles(order bootOrder) map[string]string {
+	record := order.Record
+	id := sha256.Sum256([]byte(record.ID))
+	return map[string]string{ //nolint:gosec // G101: names of users, without passwords
+		"aws/config":    awsConfig(order.Services),
+		"group":         "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n",
+		"hostname":      record.PrivateDNSName + "\n",
+		"hosts":         fmt.Sprintf("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n%s %s\n", record.PrivateIP, record.PrivateDNSName),
+		"machine-id":    hex.EncodeToString(id[:16]) + "\n",
+		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+		"passwd":        "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+		"resolv.conf":   "# The VPC's name server, which knows its machines. Pods get the cluster's.\nnameserver " + order.NameServer.String() + "\nsearch " + record.Domain + "\n",
+	}
+}
+
+// awsConfig says to AWS's programs where STS and IAM are. They find the role's credentials by themselves, in instance metadata, and the
+// authority is the cluster's, which the node writes when it has read its user data.
+func awsConfig(services netip.Addr) string {
+	return "# Written by muster at every boot. Point AWS_CONFIG_FILE at it.\n[default]\nregion = " + component.Region +
+		"\nendpoint_url = https://" + services.String() + "\nca_bundle = " + render.PathCA + "\n"
+}
+
+// replace writes a file in place of whatever is there, a link too.
+func replace(path string, content []byte, mode fs.FileMode) error {
+	temporary := path + ".new"
+	if err := os.RemoveAll(temporary); err != nil {
+		return err
+	}
+	if err := os.WriteFile(temporary, content, mode); err != nil { //nolint:gosec // G703: below the machine's own root
+		return err
+	}
+	return os.Rename(temporary, path)
+}
+
+func copyFromHost(path string) error {
+	content, err := os.ReadFile(hostRoot + path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return replace(path, content, 0o644)
+}

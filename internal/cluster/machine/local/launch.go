@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/platform/host"
+)
+
+// bootOrder is what a machine's first process is told before it becomes the machine. It comes over a pipe.
+type bootOrder struct {
+	Record     machine.Record `json:"record"`
+	NameServer netip.Addr     `json:"nameServer"`
+	Root       string         `json:"root"`
+	BinDir     string         `json:"binDir"`
+	Cgroups    host.Cgroups   `json:"cgroups"`
+	// Services is where STS and IAM answer in the VPC.
+	Services netip.Addr `json:"services"`
+}
+
+// The descriptors that the first process inherits.
+const (
+	orderFD  = 3
+	reportFD = 4
+)
+
+// rootDir is a machine's disk, below its directory.
+const rootDir = "root"
+
+// searchPath is where programs are found on a machine.
+const searchPath = "/opt/muster/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// bootPatience is how long a machine may take from its order to running its own program.
+const bootPatience = 30 * time.Second
+
+// boot starts the machine of a record and returns when it runs its own program in its own root.
+func (p *Provider) boot(ctx context.Context, record machine.Record) (err error) {
+	if err := p.network.Ensure(); err != nil {
+		return err
+	}
+	if err := p.cgroups.Remove(p.cgroup(record.ID), endPatience); err != nil { // of an earlier boot
+		return err
+	}
+	if err := p.cgroups.Create(p.cgroup(record.ID)); err != nil {
+		return err
+	}
+	root := filepath.Join(p.store.Path(record.ID), rootDir)
+	log, err := openLog(root)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+
+	started, err := p.start(record.ID, log)
+	if err != nil {
+		return err
+	}
+	defer started.close()
+	defer func() {
+		if err != nil {
+			started.kill()
+		}
+	}()
+	if err := p.cgroups.Enter(p.cgroup(record.ID), started.pid); err != nil {
+		return err
+	}
+	namespace, err := os.Open(filepath.Join("/proc", strconv.Itoa(started.pid), "ns/net"))
+	if err != nil {
+		return fmt.Errorf("opening its network namespace: %w", err)
+	}
+	defer func() { _ = namespace.Close() }()
+	if err := p.network.Attach(namespace, record.PrivateIP); err != nil {
+		return err
+	}
+	return started.command(ctx, bootOrder{
+		Record: record, NameServer: vpc.ENI(p.config.VPC), Root: root, BinDir: p.config.BinDir, Cgroups: p.cgroups,
+		Services: vpc.Services(p.config.VPC),
+	})
+}
+
+// openLog opens the log of the machine's first process on the machine's disk, wherever its links point.
+func openLog(root string) (*os.File, error) {
+	if err := os.MkdirAll(root, 0o755); err != nil { //nolint:gosec // G301: the machine's own root; its parent is private
+		return nil, fmt.Errorf("making the machine's disk: %w", err)
+	}
+	disk, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, fmt.Errorf("opening the machine's disk: %w", err)
+	}
+	defer func() { _ = disk.Close() }()
+	if err := disk.MkdirAll("var/log", 0o755); err != nil {
+		return nil, fmt.Errorf("making the machine's disk: %w", err)
+	}
+	log, err := disk.OpenFile("var/log/node.log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the machine's log: %w", err)
+	}
+	return log, nil
+}
+
+// first is the first process of a machine, while its launch holds both pipes.
+type first struct {
+	pid           int
+	order, report *os.File
+	ended         <-chan struct{}
+	process       *os.Process
+}
+
+// start starts the machine's first process in namespaces of its own. It waits for its order, and ends without one.
+func (p *Provider) start(id string, log *os.File) (*first, error) {
+	orderRead, orderWrite, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("making pipe: %w", err)
+	}
+	reportRead, reportWrite, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("making pipe: %w", err), orderRead.Close(), orderWrite.Close())
+	}
+	program := filepath.Join(p.config.BinDir, "muster")
+	cmd := exec.Command(program, "node", "boot") //nolint:noctx,gosec // the machine must outlive every context; G702: the program is muster itself
+	cmd.Dir = "/"
+	cmd.Env = append(supervise.Marks(p.config.State, processPrefix+id, ""), "PATH="+searchPath, "HOME=/root")
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{orderRead, reportWrite} // descriptors 3 and 4
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setsid:     true,
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
+	}
+	err = cmd.Start()
+	_ = orderRead.Close()
+	_ = reportWrite.Close()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting its first process: %w", err), orderWrite.Close(), reportRead.Close())
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // whoever ended it knows why
+		close(ended)
+	}()
+	return &first{pid: cmd.Process.Pid, process: cmd.Process, order: orderWrite, report: reportRead, ended: ended}, nil
+}
+
+func (f *first) close() {
+	_ = f.order.Close()
+	_ = f.report.Close()
+}
+
+func (f *first) kill() {
+	_ = f.process.Kill()
+	<-f.ended
+}
+
+// command gives the order and waits for what comes of it: the report is empty if the machine boots.
+func (f *first) command(ctx context.Context, order bootOrder) error {
+	raw, err := json.Marshal(order)
+	if err != nil {
+		return fmt.Errorf("writing boot order: %w", err)
+	}
+	if _, err := f.order.Write(raw); err != nil {
+		return fmt.Errorf("writing boot order: %w", err)
+	}
+	if err := f.order.Close(); err != nil {
+		return fmt.Errorf("writing boot order: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, bootPatience)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = f.report.Close() })()
+	report, err := io.ReadAll(io.LimitReader(f.report, 4<<10))
+	if err != nil {
+		return fmt.Errorf("waiting for it to boot: %w", errors.Join(context.Cause(ctx), err))
+	}
+	if len(report) > 0 {
+		return fmt.Errorf("booting: %s", strings.TrimSpace(string(report)))
+	}
+	select {
+	case <-f.ended:
+		return errors.New("booting: it ended at once; its log says why")
+	default:
+		return nil
+	}
+}

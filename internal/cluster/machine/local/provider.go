@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/process"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// Config says where machines are kept and what they are made of.
+type Config struct {
+	State statedir.Dir
+	// BinDir holds muster, containerd, runc, kubelet and the rest; machines see it read-only.
+	BinDir string
+	// VPC is the range of the machines' addresses, Domain ends their names.
+	VPC    netip.Prefix
+	Domain string
+	Log    *slog.Logger
+}
+
+// Provider makes local machines.
+type Provider struct {
+	config  Config
+	network *vpc.Network
+	store   *machine.Store
+	cgroups host.Cgroups
+
+	mutex   sync.Mutex
+	locks   map[string]*sync.Mutex
+	booting map[string]bool
+}
+
+var _ machine.Provider = (*Provider)(nil)
+
+// ErrNotRoot says what local machines need that the caller does not have, and both ways out.
+var ErrNotRoot = errors.New("local machines are made of Linux namespaces, which needs root: run muster as root (sudo), or choose --provider simulated")
+
+// New checks that this host can run machines. It makes nothing.
+func New(config Config) (*Provider, error) {
+	if os.Geteuid() != 0 {
+		return nil, ErrNotRoot
+	}
+	if config.Log == nil {
+		return nil, errors.New("the local provider needs a log")
+	}
+	if err := checkPrograms(config.BinDir); err != nil {
+		return nil, err
+	}
+	cgroups, err := host.ReadCgroups()
+	if err != nil {
+		return nil, err
+	}
+	missing, err := cgroups.Missing()
+	if err != nil {
+		return nil, err
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("this host has no control group controllers %s (version %d), which a kubelet needs: enable them, or choose --provider simulated",
+			strings.Join(missing, ", "), cgroups.Version())
+	}
+	network, err := vpc.New(vpc.Config{Dir: config.State.VPC(), CIDR: config.VPC})
+	if err != nil {
+		return nil, err
+	}
+	store, err := machine.NewStore(machine.StoreConfig{Dir: config.State.Machines(), VPC: config.VPC, Domain: config.Domain})
+	if err != nil {
+		return nil, err
+	}
+	return &Provider{
+		config: config, network: network, store: store, cgroups: cgroups,
+		locks: map[string]*sync.Mutex{}, booting: map[string]bool{},
+	}, nil
+}
+
+// checkPrograms names every program that a machine would lack.
+func checkPrograms(binDir string) error {
+	if !filepath.IsAbs(binDir) {
+		return fmt.Errorf("directory of programs %q is not an absolute path", binDir)
+	}
+	var missing []string
+	for _, name := range []string{
+		"muster", "containerd", "containerd-shim-runc-v2", "ctr", "kube-proxy", "kubelet", "kubelet-config-check", "runc",
+		"cni/host-local", "cni/loopback", "cni/portmap", "cni/ptp", "images/pause.tar",
+	} {
+		if _, err := os.Stat(filepath.Join(binDir, name)); err != nil {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%s lacks %s, of which machines are made: run make build", binDir, strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// lock makes calls for one machine wait for each other.
+func (p *Provider) lock(id string) func() {
+	p.mutex.Lock()
+	lock, ok := p.locks[id]
+	if !ok {
+		lock = new(sync.Mutex)
+		p.locks[id] = lock
+	}
+	p.mutex.Unlock()
+	lock.Lock()
+	return lock.Unlock
+}
+
+// Launch implements [machine.Provider].
+func (p *Provider) Launch(ctx context.Context, request machine.LaunchRequest) (machine.Instance, error) {
+	if err := request.Validate(); err != nil {
+		return machine.Instance{}, fmt.Errorf("launching machine: %w", err)
+	}
+	defer p.lock(request.ID)()
+	record, err := p.store.Put(providerName, request)
+	if err != nil {
+		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
+	}
+	if _, running, err := p.find(request.ID); err != nil || running {
+		return record.Instance(machine.Running), err
+	}
+	p.setBooting(request.ID, true)
+	defer p.setBooting(request.ID, false)
+	if err := p.boot(ctx, record); err != nil {
+		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
+	}
+	return record.Instance(machine.Running), nil
+}
+
+func (p *Provider) setBooting(id string, booting bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if booting {
+		p.booting[id] = true
+	} else {
+		delete(p.booting, id)
+	}
+}
+
+// Get implements [machine.Provider].
+func (p *Provider) Get(_ context.Context, id string) (machine.Instance, error) {
+	record, err := p.store.Get(providerName, id)
+	if err != nil {
+		return machine.Instance{}, err
+	}
+	_, running, err := p.find(id)
+	if err != nil {
+		return machine.Instance{}, err
+	}
+	return record.Instance(p.state(id, running)), nil
+}
+
+// List implements [machine.Provider].
+func (p *Provider) List(context.Context) ([]machine.Instance, error) {
+	records, err := p.store.List(providerName)
+	if err != nil {
+		return nil, err
+	}
+	running, err := findAll(p.config.State)
+	if err != nil {
+		return nil, err
+	}
+	instances := make([]machine.Instance, 0, len(records))
+	for _, record := range records {
+		_, ok := running[record.ID]
+		instances = append(instances, record.Instance(p.state(record.ID, ok)))
+	}
+	return instances, nil
+}
+
+func (p *Provider) state(id string, running bool) machine.State {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	switch {
+	case p.booting[id]:
+		return machine.Pending
+	case running:
+		return machine.Running
+	default:
+		return machine.Stopped
+	}
+}
+
+// endPatience is how long the kernel may take to end all processes of a machine and to let go of its control groups.
+const endPatience = 20 * time.Second
+
+// Terminate implements [machine.Provider]. It does every step whatever the earlier ones found, so that it also removes
+// what a launch that was cut short has left.
+func (p *Provider) Terminate(ctx context.Context, id string) error {
+	if err := machine.ValidateID(id); err != nil {
+		return nil
+	}
+	defer p.lock(id)()
+	if err := p.end(ctx, id, 0); err != nil {
+		return fmt.Errorf("terminating machine %s: %w", id, err)
+	}
+	if err := p.store.Delete(id); err != nil {
+		return fmt.Errorf("terminating machine %s: %w", id, err)
+	}
+	return nil
+}
+
+// Stop shuts a machine down and keeps its disk and its address: it is asked to end, and after the grace period made to.
+func (p *Provider) Stop(ctx context.Context, id string, grace time.Duration) error {
+	if err := machine.ValidateID(id); err != nil {
+		return err
+	}
+	defer p.lock(id)()
+	if err := p.end(ctx, id, grace); err != nil {
+		return fmt.Errorf("stopping machine %s: %w", id, err)
+	}
+	return nil
+}
+
+// end ends a machine's processes and removes its link and its control groups.
+func (p *Provider) end(ctx context.Context, id string, grace time.Duration) error {
+	pid, running, err := p.find(id)
+	if err != nil {
+		return err
+	}
+	if running {
+		if err := endProcess(ctx, pid, grace); err != nil {
+			return err
+		}
+	}
+	if record, err := p.store.Get(providerName, id); err == nil {
+		if err := p.network.Detach(record.PrivateIP); err != nil {
+			return err
+		}
+	}
+	return p.cgroups.Remove(p.cgroup(id), endPatience)
+}
+
+// endProcess ends the process that is number one of a machine. The kernel ends all others in its namespace with it, and
+// lets it go only after them.
+func endProcess(ctx context.Context, pid int, grace time.Duration) error {
+	handle, err := process.Hold(pid)
+	if errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	if grace > 0 {
+		if ended, err := ask(ctx, handle, grace); ended || err != nil {
+			return err
+		}
+	}
+	if err := handle.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	waiting, cancel := context.WithTimeout(ctx, endPatience)
+	defer cancel()
+	return handle.Wait(waiting)
+}
+
+// ask asks a machine to shut down, and tells whether it has. It asks again and again: the first process of a namespace does
+// not hear a signal that it does not handle yet, as it has only just been started (pid_namespaces(7)).
+func ask(ctx context.Context, handle *process.Handle, grace time.Duration) (ended bool, err error) {
+	for deadline := time.Now().Add(grace); time.Now().Before(deadline); {
+		if err := handle.Signal(syscall.SIGTERM); err != nil {
+			return false, err
+		}
+		waiting, cancel := context.WithTimeout(ctx, min(250*time.Millisecond, time.Until(deadline)))
+		err := handle.Wait(waiting)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err == nil, ctx.Err()
+		}
+	}
+	return false, nil
+}
+
+// cgroup is the name of a machine's control group. Two services with state directories of their own do not meet.
+func (p *Provider) cgroup(id string) string { return cgroupName(p.config.State, id) }
+
+func cgroupName(dir statedir.Dir, id string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return "/muster/" + hex.EncodeToString(sum[:8]) + "/" + id
+}
+
+// providerName marks the records of this provider.
+const providerName = "local"
+
+// processPrefix begins the mark of a machine's first process.
+const processPrefix = "machine/"
+
+func (p *Provider) find(id string) (pid int, running bool, err error) {
+	all, err := findAll(p.config.State)
+	pid, running = all[id]
+	return pid, running, err
+}
+
+// findAll finds the first process of every machine that runs.
+func findAll(dir statedir.Dir) (map[string]int, error) {
+	inits, err := host.Inits(func(first host.Init) bool {
+		return first.Environment[supervise.EnvState] == string(dir) && strings.HasPrefix(first.Environment[supervise.EnvProcess], processPrefix)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("finding machines: %w", err)
+	}
+	found := make(map[string]int, len(inits))
+	for _, first := range inits {
+		found[strings.TrimPrefix(first.Environment[supervise.EnvProcess], processPrefix)] = first.PID
+	}
+	return found, nil
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"time"
+
+	"muster.dev/muster/internal/node/bootreport"
+)
+
+// ErrNotFound says that there is no instance with that id.
+var ErrNotFound = errors.New("no such machine")
+
+// State is what an instance is doing.
+type State string
+
+// The states of an instance.
+const (
+	// Pending has its address and is being booted.
+	Pending State = "Pending"
+	// Running has booted.
+	Running State = "Running"
+	// Stopped has a disk and an address but no process; launching it again boots it from that disk.
+	Stopped State = "Stopped"
+)
+
+// LaunchRequest asks for an instance.
+type LaunchRequest struct {
+	// ID is "i-" and 17 hexadecimal digits.
+	ID string
+	// UserData is what the instance is told when it asks. It may hold a token.
+	UserData []byte
+	// Type is the instance type that the instance says it is, DefaultType if empty. It keeps the one of its first launch.
+	Type string
+	// HopLimit is how many hops answers of the metadata service may take, 1 if 0: 1 reaches the instance, 2 the pods on it.
+	HopLimit int
+}
+
+// DefaultType is the instance type of an instance that was launched without: no type of EC2's, so nothing is known of it.
+const DefaultType = "local"
+
+// MaxHopLimit is EC2's (HttpPutResponseHopLimit).
+const MaxHopLimit = 64
+
+var typePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$`)
+
+// Instance is a machine as its provider knows it.
+type Instance struct {
+	ID             string
+	State          State
+	PrivateIP      netip.Addr
+	PrivateDNSName string
+	LaunchTime     time.Time
+}
+
+// Provider makes instances and ends them.
+type Provider interface {
+	// Launch makes sure that the instance exists and runs. A new one gets an address, which is on disk before anything
+	// boots; a stopped one boots again from its disk; a running one is left alone. The user data is replaced in every case.
+	Launch(ctx context.Context, request LaunchRequest) (Instance, error)
+	// Get returns one instance, or ErrNotFound.
+	Get(ctx context.Context, id string) (Instance, error)
+	// List returns all instances, sorted by id.
+	List(ctx context.Context) ([]Instance, error)
+	// Terminate ends the instance and removes everything that it had. An instance that does not exist is terminated.
+	Terminate(ctx context.Context, id string) error
+}
+
+// Reporter is a Provider whose instances report what keeps them from becoming nodes. Root on an instance writes the report: it is for
+// people, and what it says is believed only in so far as the instance is not well.
+type Reporter interface {
+	// Report returns what the instance reports; false if it reports nothing.
+	Report(id string) (bootreport.Report, bool)
+}
+
+// MaxUserData bounds the user data, as EC2 does.
+const MaxUserData = 16 << 10
+
+var idPattern = regexp.MustCompile(`^i-[0-9a-f]{17}$`)
+
+// ValidateID checks the form of an instance's id. An id names a directory too.
+func ValidateID(id string) error {
+	if !idPattern.MatchString(id) {
+		return fmt.Errorf("%q is not an instance id: i- and 17 hexadecimal digits", id)
+	}
+	return nil
+}
+
+// Validate checks a request.
+func (r LaunchRequest) Validate() error {
+	if err := ValidateID(r.ID); err != nil {
+		return err
+	}
+	if len(r.UserData) > MaxUserData {
+		return fmt.Errorf("user data of %s is %d bytes long; %d are allowed", r.ID, len(r.UserData), MaxUserData)
+	}
+	if r.Type != "" && !typePattern.MatchString(r.Type) {
+		return fmt.Errorf("instance type %q of %s is none: write one like m5.large", r.Type, r.ID)
+	}
+	if r.HopLimit < 0 || r.HopLimit > MaxHopLimit {
+		return fmt.Errorf("hop limit %d of %s is none: from 1 to %d", r.HopLimit, r.ID, MaxHopLimit)
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulated_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/machine/machinetest"
+	"muster.dev/muster/internal/cluster/machine/simulated"
+)
+
+func TestProvider(t *testing.T) {
+	machinetest.Run(t, []byte("told"), func(t *testing.T) machinetest.Factory {
+		t.Helper()
+		dir := t.TempDir()
+		return func(t *testing.T) machine.Provider {
+			t.Helper()
+			store, err := machine.NewStore(machine.StoreConfig{Dir: dir, VPC: netip.MustParsePrefix(machinetest.VPC), Domain: machinetest.Domain})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := simulated.New(simulated.Config{Store: store})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+	})
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/atomicfile"
+)
+
+// Record is what is remembered of an instance: it is written before anything boots, so that an address never belongs to two.
+type Record struct {
+	ID             string     `json:"id"`
+	PrivateIP      netip.Addr `json:"privateIP"`
+	PrivateDNSName string     `json:"privateDNSName"`
+	Domain         string     `json:"domain"`
+	Provider       string     `json:"provider"`
+	LaunchTime     time.Time  `json:"launchTime"`
+	// Type and HopLimit are what the instance was first launched with; see LaunchRequest.
+	Type     string `json:"type,omitempty"`
+	HopLimit int    `json:"hopLimit,omitempty"`
+}
+
+// StoreConfig says where records are kept and which names and addresses they get.
+type StoreConfig struct {
+	// Dir holds a directory for each instance. Providers share it, and with it the VPC's addresses.
+	Dir    string
+	VPC    netip.Prefix
+	Domain string
+	Now    func() time.Time
+}
+
+// Store keeps the records and the user data of instances, a directory for each:
+//
+//	<dir>/<id>/instance.json   the record, the truth about the instance's name and address
+//	<dir>/<id>/user-data       what the instance is told when it asks
+//
+// An instance sees neither file. All of it is private to its owner. Writers, in other processes too, wait for each other: they could choose one address.
+type Store struct {
+	config StoreConfig
+}
+
+// File names below an instance's directory.
+const (
+	RecordFile   = "instance.json"
+	UserDataFile = "user-data"
+)
+
+// NewStore checks the configuration.
+func NewStore(config StoreConfig) (*Store, error) {
+	switch {
+	case !filepath.IsAbs(config.Dir):
+		return nil, fmt.Errorf("directory of machines %q is not an absolute path", config.Dir)
+	case !config.VPC.IsValid() || !config.VPC.Addr().Is4():
+		return nil, fmt.Errorf("VPC CIDR %s is not a range of IPv4 addresses", config.VPC)
+	case config.Domain == "":
+		return nil, errors.New("machines need a domain for their names")
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	return &Store{config: config}, nil
+}
+
+// Path is the directory of an instance.
+func (s *Store) Path(id string) string { return filepath.Join(s.config.Dir, id) }
+
+// Put makes sure that a provider has a record of an instance, with an address that no other has, and replaces the user data.
+func (s *Store) Put(provider string, request LaunchRequest) (Record, error) {
+	record, err := s.ensure(provider, request)
+	if err != nil {
+		return Record{}, err
+	}
+	// The user data is written again at every launch; the record alone must survive whatever happens.
+	if err := atomicfile.Replace(filepath.Join(s.Path(request.ID), UserDataFile), request.UserData, 0o600); err != nil {
+		return Record{}, fmt.Errorf("writing user data: %w", err)
+	}
+	return record, nil
+}
+
+// ensure reads the record of an instance, or makes it. Only this keeps other writers waiting.
+func (s *Store) ensure(provider string, request LaunchRequest) (Record, error) {
+	unlock, err := s.lock()
+	if err != nil {
+		return Record{}, err
+	}
+	defer unlock()
+	record, err := s.read(request.ID)
+	if errors.Is(err, ErrNotFound) {
+		return s.create(provider, request)
+	}
+	if err == nil && record.Provider != provider {
+		err = fmt.Errorf("machine %s belongs to the provider %q", record.ID, record.Provider)
+	}
+	return record, err
+}
+
+// lock keeps other writers out until it is released, or this process ends.
+func (s *Store) lock() (release func(), err error) {
+	if err := os.MkdirAll(s.config.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making directory of machines: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(s.config.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking machine records: %w", err)
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking machine records: %w", err), file.Close())
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
+	id := request.ID
+	records, err := s.list()
+	if err != nil {
+		return Record{}, err
+	}
+	used := make(map[netip.Addr]bool, len(records))
+	for _, record := range records {
+		used[record.PrivateIP] = true
+	}
+	address, err := Allocate(s.config.VPC, used)
+	if err != nil {
+		return Record{}, err
+	}
+	if err := os.MkdirAll(s.Path(id), 0o700); err != nil {
+		return Record{}, fmt.Errorf("making machine's directory: %w", err)
+	}
+	record := Record{
+		ID: id, PrivateIP: address, PrivateDNSName: PrivateDNSName(address, s.config.Domain), Domain: s.config.Domain,
+		Provider: provider, LaunchTime: s.config.Now().UTC().Truncate(time.Millisecond),
+		Type: request.Type, HopLimit: request.HopLimit,
+	}
+	raw, err := encode(record)
+	if err != nil {
+		return Record{}, err
+	}
+	if err := atomicfile.Write(filepath.Join(s.Path(id), RecordFile), raw, 0o600); err != nil {
+		return Record{}, fmt.Errorf("writing machine record: %w", err)
+	}
+	return record, nil
+}
+
+func encode(record Record) ([]byte, error) {
+	raw, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("writing machine record: %w", err)
+	}
+	return append(raw, '\n'), nil
+}
+
+// Get reads one record of a provider.
+func (s *Store) Get(provider, id string) (Record, error) {
+	if ValidateID(id) != nil {
+		return Record{}, fmt.Errorf("%w: %s", ErrNotFound, id)
+	}
+	record, err := s.read(id)
+	if err == nil && record.Provider != provider {
+		return Record{}, fmt.Errorf("%w: %s", ErrNotFound, id)
+	}
+	return record, err
+}
+
+func (s *Store) read(id string) (Record, error) {
+	record, err := ReadRecord(filepath.Join(s.Path(id), RecordFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Record{}, fmt.Errorf("%w: %s", ErrNotFound, id)
+	}
+	if err == nil && record.ID != id {
+		err = fmt.Errorf("machine record in %s is of %q", s.Path(id), record.ID)
+	}
+	return record, err
+}
+
+// ReadRecord reads a record's file.
+func ReadRecord(path string) (Record, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return Record{}, fmt.Errorf("reading machine record: %w", err)
+	}
+	var record Record
+	if err := json.Unmarshal(raw, &record); err != nil {
+		return Record{}, fmt.Errorf("reading machine record %s: %w", path, err)
+	}
+	if !record.PrivateIP.IsValid() || record.PrivateDNSName == "" {
+		return Record{}, fmt.Errorf("machine record %s lacks an address or a name: terminate the machine", path)
+	}
+	return record, nil
+}
+
+// List reads the records of a provider, sorted by id.
+func (s *Store) List(provider string) ([]Record, error) {
+	records, err := s.list()
+	return slices.DeleteFunc(records, func(r Record) bool { return r.Provider != provider }), err
+}
+
+// list reads the records of every provider.
+func (s *Store) list() ([]Record, error) {
+	entries, err := os.ReadDir(s.config.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing machines: %w", err)
+	}
+	var records []Record
+	for _, entry := range entries {
+		if !entry.IsDir() || ValidateID(entry.Name()) != nil {
+			continue
+		}
+		record, err := s.read(entry.Name())
+		if errors.Is(err, ErrNotFound) { // made and not yet recorded, or being removed
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, record)
+	}
+	return records, nil
+}
+
+// UserData reads what an instance is told; ErrNotFound if it was told nothing, or is none.
+func (s *Store) UserData(id string) ([]byte, error) {
+	raw, err := os.ReadFile(filepath.Join(s.Path(id), UserDataFile))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(raw) == 0 {
+		return nil, fmt.Errorf("%w: no user data of %s", ErrNotFound, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading user data: %w", err)
+	}
+	return raw, nil
+}
+
+// Delete removes everything of an instance; its record goes last, since its address is taken as long as anything is left.
+func (s *Store) Delete(id string) error {
+	entries, err := os.ReadDir(s.Path(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("removing machine: %w", err)
+	}
+	for _, entry := range entries {
+		if entry.Name() == RecordFile {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(s.Path(id), entry.Name())); err != nil {
+			return fmt.Errorf("removing machine: %w", err)
+		}
+	}
+	unlock, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := os.RemoveAll(s.Path(id)); err != nil {
+		return fmt.Errorf("removing machine: %w", err)
+	}
+	return nil
+}
+
+// Instance is the record as the provider reports it.
+func (r Record) Instance(state State) Instance {
+	return Instance{ID: r.ID, State: state, PrivateIP: r.PrivateIP, PrivateDNSName: r.PrivateDNSName, LaunchTime: r.LaunchTime}
+}

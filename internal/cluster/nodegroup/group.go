@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/plan"
+)
+
+// groups gives NodeGroups the machines they ask for.
+type groups struct{ parts }
+
+// Reconcile compares, acts, and writes down what it saw.
+func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	group := &v1alpha1.NodeGroup{}
+	if err := r.management.Get(ctx, request.NamespacedName, group); apierrors.IsNotFound(err) {
+		return again(r.gone(ctx, request.Name))
+	} else if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the node group: %w", err)
+	}
+	// Every write below reads the group anew. What was decided before a write is about the group as it was then.
+	deleting := !group.DeletionTimestamp.IsZero()
+	if deleting && !controllerutil.ContainsFinalizer(group, v1alpha1.FinalizerNodeGroup) {
+		return reconcile.Result{}, nil
+	}
+	if !deleting {
+		before := group.DeepCopy()
+		if controllerutil.AddFinalizer(group, v1alpha1.FinalizerNodeGroup) {
+			if err := r.management.Patch(ctx, group, lockedPatch(before)); err != nil {
+				return again(fmt.Errorf("adding the finalizer: %w", err))
+			}
+		}
+	}
+	before := group.DeepCopy()
+	machines, err := r.act(ctx, group)
+	if errors.Is(err, errGoing) {
+		return reconcile.Result{RequeueAfter: catchUp}, nil
+	}
+	r.sum(group, machines, err)
+	if written := r.writeStatus(ctx, before, group); written != nil {
+		return again(written)
+	}
+	if _, ok := errors.AsType[*RoleProblem](err); ok { // nothing here tells when somebody has mended it
+		return reconcile.Result{RequeueAfter: roleAgain}, nil
+	}
+	if errors.Is(err, ErrNotYet) {
+		return reconcile.Result{RequeueAfter: notYetAgain}, nil
+	}
+	if err != nil {
+		return again(err)
+	}
+	if !deleting || len(machines) > 0 {
+		return reconcile.Result{}, nil
+	}
+	return again(r.release(ctx, group))
+}
+
+const (
+	// roleAgain is how often a role that cannot be that of nodes is looked at again.
+	roleAgain = 2 * time.Second
+	// notYetAgain is how often it is looked whether the first role is there; a new cluster waits for it.
+	notYetAgain = 50 * time.Millisecond
+)
+
+// problem is a state of a NodeGroup that trying again does not mend: somebody has to change something.
+type problem struct{ reason, message string }
+
+func (p *problem) Error() string { return p.message }
+
+// act carries out the plan, and returns the group's machines as they were seen last.
+func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1.Machine, error) {
+	desired := int(group.Spec.ScalingConfig.DesiredSize)
+	machines, strangers, err := r.list(ctx, r.management, group)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(strangers, alive) {
+		if err := r.endOrphans(ctx, group.Name); err != nil {
+			return machines, err
+		}
+	}
+	if !group.DeletionTimestamp.IsZero() {
+		desired = 0
+	} else if err := r.check(ctx, group); err != nil {
+		return machines, err
+	}
+	if len(plan.Group(desired, observeAll(machines))) == 0 {
+		return machines, nil
+	}
+	// The cache may not show yet what was made or deleted a moment ago, so nothing is done before the API server says the
+	// same. This is what keeps a group from overshooting.
+	machines, _, err = r.list(ctx, r.managementLive, group)
+	if err != nil {
+		return nil, err
+	}
+	for _, action := range plan.Group(desired, observeAll(machines)) {
+		if err := r.carryOut(ctx, group, machines, action); err != nil {
+			return machines, err
+		}
+	}
+	return machines, nil
+}
+
+// check returns a *problem if the group must not have machines as it is.
+func (r *groups) check(ctx context.Context, group *v1alpha1.NodeGroup) error {
+	if wrong := v1alpha1.ValidateNodeGroup(group).ToAggregate(); wrong != nil {
+		return &problem{"Invalid", wrong.Error()}
+	}
+	if group.Spec.ClusterName != r.ClusterName {
+		return &problem{"ClusterNotFound", fmt.Sprintf("this service runs no cluster %q, only %q; make the group again with that clusterName",
+			group.Spec.ClusterName, r.ClusterName)}
+	}
+	err := r.management.Get(ctx, client.ObjectKey{Name: group.Spec.ClusterName}, &v1alpha1.Cluster{})
+	if apierrors.IsNotFound(err) {
+		return &problem{"ClusterNotFound", fmt.Sprintf("there is no Cluster %q; the group gets its machines when there is", group.Spec.ClusterName)}
+	}
+	if err != nil {
+		return fmt.Errorf("reading the cluster: %w", err)
+	}
+	return nil
+}
+
+func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) error {
+	profile := ""
+	if action.Create > 0 {
+		err := r.stillWanted(ctx, r.managementLive, group)
+		if err != nil {
+			return err
+		}
+		if profile, err = r.profile(ctx, group); err != nil {
+			return err
+		}
+	}
+	for range action.Create {
+		if err := r.stillWanted(ctx, r.management, group); err != nil { // making many takes a while
+			return err
+		}
+		machine, err := newMachine(group, profile, r.Random)
+		if err != nil {
+			return err
+		}
+		if err := r.management.Create(ctx, machine); err != nil {
+			return fmt.Errorf("making a machine: %w", err)
+		}
+	}
+	if action.Create > 0 {
+		r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingUp", "Create", "made %d machines: %s", action.Create, action.Reason)
+	}
+	if action.Delete == "" {
+		return nil
+	}
+	i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return m.Name == action.Delete })
+	err := r.management.Delete(ctx, &machines[i], client.Preconditions{UID: &machines[i].UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting machine %s: %w", action.Delete, err)
+	}
+	r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingDown", "Delete", "deleted machine %s: %s", action.Delete, action.Reason)
+	return nil
+}
+
+// profile is the instance profile of machines that are made now, or "" if they join by token.
+func (r *groups) profile(ctx context.Context, group *v1alpha1.NodeGroup) (string, error) {
+	role := group.Spec.Role()
+	if role == "" {
+		return "", nil
+	}
+	if r.NodeRoles == nil {
+		return "", &problem{"NoRoles", "this service has no IAM roles; set spec.bootstrap to Token"}
+	}
+	profile, err := r.NodeRoles.Prepare(ctx, role)
+	if err != nil {
+		return "", fmt.Errorf("preparing the node role %s: %w", role, err)
+	}
+	return profile, nil
+}
+
+func newMachine(group *v1alpha1.NodeGroup, profile string, random io.Reader) (*v1alpha1.Machine, error) {
+	const digits = 17
+	id := make([]byte, (digits+1)/2)
+	if _, err := io.ReadFull(random, id); err != nil {
+		return nil, fmt.Errorf("drawing an instance id: %w", err)
+	}
+	machine := &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:       "i-" + hex.EncodeToString(id)[:digits],
+			Labels:     map[string]string{v1alpha1.LabelNodeGroup: group.Name},
+			Finalizers: []string{v1alpha1.FinalizerMachine},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(group, v1alpha1.GroupVersion.WithKind("NodeGroup")),
+			},
+		},
+		Spec: v1alpha1.MachineSpec{
+			ClusterName: group.Spec.ClusterName,
+			NodeGroup:   group.Name,
+			Provider:    group.Spec.Provider,
+
+			InstanceProfile: profile,
+		},
+	}
+	spec := group.Spec.DeepCopy()
+	machine.Spec.Labels, machine.Spec.Taints, machine.Spec.LaunchTemplate = spec.Labels, spec.Taints, spec.LaunchTemplate
+	return machine, nil
+}
+
+// ofCluster names the groups that a Cluster's coming or going is about.
+func (r *groups) ofCluster(ctx context.Context, object client.Object) []reconcile.Request {
+	list := &v1alpha1.NodeGroupList{}
+	if err := r.management.List(ctx, list); err != nil {
+		r.Log.ErrorContext(ctx, "cannot list node groups", "cluster", object.GetName(), "error", err)
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, group := range list.Items {
+		if group.Spec.ClusterName == object.GetName() {
+			requests = append(requests, request(group.Name))
+		}
+	}
+	return requests
+}
+
+// lockedPatch is a patch that fails if the object changed since it was read, as from a cache that is behind.
+func lockedPatch(before client.Object) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}
+
+// catchUp is when a cache that is behind may have caught up.
+const catchUp = 20 * time.Millisecond
+
+// again turns an error into what the queue does next. A conflict is no error: the cache is behind, and the next look is due
+// when it may have caught up. A problem is none either: it is written down, and what mends it is an event of its own.
+func again(err error) (reconcile.Result, error) {
+	var p *problem
+	switch {
+	case err == nil, errors.As(err, &p):
+		return reconcile.Result{}, nil
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: catchUp}, nil
+	}
+	return reconcile.Result{}, err
+}

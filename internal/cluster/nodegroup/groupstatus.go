@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/joinlog"
+	"muster.dev/muster/internal/cluster/plan"
+)
+
+// observe takes from a Machine what a group's plan and status depend on.
+func observe(m *v1alpha1.Machine) plan.Machine {
+	return plan.Machine{
+		Name:     m.Name,
+		Created:  m.CreationTimestamp.Time,
+		Joined:   m.Status.Phase == v1alpha1.MachineReady || m.Status.Phase == v1alpha1.MachineNotReady || joinlog.Has(m.Status.Join, v1alpha1.StepNodeRegistered),
+		Ready:    m.Status.Phase == v1alpha1.MachineReady,
+		Deleting: !m.DeletionTimestamp.IsZero(),
+	}
+}
+
+func observeAll(machines []v1alpha1.Machine) []plan.Machine {
+	observed := make([]plan.Machine, 0, len(machines))
+	for i := range machines {
+		observed = append(observed, observe(&machines[i]))
+	}
+	return observed
+}
+
+// sum fills in the status of a group from its machines and what went wrong with them, if anything.
+func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, failure error) {
+	status := &group.Status
+	status.ObservedGeneration = group.Generation
+	status.Selector = labels.Set{v1alpha1.LabelNodeGroup: group.Name}.String()
+	var leaving int32
+	if machines != nil || failure == nil {
+		status.Replicas, status.ReadyReplicas = 0, 0
+		for _, machine := range observeAll(machines) {
+			switch {
+			case machine.Deleting:
+				leaving++
+			case machine.Ready:
+				status.ReadyReplicas++
+				fallthrough
+			default:
+				status.Replicas++
+			}
+		}
+	}
+	desired := group.Spec.ScalingConfig.DesiredSize
+	ready := metav1.ConditionFalse
+	var reason, message string
+	var p *problem
+	var role *RoleProblem
+	switch {
+	case errors.As(failure, &role):
+		reason, message = role.Reason, failure.Error()
+	case errors.As(failure, &p):
+		reason, message = p.reason, p.message
+	case failure != nil:
+		reason, message = "Failed", failure.Error()
+	case !group.DeletionTimestamp.IsZero():
+		reason, message = "Deleting", fmt.Sprintf("waiting for %d machines to go", len(machines))
+	case trouble(machines) != "":
+		// The word of EKS for it: instances are there, and they do not become nodes.
+		reason, message = "NodeCreationFailure", fmt.Sprintf("%d of %d machines are Ready; %s", status.ReadyReplicas, desired, trouble(machines))
+	case status.Replicas != desired:
+		reason, message = "Scaling", fmt.Sprintf("%d of %d machines", status.Replicas, desired)
+	case status.ReadyReplicas != desired:
+		reason, message = "Joining", fmt.Sprintf("%d of %d machines are Ready", status.ReadyReplicas, desired)
+	case leaving > 0:
+		ready, reason, message = metav1.ConditionTrue, "Ready", fmt.Sprintf("%d of %d machines are Ready; %d are going", desired, desired, leaving)
+	default:
+		ready, reason, message = metav1.ConditionTrue, "Ready", fmt.Sprintf("%d of %d machines are Ready", desired, desired)
+	}
+	setReady(&status.Conditions, r.Now(), group.Generation, ready, reason, message)
+}
+
+// trouble is what the first of the machines reports that does not become a node, and how many others do.
+func trouble(machines []v1alpha1.Machine) string {
+	first, others := "", 0
+	for i := range machines {
+		switch text := troubled(&machines[i]); {
+		case text == "" || !machines[i].DeletionTimestamp.IsZero():
+		case first == "":
+			first = text
+		default:
+			others++
+		}
+	}
+	if others > 0 {
+		first += fmt.Sprintf(" (and %d more)", others)
+	}
+	return first
+}
+
+func (r *groups) writeStatus(ctx context.Context, before, group *v1alpha1.NodeGroup) error {
+	if equality.Semantic.DeepEqual(before.Status, group.Status) {
+		return nil
+	}
+	if err := r.management.Status().Patch(ctx, group, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of the group: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/certificates/token"
+	"muster.dev/muster/internal/cluster/joinlog"
+	"muster.dev/muster/internal/cluster/machine"
+)
+
+// launch boots an instance, for the first time or once more, or hands a running one another token. It does nothing yet, and
+// says for how long, if the instance keeps dying.
+func (r *machines) launch(
+	ctx context.Context, provider machine.Provider, m *v1alpha1.Machine, was machine.Instance, t token.Token,
+) (machine.Instance, time.Duration, error) {
+	died := was.State == machine.Stopped
+	if died {
+		if wait := r.relaunch.wait(m.Name, r.Now()); wait > 0 {
+			return was, wait, nil
+		}
+	}
+	revealed := ""
+	if !t.IsZero() {
+		revealed = t.Reveal()
+	}
+	started := r.Now()
+	instance, err := func() (machine.Instance, error) {
+		data, err := r.UserData(m, revealed)
+		if err != nil {
+			return was, fmt.Errorf("rendering the user data: %w", err)
+		}
+		request := machine.LaunchRequest{ID: m.Name, UserData: data}
+		if template := m.Spec.LaunchTemplate; template != nil {
+			request.Type, request.HopLimit = template.InstanceType, int(template.MetadataOptions.HTTPPutResponseHopLimit)
+		}
+		instance, err := provider.Launch(ctx, request)
+		if err != nil {
+			return was, fmt.Errorf("launching the instance: %w", err)
+		}
+		return instance, nil
+	}()
+	if err != nil {
+		err = redact(err, t)
+		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "LaunchFailed", "Launch", "%s", shorten(err.Error()))
+		return was, 0, err
+	}
+	if instance.LaunchTime.IsZero() {
+		instance.LaunchTime = started
+	}
+	switch {
+	case died:
+		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "Relaunched", "Launch", "the instance had stopped and was booted again")
+	case was.State == machine.Running && m.Status.BootstrapTokenID != "":
+		r.recorder.Eventf(m, nil, corev1.EventTypeNormal, "TokenRenewed", "Launch", "the bootstrap token had expired before the machine joined; it has another")
+	default:
+		r.recorder.Eventf(m, nil, corev1.EventTypeNormal, "Launched", "Launch", "the instance was launched as %s", instance.PrivateDNSName)
+	}
+	return instance, 0, nil
+}
+
+// adopt copies what the provider assigned.
+func adopt(m *v1alpha1.Machine, instance machine.Instance) {
+	m.Status.ProviderID = v1alpha1.ProviderIDPrefix + m.Name
+	m.Status.NodeName = instance.PrivateDNSName
+	m.Status.Addresses = nil
+	if instance.PrivateIP.IsValid() {
+		m.Status.Addresses = append(m.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: instance.PrivateIP.String()})
+	}
+	if instance.PrivateDNSName != "" {
+		m.Status.Addresses = append(m.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: instance.PrivateDNSName})
+	}
+	if !instance.LaunchTime.IsZero() {
+		m.Status.Join = joinlog.Merge(m.Status.Join, v1alpha1.JoinRecord{Step: v1alpha1.StepLaunched, Time: metav1.NewMicroTime(instance.LaunchTime)})
+	}
+}
+
+// redacted is an error whose text does not show a token, whoever put it there. What it wraps can still be asked for.
+type redacted struct {
+	text string
+	err  error
+}
+
+func (e *redacted) Error() string { return e.text }
+func (e *redacted) Unwrap() error { return e.err }
+
+func redact(err error, t token.Token) error {
+	text := err.Error()
+	if t.IsZero() || !strings.Contains(text, t.Reveal()) {
+		return err
+	}
+	return &redacted{text: strings.ReplaceAll(text, t.Reveal(), t.String()), err: err}
+}
+
+const (
+	calmAfter = time.Minute // an instance that lived this long starts with a clean slate
+	slowest   = 30 * time.Second
+)
+
+// pacer keeps an instance that dies at once from being booted without pause: the first time at once, then after 1 s, 2 s, 4 s.
+type pacer struct {
+	mu   sync.Mutex
+	past map[string]launches
+}
+
+type launches struct {
+	last  time.Time
+	count int
+}
+
+func newPacer() *pacer { return &pacer{past: map[string]launches{}} }
+
+// wait returns how long to wait before the next launch; 0 means launch now, and counts as a launch.
+func (p *pacer) wait(id string, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.past[id]
+	if before.count == 0 || now.Sub(before.last) > calmAfter {
+		p.past[id] = launches{last: now, count: 1}
+		return 0
+	}
+	pause := min(time.Second<<min(before.count-1, 10), slowest)
+	if left := pause - now.Sub(before.last); left > 0 {
+		return left
+	}
+	p.past[id] = launches{last: now, count: before.count + 1}
+	return 0
+}
+
+func (p *pacer) forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.past, id)
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
+	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
+	"muster.dev/muster/internal/iam/authenticator"
+	"muster.dev/muster/internal/iam/keyservice"
+)
+
+// admitted tells when whom a cluster lets in may have changed: its mappings, or what the identity service tells authenticators.
+type admitted struct {
+	keys    *keyservice.Client
+	sources []mappingSource
+	changed chan struct{}
+}
+
+// mappingSource is one kind of mappings.
+type mappingSource struct {
+	from    cache.ListerWatcher
+	example runtime.Object
+}
+
+// newAdmitted watches what the authenticator watches.
+func newAdmitted(cluster *rest.Config, keys *keyservice.Client) (*admitted, error) {
+	entries, err := authenticator.AccessEntries(cluster)
+	if err != nil {
+		return nil, err
+	}
+	mappings, err := authenticator.IdentityMappings(cluster)
+	if err != nil {
+		return nil, err
+	}
+	core, err := kubernetes.NewForConfig(cluster)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the cluster: %w", err)
+	}
+	return &admitted{keys: keys, changed: make(chan struct{}, 1), sources: []mappingSource{
+		{entries, &accessv1alpha1.AccessEntry{}}, {mappings, &iamv1alpha1.IAMIdentityMapping{}}, {authenticator.AWSAuth(core), &corev1.ConfigMap{}},
+	}}, nil
+}
+
+// run watches until the context ends.
+func (a *admitted) run(ctx context.Context) error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for _, source := range a.sources {
+		informer := cache.NewSharedInformer(source.from, source.example, 0)
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { a.tell() }, DeleteFunc: func(any) { a.tell() },
+			UpdateFunc: func(before, after any) {
+				if !sameGeneration(before, after) {
+					a.tell()
+				}
+			},
+		}); err != nil {
+			return fmt.Errorf("watching mappings: %w", err)
+		}
+		group.Go(func() { informer.RunWithContext(ctx) })
+	}
+	if a.keys != nil {
+		a.keys.Watch(ctx, func(keyservice.Change) { a.tell() })
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// sameGeneration tells that no more than the status of an object has changed. A ConfigMap has none, and no generation either.
+func sameGeneration(before, after any) bool {
+	was, err := meta.Accessor(before)
+	if err != nil {
+		return false
+	}
+	is, err := meta.Accessor(after)
+	return err == nil && is.GetGeneration() != 0 && was.GetUID() == is.GetUID() && was.GetGeneration() == is.GetGeneration()
+}
+
+func (a *admitted) tell() {
+	select {
+	case a.changed <- struct{}{}:
+	default: // one is on its way already
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
+	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// applyTimeout is how long the management plane may take to be there for a change.
+const applyTimeout = time.Minute
+
+// Scheme knows every kind that the service and its command line speak of.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, accessv1alpha1.AddToScheme, iamv1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering kinds: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+func managementClient(dir statedir.Dir) (client.Client, error) {
+	rest, err := managementConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(rest, client.Options{Scheme: scheme, Mapper: managementMapper()})
+}
+
+// applyNodeGroups makes the node groups that were asked for, or changes them to what was asked for.
+func (s Session) applyNodeGroups(ctx context.Context) (changed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
+	defer cancel()
+	var c client.Client
+	for _, wanted := range s.Wanted.NodeGroups {
+		for {
+			if c == nil {
+				c, err = managementClient(s.State)
+			}
+			var did bool
+			if err == nil {
+				did, err = applyNodeGroup(ctx, c, wanted)
+			}
+			if err == nil {
+				changed = changed || did
+				break
+			}
+			if invalid(err) || pause(ctx, pollInterval) != nil {
+				return changed, fmt.Errorf("applying node group %s: %w", wanted.Name, err)
+			}
+		}
+	}
+	return changed, nil
+}
+
+// invalid tells an error that trying again does not change from a management plane that is not there yet.
+func invalid(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+}
+
+func applyNodeGroup(ctx context.Context, c client.Client, wanted *v1alpha1.NodeGroup) (changed bool, err error) {
+	var current v1alpha1.NodeGroup
+	err = c.Get(ctx, client.ObjectKeyFromObject(wanted), &current)
+	if apierrors.IsNotFound(err) {
+		return true, c.Create(ctx, wanted.DeepCopy())
+	}
+	if err != nil || apiequality.Semantic.DeepEqual(current.Spec, wanted.Spec) {
+		return false, err
+	}
+	current.Spec = wanted.Spec
+	return true, c.Update(ctx, &current)
+}

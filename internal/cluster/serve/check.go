@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+const (
+	// diskMin is what a cluster needs to start: etcd refuses to write long before a disk is full to the last byte.
+	diskMin = 1 << 30
+	// evictionShare of the disk must be free, or kubelets evict pods (nodefs.available in their configuration), in percent.
+	evictionShare = 10
+)
+
+// entries are the names of everything that muster keeps in a state directory.
+var entries = []string{"audit", "components", "etcd", "iam", "kubeconfig", "lock", "logs", "machines", "muster.yaml", "pki", "ports.json", "run", "vpc"}
+
+// ours tells whether a name in a state directory is muster's: an entry, a file that a crash kept from its name (package
+// durable), or what a file system of its own begins with.
+func ours(name string) bool {
+	return slices.Contains(entries, name) || strings.HasPrefix(name, ".new-") || name == "lost+found"
+}
+
+// check finds what would keep a cluster from starting, before anything is changed. running tells that a service answers.
+func (s Session) check(binDir string, running bool) error {
+	wantsLocal := slices.ContainsFunc(s.Wanted.NodeGroups, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider == v1alpha1.ProviderLocal })
+	if wantsLocal && (s.Explicit || !s.State.Exists()) {
+		if err := s.checkLocal(binDir); err != nil {
+			return err
+		}
+	}
+	if running {
+		return nil
+	}
+	if err := checkDirectory(s.State); err != nil {
+		return err
+	}
+	if err := checkDisk(s.State); err != nil {
+		return err
+	}
+	if wantsLocal {
+		if err := checkInotify(s.Wanted.NodeGroups, host.Inotify); err != nil {
+			return err
+		}
+	}
+	if wanted := int(s.Wanted.Cluster.Spec.APIServer.Port); wanted != 0 {
+		processes, err := supervise.Find(s.State)
+		if err != nil {
+			return err
+		}
+		if len(processes) == 0 && !free(wanted) {
+			return portInUse(wanted)
+		}
+	}
+	return nil
+}
+
+// checkLocal asks the local provider whether this host can run machines: root, programs, control group controllers.
+func (s Session) checkLocal(binDir string) error {
+	network := s.Wanted.Cluster.Spec.Network
+	cidr, err := netip.ParsePrefix(network.VPCCIDR)
+	if err != nil {
+		return fmt.Errorf("spec.network.vpcCIDR: %w", err)
+	}
+	_, err = local.New(local.Config{State: s.State, BinDir: binDir, VPC: cidr, Domain: network.Domain, Log: slog.New(slog.DiscardHandler)})
+	return err
+}
+
+// checkDirectory refuses a directory that is somebody else's, and one that cannot be written.
+func checkDirectory(dir statedir.Dir) error {
+	found, err := os.ReadDir(string(dir))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking at state directory: %w", err)
+	}
+	var foreign []string
+	for _, entry := range found {
+		if !ours(entry.Name()) {
+			foreign = append(foreign, entry.Name())
+		}
+	}
+	if len(foreign) > 0 {
+		return fmt.Errorf("state directory %s holds files that are not muster's (%s): choose an empty or new one with --state-dir", dir, strings.Join(foreign[:min(3, len(foreign))], ", "))
+	}
+	return nil
+}
+
+func checkDisk(dir statedir.Dir) error {
+	path := string(dir)
+	for path != "/" {
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	var stat unix.Statfs_t
+	if err := unix.Statfs(path, &stat); err != nil {
+		return fmt.Errorf("looking at the file system of %s: %w", path, err)
+	}
+	available, total := stat.Bavail*uint64(stat.Bsize), stat.Blocks*uint64(stat.Bsize) //nolint:gosec // G115: a block size is positive
+	if available < diskMin {
+		return fmt.Errorf("the file system of %s has %d MiB left, and a cluster needs %d MiB to start: make room, or choose another --state-dir", path, available>>20, diskMin>>20)
+	}
+	if available*100 < total*evictionShare {
+		return fmt.Errorf("the file system of %s has %d %% left, and kubelets evict pods below %d %%: make room, or choose another --state-dir", path, available*100/total, evictionShare)
+	}
+	return nil
+}
+
+// Running lists the processes of a state directory that are not inside a machine.
+func Running(dir statedir.Dir) ([]supervise.Process, error) { return supervise.Find(dir) }

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	runtimecluster "sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/exposure"
+	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/cluster/machine/simulated"
+	"muster.dev/muster/internal/cluster/nodegroup"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/iam/authenticator"
+	"muster.dev/muster/internal/iam/keyservice"
+)
+
+// runControllers reconciles clusters, node groups and machines until the context ends.
+func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c component.Config) error {
+	logger := logr.FromSlogHandler(s.cfg.Log.Handler())
+	skipNames := true
+	manager, err := ctrl.NewManager(serviceClient(c, c.ManagementURL(), "management", "management-service"), ctrl.Options{
+		Scheme:         scheme,
+		Logger:         logger,
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return managementMapper(), nil },
+		Metrics:        server.Options{BindAddress: "0"}, // served on the service's own socket
+		// The controllers are made anew for every configuration, under the same names.
+		Controller: config.Controller{SkipNameValidation: &skipNames},
+	})
+	if err != nil {
+		return fmt.Errorf("making controllers: %w", err)
+	}
+	clusterREST := serviceClient(c, c.ServerURL(), "cluster", "service")
+	plane, err := runtimecluster.New(clusterREST, func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, logger }, nodegroup.ClusterOptions)
+	if err != nil {
+		return fmt.Errorf("making controllers: %w", err)
+	}
+	providers, routes, err := s.providers(c)
+	if err != nil {
+		return err
+	}
+	health, err := s.health(c, clusterREST)
+	if err != nil {
+		return err
+	}
+	userData, err := userData(c)
+	if err != nil {
+		return err
+	}
+	keys, err := keyservice.NewClient(keyservice.ClientConfig{Socket: c.State.MetadataSocket(), Logger: s.cfg.Log})
+	if err != nil {
+		return err
+	}
+	defer keys.Close()
+	direct, err := client.New(clusterREST, client.Options{Scheme: scheme, Mapper: accessMapper()})
+	if err != nil {
+		return fmt.Errorf("making controllers: %w", err)
+	}
+	pods, err := netip.ParsePrefix(c.Cluster.Spec.Network.PodCIDR)
+	if err != nil {
+		return fmt.Errorf("reading network: %w", err)
+	}
+	access := access{management: manager.GetAPIReader(), cluster: direct, mode: c.Cluster.Spec.AccessConfig.AuthenticationMode}
+	roles, err := newNodeRoles(c, access, keys, s.identityStore)
+	if err != nil {
+		return err
+	}
+	admitted, err := newAdmitted(clusterREST, keys)
+	if err != nil {
+		return err
+	}
+	// One that cannot be watched for is asked for every fifteen seconds.
+	watching, stopWatching := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer stopWatching()
+	group.Go(func() {
+		if err := admitted.run(watching); err != nil {
+			s.cfg.Log.Warn("who is let in is not watched", "error", err)
+		}
+	})
+	entries, err := authenticator.AccessEntries(clusterREST)
+	if err != nil {
+		return err
+	}
+	group.Go(func() {
+		principalIDs{management: access.management, cluster: direct, log: s.cfg.Log, now: time.Now}.run(watching, entries)
+	})
+	creator := c.Cluster.Spec.AccessConfig.BootstrapClusterCreatorAdminPermissions
+	group.Go(func() {
+		s.letIn(watching, access, creator == nil || *creator)
+		if err := roles.Tidy(watching); err != nil && watching.Err() == nil { // of groups that went while the service was away
+			s.cfg.Log.Warn("instance profiles of groups that are gone may be left", "error", err)
+		}
+	})
+	if err := nodegroup.Add(manager, nodegroup.Config{
+		NodeRoles:   roles,
+		Admitted:    admitted.changed,
+		Refused:     s.refused,
+		Changed:     s.adoptMode,
+		ClusterName: c.Cluster.Name,
+		Cluster:     plane,
+		Providers:   providers,
+		Routes:      routes,
+		PodCIDR:     pods,
+		UserData:    userData,
+		Health:      health,
+		AuditLog:    c.State.Audit(),
+		Log:         s.cfg.Log,
+	}); err != nil {
+		return fmt.Errorf("making controllers: %w", err)
+	}
+	if c.VPC {
+		services, err := runtimecluster.New(clusterREST, func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, logger }, exposure.ClusterOptions)
+		if err != nil {
+			return fmt.Errorf("making controllers: %w", err)
+		}
+		if err := exposure.Add(manager, services); err != nil {
+			return fmt.Errorf("making controllers: %w", err)
+		}
+	}
+	s.setReader(manager.GetClient())
+	defer s.setReader(nil)
+	s.say("")
+	if err := manager.Start(ctx); err != nil {
+		return fmt.Errorf("running controllers: %w", err)
+	}
+	return errControllersEnded
+}
+
+var errControllersEnded = errors.New("the controllers ended")
+
+// providers are those that this host can have.
+func (s *Service) providers(c component.Config) (map[v1alpha1.Provider]machine.Provider, map[v1alpha1.Provider]nodegroup.Routes, error) {
+	providers, routes := map[v1alpha1.Provider]machine.Provider{}, map[v1alpha1.Provider]nodegroup.Routes{}
+	cidr, err := netip.ParsePrefix(c.Cluster.Spec.Network.VPCCIDR)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading network: %w", err)
+	}
+	store, err := machine.NewStore(machine.StoreConfig{Dir: c.State.Machines(), VPC: cidr, Domain: c.Cluster.Spec.Network.Domain})
+	if err != nil {
+		return nil, nil, err
+	}
+	if providers[v1alpha1.ProviderSimulated], err = simulated.New(simulated.Config{Store: store}); err != nil {
+		return nil, nil, err
+	}
+	if !c.VPC {
+		return providers, routes, nil
+	}
+	if providers[v1alpha1.ProviderLocal], err = local.New(local.Config{State: c.State, BinDir: c.BinDir, VPC: cidr, Domain: c.Cluster.Spec.Network.Domain, Log: s.cfg.Log}); err != nil {
+		return nil, nil, err
+	}
+	network, err := vpc.New(vpc.Config{Dir: c.State.VPC(), CIDR: cidr})
+	if err != nil {
+		return nil, nil, err
+	}
+	routes[v1alpha1.ProviderLocal] = vpcRoutes{network}
+	return providers, routes, nil
+}
+
+// vpcRoutes are the routes of the VPC's router.
+type vpcRoutes struct{ network *vpc.Network }
+
+func (r vpcRoutes) SetRoute(_ context.Context, podCIDR netip.Prefix, via netip.Addr) error {
+	return r.network.SetRoute(vpc.Route{PodCIDR: podCIDR, Machine: via})
+}
+
+func (r vpcRoutes) DeleteRoute(_ context.Context, podCIDR netip.Prefix) error {
+	return r.network.DeleteRoute(podCIDR)
+}
+
+// health looks at the components that a cluster cannot do without, and asks the API server for its version.
+func (s *Service) health(c component.Config, config *rest.Config) (func(context.Context) nodegroup.Health, error) {
+	api, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making controllers: %w", err)
+	}
+	endpoint, err := privateEndpoint(c)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) nodegroup.Health {
+		health := nodegroup.Health{Endpoint: c.ServerURL(), PrivateEndpoint: endpoint}
+		for _, status := range s.components() {
+			if status.State != supervise.Ready && status.Name != ProcessGuard {
+				health.Err = errors.Join(health.Err, fmt.Errorf("%s is %s: %s", status.Name, status.State, status.Message))
+			}
+		}
+		version, err := api.WithLegacy().ServerVersion()
+		if err != nil {
+			health.Err = errors.Join(health.Err, fmt.Errorf("asking the API server for its version: %w", err))
+			return health
+		}
+		health.Version = version.GitVersion
+		return health
+	}, nil
+}
+
+// privateEndpoint is where machines reach the API server.
+func privateEndpoint(c component.Config) (string, error) {
+	if !c.VPC {
+		return c.ServerURL(), nil
+	}
+	address, err := c.Endpoint()
+	if err != nil {
+		return "", err
+	}
+	return "https://" + netip.AddrPortFrom(address, 443).String(), nil
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// Delete removes everything of a cluster whose processes have ended: machines with their mounts and cgroups, the VPC, and
+// every file. Files that muster did not make stay, and so does their directory.
+func Delete(ctx context.Context, dir statedir.Dir) error {
+	if err := deleteMachines(ctx, dir); err != nil {
+		return err
+	}
+	found, err := os.ReadDir(string(dir))
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("looking at state directory: %w", err)
+	}
+	for _, entry := range found {
+		if name := entry.Name(); ours(name) && name != "lost+found" {
+			if err := os.RemoveAll(filepath.Join(string(dir), name)); err != nil {
+				return fmt.Errorf("removing %s: %w", name, err)
+			}
+		}
+	}
+	_ = os.Remove(string(dir)) // stays if anything else is in it
+	return nil
+}
+
+// deleteMachines removes what machines have outside the state directory. It reads no record that a crash could have damaged:
+// the names of the machines' folders are enough.
+func deleteMachines(ctx context.Context, dir statedir.Dir) error {
+	if !localMachinesPossible() {
+		return nil
+	}
+	cgroups, err := host.ReadCgroups()
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir.Machines())
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("listing machines: %w", err)
+	}
+	for _, entry := range entries {
+		if err := local.Discard(ctx, dir, cgroups, entry.Name()); err != nil {
+			return err
+		}
+	}
+	return vpc.Remove(dir.VPC())
+}

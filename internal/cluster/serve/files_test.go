@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+func TestLock(t *testing.T) {
+	path := newDir(t).Lock()
+	release, err := lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private(t, path)
+	_, err = lock(path)
+	if !errors.Is(err, ErrRunning) {
+		t.Errorf("locked twice: %v", err)
+	}
+	says(t, err, path, "muster status")
+	release()
+	if release, err = lock(path); err != nil {
+		t.Fatalf("released, and yet: %v", err)
+	}
+	release()
+	if _, err := lock(filepath.Join(path, "below")); err == nil || errors.Is(err, ErrRunning) {
+		t.Errorf("a file that cannot be: %v", err)
+	}
+}
+
+func TestLockEndsWithItsProcess(t *testing.T) {
+	path := newDir(t).Lock()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Dir, cmd.Env = filepath.Dir(path), append(os.Environ(), envLock+"=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
+		t.Fatalf("the other process says %q, %v", line, err)
+	}
+	if _, err := lock(path); !errors.Is(err, ErrRunning) {
+		t.Errorf("while it lives: %v", err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	release, err := lock(path)
+	if err != nil {
+		t.Fatalf("after it was killed: %v", err)
+	}
+	release()
+}
+
+func TestEncryptionKey(t *testing.T) {
+	dir := newDir(t)
+	path := filepath.Join(dir.PKI(), "encryption.key")
+	key, err := encryptionKey(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := base64.StdEncoding.DecodeString(key); err != nil || len(raw) != 32 {
+		t.Errorf("key has %d bytes, %v", len(raw), err)
+	}
+	private(t, path)
+	if err := os.MkdirAll(filepath.Join(dir.Etcd(), "member"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := encryptionKey(dir); err != nil || again != key {
+		t.Errorf("the second time: another key, or %v", err)
+	}
+	if other, err := encryptionKey(newDir(t)); err != nil || other == key {
+		t.Errorf("another cluster: the same key, or %v", err)
+	}
+	for _, content := range []string{"", "not base64!", base64.StdEncoding.EncodeToString(make([]byte, 31))} {
+		write(t, path, content)
+		_, err = encryptionKey(dir)
+		says(t, err, path+" is damaged", "backup")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	_, err = encryptionKey(dir)
+	says(t, err, path+" is missing, but etcd has data", "backup")
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a key was made where etcd has data sealed with another")
+	}
+}
+
+func wanted() clusterconfig.Config {
+	w := clusterconfig.Default(3, v1alpha1.ProviderSimulated)
+	w.Cluster.Name = "blue"
+	w.Cluster.Spec.APIServer.Port = 20999
+	w.NodeGroups[0].Spec.ClusterName = "blue"
+	w.NodeGroups[0].Spec.Labels = v1alpha1.NodeLabels{"team": "a"}
+	w.NodeGroups[0].Spec.Taints = v1alpha1.NodeTaints{{Key: "only", Value: "x", Effect: "NoSchedule"}}
+	second := w.NodeGroups[0].DeepCopy()
+	second.Name = "other"
+	second.Spec.ScalingConfig = v1alpha1.ScalingConfig{MinSize: 0, DesiredSize: 0, MaxSize: 7}
+	w.NodeGroups = append(w.NodeGroups, second)
+	return w
+}
+
+func TestSavedConfigurationIsReadBack(t *testing.T) {
+	path := newDir(t).Config()
+	for i, want := range []bool{true, false} {
+		changed, err := saveConfig(path, wanted())
+		if err != nil || changed != want {
+			t.Errorf("save %d: %v, %v", i+1, changed, err)
+		}
+		private(t, path)
+	}
+	got, err := clusterconfig.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(wanted(), got); diff != "" {
+		t.Errorf("(-saved +read):\n%s", diff)
+	}
+	more := wanted()
+	more.NodeGroups = more.NodeGroups[:1]
+	if changed, err := saveConfig(path, more); err != nil || !changed {
+		t.Errorf("another configuration: %v, %v", changed, err)
+	}
+}
+
+func TestSessionSaves(t *testing.T) {
+	dir := newDir(t)
+	s := Session{State: dir, Wanted: wanted()}
+	if changed, err := s.save(); err != nil || !changed {
+		t.Fatalf("first: %v, %v", changed, err)
+	}
+	before, err := os.ReadFile(dir.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		change   func(*clusterconfig.Config)
+		explicit bool
+		changed  bool
+		refused  string
+	}{
+		"nothing asked for":       {change: func(c *clusterconfig.Config) { c.Cluster.Name = "muster" }},
+		"the same":                {change: func(*clusterconfig.Config) {}, explicit: true},
+		"other node groups":       {change: func(c *clusterconfig.Config) { c.NodeGroups = nil }, explicit: true}, // they live in the management plane
+		"another name":            {change: func(c *clusterconfig.Config) { c.Cluster.Name = "red" }, explicit: true, refused: `is called "blue", not "red"`},
+		"another network":         {change: func(c *clusterconfig.Config) { c.Cluster.Spec.Network.PodCIDR = "10.0.0.0/16" }, explicit: true, refused: "cannot be changed"},
+		"another port, and so on": {change: func(c *clusterconfig.Config) { c.Cluster.Spec.APIServer.Port = 21000 }, explicit: true, changed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			write(t, dir.Config(), string(before))
+			s := Session{State: dir, Wanted: wanted(), Explicit: test.explicit}
+			test.change(&s.Wanted)
+			changed, err := s.save()
+			if test.refused != "" {
+				says(t, err, test.refused)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			after, err := os.ReadFile(dir.Config())
+			if err != nil || changed != test.changed || (string(after) != string(before)) != test.changed {
+				t.Errorf("changed is %v, %v, and the file\n%s", changed, err, after)
+			}
+		})
+	}
+}
+
+// plan asks a copy of the test binary, beside which the programs are.
+func plan(t *testing.T, dir statedir.Dir, programs []string) ([]component.Spec, string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, err := os.MkdirTemp(filepath.Dir(self), "bin") //nolint:usetesting // a link to it can be made only on the same disk
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(bin) })
+	if err := os.Link(self, filepath.Join(bin, "muster")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range programs {
+		write(t, filepath.Join(bin, name), "")
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "muster"))
+	cmd.Dir, cmd.Env = string(dir), append(os.Environ(), envPlan+"=1")
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, string(out)
+	}
+	var specs []component.Spec
+	if err := json.Unmarshal(out, &specs); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if got := filepath.Dir(specs[0].Path); got != bin {
+		t.Errorf("programs are looked for in %s, not in %s", got, bin)
+	}
+	return specs, ""
+}
+
+func TestPlan(t *testing.T) {
+	dir := newDir(t)
+	all := append(slices.Clone(programs), machinePrograms...)
+	specs, problem := plan(t, dir, all)
+	if problem != "" {
+		t.Fatal(problem)
+	}
+	text := func(specs []component.Spec) string {
+		raw, err := json.Marshal(specs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	if got := text(specs); !strings.Contains(got, "--secure-port=20999") || !strings.Contains(got, "--listen-client-urls=https://127.0.0.1:0") {
+		t.Errorf("without ports yet: %s", got)
+	}
+	for _, path := range []string{dir.Ports(), dir.Config(), dir.Components(), filepath.Join(dir.PKI(), "cluster")} {
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("a plan made %s", path)
+		}
+	}
+	write(t, dir.Ports(), `{"etcd": 20001, "apiServer": 20003}`)
+	specs, problem = plan(t, dir, all)
+	if got := text(specs); problem != "" || !strings.Contains(got, "--listen-client-urls=https://127.0.0.1:20001") || strings.Contains(got, "20003") {
+		t.Errorf("with ports: %s%s", got, problem)
+	}
+	write(t, dir.Ports(), `{`)
+	if _, problem = plan(t, dir, all); !strings.Contains(problem, "ports.json is damaged") {
+		t.Errorf("with damaged ports: %q", problem)
+	}
+	if _, problem = plan(t, dir, all[2:]); !strings.Contains(problem, "lacks etcd, generic-apiserver: run `make build`") {
+		t.Errorf("without programs: %q", problem)
+	}
+}
+
+func TestCheckDirectory(t *testing.T) {
+	dir := newDir(t)
+	for _, name := range entries {
+		write(t, filepath.Join(string(dir), name, "x"), "")
+	}
+	write(t, filepath.Join(string(dir), ".new-ports.json-123"), "") // after a crash in the middle of a write
+	for _, known := range []statedir.Dir{dir, newDir(t), dir + "/missing"} {
+		if err := checkDirectory(known); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"thesis.tex", "photos", "a", "zzz"} {
+		write(t, filepath.Join(string(dir), name), "")
+	}
+	err := checkDirectory(dir)
+	says(t, err, "(a, photos, thesis.tex)", "--state-dir")
+	if err := checkDirectory(statedir.Dir(filepath.Join(string(dir), "a"))); err == nil {
+		t.Error("a file is no directory")
+	}
+}
+
+// What `down --delete` removes is a list; whatever is added to the state directory must be on it.
+func TestEntriesAreAll(t *testing.T) {
+	const d = statedir.Dir("/d")
+	for _, path := range []string{
+		d.Lock(), d.GuardLock(), d.Config(), d.Ports(), d.PKI(), d.Etcd(), d.Run(), d.Socket(), d.EgressSocket(), d.Components(), d.Component("x"),
+		d.Logs(), d.Log("x"), d.Audit(), d.AuditDir(), d.Machines(), d.Machine("x"), d.MachineLogs("x"), d.VPC(), d.ClusterKubeconfig(), d.ManagementKubeconfig(),
+	} {
+		name, _, _ := strings.Cut(strings.TrimPrefix(path, "/d/"), "/")
+		if !slices.Contains(entries, name) {
+			t.Errorf("%s is not on the list", path)
+		}
+	}
+	if !slices.IsSorted(entries) {
+		t.Error("the list is not sorted")
+	}
+}
+
+func TestCheckDisk(t *testing.T) {
+	says(t, checkDisk("/proc/none/of/these"), "the file system of /proc has 0 MiB left", "--state-dir") // it has no room at all
+	if err := checkDisk(statedir.Dir(t.TempDir()) + "/not/yet/there"); err != nil {
+		says(t, err, "make room") // a machine whose disk really is that full
+	}
+}
+
+func TestLastLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if got := lastLine(path); got != "it wrote no log" {
+		t.Errorf("no log: %q", got)
+	}
+	for content, want := range map[string]string{
+		"one":                            "one",
+		"one\ntwo\n\n":                   "two",
+		"one\nError: the port is in use": "the port is in use",
+	} {
+		write(t, path, content)
+		if got := lastLine(path); got != want {
+			t.Errorf("lastLine of %q is %q, want %q", content, got, want)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/nodegroup"
+	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/iam/keyservice"
+)
+
+// serveIdentity answers STS and IAM, and authenticators, until the context ends. The management plane has muster's kinds by now; it may
+// go away at any time, and the identity service goes on with what it knows.
+func (s *Service) serveIdentity(ctx context.Context, scheme *runtime.Scheme, c component.Config) {
+	_ = s.retry(ctx, "serving identities", func(ctx context.Context) error { return s.identity(ctx, scheme, c) })
+}
+
+func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c component.Config) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel(nil)
+	begin := func(part func() error) {
+		group.Go(func() {
+			if err := part(); err != nil && ctx.Err() == nil {
+				cancel(err)
+			}
+		})
+	}
+
+	api, err := client.NewWithWatch(serviceClient(c, c.ManagementURL(), "management", "management-service"), client.Options{Scheme: scheme, Mapper: managementMapper()})
+	if err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.NamespaceIAM}}
+	if err := api.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making the namespace of access keys: %w", err)
+	}
+	sealer, err := identityservice.OpenSealer(c.State.SessionKeys(), time.Now())
+	if err != nil {
+		return err
+	}
+	store, err := identityservice.NewKubernetes(identityservice.KubernetesConfig{Client: api, Log: s.cfg.Log})
+	if err != nil {
+		return err
+	}
+	machines := identityservice.NewInformer(api, &v1alpha1.Machine{}, &v1alpha1.MachineList{}, "")
+	service, err := identityservice.New(identityservice.Config{
+		Store: store, Sealer: sealer, Instances: machineInstances{machines.GetStore()}, Log: s.cfg.Log,
+		Refused: func(instance string, r keyservice.Refused) {
+			select {
+			case s.refused <- nodegroup.Heard{Machine: instance, Refusal: nodegroup.Refusal{Rule: r.Rule, Saw: r.Saw, Fix: r.Fix}}:
+			default: // it comes again
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	registration, err := machines.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { service.InstancesChanged(o.(*v1alpha1.Machine).Name) },
+		UpdateFunc: func(old, now any) { machineChanged(service, old.(*v1alpha1.Machine), now.(*v1alpha1.Machine)) },
+		DeleteFunc: func(o any) {
+			if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = unknown.Obj
+			}
+			if m, ok := o.(*v1alpha1.Machine); ok {
+				service.InstancesChanged(m.Name)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	group.Go(func() { machines.RunWithContext(ctx) })
+	begin(func() error { return store.Run(ctx) })
+	s.setIdentities(store)
+	defer s.setIdentities(nil)
+	begin(func() error { return s.firstIdentity(ctx, store, c) })
+	// An instance that was not heard of yet would look like one that is gone: machines are known before anything is answered.
+	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		return ctx.Err()
+	}
+	group.Go(func() { service.Run(ctx) })
+
+	people, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(component.Loopback, strconv.Itoa(c.Ports.Identity)))
+	if err != nil {
+		return fmt.Errorf("listening for STS and IAM: %w", err)
+	}
+	certificate := &certificateFile{path: c.Credential(component.CredentialIdentity)}
+	begin(func() error { return service.Serve(ctx, people, certificate.get) })
+	if c.VPC {
+		machines, err := listenPrivate(ctx, c.State.MachinesSocket())
+		if err != nil {
+			return fmt.Errorf("listening for machines' requests of STS and IAM: %w", err)
+		}
+		begin(func() error { return service.ServeMachines(ctx, machines, certificate.get) })
+	}
+	for socket, credentials := range map[string]bool{c.State.IdentitySocket(): false, c.State.MetadataSocket(): true} {
+		keys, err := keyservice.NewServer(keyservice.ServerConfig{Backend: service, Credentials: credentials, Logger: s.cfg.Log})
+		if err != nil {
+			return err
+		}
+		listener, err := keys.Listen(ctx, socket)
+		if err != nil {
+			return err
+		}
+		begin(func() error { return keys.Serve(ctx, listener) })
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// firstIdentity makes the first account, and says to AWS's tools where the service is.
+func (s *Service) firstIdentity(ctx context.Context, store identityservice.Store, c component.Config) error {
+	changed, stop := store.Changed()
+	defer stop()
+	for {
+		made, err := identityservice.First(ctx, store, identityservice.DefaultAccount, c.State.IAMCredentials(), time.Now())
+		if made {
+			s.cfg.Log.Info("made the first IAM user", "user", identityservice.FirstUserName, "credentials", c.State.IAMCredentials())
+		}
+		if err == nil {
+			return identityservice.WriteToolConfig(c.State.IAMConfig(), c.IdentityURL(), c.Authority(authority.Cluster))
+		}
+		if !errors.Is(err, identityservice.ErrNotReady) {
+			s.cfg.Log.Warn("making the first IAM user", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed: // such as that it is ready
+		case <-time.After(retryInterval):
+		}
+	}
+}
+
+// machineInstances are the Machines of the management plane, which nodes cannot write.
+type machineInstances struct{ machines cache.Store }
+
+// Lookup finds a machine. One that is being deleted is there until its instance is gone.
+func (m machineInstances) Lookup(id string) (profile, privateDNSName string, ok bool) {
+	object, exists, err := m.machines.GetByKey(id)
+	if err != nil || !exists {
+		return "", "", false
+	}
+	machine := object.(*v1alpha1.Machine)
+	return machine.Spec.InstanceProfile, machine.Status.NodeName, true
+}
+
+// machineChanged tells of what matters of a machine; its status changes all the time.
+func machineChanged(service *identityservice.Service, old, now *v1alpha1.Machine) {
+	if old.UID != now.UID || old.Spec.InstanceProfile != now.Spec.InstanceProfile || old.Status.NodeName != now.Status.NodeName {
+		service.InstancesChanged(now.Name)
+	}
+}
+
+// certificateFile reads a certificate again when its file has been replaced.
+type certificateFile struct {
+	path string
+
+	mu     sync.Mutex
+	loaded *tls.Certificate
+	from   os.FileInfo
+}
+
+func (f *certificateFile) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info, err := os.Stat(f.path)
+	if err == nil && f.loaded != nil && os.SameFile(info, f.from) && info.ModTime().Equal(f.from.ModTime()) {
+		return f.loaded, nil
+	}
+	certificate, err := tls.LoadX509KeyPair(f.path, f.path)
+	if err != nil {
+		if f.loaded != nil {
+			return f.loaded, nil // half replaced, or worse: what there was is good for days yet
+		}
+		return nil, fmt.Errorf("reading certificate of the identity service: %w", err)
+	}
+	f.loaded, f.from = &certificate, info
+	return f.loaded, nil
+}

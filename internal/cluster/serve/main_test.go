@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// The test binary can be another process: with one of these in its environment it does that instead of testing.
+const (
+	envLock = "CLUSTER_TEST_LOCK" // locks the directory it is in, and waits to be killed
+	envPlan = "CLUSTER_TEST_PLAN" // prints the plan for the state directory that it is in
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envLock) != "" {
+		if _, err := lock("lock"); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("locked")
+		select {}
+	}
+	if os.Getenv(envPlan) != "" {
+		wanted := clusterconfig.Default(2, v1alpha1.ProviderSimulated)
+		wanted.Cluster.Spec.APIServer.Port = 20999
+		specs, err := Plan(".", wanted)
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(specs); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// newDir makes a state directory with a path short enough for sockets.
+func newDir(t *testing.T) statedir.Dir {
+	t.Helper()
+	path, err := os.MkdirTemp("/tmp", "m") //nolint:usetesting // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(path); err != nil {
+			t.Error(err)
+		}
+	})
+	dir := statedir.Dir(path)
+	for _, path := range []string{dir.Run(), dir.PKI()} {
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func private(t *testing.T, path string) {
+	t.Helper()
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%s: %v, %v; want mode 0600", path, info, err)
+	}
+}
+
+// says fails unless the error says all of it.
+func says(t *testing.T, err error, want ...string) {
+	t.Helper()
+	for _, text := range want {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("error is %v, want one with %q", err, text)
+		}
+	}
+}
+
+// eventually waits until the condition holds.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-deadline:
+			t.Fatalf("waited in vain: %s", what)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
+	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// accessMapper knows the resources of a cluster by which IAM's principals are let in: discovery is a second behind a kind that was only
+// just defined.
+func accessMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(accessv1alpha1.GroupVersion.WithKind("AccessEntry"), meta.RESTScopeRoot)
+	mapper.Add(iamv1alpha1.GroupVersion.WithKind("IAMIdentityMapping"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	return mapper
+}
+
+// managementMapper knows the resources of the management plane that the service uses. It asks nobody: discovery would cost
+// a request for each group at every start, and does not know muster's kinds in the first seconds of a new cluster.
+func managementMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for version, kinds := range map[schema.GroupVersion][]string{
+		v1alpha1.GroupVersion:              {"Cluster", "NodeGroup", "Machine", "IAMAccount", "IAMUser", "IAMRole", "IAMInstanceProfile", "IAMPolicy"},
+		apiextensionsv1.SchemeGroupVersion: {"CustomResourceDefinition"},
+		rbacv1.SchemeGroupVersion:          {"ClusterRole", "ClusterRoleBinding"},
+	} {
+		for _, kind := range kinds {
+			mapper.Add(version.WithKind(kind), meta.RESTScopeRoot)
+		}
+	}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
+	mapper.Add(eventsv1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
+	return mapper
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"muster.dev/muster/internal/cluster/supervise"
+)
+
+// componentCollector tells Prometheus how the supervised processes are, at the moment it asks.
+type componentCollector struct{ service *Service }
+
+var (
+	componentReady = prometheus.NewDesc("muster_component_ready", "1 if the component serves, 0 if not.", []string{"component"}, nil)
+	componentStart = prometheus.NewDesc("muster_component_restarts_total", "Times that the component had to be started again since the service started.", []string{"component"}, nil)
+)
+
+func (c componentCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- componentReady
+	ch <- componentStart
+}
+
+func (c componentCollector) Collect(ch chan<- prometheus.Metric) {
+	for _, status := range c.service.components() {
+		ready := 0.0
+		if status.State == supervise.Ready {
+			ready = 1
+		}
+		ch <- prometheus.MustNewConstMetric(componentReady, prometheus.GaugeValue, ready, status.Name)
+		ch <- prometheus.MustNewConstMetric(componentStart, prometheus.CounterValue, float64(status.Restarts), status.Name)
+	}
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/certificates/rotation"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// TestNodeCertificates reads the disks of machines, honest ones and others.
+func TestNodeCertificates(t *testing.T) {
+	dir := newDir(t)
+	store := authority.NewStore(dir.PKI())
+	now := time.Now()
+	if _, err := store.Ensure(nil, now); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.StartRotation(now); err != nil {
+		t.Fatal(err)
+	}
+	authorities := map[string]*x509.Certificate{}
+	pems := map[string]string{}
+	var ends time.Time
+	for _, name := range []string{"kubelet-1", "kubelet-2"} {
+		ca, err := store.KubeletAuthority(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		authorities[name] = ca
+		probe, err := store.Probe(name, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pems[name], ends = "some words\n"+certificatePEM(probe.Leaf), probe.Leaf.NotAfter
+	}
+	if nodes, err := nodeCertificates(dir, authorities); err != nil || len(nodes) != 0 {
+		t.Errorf("no machines: %v, %v", nodes, err)
+	}
+	const pki = "root/var/lib/kubelet/pki"
+	local := newMachine(t, dir, "i-00000000000000001", "local-1")
+	write(t, filepath.Join(local, pki, "kubelet-client-2026.pem"), pems["kubelet-1"])
+	link(t, "/var/lib/kubelet/pki/kubelet-client-2026.pem", filepath.Join(local, pki, "kubelet-client-current.pem"))
+	write(t, filepath.Join(local, pki, "kubelet-server-2027.pem"), pems["kubelet-2"])
+	link(t, "kubelet-server-2027.pem", filepath.Join(local, pki, "kubelet-server-current.pem"))
+
+	simulated := newMachine(t, dir, "i-00000000000000002", "simulated-1")
+	write(t, filepath.Join(simulated, "kubelet/kubelet-client.pem"), pems["kubelet-2"])
+	write(t, filepath.Join(simulated, "kubelet/kubelet-server.pem"), pems["kubelet-2"])
+
+	newMachine(t, dir, "i-00000000000000003", "joining")
+
+	// A machine's root may put anything where its kubelet's files are.
+	hostile := newMachine(t, dir, "i-00000000000000004", "hostile")
+	secret := filepath.Join(t.TempDir(), "kubelet-client-current.pem")
+	write(t, secret, pems["kubelet-1"])
+	if err := os.MkdirAll(filepath.Join(hostile, pki), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	link(t, secret, filepath.Join(hostile, pki, "kubelet-client-current.pem"))
+	if err := syscall.Mkfifo(filepath.Join(hostile, pki, "kubelet-server-current.pem"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	escaping := newMachine(t, dir, "i-00000000000000005", "escaping")
+	link(t, filepath.Dir(secret), filepath.Join(escaping, "kubelet"))
+	write(t, filepath.Join(filepath.Dir(secret), "kubelet-client.pem"), pems["kubelet-1"])
+	write(t, filepath.Join(escaping, pki, "kubelet-server-current.pem"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+
+	write(t, filepath.Join(dir.Machines(), "lock"), "")
+	if err := os.Mkdir(dir.Machine("i-00000000000000006"), 0o700); err != nil { // it has no record yet
+		t.Fatal(err)
+	}
+	certificate := func(name string) *rotation.Certificate { return &rotation.Certificate{Authority: name, Ends: ends} }
+	want := []rotation.Node{
+		{Name: "local-1", Client: certificate("kubelet-1"), Serving: certificate("kubelet-2")},
+		{Name: "simulated-1", Client: certificate("kubelet-2"), Serving: certificate("kubelet-2")},
+		{Name: "joining"},
+		{Name: "hostile"},
+		{Name: "escaping"},
+	}
+	got, err := nodeCertificates(dir, authorities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	delete(authorities, "kubelet-2")
+	if got, err := nodeCertificates(dir, authorities); err != nil || got[1].Client.Authority != "" {
+		t.Errorf("of an authority that is not asked for: %+v, %v", got[1].Client, err)
+	}
+	write(t, filepath.Join(dir.Machine("i-00000000000000006"), "instance.json"), "{")
+	if _, err := nodeCertificates(dir, authorities); err == nil {
+		t.Error("a damaged record: no error")
+	}
+}
+
+func newMachine(t *testing.T, dir statedir.Dir, id, name string) string {
+	t.Helper()
+	raw, err := json.Marshal(map[string]string{"id": id, "privateIP": "192.168.64.11", "privateDNSName": name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir.Machine(id), "instance.json"), string(raw))
+	return dir.Machine(id)
+}
+
+func link(t *testing.T, target, path string) {
+	t.Helper()
+	if err := os.Symlink(target, path); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/platform/version"
+)
+
+// Status tells how everything is now, from what the controllers have in memory: asking for it costs the API servers nothing.
+func (s *Service) Status(ctx context.Context) Status {
+	s.mu.Lock()
+	reader, specs, message := s.reader, s.specs, s.message
+	s.mu.Unlock()
+	status := Status{
+		Version: version.Version, StateDir: string(s.cfg.State), PID: os.Getpid(), Started: s.started, Message: message,
+		Components: s.components(),
+		Cluster:    ClusterStatus{Name: specs.Cluster.Name},
+		NodeGroups: []NodeGroupStatus{}, Machines: []MachineStatus{},
+		Rotation: s.rotationStatus(),
+		Host:     readHost(),
+	}
+	if specs.Ports.APIServer != 0 {
+		status.Cluster.Endpoint = specs.ServerURL()
+	}
+	if reader == nil {
+		return status
+	}
+	if err := observe(ctx, reader, &status); err != nil {
+		status.Message = err.Error()
+		status.Settled = false
+	}
+	return status
+}
+
+func observe(ctx context.Context, reader client.Reader, status *Status) error {
+	var clusters v1alpha1.ClusterList
+	var groups v1alpha1.NodeGroupList
+	var machines v1alpha1.MachineList
+	for _, list := range []client.ObjectList{&clusters, &groups, &machines} {
+		if err := reader.List(ctx, list); err != nil {
+			return err
+		}
+	}
+	status.Settled = len(clusters.Items) > 0
+	for _, c := range clusters.Items {
+		if c.Name != status.Cluster.Name {
+			continue
+		}
+		ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
+		status.Cluster.Version = c.Status.Version
+		status.Cluster.Ready = ready != nil && ready.Status == metav1.ConditionTrue
+		if ready != nil && !status.Cluster.Ready {
+			status.Cluster.Message = ready.Message
+		}
+	}
+	for _, g := range groups.Items {
+		if g.Status.ObservedGeneration != g.Generation {
+			status.Settled = false
+		}
+		if g.DeletionTimestamp != nil {
+			continue
+		}
+		status.NodeGroups = append(status.NodeGroups, NodeGroupStatus{
+			Name: g.Name, Provider: g.Spec.Provider, Desired: g.Spec.ScalingConfig.DesiredSize,
+			Machines: g.Status.Replicas, Ready: g.Status.ReadyReplicas, Message: notReady(g.Status.Conditions),
+		})
+	}
+	for _, m := range machines.Items {
+		machine := MachineStatus{Name: m.Name, NodeGroup: m.Spec.NodeGroup, NodeName: m.Status.NodeName, Phase: m.Status.Phase, Message: wrong(m.Status.Conditions)}
+		if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+			machine.Reason = ready.Reason
+		}
+		if m.Spec.Provider == v1alpha1.ProviderLocal && (m.Status.Phase == v1alpha1.MachineReady || m.Status.Phase == v1alpha1.MachineNotReady) {
+			status.Host.Nodes++
+		}
+		if n := len(m.Status.Join); n > 0 {
+			machine.Step = m.Status.Join[n-1].Step
+		}
+		status.Machines = append(status.Machines, machine)
+	}
+	slices.SortFunc(status.NodeGroups, func(a, b NodeGroupStatus) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(status.Machines, func(a, b MachineStatus) int {
+		return cmp.Or(strings.Compare(a.NodeName, b.NodeName), strings.Compare(a.Name, b.Name))
+	})
+	return nil
+}
+
+// wrong is why a machine is not ready, or is not let in any more though it still is.
+func wrong(conditions []metav1.Condition) string {
+	if identity := meta.FindStatusCondition(conditions, v1alpha1.ConditionIdentity); identity != nil && identity.Status == metav1.ConditionFalse {
+		return identity.Message
+	}
+	return notReady(conditions)
+}
+
+// notReady is why something is not ready, or nothing.
+func notReady(conditions []metav1.Condition) string {
+	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status == metav1.ConditionTrue {
+		return ""
+	}
+	return ready.Message
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"runtime"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+func TestOvercommitted(t *testing.T) {
+	host := HostStatus{CPUs: 2, Memory: memoryTotal("MemTotal:       24652052 kB\nMemFree:        1234 kB\n")}
+	for nodes, want := range map[int]string{
+		0: "", 1: "",
+		2: "The host is overcommitted: each of 2 local nodes claims all of it, together 4 CPUs and 47.0 GiB of memory; the host has 2 CPUs and 23.5 GiB.",
+	} {
+		host.Nodes = nodes
+		if got := host.Overcommitted(); got != want {
+			t.Errorf("%d nodes: %q, want %q", nodes, got, want)
+		}
+	}
+	if got := (HostStatus{Nodes: 2}).Overcommitted(); got != "" {
+		t.Errorf("a host that is not known: %q", got)
+	}
+	if own := readHost(); own.CPUs != runtime.NumCPU() || own.Memory < 1<<28 {
+		t.Errorf("this host: %+v", own)
+	}
+}
+
+// Only nodes of local machines claim the host.
+func TestStatusCountsLocalNodes(t *testing.T) {
+	scheme, err := Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine := func(name string, provider v1alpha1.Provider, phase v1alpha1.MachinePhase) *v1alpha1.Machine {
+		return &v1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MachineSpec{Provider: provider},
+			Status: v1alpha1.MachineStatus{Phase: phase},
+		}
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		machine("i-1", v1alpha1.ProviderLocal, v1alpha1.MachineReady), machine("i-2", v1alpha1.ProviderLocal, v1alpha1.MachineNotReady),
+		machine("i-3", v1alpha1.ProviderLocal, v1alpha1.MachineJoining), machine("i-4", v1alpha1.ProviderSimulated, v1alpha1.MachineReady),
+	).Build()
+	var status Status
+	if err := observe(t.Context(), api, &status); err != nil {
+		t.Fatal(err)
+	}
+	if status.Host.Nodes != 2 {
+		t.Errorf("%d nodes, want 2", status.Host.Nodes)
+	}
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// programs are what must lie beside muster's own program for a cluster to run.
+var programs = []string{
+	"etcd", "generic-apiserver", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
+}
+
+// machinePrograms are what a local machine needs besides.
+var machinePrograms = []string{
+	"containerd", "containerd-shim-runc-v2", "ctr", "kube-proxy", "kubelet", "runc",
+	"cni/bridge", "cni/host-local", "cni/loopback", "cni/portmap",
+	"images/coredns.tar", "images/pause.tar", "images/workload.tar",
+}
+
+// FindPrograms is the directory of muster's own program, in which everything else is looked for, and checks that all is there.
+func FindPrograms() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding muster's own program: %w", err)
+	}
+	if self, err = filepath.EvalSymlinks(self); err != nil {
+		return "", fmt.Errorf("finding muster's own program: %w", err)
+	}
+	dir := filepath.Dir(self)
+	wanted := programs
+	if localMachinesPossible() {
+		wanted = append(slices.Clip(wanted), machinePrograms...)
+	}
+	var missing []string
+	for _, name := range wanted {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return "", fmt.Errorf("%s lacks %s: run `make build`, which makes them", dir, strings.Join(missing, ", "))
+	}
+	return dir, nil
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+const (
+	pollInterval = 100 * time.Millisecond
+	// answerTimeout is how long a service that was just started may take until it answers.
+	answerTimeout = 15 * time.Second
+)
+
+// Session is one `muster up`: it brings a cluster to what was asked for, and waits.
+type Session struct {
+	State  statedir.Dir
+	Wanted clusterconfig.Config
+	// Explicit is true when the caller said what he wants now, so that a cluster that exists is changed to it.
+	Explicit bool
+}
+
+// Outcome says what a session had to do.
+type Outcome struct {
+	// Created is true when there was no cluster here before.
+	Created bool
+	// Unchanged is true when everything ran already and nothing was changed.
+	Unchanged bool
+}
+
+// Start checks everything that can be checked before anything is changed, starts the service unless it runs, and tells it
+// what is wanted.
+func (s Session) Start(ctx context.Context) (Outcome, error) {
+	binDir, err := FindPrograms()
+	if err != nil {
+		return Outcome{}, err
+	}
+	service := NewClient(s.State)
+	_, askErr := service.Status(ctx)
+	if askErr != nil && !errors.Is(askErr, ErrNotRunning) {
+		return Outcome{}, askErr
+	}
+	if err := s.check(binDir, askErr == nil); err != nil {
+		return Outcome{}, err
+	}
+	outcome := Outcome{Created: !s.State.Exists()}
+	changed, err := s.save()
+	if err != nil {
+		return Outcome{}, err
+	}
+	if askErr == nil && s.outdated() {
+		if err := StopService(ctx, s.State); err != nil {
+			return Outcome{}, err
+		}
+		askErr = ErrNotRunning
+	}
+	switch {
+	case askErr != nil:
+		if err := StartInBackground(s.State, binDir); err != nil {
+			return Outcome{}, err
+		}
+		if err := s.waitForAnswer(ctx, service); err != nil {
+			return Outcome{}, err
+		}
+	case changed:
+		if err := service.Reload(ctx); err != nil {
+			return Outcome{}, err
+		}
+	default:
+		outcome.Unchanged = true
+	}
+	if s.Explicit && !outcome.Created {
+		applied, err := s.applyNodeGroups(ctx)
+		if err != nil {
+			return Outcome{}, err
+		}
+		outcome.Unchanged = outcome.Unchanged && !applied
+	}
+	return outcome, nil
+}
+
+// outdated tells whether the program of the service that runs has been replaced since it started.
+func (s Session) outdated() bool {
+	running, err := supervise.Find(s.State)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(running, func(p supervise.Process) bool {
+		return p.Name == ProcessServe && strings.HasSuffix(p.Executable, " (deleted)")
+	})
+}
+
+// save keeps what the cluster is asked to be. Node groups are in it for the first start only: from then on they live in the
+// management plane.
+func (s Session) save() (changed bool, err error) {
+	wanted := s.Wanted
+	if s.State.Exists() {
+		saved, err := clusterconfig.Read(s.State.Config())
+		if err != nil {
+			return false, err
+		}
+		if !s.Explicit {
+			return false, nil
+		}
+		if wanted.Cluster.Name != saved.Cluster.Name {
+			return false, fmt.Errorf("metadata.name: the cluster in %s is called %q, not %q: use its name, or another --state-dir", s.State, saved.Cluster.Name, wanted.Cluster.Name)
+		}
+		if wanted.Cluster.Spec.Network != saved.Cluster.Spec.Network {
+			return false, fmt.Errorf("spec.network: the network of a cluster cannot be changed: %s has %+v", s.State, saved.Cluster.Spec.Network)
+		}
+		if err := checkMode(saved.Cluster.Spec, wanted.Cluster.Spec); err != nil {
+			return false, err
+		}
+		wanted.NodeGroups = saved.NodeGroups
+	}
+	if err := os.MkdirAll(string(s.State), 0o700); err != nil {
+		return false, fmt.Errorf("making state directory: %w", err)
+	}
+	return saveConfig(s.State.Config(), wanted)
+}
+
+func (s Session) waitForAnswer(ctx context.Context, service *Client) error {
+	deadline := time.Now().Add(answerTimeout)
+	for {
+		_, err := service.Status(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			if errors.Is(err, ErrSlow) {
+				return err
+			}
+			return fmt.Errorf("the service does not start: %s (log: %s)", lastLine(s.State.Log(ProcessServe)), s.State.Log(ProcessServe))
+		}
+		if err := pause(ctx, pollInterval); err != nil {
+			return err
+		}
+	}
+}
+
+// Wait returns when everything that was asked for is there, and shows each status on the way.
+func (s Session) Wait(ctx context.Context, timeout time.Duration, show func(Status)) (Status, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	defer cancel()
+	service := NewClient(s.State)
+	var last Status
+	for {
+		status, err := service.Status(ctx)
+		if err == nil {
+			last = status
+			show(status)
+			if status.Ready() {
+				return status, nil
+			}
+		}
+		if err := pause(ctx, pollInterval); err != nil {
+			if errors.Is(context.Cause(ctx), errTimeout) {
+				return last, fmt.Errorf("not everything is ready after %s%s: `muster status` shows what is missing, and `muster up` waits again", timeout, suffix(last.Message))
+			}
+			return last, errors.New("interrupted; the cluster goes on starting in the background: `muster up` waits again, `muster down` stops it")
+		}
+	}
+}
+
+var errTimeout = errors.New("timeout")
+
+func suffix(message string) string {
+	if message == "" {
+		return ""
+	}
+	return " (" + message + ")"
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// Join is one machine's way in: the time from its launch to each step.
+type Join struct {
+	Machine string                              `json:"machine"`
+	Node    string                              `json:"node"`
+	Steps   map[v1alpha1.JoinStep]time.Duration `json:"steps"`
+}
+
+// servingPatience is how long Joins waits for the last serving certificate: kubelets ask for it about when they turn Ready,
+// and until it is there `kubectl logs` fails. After a lost audit log the step may never be known.
+const servingPatience = 5 * time.Second
+
+// Joins reads the way in of every machine, by node name, and waits a moment for ways that are not complete yet.
+func (s Session) Joins(ctx context.Context) ([]Join, error) {
+	c, err := managementClient(s.State)
+	if err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(servingPatience)
+	for {
+		joins, err := readJoins(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if time.Now().After(deadline) || !slices.ContainsFunc(joins, func(j Join) bool { return j.Steps[v1alpha1.StepServingCSRIssued] == 0 }) {
+			return joins, nil
+		}
+		if err := pause(ctx, pollInterval); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func readJoins(ctx context.Context, c client.Reader) ([]Join, error) {
+	var machines v1alpha1.MachineList
+	if err := c.List(ctx, &machines); err != nil {
+		return nil, fmt.Errorf("listing machines: %w", err)
+	}
+	joins := make([]Join, 0, len(machines.Items))
+	for _, m := range machines.Items {
+		join := Join{Machine: m.Name, Node: m.Status.NodeName, Steps: map[v1alpha1.JoinStep]time.Duration{}}
+		var launched time.Time
+		for _, record := range m.Status.Join {
+			if record.Step == v1alpha1.StepLaunched {
+				launched = record.Time.Time
+			}
+		}
+		for _, record := range m.Status.Join {
+			if !launched.IsZero() {
+				join.Steps[record.Step] = record.Time.Sub(launched)
+			}
+		}
+		joins = append(joins, join)
+	}
+	slices.SortFunc(joins, func(a, b Join) int { return strings.Compare(a.Node, b.Node) })
+	return joins, nil
+}
+
+// lastLine is the end of a log, for a message to a person.
+func lastLine(path string) string {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return "it wrote no log"
+	}
+	text := strings.TrimSpace(string(raw))
+	if text == "" {
+		return "it wrote nothing to its log"
+	}
+	lines := strings.Split(text, "\n")
+	return strings.TrimPrefix(lines[len(lines)-1], "Error: ")
+}

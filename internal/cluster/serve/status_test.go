@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+func TestReady(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Status)
+		want   bool
+	}{
+		"all there":         {func(*Status) {}, true},
+		"no groups":         {func(s *Status) { s.NodeGroups = nil }, true},
+		"nothing seen yet":  {func(s *Status) { s.Settled = false }, false},
+		"cluster not ready": {func(s *Status) { s.Cluster.Ready = false }, false},
+		"a node not ready":  {func(s *Status) { s.NodeGroups[1].Ready = 1 }, false},
+		"a machine missing": {func(s *Status) { s.NodeGroups[1].Machines, s.NodeGroups[1].Ready = 1, 1 }, false},
+		"one too many":      {func(s *Status) { s.NodeGroups[0].Machines = 1 }, false},
+		"a Ready machine is refused": {func(s *Status) {
+			s.Machines = []MachineStatus{{Phase: v1alpha1.MachineReady}, {Phase: v1alpha1.MachineReady, Message: "its role is unmapped"}}
+		}, false},
+		"one that goes away tells why": {func(s *Status) {
+			s.Machines = []MachineStatus{{Phase: v1alpha1.MachineTerminating, Message: "being deleted"}}
+		}, true},
+		"one too many is ready": {func(s *Status) { s.NodeGroups[0].Machines, s.NodeGroups[0].Ready = 1, 1 }, false},
+	} {
+		s := Status{Settled: true, Cluster: ClusterStatus{Ready: true}, NodeGroups: []NodeGroupStatus{{Desired: 0}, {Desired: 2, Machines: 2, Ready: 2}}}
+		test.change(&s)
+		if got := s.Ready(); got != test.want {
+			t.Errorf("%s: Ready() is %v", name, got)
+		}
+	}
+}
+
+func condition(status metav1.ConditionStatus, message string) []metav1.Condition {
+	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Message: message}}
+}
+
+// objects are a cluster with two groups, of which one goes away, and their machines.
+func objects() []client.Object {
+	now := metav1.Now()
+	cluster := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "blue"}, Status: v1alpha1.ClusterStatus{Version: "v1.36.3", Conditions: condition(metav1.ConditionTrue, "fine")}}
+	other := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "another"}, Status: v1alpha1.ClusterStatus{Version: "v0"}}
+	group := &v1alpha1.NodeGroup{
+		ObjectMeta: metav1.ObjectMeta{Name: "workers", Generation: 3},
+		Spec:       v1alpha1.NodeGroupSpec{ClusterName: "blue", Provider: v1alpha1.ProviderLocal, ScalingConfig: v1alpha1.ScalingConfig{DesiredSize: 3}},
+		Status:     v1alpha1.NodeGroupStatus{ObservedGeneration: 3, Replicas: 2, ReadyReplicas: 1, Conditions: condition(metav1.ConditionFalse, "2 of 3 machines")},
+	}
+	going := &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Name: "going", DeletionTimestamp: &now, Finalizers: []string{"x"}}}
+	made := func(id, node string, phase v1alpha1.MachinePhase, steps ...v1alpha1.JoinStep) *v1alpha1.Machine {
+		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.MachineSpec{NodeGroup: "workers"}, Status: v1alpha1.MachineStatus{NodeName: node, Phase: phase}}
+		for i, step := range steps {
+			m.Status.Join = append(m.Status.Join, v1alpha1.JoinRecord{Step: step, Time: metav1.NewMicroTime(time.Unix(1000, 0).Add(time.Duration(i) * 100 * time.Millisecond))})
+		}
+		return m
+	}
+	return []client.Object{
+		cluster, other, group, going,
+		made("i-2", "", v1alpha1.MachinePending),
+		made("i-1", "", v1alpha1.MachinePending),
+		made("i-3", "ip-b", v1alpha1.MachineJoining, v1alpha1.StepLaunched, v1alpha1.StepAPIReached),
+		made("i-4", "ip-a", v1alpha1.MachineReady, v1alpha1.StepLaunched, v1alpha1.StepAPIReached, v1alpha1.StepReady),
+	}
+}
+
+func fakeClient(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	scheme, err := Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+func TestObserve(t *testing.T) {
+	status := Status{Cluster: ClusterStatus{Name: "blue"}}
+	if err := observe(t.Context(), fakeClient(t, objects()...), &status); err != nil {
+		t.Fatal(err)
+	}
+	want := Status{
+		Settled:    true,
+		Cluster:    ClusterStatus{Name: "blue", Version: "v1.36.3", Ready: true},
+		NodeGroups: []NodeGroupStatus{{Name: "workers", Provider: v1alpha1.ProviderLocal, Desired: 3, Machines: 2, Ready: 1, Message: "2 of 3 machines"}},
+		Machines: []MachineStatus{
+			{Name: "i-1", NodeGroup: "workers", Phase: v1alpha1.MachinePending},
+			{Name: "i-2", NodeGroup: "workers", Phase: v1alpha1.MachinePending},
+			{Name: "i-4", NodeGroup: "workers", NodeName: "ip-a", Phase: v1alpha1.MachineReady, Step: v1alpha1.StepReady},
+			{Name: "i-3", NodeGroup: "workers", NodeName: "ip-b", Phase: v1alpha1.MachineJoining, Step: v1alpha1.StepAPIReached},
+		},
+	}
+	if diff := cmp.Diff(want, status); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestNotSettled(t *testing.T) {
+	nothing := Status{Settled: true}
+	if err := observe(t.Context(), fakeClient(t), &nothing); err != nil || nothing.Settled {
+		t.Errorf("before the first objects: settled is %v, %v", nothing.Settled, err)
+	}
+	all := objects()
+	all[2].SetGeneration(4)
+	all[0].(*v1alpha1.Cluster).Status.Conditions = condition(metav1.ConditionFalse, "etcd is slow")
+	behind := Status{Cluster: ClusterStatus{Name: "blue"}}
+	if err := observe(t.Context(), fakeClient(t, all...), &behind); err != nil || behind.Settled {
+		t.Errorf("a group that no controller has seen: settled is %v, %v", behind.Settled, err)
+	}
+	if behind.Cluster.Ready || behind.Cluster.Message != "etcd is slow" {
+		t.Errorf("cluster is %+v", behind.Cluster)
+	}
+}
+
+func TestStatusTellsWhatKeepsItFromSeeing(t *testing.T) {
+	s := newService(t)
+	if status := s.Status(t.Context()); status.Ready() || status.Settled || status.PID != os.Getpid() || status.StateDir != string(s.cfg.State) {
+		t.Errorf("at first: %+v", status)
+	}
+	s.reader = interceptor.NewClient(fakeClient(t, objects()...), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, ok := list.(*v1alpha1.MachineList); ok {
+				return errors.New("no machines today")
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	if status := s.Status(t.Context()); status.Settled || status.Ready() || status.Message != "no machines today" {
+		t.Errorf("%+v", status)
+	}
+}
+
+func newService(t *testing.T) *Service {
+	t.Helper()
+	s, err := NewService(Config{State: newDir(t), BinDir: "/bin", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSocket(t *testing.T) {
+	s := newService(t)
+	socket := s.cfg.State.Socket()
+	c := NewClient(s.cfg.State)
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("nobody there: %v", err)
+	}
+	write(t, socket, "left by a service that was killed")
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("nobody there, but a file: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.serveSocket(ctx, prometheus.NewRegistry()) }()
+	eventually(t, "an answer", func() bool { _, err := c.Status(t.Context()); return err == nil })
+	private(t, socket)
+	status, err := c.Status(t.Context())
+	if err != nil || status.PID != os.Getpid() || status.NodeGroups == nil || status.Machines == nil {
+		t.Errorf("status is %+v, %v", status, err)
+	}
+	for range 3 { // one waits; more say nothing new
+		if err := c.Reload(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(s.reload) != 1 {
+		t.Errorf("%d reloads wait", len(s.reload))
+	}
+	_, err = c.ask(t.Context(), http.MethodGet, "/readyz")
+	says(t, err, "503", "/readyz")
+	_, err = c.ask(t.Context(), http.MethodGet, "/reload")
+	says(t, err, "405")
+	if body, err := c.ask(t.Context(), http.MethodGet, "/healthz"); err != nil || string(body) != "ok\n" {
+		t.Errorf("health: %s, %v", body, err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("after its end: %v", err)
+	}
+}
+
+// A service that listens and takes its time runs. That it does not must not be said of it: up would start another one.
+func TestSlowSocket(t *testing.T) {
+	s := newService(t)
+	c := NewClient(s.cfg.State)
+	c.http.Timeout = 50 * time.Millisecond
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", s.cfg.State.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrSlow) { // the kernel takes the connection, and nobody else
+		t.Errorf("a service that is stopped: %v", err)
+	}
+	accepted := make(chan net.Conn, 10)
+	go func() {
+		defer close(accepted)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	<-accepted // of the first question
+	answers := make(chan error, 1)
+	c.http.Timeout = time.Minute
+	go func() { _, err := c.Status(t.Context()); answers <- err }()
+	if err := (<-accepted).Close(); err != nil {
+		t.Error(err)
+	}
+	if err := listener.Close(); err != nil { // a client may try again on a new connection
+		t.Error(err)
+	}
+	for conn := range accepted {
+		_ = conn.Close()
+	}
+	if err := <-answers; !errors.Is(err, ErrNotRunning) {
+		t.Errorf("a service that ends: %v", err)
+	}
+	c.http.Timeout = 50 * time.Millisecond
+	partly, err := new(net.ListenConfig).Listen(t.Context(), "unix", s.cfg.State.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = partly.Close() }()
+	go func() {
+		if conn, err := partly.Accept(); err == nil {
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+		}
+	}()
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrSlow) {
+		t.Errorf("a service that stops in the middle of its answer: %v", err)
+	}
+}
+
+func TestServiceNeedsItsConfig(t *testing.T) {
+	for _, cfg := range []Config{{}, {State: "/x", BinDir: "/y"}, {State: "/x", Log: slog.Default()}, {BinDir: "/y", Log: slog.Default()}} {
+		if _, err := NewService(cfg); err == nil {
+			t.Errorf("%+v: no error", cfg)
+		}
+	}
+}
+
+// managementPlane answers what a client asks for to list machines.
+func managementPlane(t *testing.T, machines v1alpha1.MachineList) *httptest.Server {
+	t.Helper()
+	version := metav1.GroupVersionForDiscovery{GroupVersion: v1alpha1.GroupVersion.String(), Version: "v1alpha1"}
+	group := metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: "muster.dev", Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version}
+	machines.TypeMeta = metav1.TypeMeta{Kind: "MachineList", APIVersion: version.GroupVersion}
+	answers := map[string]any{
+		"/api":             metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}},
+		"/apis":            metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{group}},
+		"/apis/muster.dev": group,
+		"/apis/muster.dev/v1alpha1": metav1.APIResourceList{
+			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: version.GroupVersion,
+			APIResources: []metav1.APIResource{{Name: "machines", SingularName: "machine", Kind: "Machine", Verbs: metav1.Verbs{"list"}}},
+		},
+		"/apis/muster.dev/v1alpha1/machines": machines,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, ok := answers[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			_, _ = io.WriteString(w, err.Error())
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestJoins(t *testing.T) {
+	var machines v1alpha1.MachineList
+	for _, object := range objects() {
+		if m, ok := object.(*v1alpha1.Machine); ok && m.Status.NodeName != "" {
+			machines.Items = append(machines.Items, *m)
+		}
+	}
+	server := managementPlane(t, machines)
+	dir := newDir(t)
+	s := Session{State: dir}
+	if _, err := s.Joins(t.Context()); err == nil {
+		t.Error("without a kubeconfig: no error")
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["x"] = &clientcmdapi.Cluster{Server: server.URL}
+	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "x"}
+	config.CurrentContext = "x"
+	if err := clientcmd.WriteToFile(*config, dir.ManagementKubeconfig()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Joins(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Join{
+		{Machine: "i-4", Node: "ip-a", Steps: map[v1alpha1.JoinStep]time.Duration{v1alpha1.StepLaunched: 0, v1alpha1.StepAPIReached: 100 * time.Millisecond, v1alpha1.StepReady: 200 * time.Millisecond}},
+		{Machine: "i-3", Node: "ip-b", Steps: map[v1alpha1.JoinStep]time.Duration{v1alpha1.StepLaunched: 0, v1alpha1.StepAPIReached: 100 * time.Millisecond}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// machinePrefix begins the name of every machine's first process.
+const machinePrefix = "machine/"
+
+// The order in which a cluster stops: first whoever would start things again, then machines while their API server still
+// answers, and etcd last. Stopping needs no running service, so it works after any crash.
+var stopOrder = []struct {
+	what   string
+	grace  time.Duration
+	choose func(name string) bool
+}{
+	{"service", 10 * time.Second, isAny(ProcessGuard, ProcessServe)},
+	{"machines", 10 * time.Second, func(name string) bool { return strings.HasPrefix(name, machinePrefix) }},
+	{"controllers", 5 * time.Second, isAny(component.CertificateController, component.ControllerManager, component.Scheduler, component.Simulator)},
+	{"API servers", 10 * time.Second, isAny(component.APIServer, component.Management)},
+	{"everything else", 10 * time.Second, func(string) bool { return true }},
+}
+
+func isAny(names ...string) func(string) bool {
+	return func(name string) bool { return slices.Contains(names, name) }
+}
+
+// Stop ends every process of a state directory and tells what it ended. Nothing is removed.
+func Stop(ctx context.Context, dir statedir.Dir, progress func(what string, count int)) error {
+	for _, step := range stopOrder {
+		// Until none is found: a guard that is stopped a moment after its service has started another one meanwhile.
+		for {
+			stopped, err := supervise.Stop(ctx, dir, step.grace, func(p supervise.Process) bool { return step.choose(p.Name) })
+			if err != nil {
+				return fmt.Errorf("stopping %s: %w", step.what, err)
+			}
+			if len(stopped) == 0 {
+				break
+			}
+			progress(step.what, len(stopped))
+		}
+	}
+	return nil
+}
+
+// StopService ends the service and its guard only; components and machines go on.
+func StopService(ctx context.Context, dir statedir.Dir) error {
+	for {
+		stopped, err := supervise.Stop(ctx, dir, stopOrder[0].grace, func(p supervise.Process) bool { return stopOrder[0].choose(p.Name) })
+		if err != nil {
+			return fmt.Errorf("stopping the service: %w", err)
+		}
+		if len(stopped) == 0 {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervise
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"muster.dev/muster/internal/platform/process"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// The marks: environment variables that say whose a process is.
+const (
+	EnvState   = "MUSTER_STATE"
+	EnvProcess = "MUSTER_PROCESS"
+	EnvSpec    = "MUSTER_SPEC"
+)
+
+// Process is a running process that carries the marks of a state directory.
+type Process struct {
+	Name string
+	// Spec is the hash of the spec that it was started from.
+	Spec string
+	PID  int
+	// Executable is the program's path; it ends in " (deleted)" when the file has been replaced since.
+	Executable string
+	Started    time.Time
+
+	ticks   int64 // Started as the kernel counts it, the same each time it is read
+	session bool  // it leads a session, as every process does that a supervisor started
+	inside  bool  // it is in another process namespace than the caller: part of a machine
+}
+
+// Marks are the environment variables that make a process findable.
+func Marks(dir statedir.Dir, name, spec string) []string {
+	return []string{EnvState + "=" + string(dir), EnvProcess + "=" + name, EnvSpec + "=" + spec}
+}
+
+// Find lists the running processes of a state directory that belong to the calling user, oldest first. A process that
+// inherited the marks from one of them, as a container shim does from containerd, is listed too; see [Leader].
+func Find(dir statedir.Dir) ([]Process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("listing processes: %w", err)
+	}
+	var found []Process
+	patient := time.Now().Add(patience)
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if p, ok := inspect(pid, dir, patient); ok {
+			found = append(found, p)
+		}
+	}
+	slices.SortFunc(found, func(a, b Process) int { return cmp.Or(cmp.Compare(a.ticks, b.ticks), cmp.Compare(a.PID, b.PID)) })
+	return found, nil
+}
+
+// Leader is the oldest process of that name which runs the given program: the one that was started, not one it started.
+// A process in a machine is none, whatever marks and program a container gave it.
+func Leader(processes []Process, name, executable string) (Process, bool) {
+	for _, p := range processes {
+		if p.Name == name && !p.inside && strings.TrimSuffix(p.Executable, " (deleted)") == executable {
+			return p, true
+		}
+	}
+	return Process{}, false
+}
+
+// predecessor is the oldest process of that name that was started from another program: muster has moved since.
+func predecessor(processes []Process, name string) (Process, bool) {
+	for _, p := range processes {
+		if p.Name == name && !p.inside && p.session && p.Spec != "" {
+			return p, true
+		}
+	}
+	return Process{}, false
+}
+
+// inspect reads one process. Whatever cannot be read belongs to somebody else, or has just ended.
+func inspect(pid int, dir statedir.Dir, patient time.Time) (Process, bool) {
+	root := filepath.Join("/proc", strconv.Itoa(pid))
+	var owner syscall.Stat_t
+	if err := syscall.Stat(root, &owner); err != nil || int(owner.Uid) != os.Geteuid() {
+		return Process{}, false
+	}
+	running, err := process.Read(root, patient)
+	if err != nil || !bytes.Contains(running.Environment, []byte(EnvState+"="+string(dir)+"\x00")) {
+		return Process{}, false
+	}
+	p := Process{PID: pid, Executable: running.Executable, Started: running.Started(), ticks: running.Ticks, session: running.Session == pid}
+	marked := false
+	for variable := range bytes.SplitSeq(running.Environment, []byte{0}) {
+		switch name, value, _ := strings.Cut(string(variable), "="); name {
+		case EnvState:
+			if value != string(dir) {
+				return Process{}, false
+			}
+			marked = true
+		case EnvProcess:
+			p.Name = value
+		case EnvSpec:
+			p.Spec = value
+		}
+	}
+	if !marked || p.Name == "" {
+		return Process{}, false
+	}
+	ours, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return Process{}, false
+	}
+	namespace, err := os.Readlink(filepath.Join(root, "ns", "pid"))
+	if err != nil {
+		return Process{}, false
+	}
+	p.inside = namespace != ours
+	return p, true
+}
+
+// patience is how long one look at all processes may wait in all for those in execve(2): a container may have any number of processes
+// that look so.
+const patience = time.Second
+
+// open takes hold of a process and checks that it still is the one that was found.
+func open(p Process, dir statedir.Dir) (*process.Handle, error) {
+	h, err := process.Hold(p.PID)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	again, ok := inspect(p.PID, dir, time.Now().Add(patience))
+	if !ok || again.Name != p.Name || again.Spec != p.Spec {
+		h.Close()
+		return nil, fmt.Errorf("%s (process %d) has ended", p.Name, p.PID)
+	}
+	return h, nil
+}
+
+// Stop ends every process that the filter chooses, all at once, and returns when they are gone, and those that they started meanwhile.
+func Stop(ctx context.Context, dir statedir.Dir, grace time.Duration, choose func(Process) bool) (stopped []Process, err error) {
+	for {
+		round, err := stopFound(ctx, dir, grace, choose)
+		stopped = append(stopped, round...)
+		if err != nil || len(round) == 0 {
+			return stopped, err
+		}
+	}
+}
+
+func stopFound(ctx context.Context, dir statedir.Dir, grace time.Duration, choose func(Process) bool) (stopped []Process, err error) {
+	processes, err := Find(dir)
+	if err != nil {
+		return nil, err
+	}
+	errs := make(chan error)
+	for _, p := range processes {
+		if p.PID == os.Getpid() || !choose(p) {
+			continue
+		}
+		stopped = append(stopped, p)
+		go func() {
+			h, err := open(p, dir)
+			if err != nil { // it has ended by itself
+				errs <- nil
+				return
+			}
+			defer h.Close()
+			errs <- h.Stop(ctx, grace)
+		}()
+	}
+	for range stopped {
+		err = errors.Join(err, <-errs)
+	}
+	return stopped, err
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// searchPath is where a component finds the programs it calls. It does not come from the caller's environment: a
+// component must not depend on who started it.
+const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// start writes a spec's files and runs it as a process of its own session, so that neither the end of its supervisor nor
+// of a terminal ends it.
+func start(dir statedir.Dir, spec component.Spec) (*exec.Cmd, error) {
+	for _, path := range append([]string{dir.Component(spec.Name), dir.Logs()}, spec.Directories...) {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return nil, fmt.Errorf("making directory for %s: %w", spec.Name, err)
+		}
+	}
+	for _, file := range spec.Files {
+		if err := atomicfile.Write(file.Path, []byte(file.Content), file.Mode); err != nil {
+			return nil, fmt.Errorf("writing file of %s: %w", spec.Name, err)
+		}
+	}
+	log, err := os.OpenFile(dir.Log(spec.Name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening log of %s: %w", spec.Name, err)
+	}
+	defer func() { _ = log.Close() }()
+
+	cmd := exec.Command(spec.Path, spec.Args...) //nolint:noctx // it must outlive every context
+	cmd.Dir = dir.Component(spec.Name)
+	cmd.Env = append([]string{"PATH=" + filepath.Dir(spec.Path) + ":" + searchPath}, spec.Env...)
+	cmd.Env = append(cmd.Env, Marks(dir, spec.Name, spec.Hash())...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", spec.Name, err)
+	}
+	return cmd, nil
+}
+
+// Start runs a spec once, in the background, and leaves it to itself.
+func Start(dir statedir.Dir, spec component.Spec) error {
+	cmd, err := start(dir, spec)
+	if err != nil {
+		return err
+	}
+	return cmd.Process.Release()
+}

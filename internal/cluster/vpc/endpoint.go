@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/proxyheader"
+)
+
+// endpoint is a place in the VPC at which machines reach something on the host.
+type endpoint struct {
+	what     string // for the log
+	listener net.Listener
+	// dial connects to what is behind it, for a machine's connection.
+	dial func(ctx context.Context, machine net.Conn) (net.Conn, error)
+	// slots bounds its connections: each takes file descriptors and two goroutines.
+	slots chan struct{}
+	// shares bounds those of one machine, pods included, so that none can take them all.
+	shares *shares
+}
+
+// serveEndpoint relays connections of machines until the context ends.
+func (r *Relay) serveEndpoint(ctx context.Context, e endpoint, owners *owners) error {
+	defer context.AfterFunc(ctx, func() { _ = e.listener.Close() })()
+	var connections sync.WaitGroup
+	defer connections.Wait()
+	for {
+		select {
+		case e.slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		connection, err := e.listener.Accept()
+		if err != nil {
+			<-e.slots
+			if ctx.Err() != nil {
+				return nil
+			}
+			if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) && !errors.Is(err, unix.ECONNABORTED) {
+				return fmt.Errorf("accepting connections in the VPC: %w", err)
+			}
+			r.config.Log.Warn("cannot accept a connection", "error", err)
+			pause(ctx, 100*time.Millisecond)
+			continue
+		}
+		machine := owners.of(peerOf(connection))
+		if !e.shares.take(machine) {
+			<-e.slots
+			_ = connection.Close()
+			r.config.Log.Warn("too many connections", "to", e.what, "machine", machine.String())
+			continue
+		}
+		connections.Go(func() {
+			defer func() { <-e.slots }()
+			defer e.shares.give(machine)
+			server, err := e.dial(ctx, connection)
+			if err != nil {
+				_ = connection.Close()
+				r.config.Log.Warn(e.what+" does not answer", "machine", connection.RemoteAddr().String(), "error", err)
+				return
+			}
+			splice(ctx, connection, server)
+		})
+	}
+}
+
+// dialAPIServer connects to the API server, with patience while it is being restarted.
+func (r *Relay) dialAPIServer(ctx context.Context, _ net.Conn) (net.Conn, error) {
+	return dialPatiently(ctx, "tcp4", r.config.APIServer)
+}
+
+// dialIdentity connects to STS and IAM, and says for whom.
+func (r *Relay) dialIdentity(ctx context.Context, machine net.Conn) (net.Conn, error) {
+	source, err := netip.ParseAddrPort(machine.RemoteAddr().String())
+	if err != nil {
+		return nil, err
+	}
+	service, err := dialPatiently(ctx, "unix", r.config.IdentitySocket)
+	if err != nil {
+		return nil, err
+	}
+	if err := proxyheader.Write(service, source, netip.AddrPortFrom(Services(r.config.Network.cidr), endpointPort)); err != nil {
+		_ = service.Close()
+		return nil, err
+	}
+	return service, nil
+}
+
+// dialPatiently tries again while nobody listens.
+func dialPatiently(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	dialer := net.Dialer{KeepAliveConfig: keepAlive()}
+	for {
+		connection, err := dialer.DialContext(ctx, network, address)
+		if err == nil {
+			return connection, nil
+		}
+		if !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, unix.ENOENT) || !pause(ctx, 50*time.Millisecond) {
+			return nil, err
+		}
+	}
+}
+
+// owners finds the machine that a pod is on, by the VPC's routes.
+type owners struct {
+	pods   netip.Prefix
+	handle *netlink.Handle
+}
+
+func newOwners(namespace *os.File, pods netip.Prefix) (*owners, error) {
+	handle, err := netlink.NewHandleAt(netns.NsHandle(namespace.Fd()), unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("opening netlink socket for the VPC's routes: %w", err)
+	}
+	return &owners{pods: pods, handle: handle}, nil
+}
+
+// of is the machine with an address, or with a pod that has it. A pod whose route is gone stands for itself.
+func (o *owners) of(address netip.Addr) netip.Addr {
+	if !o.pods.Contains(address) {
+		return address
+	}
+	routes, err := o.handle.RouteGet(address.AsSlice())
+	if err != nil || len(routes) != 1 {
+		return address
+	}
+	if machine, ok := netip.AddrFromSlice(routes[0].Gw.To4()); ok {
+		return machine
+	}
+	return address
+}

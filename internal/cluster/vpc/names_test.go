@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// This test makes network namespaces, which needs root.
+
+package vpc
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/privatedns"
+	"muster.dev/muster/internal/platform/host"
+)
+
+// resolve asks the VPC's name server from a namespace for the address of a name.
+func resolve(t *testing.T, namespace *os.File, network, name string) *dns.Msg {
+	t.Helper()
+	var connection net.Conn
+	err := host.InNetwork(namespace, func() (err error) {
+		dialer := net.Dialer{Timeout: 10 * time.Second, FallbackDelay: -1}
+		connection, err = dialer.DialContext(t.Context(), network, netip.AddrPortFrom(ENI(cidr), 53).String())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	if err := connection.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	session := &dns.Conn{Conn: connection}
+	if err := session.WriteMsg(new(dns.Msg).SetQuestion(name, dns.TypeA)); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := session.ReadMsg()
+	if err != nil {
+		t.Fatalf("%s over %s: %v", name, network, err)
+	}
+	return reply
+}
+
+// Machines resolve each other's names at the second address of the VPC, also after the relay was started again.
+func TestNames(t *testing.T) {
+	n := newNetwork(t)
+	first, second := newMachine(t, n, "192.168.64.11"), newMachine(t, n, "192.168.64.12")
+	address := netip.MustParseAddr("192.168.64.12")
+	records := []machine.Record{{ID: "i-0123456789abcdef0", PrivateIP: address, PrivateDNSName: machine.PrivateDNSName(address, "muster.internal"), Domain: "muster.internal"}}
+	names, err := privatedns.NewServer(privatedns.Config{
+		Machines: func() ([]machine.Record, error) { return records, nil }, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := RelayConfig{
+		Network: n, PodCIDR: podCIDR, APIServer: "127.0.0.1:6443", EgressSocket: filepath.Join(t.TempDir(), "egress.sock"),
+		Names: names, Log: slog.New(slog.DiscardHandler),
+	}
+	for range 2 {
+		stop := runRelay(t, config)
+		for _, from := range []*os.File{first, second} {
+			for _, network := range []string{"udp4", "tcp4"} {
+				if reply := resolve(t, from, network, "ip-192-168-64-12.muster.internal."); len(reply.Answer) != 1 || reply.Answer[0].(*dns.A).A.String() != "192.168.64.12" {
+					t.Errorf("over %s: %v", network, reply)
+				}
+				if reply := resolve(t, from, network, "example.com."); reply.Rcode != dns.RcodeNameError {
+					t.Errorf("over %s: %v", network, reply)
+				}
+			}
+		}
+		stop()
+	}
+}

@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// These tests make network namespaces, which needs root. Their addresses are in those namespaces only.
+
+package vpc
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/node/imds"
+	"muster.dev/muster/internal/platform/host"
+)
+
+const (
+	firstMachine  = "192.168.64.11"
+	secondMachine = "192.168.64.12"
+)
+
+// directory is of machines with a hop limit each; their ids and user data are their addresses.
+type directory map[netip.Addr]int
+
+func (d directory) Lookup(address netip.Addr) (imds.Instance, error) {
+	hops, ok := d[address]
+	if !ok {
+		return imds.Instance{}, imds.ErrNotFound
+	}
+	return imds.Instance{ID: address.String(), PrivateIP: address, MAC: MAC(address), Network: cidr, HopLimit: hops}, nil
+}
+
+func (d directory) UserData(id string) ([]byte, error) { return []byte("for " + id), nil }
+
+// serveMetadata runs a relay with a metadata service until the function that it returns is called.
+func serveMetadata(t *testing.T, n *Network, known directory) (stop func()) {
+	t.Helper()
+	server, err := imds.NewServer(imds.ServerConfig{Directory: known, Key: bytes.Repeat([]byte{1}, 32), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runRelay(t, RelayConfig{
+		Network: n, PodCIDR: podCIDR, APIServer: "127.0.0.1:6443", EgressSocket: filepath.Join(t.TempDir(), "egress.sock"),
+		Metadata: server, Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+// answer asks the metadata service from a namespace, by one request on a connection of its own. From is the address to ask from.
+func answer(namespace *os.File, from, method, path, header string, patience time.Duration) (string, error) {
+	var connection net.Conn
+	deadline := time.Now().Add(patience)
+	err := host.InNetwork(namespace, func() (err error) {
+		dialer := net.Dialer{Deadline: deadline, FallbackDelay: -1}
+		if from != "" {
+			dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
+		}
+		connection, err = dialer.Dial("tcp4", netip.AddrPortFrom(Metadata(), MetadataPort).String())
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	defer connection.Close()
+	if err := connection.SetDeadline(deadline); err != nil {
+		return "", err
+	}
+	if _, err := fmt.Fprintf(connection, "%s %s HTTP/1.1\r\nHost: %s\r\n%s\r\nConnection: close\r\n\r\n", method, path, Metadata(), header); err != nil {
+		return "", err
+	}
+	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = errors.New(response.Status)
+	}
+	return string(body), err
+}
+
+func tokenOf(namespace *os.File, from string, patience time.Duration) (string, error) {
+	return answer(namespace, from, http.MethodPut, "/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds: 60", patience)
+}
+
+func userDataOf(namespace *os.File, token string) (string, error) {
+	return answer(namespace, "", http.MethodGet, "/latest/user-data", "X-aws-ec2-metadata-token: "+token, 10*time.Second)
+}
+
+// Each machine is told what is its own. A service that is started again honours tokens of its former life.
+func TestMetadata(t *testing.T) {
+	n := newNetwork(t)
+	first, second := newMachine(t, n, firstMachine), newMachine(t, n, secondMachine)
+	known := directory{netip.MustParseAddr(firstMachine): 1, netip.MustParseAddr(secondMachine): 1}
+	stop := serveMetadata(t, n, known)
+	token, err := tokenOf(first, "", 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := userDataOf(first, token); err != nil || got != "for "+firstMachine {
+		t.Errorf("first machine: %q, %v", got, err)
+	}
+	if got, err := userDataOf(second, token); err == nil {
+		t.Errorf("the second machine used the first one's token: %q", got)
+	}
+	stop()
+	if _, err := userDataOf(first, token); err == nil {
+		t.Error("something answers although nothing runs")
+	}
+	stop = serveMetadata(t, n, known)
+	defer stop()
+	if got, err := userDataOf(first, token); err != nil || got != "for "+firstMachine {
+		t.Errorf("after a restart: %q, %v", got, err)
+	}
+}
+
+// A machine that says it is another, by address, by hardware address or by both, gets no answer, and the other does not notice.
+func TestForgery(t *testing.T) {
+	n := newNetwork(t)
+	victim, forger := newMachine(t, n, firstMachine), newMachine(t, n, secondMachine)
+	stop := serveMetadata(t, n, directory{netip.MustParseAddr(firstMachine): 1, netip.MustParseAddr(secondMachine): 1})
+	defer stop()
+
+	var asked, unanswered atomic.Int64
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() { // the other machine goes on asking all the while
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+			asked.Add(1)
+			if _, err := tokenOf(victim, "", 5*time.Second); err != nil {
+				t.Errorf("the other machine: %v", err)
+				unanswered.Add(1)
+			}
+		}
+	}()
+
+	inForger := func(change func(h *netlink.Handle, link netlink.Link) error) {
+		t.Helper()
+		err := withHandle(forger, func(h *netlink.Handle) error {
+			link, err := h.LinkByName(machineLink)
+			if err != nil {
+				return err
+			}
+			return change(h, link)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	stolen := &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix(firstMachine + "/32"))}
+	inForger(func(h *netlink.Handle, link netlink.Link) error { return h.AddrReplace(link, stolen) })
+	announce(t, forger, firstMachine, MAC(netip.MustParseAddr(secondMachine)))
+	if got, err := tokenOf(forger, firstMachine, 1500*time.Millisecond); err == nil {
+		t.Errorf("with another's address it got %q", got)
+	}
+	announce(t, forger, firstMachine, MAC(netip.MustParseAddr(firstMachine)))
+	// Another's hardware address, and its own address.
+	inForger(func(h *netlink.Handle, link netlink.Link) error {
+		return h.LinkSetHardwareAddr(link, MAC(netip.MustParseAddr(firstMachine)))
+	})
+	if err := knowAgain(n, forger); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := tokenOf(forger, secondMachine, 1500*time.Millisecond); err == nil {
+		t.Errorf("with another's hardware address it got %q", got)
+	}
+	if got, err := tokenOf(forger, firstMachine, 1500*time.Millisecond); err == nil {
+		t.Errorf("with another's address and hardware address it got %q", got)
+	}
+	// Itself again, it is answered again: what was refused before was refused for what it was.
+	inForger(func(h *netlink.Handle, link netlink.Link) error {
+		return errors.Join(h.AddrDel(link, stolen), h.LinkSetHardwareAddr(link, MAC(netip.MustParseAddr(secondMachine))))
+	})
+	if err := knowAgain(n, forger); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tokenOf(forger, "", 10*time.Second); err != nil {
+		t.Errorf("as itself: %v", err)
+	}
+	close(done)
+	<-ended
+	if asked.Load() < 20 || unanswered.Load() > 0 {
+		t.Errorf("the other machine asked %d times and had no answer %d times", asked.Load(), unanswered.Load())
+	}
+}
+
+// What one machine sends to another goes to nobody else, whatever that one announces.
+func TestMachinesAreNotOverheard(t *testing.T) {
+	n := newNetwork(t)
+	client, server, forger := newMachine(t, n, "192.168.64.13"), newMachine(t, n, firstMachine), newMachine(t, n, secondMachine)
+	err := withHandle(forger, func(h *netlink.Handle) error {
+		link, err := h.LinkByName(machineLink)
+		if err != nil {
+			return err
+		}
+		return h.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix(firstMachine + "/32"))})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := func(l net.Listener, who string) {
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = c.Write([]byte(who))
+				_ = c.Close()
+			}
+		}()
+	}
+	answers(listenIn(t, server, firstMachine+":80"), "server")
+	answers(listenIn(t, forger, firstMachine+":80"), "forger")
+	heard := map[string]int{}
+	for range 20 {
+		announce(t, forger, firstMachine, MAC(netip.MustParseAddr(secondMachine)))
+		var c net.Conn
+		err := host.InNetwork(client, func() (err error) {
+			c, err = net.DialTimeout("tcp4", firstMachine+":80", 2*time.Second)
+			return err
+		})
+		if err != nil {
+			heard["nobody"]++
+			continue
+		}
+		b := make([]byte, 16)
+		k, _ := c.Read(b)
+		heard[string(b[:k])]++
+		_ = c.Close()
+	}
+	if heard["server"] != 20 {
+		t.Errorf("who was heard, and how often: %v", heard)
+	}
+}
+
+// knowAgain restores the permanent neighbours of a machine: the kernel forgets them when the hardware address changes.
+func knowAgain(n *Network, machine *os.File) error {
+	return withHandle(machine, func(h *netlink.Handle) error {
+		link, err := h.LinkByName(machineLink)
+		if err != nil {
+			return err
+		}
+		return n.knowGateways(h, link, netip.MustParseAddr(secondMachine))
+	})
+}
+
+// announce tells everybody by ARP, several times, that an address has a hardware address.
+func announce(t *testing.T, namespace *os.File, address string, hardware net.HardwareAddr) {
+	t.Helper()
+	err := host.InNetwork(namespace, func() error {
+		link, err := net.InterfaceByName(machineLink)
+		if err != nil {
+			return err
+		}
+		socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = unix.Close(socket) }()
+		ip := netip.MustParseAddr(address).As4()
+		everybody := []byte{255, 255, 255, 255, 255, 255}
+		frame := append(append(bytes.Clone(everybody), hardware...), 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 2)
+		frame = append(append(append(append(frame, hardware...), ip[:]...), everybody...), ip[:]...)
+		for range 5 {
+			if err := unix.Sendto(socket, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Index, Halen: 6}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A machine that says it is the metadata service, the router or the API server is not believed by others.
+func TestFalseService(t *testing.T) {
+	n := newNetwork(t)
+	victim, forger := newMachine(t, n, firstMachine), newMachine(t, n, secondMachine)
+	stop := serveMetadata(t, n, directory{netip.MustParseAddr(firstMachine): 1})
+	defer stop()
+	err := withHandle(forger, func(h *netlink.Handle) error {
+		link, err := h.LinkByName(machineLink)
+		if err != nil {
+			return err
+		}
+		return h.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(Metadata(), 32))})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan string, 16)
+	listener := listenIn(t, forger, netip.AddrPortFrom(Metadata(), MetadataPort).String())
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			heard <- connection.RemoteAddr().String()
+			_ = connection.Close()
+		}
+	}()
+	for range 10 {
+		announce(t, forger, Metadata().String(), MAC(netip.MustParseAddr(secondMachine)))
+		if _, err := tokenOf(victim, "", 5*time.Second); err != nil {
+			t.Errorf("the machine was not answered: %v", err)
+		}
+	}
+	// Who is believed is not left to who answers first.
+	for _, ip := range []netip.Addr{Router(cidr), ENI(cidr), Metadata()} {
+		announce(t, forger, ip.String(), MAC(netip.MustParseAddr(secondMachine)))
+		if got := permanent(t, victim, ip); !bytes.Equal(got, mac(0x06, Router(cidr))) {
+			t.Errorf("the machine takes %s for %s", got, ip)
+		}
+	}
+	select {
+	case who := <-heard:
+		if strings.HasPrefix(who, firstMachine) {
+			t.Errorf("%s asked the false service", who)
+		}
+	default:
+	}
+}
+
+// permanent is the hardware address that a machine has for an address, once and for all.
+func permanent(t *testing.T, machine *os.File, ip netip.Addr) (hardware net.HardwareAddr) {
+	t.Helper()
+	err := withHandle(machine, func(h *netlink.Handle) error {
+		link, err := h.LinkByName(machineLink)
+		if err != nil {
+			return err
+		}
+		known, err := h.NeighList(link.Attrs().Index, unix.AF_INET)
+		for _, neighbour := range known {
+			if neighbour.IP.Equal(ip.AsSlice()) && neighbour.State == netlink.NUD_PERMANENT {
+				hardware = neighbour.HardwareAddr
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hardware
+}
+
+// Answers go one hop: a pod behind a machine gets none, whatever address it asks from, unless the machine has a limit of two.
+func TestHopLimit(t *testing.T) {
+	n := newNetwork(t)
+	machine := newMachine(t, n, firstMachine)
+	pod := newPod(t, machine)
+	if err := n.SetRoute(Route{PodCIDR: netip.MustParsePrefix("10.244.1.0/24"), Machine: netip.MustParseAddr(firstMachine)}); err != nil {
+		t.Fatal(err)
+	}
+	// The service is told that the pod's address is a machine's, as if the machine had translated it: only the hops are left.
+	machines := func(hops int) directory {
+		return directory{netip.MustParseAddr(firstMachine): hops, netip.MustParseAddr("10.244.1.2"): hops}
+	}
+	stop := serveMetadata(t, n, machines(1))
+	if _, err := tokenOf(machine, "", 10*time.Second); err != nil {
+		t.Errorf("the machine: %v", err)
+	}
+	if got, err := tokenOf(pod, "", 1500*time.Millisecond); err == nil {
+		t.Errorf("a pod got %q", got)
+	}
+	stop()
+	stop = serveMetadata(t, n, machines(2))
+	defer stop()
+	for name, namespace := range map[string]*os.File{"the machine": machine, "its pod": pod} {
+		if _, err := tokenOf(namespace, "", 10*time.Second); err != nil {
+			t.Errorf("with two hops, %s: %v", name, err)
+		}
+	}
+}
+
+// newPod is a namespace behind a machine: one hop further.
+func newPod(t *testing.T, machine *os.File) *os.File {
+	t.Helper()
+	pod := newNamespace(t)
+	const outside, inside = "pod0", "eth0"
+	gateway := netip.MustParsePrefix("10.244.1.1/24")
+	err := withHandle(machine, func(h *netlink.Handle) error {
+		attributes := netlink.NewLinkAttrs()
+		attributes.Name = outside
+		if err := h.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: inside, PeerNamespace: netlink.NsFd(pod.Fd())}); err != nil {
+			return err
+		}
+		link, err := h.LinkByName(outside)
+		if err != nil {
+			return err
+		}
+		return errors.Join(h.AddrReplace(link, &netlink.Addr{IPNet: ipNet(gateway)}), h.LinkSetUp(link))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.InNetwork(machine, setForwarding); err != nil {
+		t.Fatal(err)
+	}
+	err = withHandle(pod, func(h *netlink.Handle) error {
+		link, err := h.LinkByName(inside)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(h.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix("10.244.1.2/24"))}), h.LinkSetUp(link)); err != nil {
+			return err
+		}
+		return h.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: net.IP(gateway.Addr().AsSlice())})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+// What an attachment that was cut short has left undone is done when the relay starts.
+func TestPin(t *testing.T) {
+	n := newNetwork(t)
+	newMachine(t, n, firstMachine)
+	namespace, err := n.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer namespace.Close()
+	ip := netip.MustParseAddr(firstMachine)
+	pinned := func() (neighbours, entries int) {
+		err := withHandle(namespace, func(h *netlink.Handle) error {
+			bridge, err := h.LinkByName(bridgeName)
+			if err != nil {
+				return err
+			}
+			known, err := h.NeighList(bridge.Attrs().Index, unix.AF_INET)
+			if err != nil {
+				return err
+			}
+			for _, neighbour := range known {
+				if neighbour.IP.Equal(ip.AsSlice()) && neighbour.State == netlink.NUD_PERMANENT {
+					neighbours++
+				}
+			}
+			port, err := h.LinkByName(linkName(ip))
+			if err != nil {
+				return err
+			}
+			table, err := h.NeighList(port.Attrs().Index, unix.AF_BRIDGE)
+			for _, entry := range table {
+				if bytes.Equal(entry.HardwareAddr, MAC(ip)) && entry.State&netlink.NUD_NOARP != 0 {
+					entries++
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return neighbours, entries
+	}
+	if neighbours, entries := pinned(); neighbours != 1 || entries == 0 {
+		t.Errorf("after Attach: %d neighbours, %d entries", neighbours, entries)
+	}
+	if err := withHandle(namespace, func(h *netlink.Handle) error { return unpin(h, ip) }); err != nil {
+		t.Fatal(err)
+	}
+	if neighbours, _ := pinned(); neighbours != 0 {
+		t.Error("it is not forgotten")
+	}
+	if err := n.Pin(); err != nil {
+		t.Fatal(err)
+	}
+	if neighbours, entries := pinned(); neighbours != 1 || entries == 0 {
+		t.Errorf("after Pin: %d neighbours, %d entries", neighbours, entries)
+	}
+	for name, want := range map[string]bool{"vm-c0a8400b": true, "vm-c0a840": false, "vpc0": false, "vm-zzzzzzzz": false} {
+		if _, ok := linkAddress(name); ok != want {
+			t.Errorf("%s is a machine's link: %v", name, ok)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package authenticatorserver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
+	"muster.dev/muster/internal/iam/accesspolicy"
+)
+
+// accessLease is by which replicas agree who writes: the status of entries, and the RBAC of access policies.
+const accessLease = "muster-access-policies"
+
+// leading is what one replica does for all. All of them answer the API servers.
+type leading struct {
+	cluster   *rest.Config
+	namespace string // of the lease
+	identity  string // this process among replicas
+	status    func(context.Context) error
+	policies  bool
+	alone     bool // there are no others to agree with
+	patience  time.Duration
+	logger    *slog.Logger
+}
+
+// leadAgain is the pause between two tries to lead.
+const leadAgain = 2 * time.Second
+
+// keep does it, as long as this replica leads, until ctx is done. What goes wrong keeps nobody from being told who somebody is: it is
+// begun again, and told once.
+func (l leading) keep(ctx context.Context) {
+	told, start := "", time.Now()
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := l.run(ctx)
+		if time.Since(began) > time.Minute { // it went well for a while
+			told = ""
+		}
+		early := apierrors.IsForbidden(err) && time.Since(start) < l.patience
+		if err != nil && !early && err.Error() != told && ctx.Err() == nil {
+			l.logger.Warn("status of entries and access policies not kept for now", withFix(err, fixPolicyRights)...)
+			told = err.Error()
+		}
+		sleep(ctx, leadAgain)
+	}
+}
+
+func (l leading) run(ctx context.Context) error {
+	if err := l.allowed(ctx); err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, accessv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return fmt.Errorf("registering kinds: %w", err)
+		}
+	}
+	again := true // the controller's name is the same in each life
+	options := ctrl.Options{
+		Scheme: scheme, Logger: logr.FromSlogHandler(l.logger.Handler()), Metrics: metricsserver.Options{BindAddress: "0"},
+		LeaderElection: !l.alone, LeaderElectionReleaseOnCancel: true,
+	}
+	if !l.alone {
+		leases, err := coordinationv1client.NewForConfig(l.cluster)
+		if err != nil {
+			return fmt.Errorf("preparing to lead: %w", err)
+		}
+		// With an identity that lasts as long as the process, one that lost its own lease in an outage need not wait until it ends.
+		options.LeaderElectionResourceLockInterface = &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: accessLease}, Client: leases,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: l.identity},
+		}
+	}
+	options.Controller.SkipNameValidation = &again
+	mgr, err := ctrl.NewManager(l.cluster, options)
+	if err != nil {
+		return fmt.Errorf("preparing to lead: %w", err)
+	}
+	if err := mgr.Add(manager.RunnableFunc(l.status)); err != nil {
+		return fmt.Errorf("preparing to lead: %w", err)
+	}
+	if l.policies {
+		if err := accesspolicy.Add(mgr, accesspolicy.Config{Log: l.logger, Now: time.Now}); err != nil {
+			return err
+		}
+	}
+	return mgr.Start(ctx)
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package identityservice
+
+import (
+	"slices"
+
+	"muster.dev/muster/internal/iam/awsquery"
+)
+
+// Passwords, SSH keys, certificates, service-specific credentials and MFA devices do not exist here. Tools ask for a user's before they
+// delete the user, and are told that there are none.
+
+type listSSHKeysOut struct {
+	awsquery.Page
+	SSHPublicKeys awsquery.List[none]
+}
+
+type listCertificatesOut struct {
+	awsquery.Page
+	Certificates awsquery.List[none]
+}
+
+type listServiceCredentialsIn struct {
+	UserName, ServiceName *string
+	AllUsers              bool
+	Marker                *string
+	MaxItems              *int32
+}
+
+type listServiceCredentialsOut struct {
+	awsquery.Page
+	ServiceSpecificCredentials awsquery.List[none]
+}
+
+type listDevicesOut struct {
+	awsquery.Page
+	MFADevices awsquery.List[none]
+}
+
+type listVirtualDevicesIn struct {
+	AssignmentStatus, Marker *string
+	MaxItems                 *int32
+}
+
+type listVirtualDevicesOut struct {
+	awsquery.Page
+	VirtualMFADevices awsquery.List[none]
+}
+
+func (s *Service) registerAbsent(server *awsquery.Server) {
+	api := awsquery.IAM()
+	ofUser := func(c *call, in listKeysIn) (target, error) { return c.aboutNamed(in.UserName) }
+	register(s, server, api, "ListSSHPublicKeys", reads, ofUser, func(c *call, in listKeysIn) (*listSSHKeysOut, error) {
+		page, err := c.nothingOf(in)
+		return &listSSHKeysOut{Page: page}, err
+	})
+	register(s, server, api, "ListSigningCertificates", reads, ofUser, func(c *call, in listKeysIn) (*listCertificatesOut, error) {
+		page, err := c.nothingOf(in)
+		return &listCertificatesOut{Page: page}, err
+	})
+	register(s, server, api, "ListMFADevices", reads, ofUser, func(c *call, in listKeysIn) (*listDevicesOut, error) {
+		page, err := c.nothingOf(in)
+		return &listDevicesOut{Page: page}, err
+	})
+	register(s, server, api, "ListServiceSpecificCredentials", reads, func(c *call, in listServiceCredentialsIn) (target, error) {
+		if in.AllUsers {
+			return c.aboutUser("*"), nil
+		}
+		return c.aboutNamed(in.UserName)
+	}, func(c *call, in listServiceCredentialsIn) (*listServiceCredentialsOut, error) {
+		if in.AllUsers {
+			page, err := emptyPage(in.Marker, in.MaxItems)
+			return &listServiceCredentialsOut{Page: page}, err
+		}
+		page, err := c.nothingOf(listKeysIn{in.UserName, in.Marker, in.MaxItems})
+		return &listServiceCredentialsOut{Page: page}, err
+	})
+	register(s, server, api, "ListVirtualMFADevices", reads, func(*call, listVirtualDevicesIn) (target, error) { return anything(), nil },
+		func(_ *call, in listVirtualDevicesIn) (*listVirtualDevicesOut, error) {
+			if in.AssignmentStatus != nil && !slices.Contains([]string{"Assigned", "Unassigned", "Any"}, *in.AssignmentStatus) {
+				return nil, awsquery.Errorf(awsquery.ValidationError, "AssignmentStatus is %.20q: it must be Assigned, Unassigned or Any", *in.AssignmentStatus)
+			}
+			page, err := emptyPage(in.Marker, in.MaxItems)
+			return &listVirtualDevicesOut{Page: page}, err
+		})
+	profile := func(c *call, in userNameIn) (target, error) { return c.aboutNamed(in.UserName) }
+	register(s, server, api, "GetLoginProfile", reads, profile, noLoginProfile)
+	register(s, server, api, "DeleteLoginProfile", writes, profile, noLoginProfile)
+}
+
+// aboutNamed is a user whose name may be left out: the caller.
+func (c *call) aboutNamed(name *string) (target, error) {
+	user, err := c.userName(name)
+	return c.aboutUser(user), err
+}
+
+// nothingOf is the empty list of something that a user has none of.
+func (c *call) nothingOf(in listKeysIn) (awsquery.Page, error) {
+	name, err := c.userName(in.UserName)
+	if err == nil {
+		_, err = c.user(name)
+	}
+	if err != nil {
+		return awsquery.Page{}, err
+	}
+	return emptyPage(in.Marker, in.MaxItems)
+}
+
+func emptyPage(marker *string, most *int32) (awsquery.Page, error) {
+	_, page, err := awsquery.PageOf(nil, func(string) string { return "" }, marker, most)
+	return page, err
+}
+
+func noLoginProfile(c *call, in userNameIn) (*none, error) {
+	name, err := c.userName(in.UserName)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.user(name); err != nil {
+		return nil, err
+	}
+	return nil, awsquery.Errorf(awsquery.NoSuchEntity, "Login Profile for User %.128s cannot be found.", name)
+}

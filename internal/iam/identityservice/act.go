@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package identityservice
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/iam/iam"
+	"muster.dev/muster/internal/iam/iampolicy"
+)
+
+// call is one request whose sender is known.
+type call struct {
+	admitted
+	ctx    context.Context // of this request alone
+	state  *State
+	record *line
+}
+
+// target is what a request is about, for the caller's policies.
+type target struct {
+	resource string
+	context  map[string][]string
+}
+
+// anything is the target of actions that are about no one resource.
+func anything() target { return target{resource: "*"} }
+
+type mode int
+
+const (
+	reads  mode = iota
+	writes      // one at a time
+	open        // everybody may, whatever policies say
+)
+
+// register adds an action: what it is about, and what it does if the caller may.
+func register[In, Out any](s *Service, server *awsquery.Server, api awsquery.API, action string, m mode, about func(*call, In) (target, error), do func(*call, In) (*Out, error)) {
+	awsquery.Register(server, api, action, func(ctx context.Context, _ awsquery.Call, in In) (*Out, error) {
+		c := &call{admitted: admittedOf(ctx), ctx: ctx, record: lineOf(ctx)}
+		if m == writes {
+			select {
+			case s.writing <- struct{}{}:
+				defer func() { <-s.writing }()
+			case <-ctx.Done():
+				return nil, away(ctx.Err())
+			}
+		}
+		var err error
+		if c.state, err = s.config.Store.State(); err != nil {
+			return nil, away(err)
+		}
+		if m != open {
+			t, err := about(c, in)
+			if err != nil {
+				return nil, err
+			}
+			c.record.target = t.resource
+			if err := s.authorize(c, api.Name+":"+action, t); err != nil {
+				return nil, err
+			}
+		}
+		out, err := do(c, in)
+		return out, storeError(err)
+	})
+}
+
+// authorize asks the caller's policies.
+func (s *Service) authorize(c *call, action string, t target) error {
+	rights, err := s.rights(c.state, c.principal)
+	if err != nil {
+		return err
+	}
+	if c.session != nil && !c.role() {
+		return awsquery.Errorf(awsquery.AccessDenied, "credentials of GetSessionToken cannot call IAM: use the user's access key, or a role's session")
+	}
+	return denied(c.arn.String(), action, t.resource, rights.Decide(c.request(action, t)))
+}
+
+// request is the question to policies.
+func (c *call) request(action string, t target) iampolicy.Request {
+	facts := iampolicy.Facts{Now: c.now, SourceIP: c.source, Secure: c.secure, UserAgent: c.userAgent, Region: Region, Tags: map[string]string{}}
+	if c.session != nil {
+		facts.TokenIssued = c.session.Issued
+	}
+	caller := c.caller()
+	tags := func(all []iam.Tag) { // later ones win: a session's over its role's
+		for _, tag := range all {
+			facts.Tags[lower(tag.Key)] = tag.Value
+		}
+	}
+	if user, ok := c.state.UserByID(c.id); ok {
+		tags(user.Tags)
+	}
+	if role, ok := c.state.RoleByID(c.id); ok {
+		caller.RoleARN = role.ARN()
+		tags(role.Tags)
+	}
+	if c.session != nil {
+		tags(c.session.Tags.All())
+	}
+	conditions := iampolicy.NewContext(caller, facts)
+	if about, err := arn.Parse(t.resource); err == nil && about.Account != "" {
+		conditions["aws:resourceaccount"] = []string{about.Account}
+	}
+	maps.Copy(conditions, t.context)
+	return iampolicy.Request{Caller: caller, Action: action, Resource: t.resource, Context: conditions}
+}
+
+// denied is nil for an Allow, and else says no as AWS does.
+func denied(who, action, resource string, d iampolicy.Decision) error {
+	if d.Verdict == iampolicy.Allow {
+		return nil
+	}
+	article, kind := "an", "identity-based policy"
+	switch d.By {
+	case iampolicy.Boundary:
+		article, kind = "a", "permissions boundary"
+	case iampolicy.SessionLayer:
+		article, kind = "a", "session policy"
+	case iampolicy.Identity, iampolicy.TrustLayer:
+	}
+	why := "because no " + kind + " allows the " + action + " action"
+	if d.Verdict == iampolicy.Deny {
+		why = "with an explicit deny in " + article + " " + kind
+	}
+	return &awsquery.Error{
+		Code: awsquery.AccessDenied, Message: "User: " + who + " is not authorized to perform: " + action + " on resource: " + resource + " " + why,
+		Cause: errors.New(d.Policy + ": " + d.Reason),
+	}
+}
+
+// rights are the policies that bound what a caller may do. A policy that cannot be found or read might be one that denies, so that the
+// caller may do nothing then.
+func (s *Service) rights(state *State, p principal) (iampolicy.Rights, error) {
+	var rights iampolicy.Rights
+	inline := iampolicy.UserInline
+	if p.role() {
+		inline = iampolicy.RoleInline
+	}
+	for _, name := range p.grants.Attached {
+		policy, ok := s.policy(state, name)
+		text, has := policy.Document()
+		if !ok || !has {
+			return rights, awsquery.Errorf(awsquery.AccessDenied, "the policy %s is attached to %s and cannot be found: detach it", name, p.arn)
+		}
+		if err := s.add(&rights.Identity, iampolicy.Managed, name, text); err != nil {
+			return rights, err
+		}
+	}
+	var err error
+	if rights.Boundary, err = s.boundary(state, p.boundary); err != nil {
+		return rights, err
+	}
+	for name, text := range p.grants.Inline {
+		if err := s.add(&rights.Identity, inline, name, text); err != nil {
+			return rights, err
+		}
+	}
+	if p.session != nil && p.session.Policy != "" {
+		rights.Scoped = true
+		if err := s.add(&rights.Session, iampolicy.Session, "session policy", p.session.Policy); err != nil {
+			return rights, err
+		}
+	}
+	return rights, nil
+}
+
+func (s *Service) add(to *[]iampolicy.Named, k iampolicy.Kind, name, text string) error {
+	document, err := s.parsed.parse(k, text)
+	if err != nil {
+		return &awsquery.Error{Code: awsquery.AccessDenied, Message: "the policy " + name + " cannot be read, and so nothing is allowed: replace it", Cause: err}
+	}
+	*to = append(*to, iampolicy.Named{Name: name, Document: document})
+	return nil
+}
+
+// policy finds a managed policy by its ARN, AWS's own among them.
+func (s *Service) policy(state *State, arn string) (iam.Policy, bool) {
+	if p, ok := s.managed[arn]; ok {
+		return p, true
+	}
+	for _, p := range state.policies {
+		if p.ARN().String() == arn {
+			return p, true
+		}
+	}
+	return iam.Policy{}, false
+}
+
+// trusts tells whether a role's trust policy lets a service in.
+func (s *Service) trusts(role iam.Role, caller iampolicy.Caller, action string, context map[string][]string, now time.Time) error {
+	document, err := s.parsed.parse(iampolicy.Trust, role.Trust)
+	if err != nil {
+		return err
+	}
+	conditions := iampolicy.NewContext(caller, iampolicy.Facts{Now: now, Secure: true, Region: Region})
+	maps.Copy(conditions, context)
+	d := document.Evaluate(iampolicy.Request{Caller: caller, Action: action, Resource: role.ARN().String(), Context: conditions})
+	if d.Verdict != iampolicy.Allow {
+		return errors.New(d.Reason)
+	}
+	return nil
+}
+
+// maxParsed bounds the documents that are kept parsed.
+const maxParsed = 1024
+
+// parsed keeps documents that were read: every request asks the same few.
+type parsed struct {
+	mu        sync.Mutex
+	documents map[parsedKey]iampolicy.Document
+}
+
+type parsedKey struct {
+	kind iampolicy.Kind
+	text string
+}
+
+func (p *parsed) parse(k iampolicy.Kind, text string) (iampolicy.Document, error) {
+	key := parsedKey{k, text}
+	p.mu.Lock()
+	document, ok := p.documents[key]
+	p.mu.Unlock()
+	if ok {
+		return document, nil
+	}
+	document, err := iampolicy.Parse(k, text)
+	if err != nil {
+		return document, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.documents == nil || len(p.documents) >= maxParsed {
+		p.documents = map[parsedKey]iampolicy.Document{}
+	}
+	p.documents[key] = document
+	return document, nil
+}
+
+// storeError says what became of a write, in IAM's codes.
+func storeError(err error) error {
+	var known *awsquery.Error
+	switch {
+	case err == nil, errors.As(err, &known):
+		return err
+	case errors.Is(err, ErrExists):
+		return &awsquery.Error{Code: awsquery.EntityAlreadyExists, Message: "an entity of that name already exists", Cause: err}
+	case errors.Is(err, ErrConflict):
+		return &awsquery.Error{Code: awsquery.ConcurrentModification, Message: "the entity was changed by somebody else meanwhile: try again", Cause: err}
+	case errors.Is(err, ErrRefused):
+		return err
+	case errors.Is(err, errAway):
+		return away(err)
+	}
+	return err
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package identityservice
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"muster.dev/muster/internal/platform/proxyheader"
+)
+
+// maxPerMachine is how many connections one machine may have at once, its pods included.
+const maxPerMachine = 32
+
+// headerPatience is how long the relay may take to say whose connection it passes on, which it does at once.
+const headerPatience = 2 * time.Second
+
+// Certificate finds the certificate of the service for each connection.
+type Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+// Serve answers people over TLS until the context ends. A client that is slow to ask or to read is cut off, and one that has proven nothing yet
+// makes way for the next when there are too many.
+func (s *Service) Serve(ctx context.Context, listener net.Listener, certificate Certificate) error {
+	return s.serve(ctx, newPlaces(listener, s.config.Connections, s.config.Connections), certificate)
+}
+
+// ServeMachines does the same for machines, who have places of their own: nobody on the host takes theirs, and no machine those of others. The listener must be reached by the VPC's relay alone, which says with a PROXY header
+// whose connection each is.
+func (s *Service) ServeMachines(ctx context.Context, listener net.Listener, certificate Certificate) error {
+	return s.serve(ctx, newPlaces(relayed{listener, s.config.Log}, s.config.Connections, maxPerMachine), certificate)
+}
+
+func (s *Service) serve(ctx context.Context, places *places, certificate Certificate) error {
+	server := &http.Server{
+		Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 32 << 10,
+		BaseContext:    func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, placeKey{}, placeOf(c))
+		},
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if p := placeOf(c); p != nil && state == http.StateIdle {
+				p.rest()
+			}
+		},
+		ErrorLog: slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug),
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	// HTTP/1.1 alone: its limits are those above, and nobody here sends many requests at once.
+	err := server.Serve(tls.NewListener(places, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: certificate}))
+	if !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("answering STS and IAM: %w", err)
+	}
+	return nil
+}
+
+type placeKey struct{}
+
+// proven protects the connection of a request whose sender is known, until the request is answered.
+func proven(ctx context.Context) {
+	if p, ok := ctx.Value(placeKey{}).(*place); ok && p != nil {
+		p.work()
+	}
+}
+
+func placeOf(c net.Conn) *place {
+	over, ok := c.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	p, _ := over.NetConn().(*place)
+	return p
+}
+
+// relayed are connections that the VPC's relay passes on.
+type relayed struct {
+	net.Listener
+	log *slog.Logger
+}
+
+// Accept reads whose connection it is.
+func (r relayed) Accept() (net.Conn, error) {
+	for {
+		connection, err := r.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		_ = connection.SetReadDeadline(time.Now().Add(headerPatience))
+		source, _, err := proxyheader.Read(connection)
+		if err == nil {
+			err = connection.SetReadDeadline(time.Time{})
+		}
+		if err != nil {
+			_ = connection.Close()
+			r.log.Warn("a connection of the VPC's relay is refused", "error", err)
+			continue
+		}
+		return from{connection, net.TCPAddrFromAddrPort(source)}, nil
+	}
+}
+
+// from is a connection whose peer the relay named.
+type from struct {
+	net.Conn
+	peer net.Addr
+}
+
+// RemoteAddr is the peer behind the relay.
+func (f from) RemoteAddr() net.Addr { return f.peer }

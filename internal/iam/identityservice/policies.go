@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package identityservice
+
+import (
+	"slices"
+
+	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/iam/iam"
+	"muster.dev/muster/internal/iam/iampolicy"
+)
+
+type policyInfo struct {
+	PolicyName, PolicyId, Arn, Path string
+	DefaultVersionId                string
+	AttachmentCount                 int
+	PermissionsBoundaryUsageCount   int
+	IsAttachable                    bool
+	Description                     string `xml:",omitempty"`
+	CreateDate, UpdateDate          awsquery.Time
+	Tags                            *awsquery.List[tag] `xml:",omitempty"`
+}
+
+func (c *call) infoOfPolicy(p iam.Policy, whole bool) policyInfo {
+	info := policyInfo{
+		PolicyName: p.Name, PolicyId: p.ID, Arn: p.ARN().String(), Path: p.Path, DefaultVersionId: p.Default, IsAttachable: true,
+		AttachmentCount: len(c.holders(p.ARN().String())), PermissionsBoundaryUsageCount: len(c.boundedByPolicy(p.ARN().String())), CreateDate: awsquery.Time{Time: p.Created}, UpdateDate: awsquery.Time{Time: p.Updated},
+	}
+	if whole {
+		info.Description = p.Description
+		if len(p.Tags) > 0 {
+			list := awsquery.ListOf(tagsOf(p.Tags))
+			info.Tags = &list
+		}
+	}
+	return info
+}
+
+type createPolicyIn struct {
+	PolicyName        string `query:",required"`
+	PolicyDocument    string `query:",required"`
+	Path, Description *string
+	Tags              []tag
+}
+
+type policyOut struct{ Policy policyInfo }
+
+type policyIn struct {
+	PolicyArn string `query:",required"`
+}
+
+type listPoliciesIn struct {
+	Scope              *string
+	OnlyAttached       bool
+	PathPrefix, Marker *string
+	PolicyUsageFilter  *string
+	MaxItems           *int32
+}
+
+type listPoliciesOut struct {
+	awsquery.Page
+	Policies awsquery.List[policyInfo]
+}
+
+func (s *Service) registerPolicies(server *awsquery.Server) {
+	api := awsquery.IAM()
+	register(s, server, api, "CreatePolicy", writes, func(c *call, in createPolicyIn) (target, error) {
+		p := iam.Policy{Account: c.account, Path: pathOr(in.Path), Name: in.PolicyName}
+		return tagged(p.ARN().String(), nil, in.Tags), nil
+	}, s.createPolicy)
+	register(s, server, api, "GetPolicy", reads, func(c *call, in policyIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil },
+		func(c *call, in policyIn) (*policyOut, error) {
+			p, err := s.findPolicy(c, in.PolicyArn)
+			if err != nil {
+				return nil, err
+			}
+			return &policyOut{c.infoOfPolicy(p, true)}, nil
+		})
+	register(s, server, api, "ListPolicies", reads, func(*call, listPoliciesIn) (target, error) { return anything(), nil }, s.listPolicies)
+	register(s, server, api, "DeletePolicy", writes, func(c *call, in policyIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.deletePolicy)
+}
+
+// aboutPolicy is a managed policy, with its tags if it is there.
+func (s *Service) aboutPolicy(c *call, name string) target {
+	p, err := s.findPolicy(c, name)
+	if err != nil {
+		return tagged(name, nil, nil)
+	}
+	return tagged(p.ARN().String(), p.Tags, nil)
+}
+
+// findPolicy finds AWS's managed policies and those of the caller's account.
+func (s *Service) findPolicy(c *call, name string) (iam.Policy, error) {
+	a, err := arn.Parse(name)
+	if err != nil {
+		return iam.Policy{}, awsquery.Errorf(awsquery.ValidationError, "ARN %.200s is not valid.", name)
+	}
+	p, ok := s.policy(c.state, a.String())
+	if !ok || p.Account != iam.AWSAccount && p.Account != c.account {
+		return iam.Policy{}, awsquery.Errorf(awsquery.NoSuchEntity, "Policy %.200s does not exist or is not attachable.", name)
+	}
+	return p, nil
+}
+
+// ownPolicy finds one that can be changed.
+func (s *Service) ownPolicy(c *call, name string) (iam.Policy, error) {
+	p, err := s.findPolicy(c, name)
+	if err == nil && p.Account != c.account {
+		err = awsquery.Errorf(awsquery.AccessDenied, "%.200s is managed by AWS: it can be neither changed nor deleted", name)
+	}
+	return p, err
+}
+
+func (s *Service) createPolicy(c *call, in createPolicyIn) (*policyOut, error) {
+	now := moment(c.now)
+	p := iam.Policy{
+		Account: c.account, Path: pathOr(in.Path), Name: in.PolicyName, Default: "v1", Created: now, Updated: now, Tags: tagsFrom(in.Tags),
+		Versions: []iam.PolicyVersion{{ID: "v1", Document: in.PolicyDocument, Created: now}},
+	}
+	if in.Description != nil {
+		p.Description = *in.Description
+	}
+	if err := firstError(iam.CheckPolicyName(p.Name), iam.CheckPath(p.Path), iam.CheckDescription(p.Description), iam.CheckTags(p.Tags)); err != nil {
+		return nil, err
+	}
+	if c.state.taken(name(p)) {
+		return nil, awsquery.Errorf(awsquery.EntityAlreadyExists, "A policy called %s already exists. Duplicate names are not allowed.", p.Name)
+	}
+	if _, err := c.read(iampolicy.Managed, in.PolicyDocument); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.ID, err = iam.NewID(iam.PolicyPrefix, s.config.Random); err != nil {
+		return nil, err
+	}
+	return &policyOut{c.infoOfPolicy(p, true)}, s.config.Store.Create(c.ctx, p)
+}
+
+func (s *Service) listPolicies(c *call, in listPoliciesIn) (*listPoliciesOut, error) {
+	scope := "All"
+	if in.Scope != nil {
+		scope = *in.Scope
+	}
+	if !slices.Contains([]string{"All", "AWS", "Local"}, scope) {
+		return nil, awsquery.Errorf(awsquery.ValidationError, "Scope is %.20q: it must be All, AWS or Local", scope)
+	}
+	using, err := c.usersBy(in.PolicyUsageFilter)
+	if err != nil {
+		return nil, err
+	}
+	var policies []iam.Policy
+	if scope != "AWS" {
+		policies = c.state.Policies(c.account)
+	}
+	if scope != "Local" {
+		for _, p := range s.managed {
+			policies = append(policies, p)
+		}
+	}
+	if in.OnlyAttached || in.PolicyUsageFilter != nil && *in.PolicyUsageFilter == usedAsBoundary {
+		policies = slices.DeleteFunc(policies, func(p iam.Policy) bool { return len(using(p.ARN().String())) == 0 })
+	}
+	policies, page, err := pageOf(policies, listIn{in.PathPrefix, in.Marker, in.MaxItems}, func(p iam.Policy) (string, string) { return p.Path, p.ARN().String() })
+	out := &listPoliciesOut{Page: page}
+	for _, p := range policies {
+		out.Policies.Members = append(out.Policies.Members, c.infoOfPolicy(p, false))
+	}
+	return out, err
+}
+
+func (s *Service) deletePolicy(c *call, in policyIn) (*none, error) {
+	p, err := s.ownPolicy(c, in.PolicyArn)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.holders(p.ARN().String()))+len(c.boundedByPolicy(p.ARN().String())) > 0 {
+		return nil, awsquery.Errorf(awsquery.DeleteConflict, "Cannot delete a policy attached to entities.")
+	}
+	if len(p.Versions) > 1 {
+		return nil, awsquery.Errorf(awsquery.DeleteConflict, "This policy has more than one version. Before you delete a policy, you must delete the policy's versions. "+
+			"The default version is deleted with the policy.")
+	}
+	return nil, s.config.Store.Delete(c.ctx, c.state, p)
+}

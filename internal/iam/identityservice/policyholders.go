@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package identityservice
+
+import (
+	"slices"
+	"strings"
+
+	"muster.dev/muster/internal/iam/awsquery"
+)
+
+type listHoldersIn struct {
+	PolicyArn                     string `query:",required"`
+	EntityFilter                  *string
+	PathPrefix, PolicyUsageFilter *string
+	Marker                        *string
+	MaxItems                      *int32
+}
+
+type holdingUser struct{ UserName, UserId string }
+
+type holdingRole struct{ RoleName, RoleId string }
+
+type listHoldersOut struct {
+	awsquery.Page
+	PolicyGroups awsquery.List[none]
+	PolicyUsers  awsquery.List[holdingUser]
+	PolicyRoles  awsquery.List[holdingRole]
+}
+
+// policyHolder is a user or a role that a policy is attached to.
+type policyHolder struct{ kind, path, name, id string }
+
+func (s *Service) registerPolicyHolders(server *awsquery.Server) {
+	register(s, server, awsquery.IAM(), "ListEntitiesForPolicy", reads, func(c *call, in listHoldersIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.listHolders)
+}
+
+// listHolders tells who has a policy, all of whom must be parted from it before it can be deleted.
+func (s *Service) listHolders(c *call, in listHoldersIn) (*listHoldersOut, error) {
+	p, err := s.findPolicy(c, in.PolicyArn)
+	if err != nil {
+		return nil, err
+	}
+	using, err := c.usersBy(in.PolicyUsageFilter)
+	if err != nil {
+		return nil, err
+	}
+	if kinds := []string{"User", "Role", "Group", "LocalManagedPolicy", "AWSManagedPolicy"}; in.EntityFilter != nil && !slices.Contains(kinds, *in.EntityFilter) {
+		return nil, awsquery.Errorf(awsquery.ValidationError, "EntityFilter is %.40q: it must be one of %s", *in.EntityFilter, strings.Join(kinds, ", "))
+	}
+	all := slices.DeleteFunc(using(p.ARN().String()), func(h policyHolder) bool { return in.EntityFilter != nil && h.kind != *in.EntityFilter })
+	page, more, err := pageOf(all, listIn{in.PathPrefix, in.Marker, in.MaxItems}, func(h policyHolder) (string, string) { return h.path, h.kind + "/" + h.name })
+	out := &listHoldersOut{Page: more}
+	for _, h := range page {
+		if h.kind == "User" {
+			out.PolicyUsers.Members = append(out.PolicyUsers.Members, holdingUser{h.name, h.id})
+		} else {
+			out.PolicyRoles.Members = append(out.PolicyRoles.Members, holdingRole{h.name, h.id})
+		}
+	}
+	return out, err
+}
+
+// holders are the users and roles of the caller's account that a policy is attached to.
+func (c *call) holders(arn string) []policyHolder {
+	var all []policyHolder
+	for _, u := range c.state.users {
+		if u.Account == c.account && slices.Contains(u.Attached, arn) {
+			all = append(all, policyHolder{"User", u.Path, u.Name, u.ID})
+		}
+	}
+	for _, r := range c.state.roles {
+		if r.Account == c.account && slices.Contains(r.Attached, arn) {
+			all = append(all, policyHolder{"Role", r.Path, r.Name, r.ID})
+		}
+	}
+	return all
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package identityservice
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/iam/iam"
+	"muster.dev/muster/internal/iam/iampolicy"
+	"muster.dev/muster/internal/iam/identity"
+)
+
+// Instances are the machines that exist. It must answer at once.
+type Instances interface {
+	// Lookup finds an instance: the name of its instance profile, empty if it has none, and the private DNS name that it was assigned.
+	Lookup(id string) (profile, privateDNSName string, ok bool)
+}
+
+// principal is whose credentials signed something, as they are now.
+type principal struct {
+	arn     arn.ARN
+	account string
+	id      string // AIDA… or AROA…
+	session *Session
+	secret  iam.Secret
+	keyID   string
+	grants  iam.Grants
+	// boundary is the ARN of the policy that bounds the grants; empty without one.
+	boundary string
+	// instance is set if these are the credentials of that instance's own profile.
+	instance *identity.Instance
+}
+
+// userID is what GetCallerIdentity calls UserId.
+func (p principal) userID() string {
+	if p.session != nil && p.session.Name != "" {
+		return p.id + ":" + p.session.Name
+	}
+	return p.id
+}
+
+// role tells whether these are a role's credentials.
+func (p principal) role() bool { return iam.IsID(iam.RolePrefix, p.id) }
+
+func (p principal) caller() iampolicy.Caller {
+	c := iampolicy.Caller{ARN: p.arn, Account: p.account, ID: p.id}
+	if p.session != nil {
+		c.Session = p.session.Name
+	}
+	return c
+}
+
+// refused is why credentials are no good. The reason is for logs and the authenticator's operator; who sent them is told the code's own
+// sentence, which says less.
+type refused struct {
+	code   awsquery.Code
+	reason string
+}
+
+func (r *refused) Error() string { return string(r.code) + ": " + r.reason }
+
+func invalidToken(format string, args ...any) error {
+	return &refused{awsquery.InvalidClientTokenID, fmt.Sprintf(format, args...)}
+}
+
+// lookup finds whose an access key is, and whether everything that it depends on still is.
+func (s *Service) lookup(state *State, keyID, token string, now time.Time) (principal, error) {
+	if token == "" {
+		key, user, err := longLived(state, keyID)
+		if err != nil {
+			return principal{}, err
+		}
+		return principal{arn: user.ARN(), account: user.Account, id: user.ID, secret: key.Secret, keyID: key.ID, grants: user.Grants, boundary: user.Boundary}, nil
+	}
+	if !iam.IsID(iam.SessionKeyPrefix, keyID) {
+		return principal{}, invalidToken("the access key is not one that comes with a session token")
+	}
+	session, err := s.config.Sealer.Open(keyID, token)
+	if err != nil {
+		return principal{}, invalidToken("%v", err)
+	}
+	if !now.Before(session.Expires) {
+		return principal{}, &refused{awsquery.ExpiredToken, "the session ended at " + session.Expires.Format(time.RFC3339)}
+	}
+	if err := s.rooted(state, session, now); err != nil {
+		return principal{}, err
+	}
+	p := principal{id: session.PrincipalID, session: &session, secret: session.Secret, keyID: keyID}
+	if user, ok := state.UserByID(session.PrincipalID); ok {
+		p.arn, p.account, p.grants, p.boundary = user.ARN(), user.Account, user.Grants, user.Boundary
+		return p, nil
+	}
+	role, ok := state.RoleByID(session.PrincipalID)
+	if !ok {
+		return principal{}, invalidToken("whose session it was, %s, does not exist any more", session.PrincipalID)
+	}
+	p.arn, p.account, p.grants, p.boundary = role.SessionARN(session.Name), role.Account, role.Grants, role.Boundary
+	if session.Instance != "" {
+		_, name, _ := s.config.Instances.Lookup(session.Instance)
+		if name == "" {
+			return principal{}, invalidToken("the instance %s has no private DNS name", session.Instance)
+		}
+		p.instance = &identity.Instance{ID: session.Instance, PrivateDNSName: name}
+	}
+	return p, nil
+}
+
+func longLived(state *State, keyID string) (iam.AccessKey, iam.User, error) {
+	key, ok := state.Key(keyID)
+	if !ok {
+		return iam.AccessKey{}, iam.User{}, invalidToken("there is no such access key")
+	}
+	user, ok := state.UserByID(key.UserID)
+	switch {
+	case key.Status != iam.Active:
+		return iam.AccessKey{}, iam.User{}, invalidToken("the access key is %s", key.Status)
+	case !ok:
+		return iam.AccessKey{}, iam.User{}, invalidToken("the user of the access key, %s, does not exist any more", key.UserID)
+	case !key.Usable() || user.Account != key.Account:
+		return iam.AccessKey{}, iam.User{}, invalidToken("the access key is not whole")
+	}
+	return key, user, nil
+}
+
+// rooted checks what a session was first made with: a session ends with the key or the instance at its root.
+func (s *Service) rooted(state *State, session Session, now time.Time) error {
+	switch {
+	case session.RootKey != "":
+		if _, _, err := longLived(state, session.RootKey); err != nil {
+			if no, ok := errors.AsType[*refused](err); ok {
+				return invalidToken("the session was made with %s: %s", session.RootKey, no.reason)
+			}
+			return err
+		}
+		return nil
+	case session.RootInstance != "":
+		profile, _, ok := s.config.Instances.Lookup(session.RootInstance)
+		if !ok {
+			return invalidToken("the instance %s does not exist any more", session.RootInstance)
+		}
+		p, ok := state.Profile(s.config.Account, profile)
+		if !ok || p.RoleID != session.RootRole {
+			return invalidToken("the instance profile of %s does not carry the role %s any more", session.RootInstance, session.RootRole)
+		}
+		role, ok := state.RoleByID(session.RootRole)
+		if !ok {
+			return invalidToken("the role %s of the instance %s does not exist any more", session.RootRole, session.RootInstance)
+		}
+		if err := s.trustsInstances(role, now); err != nil {
+			return invalidToken("%v", err)
+		}
+		return nil
+	}
+	return invalidToken("the session says nothing of where it is from")
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package identityservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/iam/iam"
+	"muster.dev/muster/internal/iam/iampolicy"
+	"muster.dev/muster/internal/iam/keyservice"
+	"muster.dev/muster/internal/iam/sigv4"
+)
+
+const (
+	// instanceSession is how long the credentials of a machine last, and renewBefore when they are replaced.
+	instanceSession = 6 * time.Hour
+	renewBefore     = time.Hour
+	// dayOverlap is how long after its day a derived key is looked at: tokens are good for 15 minutes, and clocks differ.
+	dayOverlap = 20 * time.Minute
+	// unnamed is how long an answer about a session holds whose end the stream of changes would not name.
+	unnamed = time.Second
+	// serviceEC2 is who assumes the role of an instance profile.
+	serviceEC2 = "ec2.amazonaws.com"
+)
+
+var _ keyservice.Backend = (*Service)(nil)
+
+// Resolve tells an authenticator whose an access key is, with the key that signatures of STS requests of that day are made with. It gives
+// keys for STS alone: for what else would an authenticator need one?
+func (s *Service) Resolve(_ context.Context, accessKeyID, sessionToken string, scope sigv4.Scope) (keyservice.Resolved, error) {
+	now := s.config.Now()
+	day, err := time.Parse("20060102", scope.Date)
+	switch {
+	case err != nil || now.Before(day.Add(-dayOverlap)) || now.After(day.Add(24*time.Hour+dayOverlap)):
+		return keyservice.Resolved{}, unknown(awsquery.SignatureDoesNotMatch, "the day of the credential scope, %.20q, is not today", scope.Date)
+	case scope.Service != "sts":
+		return keyservice.Resolved{}, unknown(awsquery.AccessDenied, "the credential scope is for %.40q; authenticators get keys for sts", scope.Service)
+	case !regional(scope.Region):
+		return keyservice.Resolved{}, unknown(awsquery.SignatureDoesNotMatch, "the region of the credential scope is %.40q", scope.Region)
+	}
+	state, err := s.config.Store.State()
+	if err != nil {
+		return keyservice.Resolved{}, err
+	}
+	p, err := s.lookup(state, accessKeyID, sessionToken, now)
+	if err != nil {
+		return keyservice.Resolved{}, unknownOf(err)
+	}
+	r := keyservice.Resolved{
+		Key: sigv4.Derive(p.secret.Reveal(), scope), ARN: p.arn.String(), Account: p.account, UserID: p.id, Instance: p.instance,
+		ValidUntil: day.Add(24*time.Hour + dayOverlap),
+	}
+	if p.session != nil {
+		r.SessionName = p.session.Name
+		if p.session.Expires.Before(r.ValidUntil) {
+			r.ValidUntil = p.session.Expires
+		}
+		if p.session.RootInstance != "" && p.session.Instance == "" {
+			r.ValidUntil = earlier(r.ValidUntil, now.Add(unnamed))
+		}
+	}
+	return r, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// regional tells what could be the name of a region; there is one here, but tools sign for whichever they are set up for.
+func regional(region string) bool {
+	return region != "" && len(region) <= 63 && strings.Trim(region, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+func unknown(code awsquery.Code, format string, args ...any) error {
+	return &keyservice.Unknown{Code: string(code), Reason: fmt.Sprintf(format, args...)}
+}
+
+func unknownOf(err error) error {
+	if no, ok := errors.AsType[*refused](err); ok {
+		return &keyservice.Unknown{Code: string(no.code), Reason: no.reason}
+	}
+	return err
+}
+
+// RoleCredentials gives the credentials of an instance's role to the instance metadata service, which knows by the address which
+// instance asks. They are the same until an hour before their end.
+func (s *Service) RoleCredentials(_ context.Context, instanceID string) (keyservice.RoleCredentials, error) {
+	now := s.config.Now()
+	state, err := s.config.Store.State()
+	if err != nil {
+		return keyservice.RoleCredentials{}, err
+	}
+	name, dns, ok := s.config.Instances.Lookup(instanceID)
+	if !ok {
+		return keyservice.RoleCredentials{}, unknown("InvalidInstanceID.NotFound", "there is no instance %.40q", instanceID)
+	}
+	if name == "" {
+		return keyservice.RoleCredentials{}, unknown(awsquery.NoSuchEntity, "the instance %s has no instance profile", instanceID)
+	}
+	profile, ok := state.Profile(s.config.Account, name)
+	if !ok {
+		return keyservice.RoleCredentials{}, unknown(awsquery.NoSuchEntity, "the instance profile %s of the instance %s does not exist", name, instanceID)
+	}
+	role, ok := state.RoleByID(profile.RoleID)
+	switch {
+	case !ok:
+		return keyservice.RoleCredentials{}, unknown(awsquery.NoSuchEntity, "the instance profile %s carries no role that exists: add one with iam:AddRoleToInstanceProfile", name)
+	case dns == "":
+		return keyservice.RoleCredentials{}, unknown(keyservice.CodeNotYet, "the instance %s has no private DNS name yet", instanceID)
+	}
+	if err := s.trustsInstances(role, now); err != nil {
+		return keyservice.RoleCredentials{}, unknown(awsquery.AccessDenied, "%v", err)
+	}
+	s.issuedMu.Lock()
+	defer s.issuedMu.Unlock()
+	if c, ok := s.issued[instanceID]; ok && c.roleID == role.ID && c.InstanceProfileID == profile.ID && now.Before(c.Expiration.Add(-renewBefore)) {
+		return c.RoleCredentials, nil
+	}
+	session, token, err := s.issue(Session{
+		PrincipalID: role.ID, Name: instanceID, Instance: instanceID, RootInstance: instanceID, RootRole: role.ID,
+	}, instanceSession, now)
+	if err != nil {
+		return keyservice.RoleCredentials{}, err
+	}
+	c := keyservice.RoleCredentials{
+		RoleName: role.Name, InstanceProfileARN: profile.ARN().String(), InstanceProfileID: profile.ID,
+		AccessKeyID: session.AccessKeyID, SecretAccessKey: session.Secret.Reveal(), SessionToken: token,
+		LastUpdated: session.Issued, Expiration: session.Expires,
+	}
+	for id := range s.issued {
+		if _, _, ok := s.config.Instances.Lookup(id); !ok {
+			delete(s.issued, id)
+		}
+	}
+	s.issued[instanceID] = issued{c, role.ID}
+	s.config.Log.Info("issued credentials of an instance", "instance", instanceID, "role", role.Name, "access_key_id", session.AccessKeyID, "until", session.Expires)
+	return c, nil
+}
+
+// trustsInstances tells whether instances may have a role: to get credentials, and to use those that they have.
+func (s *Service) trustsInstances(role iam.Role, now time.Time) error {
+	if err := s.trusts(role, iampolicy.Caller{Service: serviceEC2}, "sts:AssumeRole", nil, now); err != nil {
+		return fmt.Errorf("the trust policy of the role %s does not let %s assume it: %w", role.Name, serviceEC2, err)
+	}
+	return nil
+}
+
+// issued are the credentials that an instance has now.
+type issued struct {
+	keyservice.RoleCredentials
+	roleID string
+}
+
+// issue makes a session's credentials.
+func (s *Service) issue(session Session, duration time.Duration, now time.Time) (Session, string, error) {
+	var err error
+	if session.AccessKeyID, err = iam.NewID(iam.SessionKeyPrefix, s.config.Random); err != nil {
+		return Session{}, "", err
+	}
+	if session.Secret, err = iam.NewSecret(s.config.Random); err != nil {
+		return Session{}, "", err
+	}
+	session.Issued = now.UTC().Truncate(time.Second)
+	session.Expires = session.Issued.Add(duration)
+	token, err := s.config.Sealer.Seal(session)
+	return session, token, err
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package identityservice_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	own "muster.dev/muster/internal/iam/iam"
+	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/iam/keyservice"
+	"muster.dev/muster/internal/iam/sigv4"
+)
+
+const (
+	node     = "i-0123456789abcdef0"
+	nodeName = "ip-192-168-64-11.muster.internal"
+)
+
+func holds(t *testing.T, file string, texts ...string) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%s: %v, %v; want mode 0600", file, info.Mode(), err)
+	}
+	for _, text := range texts {
+		if !strings.Contains(string(raw), text) {
+			t.Errorf("%s does not hold %q", file, text)
+		}
+	}
+}
+
+func (w *world) scope() sigv4.Scope {
+	return sigv4.Scope{Date: w.now().UTC().Format("20060102"), Region: "us-east-1", Service: "sts"}
+}
+
+func (w *world) resolve(s signer) (keyservice.Resolved, string) {
+	w.t.Helper()
+	got, err := w.service.Resolve(w.t.Context(), s.id, s.token, w.scope())
+	var no *keyservice.Unknown
+	switch {
+	case errors.As(err, &no):
+		return got, no.Code + ": " + no.Reason
+	case err != nil:
+		return got, err.Error()
+	}
+	return got, ""
+}
+
+func (w *world) says(what, got, want string) {
+	w.t.Helper()
+	if (want == "") != (got == "") || !strings.Contains(got, want) {
+		w.t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+func TestResolveAUser(t *testing.T) {
+	w := newWorld(t, nil)
+	got, no := w.resolve(w.admin())
+	if no != "" {
+		t.Fatal(no)
+	}
+	if got.Key != sigv4.Derive(w.key.Secret.Reveal(), w.scope()) || got.UserID != w.key.UserID || got.ARN != "arn:aws:iam::000000000000:user/admin" || got.Instance != nil ||
+		!got.ValidUntil.After(w.now()) || got.ValidUntil.After(w.now().Add(25*time.Hour)) {
+		t.Errorf("%+v", got)
+	}
+	for _, test := range []struct {
+		what, want string
+		scope      sigv4.Scope
+	}{
+		{"another service", "AccessDenied", sigv4.Scope{Date: w.scope().Date, Region: "local-1", Service: "iam"}},
+		{"an old day", "SignatureDoesNotMatch", sigv4.Scope{Date: w.now().Add(-48 * time.Hour).UTC().Format("20060102"), Region: "local-1", Service: "sts"}},
+		{"a day to come", "SignatureDoesNotMatch", sigv4.Scope{Date: w.now().Add(48 * time.Hour).UTC().Format("20060102"), Region: "local-1", Service: "sts"}},
+		{"no day", "SignatureDoesNotMatch", sigv4.Scope{Date: "x", Region: "local-1", Service: "sts"}},
+		{"no region", "SignatureDoesNotMatch", sigv4.Scope{Date: w.scope().Date, Region: "", Service: "sts"}},
+	} {
+		_, err := w.service.Resolve(t.Context(), w.key.ID, "", test.scope)
+		var no *keyservice.Unknown
+		if !errors.As(err, &no) || no.Code != test.want {
+			t.Errorf("%s: %v, want %s", test.what, err, test.want)
+		}
+	}
+	_, no = w.resolve(signer{id: "AKIAAAAAAAAAAAAAAAAA"})
+	w.says("an unknown key", no, "InvalidClientTokenId: there is no such access key")
+}
+
+func TestRoleCredentialsOfAnInstance(t *testing.T) {
+	w := newWorld(t, nil)
+	ctx := t.Context()
+	credentials := func() (keyservice.RoleCredentials, string) {
+		got, err := w.service.RoleCredentials(ctx, node)
+		if err != nil {
+			return got, err.Error()
+		}
+		return got, ""
+	}
+	_, no := credentials()
+	w.says("no instance", no, "there is no instance")
+	w.instances.set(node, instance{"", nodeName})
+	_, no = credentials()
+	w.says("no profile", no, "has no instance profile")
+	w.instances.set(node, instance{"none", nodeName})
+	_, no = credentials()
+	w.says("a profile that is not there", no, "does not exist")
+	w.instances.set(node, instance{"muster-node", ""})
+	_, no = credentials()
+	w.says("no name yet", no, "has no private DNS name")
+	w.instances.set(node, instance{"muster-node", nodeName})
+
+	first, no := credentials()
+	w.says("all is there", no, "")
+	if first.RoleName != "muster-node" || first.Expiration.Sub(w.now()) < 5*time.Hour || !strings.HasPrefix(first.AccessKeyID, "ASIA") {
+		t.Errorf("%+v", first)
+	}
+	again, _ := credentials()
+	if again != first {
+		t.Error("other credentials though the first are good")
+	}
+	s := signer{first.AccessKeyID, first.SecretAccessKey, first.SessionToken}
+	got, no := w.resolve(s)
+	w.says("its credentials", no, "")
+	if got.Instance == nil || got.Instance.ID != node || got.Instance.PrivateDNSName != nodeName || got.SessionName != node ||
+		got.ARN != "arn:aws:sts::000000000000:assumed-role/muster-node/"+node || !strings.HasPrefix(got.UserID, "AROA") {
+		t.Errorf("%+v", got)
+	}
+	w.move(5*time.Hour + time.Minute)
+	renewed, _ := credentials()
+	if renewed.AccessKeyID == first.AccessKeyID {
+		t.Error("the same credentials less than an hour before their end")
+	}
+	w.move(-5*time.Hour - time.Minute)
+
+	// A session that says it is the instance, and is not, never passes for it.
+	admin := w.iam(w.admin())
+	if _, err := admin.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("muster-node"), PolicyDocument: aws.String(
+		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com","AWS":"000000000000"},"Action":"sts:AssumeRole"}]}`)}); err != nil {
+		t.Fatal(err)
+	}
+	person := must[*sts.AssumeRoleOutput](w)(w.sts(w.admin()).AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: roleARN("muster-node"), RoleSessionName: aws.String("person")}))
+	if got, no := w.resolve(session(person.Credentials)); no != "" || got.Instance != nil {
+		t.Errorf("%+v %s", got, no)
+	}
+	// What the instance's credentials were made into ends with it, and the stream does not name it: it is not remembered for long.
+	w.role("next", trusting("AWS", *roleARN("muster-node")))
+	chained := must[*sts.AssumeRoleOutput](w)(w.sts(s).AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: roleARN("next"), RoleSessionName: aws.String("chained")}))
+	if got, no := w.resolve(session(chained.Credentials)); no != "" || got.Instance != nil || got.ValidUntil.After(w.now().Add(time.Second)) {
+		t.Errorf("%+v %s", got, no)
+	}
+
+	w.instances.set(node, instance{"other", nodeName})
+	_, no = w.resolve(s)
+	w.says("another profile", no, "does not carry the role")
+	w.instances.set(node, instance{})
+	_, no = w.resolve(s)
+	w.says("no instance any more", no, "does not exist any more")
+	_, no = w.resolve(session(chained.Credentials))
+	w.says("a chain from it", no, "does not exist any more")
+	w.instances.set(node, instance{"muster-node", nodeName})
+	_, no = w.resolve(s)
+	w.says("the instance again", no, "")
+	if _, err := admin.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String("muster-node"), RoleName: aws.String("muster-node")}); err != nil {
+		t.Fatal(err)
+	}
+	_, no = w.resolve(s)
+	w.says("the role is out of the profile", no, "does not carry the role")
+	_, no = credentials()
+	w.says("credentials without a role", no, "carries no role")
+	if _, err := admin.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("muster-node"), RoleName: aws.String("muster-node")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("muster-node"), PolicyDocument: aws.String(trusting("AWS", account))}); err != nil {
+		t.Fatal(err)
+	}
+	_, no = credentials()
+	w.says("a role that does not trust EC2", no, "does not let ec2.amazonaws.com assume it")
+	_, no = w.resolve(s) // or the machine would go on for hours of which everybody is told that it is not let in
+	w.says("credentials from before", no, "does not let ec2.amazonaws.com assume it")
+	_, no = w.resolve(session(chained.Credentials))
+	w.says("a chain from them", no, "does not let ec2.amazonaws.com assume it")
+	_, no = w.resolve(session(person.Credentials))
+	w.says("a session of the role that is no instance's", no, "")
+}
+
+// socket serves the world to authenticators, and gives a client that follows the changes.
+func socket(t *testing.T, w *world, told func(keyservice.Change)) *keyservice.Client {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "m") //nolint:usetesting // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	server, err := keyservice.NewServer(keyservice.ServerConfig{Backend: w.service, Logger: slog.New(slog.DiscardHandler), Heartbeat: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "identity.sock")
+	ctx, cancel := context.WithCancel(t.Context())
+	listener, err := server.Listen(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket: %v, %v", info, err)
+	}
+	client, err := keyservice.NewClient(keyservice.ClientConfig{Socket: path, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := make(chan error, 3)
+	go func() { running <- server.Serve(ctx, listener) }()
+	go func() { w.service.Run(ctx); running <- nil }()
+	go func() { client.Watch(ctx, told); running <- nil }()
+	t.Cleanup(func() {
+		cancel()
+		for range 3 {
+			if err := <-running; err != nil && !errors.Is(err, net.ErrClosed) {
+				t.Error(err)
+			}
+		}
+		client.Close()
+	})
+	return client
+}
+
+func TestAuthenticatorsAreToldOfChanges(t *testing.T) {
+	w := newWorld(t, nil)
+	alice := w.user("alice")
+	w.instances.set(node, instance{"muster-node", nodeName})
+	changes := make(chan keyservice.Change, 1024)
+	client := socket(t, w, func(c keyservice.Change) { changes <- c })
+	await := func(what string, wanted func(keyservice.Change) bool) {
+		t.Helper()
+		timeout := time.After(10 * time.Second)
+		for {
+			select {
+			case c := <-changes:
+				if wanted(c) {
+					return
+				}
+			case <-timeout:
+				t.Fatalf("nothing was told: %s", what)
+			}
+		}
+	}
+	await("the beginning", func(c keyservice.Change) bool { return c.All })
+	if _, err := client.Resolve(t.Context(), alice.id, "", w.scope()); err != nil {
+		t.Fatal(err)
+	}
+	credentials, err := w.service.RoleCredentials(t.Context(), node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Resolve(t.Context(), credentials.AccessKeyID, credentials.SessionToken, w.scope()); err != nil {
+		t.Fatal(err)
+	}
+	for len(changes) > 0 {
+		<-changes
+	}
+	admin := w.iam(w.admin())
+	if _, err := admin.UpdateAccessKey(t.Context(), &iam.UpdateAccessKeyInput{UserName: aws.String("alice"), AccessKeyId: &alice.id, Status: iamtypes.StatusTypeInactive}); err != nil {
+		t.Fatal(err)
+	}
+	await("a key that was switched off", func(c keyservice.Change) bool { return c.All })
+	var no *keyservice.Unknown
+	if _, err := client.Resolve(t.Context(), alice.id, "", w.scope()); !errors.As(err, &no) || no.Code != "InvalidClientTokenId" {
+		t.Error(err)
+	}
+	w.role("app", trusting("Service", "ec2.amazonaws.com"))
+	role := func(c keyservice.Change) bool { return len(c.UserIDs) == 1 && own.IsID(own.RolePrefix, c.UserIDs[0]) }
+	await("a role that came", role)
+	for len(changes) > 0 {
+		<-changes
+	}
+	if _, err := admin.UpdateAssumeRolePolicy(t.Context(), &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("app"), PolicyDocument: aws.String(trusting("AWS", account))}); err != nil {
+		t.Fatal(err)
+	}
+	await("a role that instances may not have any more", role)
+	if _, err := admin.RemoveRoleFromInstanceProfile(t.Context(), &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String("muster-node"), RoleName: aws.String("muster-node")}); err != nil {
+		t.Fatal(err)
+	}
+	await("a profile without its role", func(c keyservice.Change) bool { return len(c.UserIDs) == 1 })
+	w.instances.set(node, instance{})
+	w.service.InstancesChanged(node)
+	await("an instance that is gone", func(c keyservice.Change) bool { return len(c.Instances) == 1 && c.Instances[0] == node })
+	if !client.Live() {
+		t.Error("the stream is not alive")
+	}
+}
+
+func TestSessionKeysAreReplacedAndOpenWhatTheySealed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "iam", "session-keys.json")
+	now := time.Now()
+	open := func(at time.Time) *identityservice.Sealer {
+		t.Helper()
+		s, err := identityservice.OpenSealer(path, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	sealed := identityservice.Session{AccessKeyID: "ASIAAAAAAAAAAAAAAAAA", Secret: own.SecretOf("s3cret"), PrincipalID: "AROAAAAAAAAAAAAAAAAAA", Name: "x", Expires: now.Add(time.Hour).UTC().Truncate(time.Second)}
+	token, err := open(now).Seal(sealed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, path)
+	if strings.Contains(token, "s3cret") {
+		t.Error("the secret is in the token as it is")
+	}
+	for at, want := range map[time.Duration]bool{0: true, 29 * 24 * time.Hour: true} {
+		if got, err := open(now.Add(at)).Open(sealed.AccessKeyID, token); (err == nil) != want || want && got.Secret.Reveal() != "s3cret" {
+			t.Errorf("after %s: %v", at, err)
+		}
+	}
+	month := now.Add(31 * 24 * time.Hour)
+	next := open(now)
+	if err := next.Renew(month); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := next.Open(sealed.AccessKeyID, token); err != nil {
+		t.Errorf("by the key before: %v", err)
+	}
+	fresh, err := next.Seal(sealed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := open(month.Add(38 * time.Hour))
+	if _, err := later.Open(sealed.AccessKeyID, token); err == nil {
+		t.Error("a key whose sessions have all ended is kept")
+	}
+	if _, err := later.Open(sealed.AccessKeyID, fresh); err != nil {
+		t.Errorf("by the key that seals: %v", err)
+	}
+	if _, err := later.Open("ASIABAAAAAAAAAAAAAAA", fresh); err == nil {
+		t.Error("the token of another access key is opened")
+	}
+	for _, damaged := range []string{"", "{", "[]x", `[{"id":1,"key":"AAAA"}]`} {
+		if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := identityservice.OpenSealer(path, now); err == nil || !strings.Contains(err.Error(), "is damaged") {
+			t.Errorf("%q: %v", damaged, err)
+		}
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	sealer, err := identityservice.OpenSealer(filepath.Join(f.TempDir(), "k"), time.Now())
+	if err != nil {
+		f.Fatal(err)
+	}
+	token, err := sealer.Seal(identityservice.Session{AccessKeyID: "ASIAAAAAAAAAAAAAAAAA"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(token[1:])
+	f.Add("")
+	f.Add("AQAAAAE")
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, err := sealer.Open("ASIAAAAAAAAAAAAAAAAA", text); err == nil && text != token {
+			t.Errorf("%q is opened", text)
+		}
+	})
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package identityservice
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/iam/iam"
+	"muster.dev/muster/internal/iam/iampolicy"
+	"muster.dev/muster/internal/iam/keyservice"
+)
+
+// Region is the one there is. Requests may also be signed for globalRegion, as those of services that have no region are.
+const (
+	Region       = "local-1"
+	globalRegion = "us-east-1"
+)
+
+// DefaultAccount is the account of instances, and of the first user.
+const DefaultAccount = "000000000000"
+
+// Limits of one access key: far more than a person and a Terraform run need.
+const (
+	defaultRate  = 100 // requests a second
+	defaultBurst = 200
+)
+
+const defaultConnections = 1024
+
+// Config is what a Service needs.
+type Config struct {
+	Store     Store
+	Sealer    *Sealer
+	Instances Instances
+	Log       *slog.Logger
+
+	// Refused is told of tokens of an instance's session that an authenticator refused; nobody is if nil. It must not take long.
+	Refused func(instance string, r keyservice.Refused)
+
+	// Account of the instances' profiles; DefaultAccount if empty.
+	Account string
+	// Rate and Burst limit each access key; 100 and 200 if zero.
+	Rate, Burst int
+	// Connections is how many there may be at once, of people, and as many of machines; 1,024 if zero. When that many are made each second, a
+	// new one has a second to prove who asks before it makes way for others.
+	Connections int
+	Now         func() time.Time // time.Now if nil
+	Random      io.Reader        // crypto/rand if nil
+}
+
+// Service answers STS and IAM.
+type Service struct {
+	config  Config
+	handler http.Handler
+	hub     hub
+	used    usage
+	limits  limits
+	parsed  parsed
+	managed map[string]iam.Policy // AWS's own, by ARN
+	// writing is held by whoever changes something: what is checked before a write still holds at the write.
+	writing chan struct{}
+
+	issuedMu sync.Mutex
+	issued   map[string]issued // by instance
+}
+
+// New makes a service. Run tells authenticators of changes.
+func New(c Config) (*Service, error) {
+	if c.Store == nil || c.Sealer == nil || c.Instances == nil || c.Log == nil {
+		return nil, errors.New("an identity service needs a store, a sealer, instances and a logger")
+	}
+	if c.Account == "" {
+		c.Account = DefaultAccount
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Random == nil {
+		c.Random = rand.Reader
+	}
+	if c.Rate <= 0 || c.Burst <= 0 {
+		c.Rate, c.Burst = defaultRate, defaultBurst
+	}
+	if c.Connections <= 0 {
+		c.Connections = defaultConnections
+	}
+	s := &Service{config: c, managed: map[string]iam.Policy{}, writing: make(chan struct{}, 1), issued: map[string]issued{}}
+	s.limits.rate, s.limits.burst = c.Rate, c.Burst
+	for _, p := range iampolicy.AWSManaged() {
+		s.managed[p.ARN().String()] = p
+	}
+	server := awsquery.New(awsquery.Config{
+		Admit: s.admit, Log: slog.New(collector{}), Now: c.Now,
+		// A policy document has 10,240 characters at most where they count, and 131,072 with white space.
+		Limits: awsquery.Limits{Body: 512 << 10, Params: 500, Key: 256, Value: 160 << 10},
+	})
+	s.registerSTS(server)
+	s.registerUsers(server)
+	s.registerKeys(server)
+	s.registerRoles(server)
+	s.registerProfiles(server)
+	s.registerPolicies(server)
+	s.registerPolicyVersions(server)
+	s.registerPolicyHolders(server)
+	s.registerGrants(server)
+	s.registerTags(server)
+	s.registerLinkedRoles(server)
+	s.registerAbsent(server)
+	s.registerBoundaries(server)
+	s.registerSimulations(server)
+	s.registerContextKeys(server)
+	s.registerAccount(server)
+	s.handler = s.logged(notServed(server))
+	return s, nil
+}
+
+// ServeHTTP answers one request.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }

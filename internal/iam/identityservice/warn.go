@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package identityservice
+
+import (
+	"fmt"
+
+	"muster.dev/muster/internal/iam/iampolicy"
+)
+
+// maxWarnings is how many warnings of one document are logged, and maxWarning how many characters of each.
+const (
+	maxWarnings = 10
+	maxWarning  = 300
+)
+
+// read reads a document that is to be kept. What it says that has another effect here than on AWS goes into the request's line of the log,
+// because IAM's answers have no place for it.
+func (c *call) read(k iampolicy.Kind, text string) (iampolicy.Document, error) {
+	document, err := iampolicy.Parse(k, text)
+	if err != nil {
+		return document, err
+	}
+	warnings := document.Warnings()
+	for _, w := range warnings[:min(len(warnings), maxWarnings)] {
+		c.record.warnings = append(c.record.warnings, fmt.Sprintf("%.*s", maxWarning, w))
+	}
+	return document, nil
+}

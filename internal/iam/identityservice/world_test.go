@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package identityservice_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
+	"github.com/aws/smithy-go"
+
+	own "muster.dev/muster/internal/iam/iam"
+	"muster.dev/muster/internal/iam/identityservice"
+)
+
+const account = identityservice.DefaultAccount
+
+// world is a service with one administrator, whose clock stands where the SDKs' does unless it is moved.
+type world struct {
+	t         *testing.T
+	store     *identityservice.Memory
+	service   *identityservice.Service
+	url       string
+	instances *instances
+	log       *log
+	key       own.AccessKey // of the administrator
+
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+// log is what the service wrote.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+type instance struct{ profile, name string }
+
+type instances struct {
+	mu  sync.Mutex
+	all map[string]instance
+}
+
+func (i *instances) Lookup(id string) (profile, privateDNSName string, ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	found, ok := i.all[id]
+	return found.profile, found.name, ok
+}
+
+func (i *instances) set(id string, to instance) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if to == (instance{}) {
+		delete(i.all, id)
+		return
+	}
+	i.all[id] = to
+}
+
+// newWorld makes a world; change may be nil.
+func newWorld(t *testing.T, change func(*identityservice.Config)) *world {
+	t.Helper()
+	w := &world{t: t, store: identityservice.NewMemory(), instances: &instances{all: map[string]instance{}}, log: &log{}}
+	dir := t.TempDir()
+	sealer, err := identityservice.OpenSealer(filepath.Join(dir, "session-keys.json"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := identityservice.Config{
+		Store: w.store, Sealer: sealer, Instances: w.instances, Log: slog.New(slog.NewTextHandler(w.log, nil)), Now: w.now,
+	}
+	if change != nil {
+		change(&config)
+	}
+	if w.service, err = identityservice.New(config); err != nil {
+		t.Fatal(err)
+	}
+	if made, err := identityservice.First(t.Context(), w.store, account, filepath.Join(dir, "credentials"), time.Now()); err != nil || !made {
+		t.Fatal(made, err)
+	}
+	state, err := w.store.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, _ := state.User(account, identityservice.FirstUserName)
+	w.key = state.KeysOf(admin.ID)[0]
+	server := httptest.NewServer(w.service)
+	t.Cleanup(server.Close)
+	w.url = server.URL
+	return w
+}
+
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Add(w.ahead)
+}
+
+func (w *world) move(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ahead += d
+}
+
+// signer are the credentials of one call.
+type signer struct{ id, secret, token string }
+
+func (s signer) Retrieve(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: s.id, SecretAccessKey: s.secret, SessionToken: s.token}, nil
+}
+
+func (w *world) admin() signer { return signer{id: w.key.ID, secret: w.key.Secret.Reveal()} }
+
+func session(c *ststypes.Credentials) signer {
+	return signer{*c.AccessKeyId, *c.SecretAccessKey, *c.SessionToken}
+}
+
+func (w *world) config(s signer) aws.Config {
+	return aws.Config{
+		Region: identityservice.Region, BaseEndpoint: &w.url, Credentials: s,
+		Retryer: func() aws.Retryer { return aws.NopRetryer{} },
+	}
+}
+
+func (w *world) sts(s signer) *sts.Client { return sts.NewFromConfig(w.config(s)) }
+
+func (w *world) iam(s signer) *iam.Client { return iam.NewFromConfig(w.config(s)) }
+
+// user makes a user with a key.
+func (w *world) user(name string) signer {
+	w.t.Helper()
+	admin := w.iam(w.admin())
+	if _, err := admin.CreateUser(w.t.Context(), &iam.CreateUserInput{UserName: &name}); err != nil {
+		w.t.Fatal(err)
+	}
+	key, err := admin.CreateAccessKey(w.t.Context(), &iam.CreateAccessKeyInput{UserName: &name})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return signer{id: *key.AccessKey.AccessKeyId, secret: *key.AccessKey.SecretAccessKey}
+}
+
+// role makes a role.
+func (w *world) role(name, trust string) {
+	w.t.Helper()
+	if _, err := w.iam(w.admin()).CreateRole(w.t.Context(), &iam.CreateRoleInput{RoleName: &name, AssumeRolePolicyDocument: &trust}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func trusting(kind, who string) string {
+	return `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"` + kind + `":"` + who + `"},"Action":"sts:AssumeRole"}]}`
+}
+
+func roleARN(name string) *string { return aws.String("arn:aws:iam::" + account + ":role/" + name) }
+
+// code is the error code of an answer, "" for none.
+func code(err error) string {
+	var api smithy.APIError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &api):
+		return api.ErrorCode()
+	}
+	return err.Error()
+}
+
+func (w *world) wants(what string, err error, want string) {
+	w.t.Helper()
+	if got := code(err); got != want {
+		w.t.Errorf("%s: %q (%v), want %q", what, got, err, want)
+	}
+}
+
+func must[T any](w *world) func(T, error) T {
+	return func(v T, err error) T {
+		w.t.Helper()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return v
+	}
+}

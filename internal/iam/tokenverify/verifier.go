@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenverify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"muster.dev/muster/internal/iam/identity"
+	"muster.dev/muster/internal/iam/ststoken"
+)
+
+// Verifier finds out who made a token. It may be called by many at once.
+type Verifier interface {
+	Verify(ctx context.Context, t ststoken.Token) (Identity, error)
+	// Admit tells that whoever made a good token with an access key is let in: from now on its questions do not wait for strangers'. That
+	// a token is good is not enough, as everybody has an AWS account.
+	Admit(accessKeyID string)
+	// Admitted tells whether that was told of an access key.
+	Admitted(accessKeyID string) bool
+}
+
+// Identity is somebody whom STS vouches for.
+type Identity struct {
+	identity.Principal
+	// ValidUntil is until when the answer may be used again. It is never zero.
+	ValidUntil time.Time
+	// OutageUntil is until when the answer may be used while nobody can tell who it is now; zero if no longer than ValidUntil.
+	OutageUntil time.Time
+	// Unproven says why Principal.Instance is nil although the session is named after an instance: *Refused or *Unavailable.
+	Unproven error
+}
+
+// Refused is a "no".
+type Refused struct {
+	Rule string // that refused
+	Code string // STS's, such as SignatureDoesNotMatch, if there is one
+	Saw  string
+	Fix  string
+}
+
+func (r *Refused) Error() string {
+	var b strings.Builder
+	b.WriteString(r.Rule)
+	for _, part := range []string{r.Code, r.Saw} {
+		if part != "" {
+			b.WriteString(": " + part)
+		}
+	}
+	if r.Fix != "" {
+		b.WriteString("; " + r.Fix)
+	}
+	return b.String()
+}
+
+// ErrThrottled means that there are more questions than answers now.
+var ErrThrottled = errors.New("too many requests at once: try again")
+
+// Unavailable means that nobody could tell who made the token.
+type Unavailable struct {
+	Asked string // whom
+	Err   error
+}
+
+func (u *Unavailable) Error() string {
+	return fmt.Sprintf("%s could not tell who it is: %v", u.Asked, u.Err)
+}
+
+// Unwrap returns the cause.
+func (u *Unavailable) Unwrap() error { return u.Err }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A test here mounts something, which needs root.
+
+package hostjoin
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A volume that is mounted below a directory of the node's is not emptied when the directory is, whatever name that has.
+func TestMountedVolumesAreNotEmptied(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Fatal("this test mounts a directory: run it as root")
+	}
+	for name, keep := range map[string]bool{"linked before the join": true, "linked since": false} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			at := func(path string) string { return filepath.Join(root, path) }
+			for _, dir := range []string{"data/kubelet/pods/volume", "data/kubelet/pki", "var/lib", "precious"} {
+				if err := os.MkdirAll(at(dir), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, file := range []string{"precious/file", "data/kubelet/pki/key"} {
+				if err := os.WriteFile(at(file), []byte("x"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Symlink(at("data/kubelet"), at("var/lib/kubelet")); err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Mount(at("precious"), at("data/kubelet/pods/volume"), "", unix.MS_BIND, ""); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = unix.Unmount(at("data/kubelet/pods/volume"), unix.MNT_DETACH) }) // if the test has not
+			if err := (disk{root: root}).removeTree(Tree{Path: "/var/lib/kubelet", Keep: keep}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(at("precious/file")); err != nil {
+				t.Errorf("what was mounted is gone: %v", err)
+			}
+			if left, err := os.ReadDir(at("data/kubelet")); err != nil || len(left) > 0 {
+				t.Errorf("%v is left of the node: %v", left, err)
+			}
+			if _, err := os.Lstat(at("var/lib/kubelet")); (err == nil) != keep {
+				t.Errorf("the link: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"net/netip"
+
+	"muster.dev/muster/internal/node/nodeconfig"
+)
+
+// Instance is what the provider made the machine: it comes from the provider or the host itself, and never from the user data.
+type Instance struct {
+	// ID is empty for a host that nobody launched.
+	ID               string
+	Type             string
+	Region           string
+	AvailabilityZone string
+	PrivateIP        netip.Addr
+	// IPv6 is an address of that kind that it has beside PrivateIP; not valid if there is none.
+	IPv6           netip.Addr
+	PrivateDNSName string
+}
+
+// ProviderID is how a Node names its machine; empty if the machine has no id.
+func (i Instance) ProviderID() string {
+	if i.ID == "" {
+		return ""
+	}
+	return "muster:///" + i.ID
+}
+
+// Facts is what the machine found itself to be.
+type Facts struct {
+	CPUs          int
+	MemoryBytes   int64
+	CgroupVersion int
+	Kernel        string
+	// SysResource tells whether it has CAP_SYS_RESOURCE, without which no process can be made less likely to be killed
+	// when memory runs out.
+	SysResource bool
+	// OpenFiles is the hard limit of open files (RLIMIT_NOFILE) that its programs begin with; 0 if they may raise it, or it is not known.
+	OpenFiles uint64
+	// OverlayFS tells whether the machine's disk can hold overlays.
+	OverlayFS bool
+	// Authenticator is where aws-iam-authenticator is, PathAuthenticator if empty.
+	Authenticator string
+	// ResolverConfig is the file that names the real name servers, /etc/resolv.conf if empty. Where systemd-resolved runs that
+	// is /run/systemd/resolve/resolv.conf: its stub on 127.0.0.53 is out of pods' reach, and CoreDNS would ask itself.
+	ResolverConfig string
+	// NameServers and SearchDomains are those that a machine has in /etc/resolv.conf.
+	NameServers, SearchDomains []string
+}
+
+// NodeIP is the address that the node registers by: of the kind that Services' addresses are of, as on EKS.
+func NodeIP(spec nodeconfig.Spec, instance Instance) netip.Addr {
+	if ipv6(spec) && instance.PrivateIP.Is4() {
+		return instance.IPv6
+	}
+	return instance.PrivateIP
+}
+
+func ipv6(spec nodeconfig.Spec) bool {
+	services, err := netip.ParsePrefix(spec.Cluster.CIDR)
+	return err == nil && services.Addr().Is6()
+}
+
+// NodeName is the name that the machine registers by: the one it was told, or else its own. InstanceIdNodeName makes its id
+// its own name, as on EKS.
+func NodeName(spec nodeconfig.Spec, instance Instance) string {
+	if name := spec.Join.NodeName; name != "" {
+		return name
+	}
+	if name, ok := lastFlag(spec.Kubelet.Flags, flagHostnameOverride); ok {
+		return name
+	}
+	if spec.FeatureGates[nodeconfig.GateInstanceIDNodeName] {
+		return instance.ID
+	}
+	return instance.PrivateDNSName
+}

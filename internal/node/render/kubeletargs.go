@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"muster.dev/muster/internal/node/nodeconfig"
+)
+
+// KubeletArgs are the kubelet's arguments, the user's last, so that they win. With bootstrap it may ask for a certificate by its
+// token. There is no --cloud-provider=external as on EKS: nothing would ever take away the taint that comes with it.
+func KubeletArgs(spec nodeconfig.Spec, instance Instance, layout Layout, bootstrap bool) []string {
+	args := []string{
+		"--cert-dir=" + pathKubeletPKI,
+		"--config=" + pathKubeletConfig,
+		"--hostname-override=" + NodeName(spec, instance),
+		"--kubeconfig=" + PathKubeconfig,
+	}
+	if address := NodeIP(spec, instance); address.IsValid() {
+		args = append(args, "--node-ip="+address.String())
+	}
+	if bootstrap {
+		args = append(args, "--bootstrap-kubeconfig="+PathBootstrapKubeconfig)
+	}
+	if len(spec.Kubelet.Config) > 0 {
+		args = append(args, "--config-dir="+pathKubeletDropIns)
+	}
+	if layout.Systemd && !layout.ExistingContainerd {
+		args = append(args, "--runtime-cgroups=/runtime.slice/containerd.service")
+	}
+	slices.Sort(args)
+	return append(args, spec.Kubelet.Flags...)
+}
+
+// maxPods is how many pods the node really takes: what the user's flag says, or else the user's configuration, or else the
+// formula. EKS reserves for what the formula says even then.
+func maxPods(spec nodeconfig.Spec, instance Instance) (int32, error) {
+	if text, ok := lastFlag(spec.Kubelet.Flags, flagMaxPods); ok {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil {
+			return 0, fmt.Errorf("spec.kubelet.flags: --max-pods: %w", err)
+		}
+		return int32(n), nil
+	}
+	if pods, ok := spec.Kubelet.MaxPods(); ok {
+		return pods, nil
+	}
+	pods, _, err := nodeconfig.MaxPods(instance.Type, spec.Kubelet.MaxPodsExpression)
+	return pods, err
+}

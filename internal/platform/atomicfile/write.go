@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package atomicfile writes files that are either there whole or not at all, whatever crashes in between.
+package atomicfile
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Write replaces the file at path with content in one step and makes sure that it is on the disk. A file that has that
+// content and mode already is left alone. The directory must exist.
+func Write(path string, content []byte, mode fs.FileMode) error {
+	return write(path, content, mode, true)
+}
+
+// Replace is Write for what can be made again after a crash of the whole host: readers see the old content or the new, but
+// the disk may not have it yet. Waiting for the disk is what many small files cost most, and etcd waits in the same queue.
+func Replace(path string, content []byte, mode fs.FileMode) error {
+	return write(path, content, mode, false)
+}
+
+func write(path string, content []byte, mode fs.FileMode, sync bool) error {
+	if info, err := os.Lstat(path); err == nil && info.Mode() == mode {
+		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
+			return nil
+		}
+	}
+	dir := filepath.Dir(path)
+	file, err := os.CreateTemp(dir, ".new-"+filepath.Base(path)+"-")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	defer func() { _ = os.Remove(file.Name()) }() // nothing is there after the rename
+	if err := fill(file, content, mode, sync); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	if err := os.Rename(file.Name(), path); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	if !sync {
+		return nil
+	}
+	return syncDir(dir)
+}
+
+func fill(file *os.File, content []byte, mode fs.FileMode, sync bool) error {
+	_, err := file.Write(content)
+	if err == nil {
+		err = file.Chmod(mode)
+	}
+	if err == nil && sync {
+		err = file.Sync()
+	}
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// syncDir makes a rename durable: the new name is an entry of the directory.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("syncing %s: %w", path, err)
+	}
+	defer func() { _ = dir.Close() }()
+	if err := dir.Sync(); err != nil {
+		return fmt.Errorf("syncing %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package atomicfile
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// contains fails unless the directory holds exactly one file, with that content and mode.
+func contains(t *testing.T, path, content string, mode fs.FileMode) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil || string(raw) != content {
+		t.Errorf("content is %q, %v; want %q", raw, err, content)
+	}
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode() != mode {
+		t.Errorf("mode is %v, %v; want %v", info.Mode(), err, mode)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("directory holds %v, %v; want only the file", entries, err)
+	}
+}
+
+func TestWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for _, step := range []struct {
+		content string
+		mode    fs.FileMode
+	}{
+		{"one", 0o600}, // new
+		{"two", 0o600}, // replaced
+		{"two", 0o640}, // only the mode differs; wider than any umask leaves it
+		{"two", 0o600},
+		{"", 0o600},
+		{"longer than before", 0o600},
+	} {
+		if err := Write(path, []byte(step.content), step.mode); err != nil {
+			t.Fatal(err)
+		}
+		contains(t, path, step.content, step.mode)
+	}
+}
+
+func TestUnchangedIsLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	var before, after os.FileInfo
+	for _, info := range []*os.FileInfo{&before, &after} {
+		if err := Write(path, []byte("same"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if *info, err = os.Stat(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()) {
+		t.Error("a file with the same content was written again")
+	}
+}
+
+func TestLinkIsReplaced(t *testing.T) {
+	other := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(other, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.Symlink(other, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(path, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, path, "secret", 0o600)
+	if raw, err := os.ReadFile(other); err != nil || string(raw) != "secret" {
+		t.Errorf("the link's target is %q, %v", raw, err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	dir := t.TempDir()
+	if err := Write(filepath.Join(dir, "missing", "file"), nil, 0o600); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing directory: %v", err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "file"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(filepath.Join(dir, "file"), []byte("x"), 0o600); err == nil {
+		t.Error("a directory was replaced by a file")
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// A write that fails halfway leaves the old file, and nothing else. A limit on the size of files stands for a full disk.
+func TestNoRoom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := Write(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Dir, cmd.Env = filepath.Dir(path), append(os.Environ(), envFull+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	contains(t, path, "old", 0o600)
+}
+
+func TestReadersNeverSeeAPart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	contents := [][]byte{bytes.Repeat([]byte("a"), 200_000), bytes.Repeat([]byte("b"), 100_000)}
+	if err := Write(path, contents[0], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				raw, err := os.ReadFile(path)
+				if err != nil || (!bytes.Equal(raw, contents[0]) && !bytes.Equal(raw, contents[1])) {
+					t.Errorf("read %d bytes, %v", len(raw), err)
+					return
+				}
+			}
+		})
+	}
+	var writers sync.WaitGroup
+	for w := range 2 {
+		writers.Go(func() {
+			for i := range 50 {
+				if err := Write(path, contents[(i+w)%2], 0o600); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(done)
+	readers.Wait()
+}

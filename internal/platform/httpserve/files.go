@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpserve
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// Files are what a port is served with by TLS. Files that were replaced are read again; while they do not fit, the old ones go on.
+type Files struct {
+	what                       string
+	certificate, key, clientCA string
+	logger                     *slog.Logger
+
+	mu      sync.Mutex
+	seen    [3]time.Time
+	current *tls.Config
+}
+
+// ReadFiles reads a certificate and its key, of what is served. Callers must have a certificate of clientCA's unless that is "".
+func ReadFiles(what, certificate, key, clientCA string, logger *slog.Logger) (*Files, error) {
+	f := &Files{what: what, certificate: certificate, key: key, clientCA: clientCA, logger: logger}
+	f.seen = f.look()
+	var err error
+	if f.current, err = f.load(); err != nil {
+		return nil, fmt.Errorf("reading the certificate of %s: %w", what, err)
+	}
+	return f, nil
+}
+
+// Config asks for the newest files with each connection.
+func (f *Files) Config() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols(), GetConfigForClient: f.get}
+}
+
+// protocols that net/http speaks on a listener that it did not open.
+func protocols() []string { return []string{"h2", "http/1.1"} }
+
+// Fixed serves with a certificate that stays.
+func Fixed(certificate tls.Certificate) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols(), Certificates: []tls.Certificate{certificate}}
+}
+
+func (f *Files) get(*tls.ClientHelloInfo) (*tls.Config, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if seen := f.look(); seen != f.seen {
+		f.seen = seen
+		if next, err := f.load(); err == nil {
+			f.current = next
+		} else {
+			f.logger.Warn("certificate not reloaded, the old one goes on", "of", f.what, "certificate", f.certificate, "error", err)
+		}
+	}
+	return f.current, nil
+}
+
+func (f *Files) look() (seen [3]time.Time) {
+	for n, name := range []string{f.certificate, f.key, f.clientCA} {
+		if info, err := os.Stat(name); err == nil {
+			seen[n] = info.ModTime()
+		}
+	}
+	return seen
+}
+
+func (f *Files) load() (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(f.certificate, f.key)
+	if err != nil {
+		return nil, err
+	}
+	config := Fixed(pair)
+	if f.clientCA == "" {
+		return config, nil
+	}
+	raw, err := os.ReadFile(f.clientCA)
+	if err != nil {
+		return nil, err
+	}
+	config.ClientCAs = x509.NewCertPool()
+	if !config.ClientCAs.AppendCertsFromPEM(raw) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", f.clientCA)
+	}
+	config.ClientAuth = tls.RequireAndVerifyClientCert
+	return config, nil
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package logs
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// AuditName is the name under which the audit log is found among the components.
+const AuditName = "audit"
+
+// Components finds the logs of the components on this host, sorted by name.
+func Components(dir statedir.Dir) []Source {
+	var sources []Source
+	entries, _ := os.ReadDir(dir.Logs()) // without a directory there is nothing in it
+	for _, entry := range entries {
+		if s, ok := source(dir.Logs(), entry, time.Local); ok {
+			sources = append(sources, s)
+		}
+	}
+	if _, err := os.Stat(dir.Audit()); err == nil {
+		// The API server rotates it to audit-<time>.log, which sort in that order (gopkg.in/natefinch/lumberjack).
+		older, _ := filepath.Glob(strings.TrimSuffix(dir.Audit(), ".log") + "-*.log")
+		slices.Sort(older)
+		sources = append(sources, Source{Name: AuditName, Path: dir.Audit(), Older: older, Location: time.UTC})
+	}
+	slices.SortFunc(sources, func(a, b Source) int { return strings.Compare(a.Name, b.Name) })
+	return sources
+}
+
+// Machine finds the logs of a machine, sorted by name. Its programs write the time in the machine's zone, which is UTC unless its
+// /etc/localtime says otherwise.
+func Machine(dir statedir.Dir, id string) []Source {
+	// A pod that broke out of its container may do what it likes on the machine's disk. It must not make us read the host's files.
+	path := filepath.Join(dir.Machine(id), "root")
+	name, err := filepath.Rel(path, dir.MachineLogs(id))
+	if err != nil {
+		return nil
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = root.Close() }()
+	zone := zoneOf(root)
+	entries, err := fs.ReadDir(root.FS(), name)
+	if err != nil {
+		return nil
+	}
+	var sources []Source
+	for _, entry := range entries {
+		if s, ok := source(dir.MachineLogs(id), entry, zone); ok {
+			s.Root = path
+			sources = append(sources, s)
+		}
+	}
+	return sources
+}
+
+// largestZone is more than any file of the time zone database has.
+const largestZone = 64 << 10
+
+// zoneOf is a machine's time zone; UTC if it has none that can be read. What is no file, but a pipe, must not hold the reader, nor what is
+// larger than any such file.
+func zoneOf(root *os.Root) *time.Location {
+	file, err := root.OpenFile("etc/localtime", os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return time.UTC
+	}
+	defer func() { _ = file.Close() }()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > largestZone {
+		return time.UTC
+	}
+	raw, err := io.ReadAll(io.LimitReader(file, largestZone))
+	if err != nil {
+		return time.UTC
+	}
+	zone, err := time.LoadLocationFromTZData("machine", raw)
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}
+
+// source is the log that a file of a directory is.
+func source(dir string, entry fs.DirEntry, zone *time.Location) (Source, bool) {
+	name, ok := strings.CutSuffix(entry.Name(), ".log")
+	if !ok || !entry.Type().IsRegular() {
+		return Source{}, false
+	}
+	path := filepath.Join(dir, entry.Name())
+	return Source{Name: name, Path: path, Older: []string{path + ".1"}, Location: zone}, true
+}
+
+// Size of a log with its older parts, and when it was last written.
+func (s Source) Size() (bytes int64, written time.Time) {
+	for _, path := range append(slices.Clone(s.Older), s.Path) {
+		if info, err := s.stat(path); err == nil {
+			bytes, written = bytes+info.Size(), info.ModTime()
+		}
+	}
+	return bytes, written
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nsenter runs a program inside a machine: in the namespaces, the root directory and the control groups of its first process, on a
+// terminal of the machine's own if there is to be one. It is what nsenter(1) does, without a process in between that would lose
+// signals and exit codes.
+package nsenter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/host"
+)
+
+// ErrNoCommand says that the machine has no such program.
+var ErrNoCommand = errors.New("no such program on the machine")
+
+// grace is how long a program that was told to end may take.
+const grace = 5 * time.Second
+
+const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWCGROUP
+
+// Config says what to run and where.
+type Config struct {
+	// PID of the machine's first process.
+	PID int
+	// Still tells, once the process is held, whether it is the one that was meant: its number may have been taken by another.
+	Still func() bool
+	// Args are the program and its arguments; none is a login shell.
+	Args []string
+	// Env is the environment; its PATH is where the program is looked for.
+	Env []string
+	// Dir is the directory to start in, or "/" if the machine has no such directory.
+	Dir string
+	// TTY gives the program a terminal of the machine's, connected to In and Out.
+	TTY          bool
+	In, Out, Err *os.File
+}
+
+// Run returns the exit code of the program: 128 and its number for a signal. An error means that it did not run.
+func Run(ctx context.Context, cfg Config) (int, error) {
+	held, err := unix.PidfdOpen(cfg.PID, 0)
+	if err != nil {
+		return 0, fmt.Errorf("taking hold of the machine's process %d: %w", cfg.PID, err)
+	}
+	defer func() { _ = unix.Close(held) }()
+	if cfg.Still != nil && !cfg.Still() {
+		return 0, errors.New("the machine has just stopped")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		*session
+		error
+	}
+	started := make(chan result, 1)
+	go host.OnThread(func() {
+		s, err := start(ctx, cfg, held)
+		started <- result{s, err}
+	})
+	r := <-started
+	if r.error != nil {
+		return 0, r.error
+	}
+	return r.wait()
+}
+
+// session is a program that runs on a machine.
+type session struct {
+	cmd      *exec.Cmd
+	terminal *terminal // nil without one
+}
+
+// start puts the calling thread into the machine and starts the program from there.
+func start(ctx context.Context, cfg Config, held int) (*session, error) {
+	root, err := unix.Open(filepath.Join("/proc", strconv.Itoa(cfg.PID), "root"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening the machine's root directory: %w", err)
+	}
+	defer func() { _ = unix.Close(root) }()
+	leave := joinCgroups(cfg.PID)
+	defer leave()
+	if err := unix.Unshare(unix.CLONE_FS); err != nil { // a mount namespace is for threads that share no directory with others
+		return nil, fmt.Errorf("leaving the host's directories: %w", err)
+	}
+	if err := unix.Setns(held, namespaces); err != nil {
+		return nil, fmt.Errorf("entering the machine's namespaces: %w", err)
+	}
+	if err := unix.Fchdir(root); err != nil {
+		return nil, fmt.Errorf("entering the machine's root directory: %w", err)
+	}
+	if err := unix.Chroot("."); err != nil {
+		return nil, fmt.Errorf("entering the machine's root directory: %w", err)
+	}
+	// From here on, paths are the machine's.
+	path, args, err := program(cfg.Args, cfg.Env)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, path)
+	cmd.Args, cmd.Env, cmd.Dir = args, cfg.Env, "/"
+	if info, err := os.Stat(cfg.Dir); err == nil && info.IsDir() {
+		cmd.Dir = cfg.Dir
+	}
+	cmd.WaitDelay = grace
+	s := &session{cmd: cmd}
+	ending := syscall.SIGTERM
+	if cfg.TTY {
+		if s.terminal, err = openTerminal(cfg.In, cfg.Out); err != nil {
+			return nil, err
+		}
+		ending = syscall.SIGHUP
+		s.terminal.give(cmd)
+	} else {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = cfg.In, cfg.Out, cfg.Err
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(ending) }
+	if err := cmd.Start(); err != nil {
+		s.terminal.close()
+		return nil, fmt.Errorf("starting %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// wait returns the program's exit code.
+func (s *session) wait() (int, error) {
+	s.terminal.connect()
+	err := s.cmd.Wait()
+	s.terminal.close()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && s.cmd.ProcessState == nil {
+		return 0, fmt.Errorf("waiting for %s: %w", s.cmd.Path, err)
+	}
+	if status, ok := s.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal()), nil
+	}
+	return s.cmd.ProcessState.ExitCode(), nil
+}
+
+// program finds the executable; without arguments, a shell that reads its profile.
+func program(args, env []string) (path string, all []string, err error) {
+	if len(args) == 0 {
+		for _, shell := range []string{"/bin/bash", "/bin/sh"} {
+			if executable(shell) == nil {
+				return shell, []string{"-" + filepath.Base(shell)}, nil
+			}
+		}
+		return "", nil, fmt.Errorf("finding a shell: %w: neither /bin/bash nor /bin/sh", ErrNoCommand)
+	}
+	if strings.Contains(args[0], "/") {
+		if err := executable(args[0]); err != nil {
+			return "", nil, err
+		}
+		return args[0], args, nil
+	}
+	for _, variable := range env {
+		dirs, ok := strings.CutPrefix(variable, "PATH=")
+		if !ok {
+			continue
+		}
+		for _, dir := range filepath.SplitList(dirs) {
+			if path := filepath.Join(dir, args[0]); executable(path) == nil {
+				return path, args, nil
+			}
+		}
+	}
+	return "", nil, fmt.Errorf("%s: %w", args[0], ErrNoCommand)
+}
+
+func executable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w", path, ErrNoCommand)
+	case err != nil:
+		return err
+	case info.IsDir() || info.Mode().Perm()&0o111 == 0:
+		return fmt.Errorf("%s cannot be executed: %w", path, fs.ErrPermission)
+	}
+	return nil
+}

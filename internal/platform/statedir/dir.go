@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package statedir says where everything lives that muster keeps: one directory, private to its owner. Every path that two
+// parts must agree on is a method here; nothing is written anywhere else.
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Env names the environment variable that chooses the state directory.
+const Env = "MUSTER_STATE_DIR"
+
+// maxLength keeps the unix sockets below the directory under the kernel's limit of 107 bytes (unix(7)).
+const maxLength = 80
+
+// Dir is the absolute path of a state directory.
+type Dir string
+
+// Default is the directory used when neither flag nor environment names one: /var/lib/muster for root, and
+// $XDG_STATE_HOME/muster or ~/.local/state/muster for everybody else.
+func Default() string {
+	if dir := os.Getenv(Env); dir != "" {
+		return dir
+	}
+	if os.Geteuid() == 0 {
+		return "/var/lib/muster"
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "muster")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return filepath.Join(os.TempDir(), fmt.Sprintf("muster-%d", os.Geteuid()))
+	}
+	return filepath.Join(home, ".local", "state", "muster")
+}
+
+// Open checks path and makes it absolute. It makes nothing: the directory need not exist.
+// A directory that others may read, or that belongs to somebody else, is refused.
+func Open(path string) (Dir, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("finding state directory %q: %w", path, err)
+	}
+	if abs, err = resolve(abs); err != nil {
+		return "", fmt.Errorf("resolving state directory: %w", err)
+	}
+	if len(abs) > maxLength {
+		return "", fmt.Errorf("state directory %s is %d bytes long; sockets below it need it to be %d at most: choose a shorter --state-dir", abs, len(abs), maxLength)
+	}
+	info, err := os.Stat(abs)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Dir(abs), nil
+	case err != nil:
+		return "", fmt.Errorf("looking at state directory: %w", err)
+	case !info.IsDir():
+		return "", fmt.Errorf("state directory %s is a file: choose another --state-dir", abs)
+	case info.Mode().Perm()&0o077 != 0:
+		return "", fmt.Errorf("state directory %s is open to others (mode %04o) and holds keys: chmod 700 %s", abs, info.Mode().Perm(), abs)
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
+		return "", fmt.Errorf("state directory %s belongs to user %d: run muster as that user, or choose another --state-dir", abs, stat.Uid)
+	}
+	return Dir(abs), nil
+}
+
+// resolve follows the links in what there is of a path. Its processes are found again by this name, so it must be the same
+// before the directory is made and afterwards.
+func resolve(path string) (string, error) {
+	resolved, err := filepath.EvalSymlinks(path)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return resolved, err
+	}
+	parent, err := resolve(filepath.Dir(path))
+	return filepath.Join(parent, filepath.Base(path)), err
+}
+
+// Exists tells whether the directory has ever been used.
+func (d Dir) Exists() bool {
+	_, err := os.Stat(d.Config())
+	return err == nil
+}
+
+func (d Dir) join(parts ...string) string {
+	return filepath.Join(append([]string{string(d)}, parts...)...)
+}
+
+// Lock is the file that the one service of this directory holds locked.
+func (d Dir) Lock() string { return d.join("lock") }
+
+// GuardLock is the file that the one guard of this directory holds locked.
+func (d Dir) GuardLock() string { return d.join("run", "guard.lock") }
+
+// Config is what the cluster was last asked to be: muster.yaml as it was accepted, with defaults filled in.
+func (d Dir) Config() string { return d.join("muster.yaml") }
+
+// Ports remembers the ports that were chosen once and are kept.
+func (d Dir) Ports() string { return d.join("ports.json") }
+
+// PKI holds the certificate authorities and the certificates of components.
+func (d Dir) PKI() string { return d.join("pki") }
+
+// Etcd is etcd's data.
+func (d Dir) Etcd() string { return d.join("etcd") }
+
+// Run holds sockets.
+func (d Dir) Run() string { return d.join("run") }
+
+// Socket is where the service answers its command line.
+func (d Dir) Socket() string { return d.join("run", "serve.sock") }
+
+// EgressSocket is where API servers reach into the VPC.
+func (d Dir) EgressSocket() string { return d.join("run", "egress.sock") }
+
+// IdentitySocket is where the identity service tells authenticators whose access keys those are.
+func (d Dir) IdentitySocket() string { return d.join("run", "identity.sock") }
+
+// MetadataSocket is where the identity service gives instance metadata, and who looks after machines, their credentials.
+func (d Dir) MetadataSocket() string { return d.join("run", "metadata.sock") }
+
+// MachinesSocket is where the identity service answers STS and IAM for machines, by the VPC's relay.
+func (d Dir) MachinesSocket() string { return d.join("run", "identity-machines.sock") }
+
+// IAM holds what the identity service keeps beside the management plane.
+func (d Dir) IAM() string { return d.join("iam") }
+
+// IAMCredentials is the administrator's access key, as AWS's programs keep them.
+func (d Dir) IAMCredentials() string { return d.join("iam", "credentials") }
+
+// IAMConfig says where the identity service answers, as AWS's programs keep it.
+func (d Dir) IAMConfig() string { return d.join("iam", "config") }
+
+// SessionKeys are what the identity service seals sessions with.
+func (d Dir) SessionKeys() string { return d.join("iam", "session-keys.json") }
+
+// Components holds a folder of files for each component.
+func (d Dir) Components() string { return d.join("components") }
+
+// Component is the folder of one component's files.
+func (d Dir) Component(name string) string { return d.join("components", name) }
+
+// Logs holds a file for each component.
+func (d Dir) Logs() string { return d.join("logs") }
+
+// Log is where a component's standard output and error go.
+func (d Dir) Log(name string) string { return d.join("logs", name+".log") }
+
+// Audit is the cluster's audit log.
+func (d Dir) Audit() string { return d.join("audit", "audit.log") }
+
+// Machines holds a folder for each machine.
+func (d Dir) Machines() string { return d.join("machines") }
+
+// Machine is the folder of one machine.
+func (d Dir) Machine(id string) string { return d.join("machines", id) }
+
+// MachineLogs is where a machine keeps its logs.
+func (d Dir) MachineLogs(id string) string { return d.join("machines", id, "root", "var", "log") }
+
+// VPC holds what keeps the VPC's network namespace alive.
+func (d Dir) VPC() string { return d.join("vpc") }
+
+// MetadataKey is what seals tokens of the instance metadata service.
+func (d Dir) MetadataKey() string { return d.join("vpc", "metadata.key") }
+
+// ClusterKubeconfig is the administrator's way into the cluster.
+func (d Dir) ClusterKubeconfig() string { return d.join("kubeconfig", "cluster.yaml") }
+
+// ManagementKubeconfig is the administrator's way into the management plane.
+func (d Dir) ManagementKubeconfig() string { return d.join("kubeconfig", "management.yaml") }
+
+// WrittenKubeconfigs lists the kubeconfigs outside of this directory that contexts were added to, a path a line.
+func (d Dir) WrittenKubeconfigs() string { return d.join("kubeconfig", "written") }
+
+// AuditDir holds the audit log and its older parts.
+func (d Dir) AuditDir() string { return d.join("audit") }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package watchretry has a watch go on soon after its API server was away.
+//
+// A reflector of client-go's asks again after pauses that double, up to a minute, and a server that has just been started makes that
+// worse: it takes connections before it knows what anybody may do (RBAC), so all that waited for it are refused, and double their pauses
+// once more. Many clients spare a server so. The few that nodes wait for ask every second.
+package watchretry
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/watchlist"
+)
+
+const (
+	firstPause, longestPause = 100 * time.Millisecond, time.Second
+	// refusals in a row are those of a server that has just been started. After more, they are meant.
+	refusals = 15
+)
+
+// New makes requests of another one again until they are answered.
+func New(inner cache.ListerWatcher) cache.ListerWatcher { return listerWatcher{inner} }
+
+type listerWatcher struct{ inner cache.ListerWatcher }
+
+func (l listerWatcher) List(options metav1.ListOptions) (runtime.Object, error) {
+	return l.ListWithContext(context.Background(), options)
+}
+
+func (l listerWatcher) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return l.WatchWithContext(context.Background(), options)
+}
+
+func (l listerWatcher) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return answered(ctx, func() (runtime.Object, error) {
+		return cache.ToListerWatcherWithContext(l.inner).ListWithContext(ctx, options)
+	})
+}
+
+func (l listerWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return answered(ctx, func() (watch.Interface, error) {
+		return cache.ToListerWatcherWithContext(l.inner).WatchWithContext(ctx, options)
+	})
+}
+
+// IsWatchListSemanticsUnSupported passes on what the inner one says.
+func (l listerWatcher) IsWatchListSemanticsUnSupported() bool {
+	return watchlist.DoesClientNotSupportWatchListSemantics(l.inner)
+}
+
+func answered[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+	refused := 0
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		answer, err := ask()
+		switch {
+		case err == nil:
+			return answer, nil
+		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+			refused++
+		case !away(err):
+			return answer, err
+		}
+		if refused > refusals {
+			return answer, err
+		}
+		timer := time.NewTimer(pause/2 + rand.N(pause/2)) //nolint:gosec // G404: it only spreads requests
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return answer, err
+		}
+	}
+}
+
+// away tells whether an error is none of the server's own answers, or one that says to come again.
+func away(err error) bool {
+	switch apierrors.ReasonForError(err) {
+	case metav1.StatusReasonUnknown, metav1.StatusReasonServiceUnavailable, metav1.StatusReasonInternalError, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout:
+		return true
+	default:
+		return false
+	}
+}
