@@ -15,6 +15,7 @@ RACE := env CGO_ENABLED=1 GOFLAGS=-gcflags=all=-dwarf=false GORACE=atexit_sleep_
 
 ARGS ?=
 GOLANGCI_LINT_VERSION := v2.15.0
+GOVULNCHECK_VERSION := v1.9.0
 GOLANGCI_LINT := $(CURDIR)/.tools/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
 .PHONY: help
@@ -81,6 +82,11 @@ $(GOLANGCI_LINT):
 	@mkdir -p $(@D)
 	@GOBIN=$(@D)/new $(AS_BUILT) go install -ldflags='-s -w' github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	@mv $(@D)/new/golangci-lint $@ && rmdir $(@D)/new
+
+.PHONY: vuln
+vuln: ## look up known vulnerabilities of all modules (needs a way to Go's vulnerability database)
+	@for module in . ./kubernetes ./runtime/containerd ./runtime/runc ./runtime/cni ./images ./pkcs11 ./deploy/render ./test/bench/iam; do \
+		echo "$$module" >&2; go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -C "$$module" ./...; done
 
 .PHONY: bench
 bench: build ## measure: time to Ready nodes, memory, joins per second

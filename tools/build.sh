@@ -123,7 +123,8 @@ build_pkcs11() { CGO_ENABLED=1 gobuild pkcs11 "$out/muster-pkcs11" -ldflags '-s 
 # Go itself knows best whether muster is up to date; it then does not even link, as long as it finds what it wrote last.
 build_muster() {
 	local version program
-	version=$(git --no-optional-locks describe --tags --always --dirty 2>/dev/null) || version=devel
+	version=$(awk '$1 == "const" && $2 == "Release" {gsub(/"/, "", $4); print $4}' internal/platform/version/version.go)
+	version+=+$(git --no-optional-locks describe --exclude '*' --always --dirty=.dirty 2>/dev/null) || version=${version%%+*}
 	for program in muster muster-certificate-controller; do
 		CGO_ENABLED=0 go build -v "${reproducibly[@]}" -o "$build/$program" \
 			-ldflags "-s -w -X muster.dev/muster/internal/platform/version.Version=$version" "./cmd/$program"

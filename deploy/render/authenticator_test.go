@@ -211,7 +211,7 @@ func TestAuthenticatorPods(t *testing.T) {
 			if s := c.SecurityContext; !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || s.Capabilities.Drop[0] != "ALL" || s.Capabilities.Add != nil {
 				t.Errorf("%s: the security context of %s is %v", name, c.Name, s)
 			}
-			if c.Image != "muster.dev/muster:v0.1.0" || c.Command[0] != "/muster" { // the image runs the certificate controller by itself
+			if c.Image != "muster.dev/muster:v0.2.0" || c.Command[0] != "/muster" { // the image runs the certificate controller by itself
 				t.Errorf("%s: %s runs %v of %s", name, c.Name, c.Command, c.Image)
 			}
 		}

@@ -268,7 +268,7 @@ func TestMonitoring(t *testing.T) {
 func TestImage(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
 	for v, want := range map[string]string{
-		"": "muster.dev/muster:v0.1.0",
+		"": "muster.dev/muster:v0.2.0",
 		"image: {repository: r.example/m, tag: t}": "r.example/m:t",
 		"image: {digest: \"" + digest + "\"}":      "muster.dev/muster@" + digest,
 	} {

@@ -12,5 +12,8 @@ const (
 	CoreDNS    = "v1.15.0"
 )
 
-// Version of muster: what `git describe` said when it was built. The build sets it (tools/build.sh), nothing else may.
-var Version = "devel"
+// Release is the version of Muster: the one place that has it. The changelog and the charts say the same, and a test compares them.
+const Release = "v0.2.0"
+
+// Version is Release, with the commit that it was built from behind a plus sign. The build sets it (tools/build.sh), nothing else may.
+var Version = Release

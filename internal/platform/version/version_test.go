@@ -37,3 +37,26 @@ func TestUpstreamVersionsAreThoseOfTheModules(t *testing.T) {
 		})
 	}
 }
+
+func TestTheReleaseIsTheSameEverywhere(t *testing.T) {
+	number := strings.TrimPrefix(Release, "v")
+	for _, c := range []struct{ file, want string }{
+		{"CHANGELOG.md", "\n## " + Release + " "},
+		{"deploy/charts/muster-authenticator/Chart.yaml", "\nversion: " + number + "\n"},
+		{"deploy/charts/muster-authenticator/Chart.yaml", "\nappVersion: " + Release + "\n"},
+		{"deploy/charts/muster-certificate-controller/Chart.yaml", "\nversion: " + number + "\n"},
+		{"deploy/charts/muster-certificate-controller/Chart.yaml", "\nappVersion: " + Release + "\n"},
+	} {
+		raw, err := os.ReadFile(filepath.Join("..", "..", "..", filepath.FromSlash(c.file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := strings.Index(string(raw), c.want)
+		if at < 0 {
+			t.Errorf("%s does not say %q", c.file, strings.TrimSpace(c.want))
+		}
+		if c.file == "CHANGELOG.md" && at != strings.Index(string(raw), "\n## v") {
+			t.Errorf("%s: %s is not its first version", c.file, Release)
+		}
+	}
+}
