@@ -153,7 +153,7 @@ func (c condition) GetExpression() string { return string(c) }
 
 func (condition) ReturnTypes() []*cel.Type { return []*cel.Type{cel.BoolType} }
 
-// matches tells whether an expression of an admission policy is true, compiled as the API server of the oldest Kubernetes that has such
+// matches reports whether an expression of an admission policy is true, compiled as the API server of the oldest Kubernetes that has such
 // policies does.
 func matches(t *testing.T, expression string, about map[string]any) bool {
 	t.Helper()

@@ -18,10 +18,10 @@ const (
 	FinalizerNodeGroup = "muster.dev/nodegroup"
 	// ProviderIDPrefix followed by a Machine's name is the provider id of its Node.
 	ProviderIDPrefix = "muster:///"
-	// ConditionIdentity on a Machine that joins by role tells whether the cluster's authenticator lets it in; if not, which rule
+	// ConditionIdentity on a Machine that joins by role reports whether the cluster's authenticator lets it in; if not, which rule
 	// refused it and why.
 	ConditionIdentity = "Identity"
-	// ConditionDrained on a Machine that is being deleted tells whether its pods are gone; if not, how many are left and what they wait
+	// ConditionDrained on a Machine that is being deleted reports whether its pods are gone; if not, how many are left and what they wait
 	// for. While that goes on, its last transition is when it began.
 	ConditionDrained = "Drained"
 	// BootstrapGroupPrefix followed by a Machine's name is the extra group of that machine's bootstrap token. The API server

@@ -82,7 +82,7 @@ func namespaceObject(values map[string]any) string {
 		namespace, standard)
 }
 
-// ofHost tells whether the values ask for something of the host: its files, its network, or its root.
+// ofHost reports whether the values ask for something of the host: its files, its network, or its root.
 func ofHost(values map[string]any) bool {
 	if user, ok := values["runAsUser"].(float64); ok && user == 0 || values["hostNetwork"] == true {
 		return true

@@ -33,7 +33,7 @@ func self() (string, error) {
 	return fmt.Sprintf("%d.%d", os.Getpid(), stat.Ticks), nil
 }
 
-// alive tells whether a process that named itself still runs, whatever follows its name.
+// alive reports whether a process that named itself still runs, whatever follows its name.
 func alive(name string) bool {
 	pid, rest, _ := strings.Cut(name, ".")
 	if _, err := strconv.Atoi(pid); err != nil {

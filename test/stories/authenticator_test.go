@@ -241,7 +241,7 @@ func (a *installed) mustKubectl(args ...string) {
 	}
 }
 
-// says tells whether kubectl prints this.
+// says reports whether kubectl prints this.
 func (a *installed) says(want, kubeconfig string, args ...string) error {
 	got, err := a.kubectl(kubeconfig, args...)
 	if err == nil && got != want {

@@ -44,7 +44,7 @@ func (w *iam) unmappedUser(p *people) {
 	w.t.Logf("muster auth check:\n%s", out)
 }
 
-// anyLine tells whether a line has all parts.
+// anyLine reports whether a line has all parts.
 func anyLine(text string, parts ...string) bool {
 lines:
 	for line := range strings.Lines(text) {

@@ -309,7 +309,7 @@ func (w *iam) forgets(what, token string) func(*iam) {
 	}
 }
 
-// unauthorized tells whether the API server says that it does not know who somebody is: kubectl words it in another way.
+// unauthorized reports whether the API server says that it does not know who somebody is: kubectl words it in another way.
 func unauthorized(err error) bool {
 	return strings.Contains(err.Error(), "Unauthorized") || strings.Contains(err.Error(), "provide credentials") || strings.Contains(err.Error(), "must be logged in")
 }

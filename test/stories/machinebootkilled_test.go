@@ -273,7 +273,7 @@ func (v *victim) look() boot {
 	return boot{disk: v.disk(), log: since("node.log", v.seen.log), kubelet: since("kubelet.log", v.seen.kubelet)}
 }
 
-// killedAt kills the agent at each step in turn. It tells whether that was in time: the machine was not past the step when it ended.
+// killedAt kills the agent at each step in turn. It reports whether that was in time: the machine was not past the step when it ended.
 func (v *victim) killedAt(steps []bootStep) bool {
 	v.t.Helper()
 	for _, step := range steps {

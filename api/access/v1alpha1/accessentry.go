@@ -33,9 +33,9 @@ const (
 
 // The conditions of an access entry.
 const (
-	// ConditionAccepted tells whether the entry maps its principal. Its message says what is wrong with it.
+	// ConditionAccepted reports whether the entry maps its principal. Its message says what is wrong with it.
 	ConditionAccepted = "Accepted"
-	// ConditionPoliciesApplied tells whether RBAC says what the entry's access policies say.
+	// ConditionPoliciesApplied reports whether RBAC says what the entry's access policies say.
 	ConditionPoliciesApplied = "PoliciesApplied"
 	// ConditionPrincipalKnown reports whether the principal that the entry was made for is recorded. It is False where there was none when
 	// the entry was made: then the entry lets nobody in.

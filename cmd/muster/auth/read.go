@@ -80,7 +80,7 @@ func (c *authCommand) readCluster(ctx context.Context, into *authEntries) error 
 	return nil
 }
 
-// leaving tells whether an object is being deleted: authenticators take no notice of it any more, however long finalizers keep it.
+// leaving reports whether an object is being deleted: authenticators take no notice of it any more, however long finalizers keep it.
 func (e *authEntries) leaving(object client.Object, kind string) bool {
 	if object.GetDeletionTimestamp() == nil {
 		return false

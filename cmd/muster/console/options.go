@@ -20,7 +20,7 @@ type Streams struct {
 
 func StandardStreams() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr} }
 
-// Terminal tells whether w is a terminal, where colour and moving progress are welcome.
+// Terminal reports whether w is a terminal, where colour and moving progress are welcome.
 func Terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
@@ -40,7 +40,7 @@ func (o *Options) Open() (statedir.Dir, error) {
 	return statedir.Open(o.StateDir)
 }
 
-// Named tells whether somebody chose the state directory.
+// Named reports whether somebody chose the state directory.
 func (o *Options) Named() bool {
 	return os.Getenv(statedir.Env) != "" || o.StateDir != statedir.Default()
 }

@@ -86,7 +86,7 @@ func (c *csrCommand) decide(v verdictByHand, cmd *cobra.Command) *cobra.Command 
 	return cmd
 }
 
-// possible tells whether a verdict can still be given.
+// possible reports whether a verdict can still be given.
 func possible(csr *certificatesv1.CertificateSigningRequest, v verdictByHand) error {
 	r := csrview.Of(csr, nil)
 	for _, c := range csr.Status.Conditions {

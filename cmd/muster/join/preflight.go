@@ -83,7 +83,7 @@ func (j *joinCommand) preflight(ctx context.Context, spec nodeconfig.Spec) (stri
 	return fmt.Sprintf("%d checks, %s", len(results), console.Count(warnings, "warning", "warnings")), nil
 }
 
-// swapAllowed tells whether a kubelet is to run though the host swaps. Its flags win over its configuration, and the last of them.
+// swapAllowed reports whether a kubelet is to run though the host swaps. Its flags win over its configuration, and the last of them.
 func swapAllowed(k nodeconfig.Kubelet) bool {
 	fails, told := k.Config["failSwapOn"].(bool)
 	for _, flag := range k.Flags {

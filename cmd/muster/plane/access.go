@@ -79,7 +79,7 @@ func (a *Access) config(o *console.Options) (*rest.Config, error) {
 	return config, err
 }
 
-// Find is config, and tells whether that cluster is another than the state directory's.
+// Find is config, and reports whether that cluster is another than the state directory's.
 func (a *Access) Find(o *console.Options) (config *rest.Config, elsewhere bool, err error) {
 	if a.kubeconfig == "" && a.context == "" {
 		dir, err := o.Open()

@@ -127,7 +127,7 @@ func FindKind(name string) (Kind, bool) {
 	return Kind{}, false
 }
 
-// is tells whether people call the kind by that name.
+// is reports whether people call the kind by that name.
 func (k Kind) is(name string) bool {
 	name = strings.ToLower(name)
 	return name == k.Singular || name == k.Plural || slices.Contains(k.Aliases, name) || name == k.Typed() || name == k.Plural+"."+k.group

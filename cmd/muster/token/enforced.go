@@ -48,7 +48,7 @@ func (c *tokenCommand) unenforced(ctx context.Context, p *plane.Plane, b token.B
 	return fmt.Sprintf("nothing shows that muster's certificate controller decides here (%s), and ClusterRoleBinding %s has upstream's approve this token for any node; --groups= leaves out the group that it is about", why, opens)
 }
 
-// opening is a binding that has csrapproving approve a token in these groups, "" if there is none, and tells whether the cluster is
+// opening is a binding that has csrapproving approve a token in these groups, "" if there is none, and reports whether the cluster is
 // muster's own.
 func opening(bindings []rbacv1.ClusterRoleBinding, groups []string) (opens string, own bool) {
 	for _, binding := range bindings {

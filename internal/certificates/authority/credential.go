@@ -57,7 +57,7 @@ func (c Credential) usages() []x509.ExtKeyUsage {
 	return usages
 }
 
-// fits tells whether a certificate still is what the credential asks for.
+// fits reports whether a certificate still is what the credential asks for.
 func (c Credential) fits(cert *x509.Certificate) bool {
 	addresses := make([]netip.Addr, 0, len(cert.IPAddresses))
 	for _, ip := range cert.IPAddresses {

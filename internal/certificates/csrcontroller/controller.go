@@ -189,7 +189,7 @@ func (c *Controller) takeOver() {
 	}
 }
 
-// concerns tells whether there may be something to do about a request.
+// concerns reports whether there may be something to do about a request.
 func (c *Controller) concerns(h *held) bool {
 	return h.csr.Load() != nil || c.lineages.superseded(h)
 }

@@ -166,7 +166,7 @@ func (c *Controller) place(h *held, csr *certificatesv1.CertificateSigningReques
 
 func lineageOf(signer, user string) string { return signer + " " + user }
 
-// ownToken tells whether it shows in a request that nobody but the node itself can have asked: the token is good for its name alone,
+// ownToken reports whether it shows in a request that nobody but the node itself can have asked: the token is good for its name alone,
 // or was found to be good for its machine alone, or we approved the request. Others are kept apart, because what a stranger asks
 // supersedes nothing of a node.
 func ownToken(csr *certificatesv1.CertificateSigningRequest, user string) bool {
@@ -197,14 +197,14 @@ func ownToken(csr *certificatesv1.CertificateSigningRequest, user string) bool {
 	return own
 }
 
-// provisions tells whether the policy lets a user ask for nodes as a shared token does.
+// provisions reports whether the policy lets a user ask for nodes as a shared token does.
 func (c *Controller) provisions(user, signer string) bool {
 	return c.config.Signers[signer].Profile.Node && slices.ContainsFunc(c.config.Policy.Bootstrap.Bindings, func(b policy.Binding) bool {
 		return b.User != "" && b.User == user
 	})
 }
 
-// goodForOne tells whether the groups bind a token to one machine.
+// goodForOne reports whether the groups bind a token to one machine.
 func goodForOne(groups []string) bool {
 	return slices.ContainsFunc(groups, func(g string) bool {
 		s, ok, err := token.ParseGroup(g)

@@ -83,7 +83,7 @@ func (l *ledger) expect(i item, q policy.Question) {
 	}
 }
 
-// changed tells whether a fact that the request was judged by may be another one by now.
+// changed reports whether a fact that the request was judged by may be another one by now.
 func (l *ledger) changed(i item) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +118,7 @@ func (l *ledger) concerned(c facts.Change) map[item]bool {
 	return found
 }
 
-// news tells whether something was not said about the request last.
+// news reports whether something was not said about the request last.
 func (l *ledger) news(i item, said string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,7 +175,7 @@ func (l *ledger) doubt(i item) {
 	}
 }
 
-// doubted tells whether the request must be read anew, and counts on that being done.
+// doubted reports whether the request must be read anew, and counts on that being done.
 func (l *ledger) doubted(i item) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +187,7 @@ func (l *ledger) doubted(i item) bool {
 	return true
 }
 
-// isFinished tells whether nothing more is to be done about an object, whatever the informer shows.
+// isFinished reports whether nothing more is to be done about an object, whatever the informer shows.
 func (l *ledger) isFinished(uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

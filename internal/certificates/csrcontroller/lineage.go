@@ -116,7 +116,7 @@ func (l *lineages) drop(lineage string, uid types.UID) (m member) {
 	return m
 }
 
-// superseded tells whether enough newer requests of the same lineage live.
+// superseded reports whether enough newer requests of the same lineage live.
 func (l *lineages) superseded(h *held) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -98,7 +98,7 @@ func TestPruning(t *testing.T) {
 	}
 }
 
-// resting tells whether nothing is queued or in hand.
+// resting reports whether nothing is queued or in hand.
 func (w *world) resting() bool {
 	w.queue.mu.Lock()
 	defer w.queue.mu.Unlock()

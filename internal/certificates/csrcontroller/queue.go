@@ -17,7 +17,7 @@ type item struct {
 	about                   string // the common name, of a requester that may be many machines
 }
 
-// is tells whether a request has been read again that is this one, or another of its name.
+// is reports whether a request has been read again that is this one, or another of its name.
 func (i item) is(csr *certificatesv1.CertificateSigningRequest) bool {
 	return i.name == csr.Name && i.requester == csr.Spec.Username && i.signer == csr.Spec.SignerName
 }
@@ -138,7 +138,7 @@ func (q *queue) get() (i item, ok bool) {
 	}
 }
 
-// starving tells whether items wait that no worker will take: all are busy, or those who are not may not have them.
+// starving reports whether items wait that no worker will take: all are busy, or those who are not may not have them.
 func (q *queue) starving() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

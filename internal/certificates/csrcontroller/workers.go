@@ -71,7 +71,7 @@ func (c *Controller) recruit() {
 	}
 }
 
-// growing tells whether it may become larger, and it is time to look.
+// growing reports whether it may become larger, and it is time to look.
 func (c *crew) growing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -118,7 +118,7 @@ func (r *Review) tell(d decision.Decision, source string) {
 	}
 }
 
-// explains tells whether the recorded decision is the reason of a condition.
+// explains reports whether the recorded decision is the reason of a condition.
 func (r *Review) explains(c *certificatesv1.CertificateSigningRequestCondition) bool {
 	switch c.Type {
 	case certificatesv1.CertificateApproved:

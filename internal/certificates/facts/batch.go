@@ -16,7 +16,7 @@ import (
 // BatchConfig says how to ask about many machines at once.
 type BatchConfig struct {
 	Name string
-	// Valid tells whether there can be such a machine or name; what there cannot be is not asked for.
+	// Valid reports whether there can be such a machine or name; what there cannot be is not asked for.
 	Valid func(Subject) bool
 	// Ask asks about all subjects, and returns the machines of each that has any: all owners of a name.
 	Ask func(ctx context.Context, subjects []Subject) (map[Subject][]policy.Machine, error)
@@ -99,7 +99,7 @@ func (b *Batch) Name() string { return b.config.Name }
 // HasSynced is always true: everything can be asked at any time.
 func (b *Batch) HasSynced() bool { return true }
 
-// Status tells whether the service answered last.
+// Status reports whether the service answered last.
 func (b *Batch) Status() SourceStatus {
 	s := SourceStatus{Name: b.config.Name, Synced: true}
 	s.Age, s.Problem = b.health.status()

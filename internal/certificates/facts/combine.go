@@ -65,7 +65,7 @@ func (c *Combined) Run(ctx context.Context) {
 	group.Wait()
 }
 
-// HasSynced tells whether some machine can be known at all: by one source if any may decide, otherwise by all.
+// HasSynced reports whether some machine can be known at all: by one source if any may decide, otherwise by all.
 func (c *Combined) HasSynced() bool {
 	if c.mode == Any {
 		return slices.ContainsFunc(c.sources, Source.HasSynced)

@@ -152,7 +152,7 @@ func (d *DNS) Run(ctx context.Context) {
 // HasSynced is always true: everything can be asked at any time.
 func (d *DNS) HasSynced() bool { return true }
 
-// Status tells whether resolvers answered last.
+// Status reports whether resolvers answered last.
 func (d *DNS) Status() SourceStatus {
 	s := SourceStatus{Name: d.config.Name, Synced: true}
 	s.Age, s.Problem = d.trouble.status()

@@ -117,7 +117,7 @@ func exchange(ctx context.Context, network, server string, q *dns.Msg) (*dns.Msg
 	return r, err
 }
 
-// matches tells whether a message answers a query.
+// matches reports whether a message answers a query.
 func matches(q, r *dns.Msg) error {
 	if r == nil || r.Id != q.Id || !r.Response || r.Opcode != dns.OpcodeQuery || len(r.Question) != 1 {
 		return errors.New("it answers something else")

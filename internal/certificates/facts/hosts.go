@@ -16,7 +16,7 @@ import (
 func HostID(node string) string { return "host-" + node }
 
 // AddMachine writes a machine into a list that ReadList reads: in the place of the one of the same ID, or at the end. Comments in
-// the list are lost. It tells whether the list had to be changed.
+// the list are lost. It reports whether the list had to be changed.
 func AddMachine(data []byte, m policy.Machine) (out []byte, changed bool, err error) {
 	all, err := ReadList(data)
 	if err != nil {
@@ -66,7 +66,7 @@ func unshared(all []policy.Machine, m policy.Machine) error {
 	return nil
 }
 
-// RemoveMachine takes the machine with the ID out of a list, and tells whether it was there.
+// RemoveMachine takes the machine with the ID out of a list, and reports whether it was there.
 func RemoveMachine(data []byte, id string) (out []byte, found bool, err error) {
 	all, err := ReadList(data)
 	if err != nil {

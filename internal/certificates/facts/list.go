@@ -194,7 +194,7 @@ func (c *checker) overlaps(machines []policy.Machine) {
 	}
 }
 
-// validName tells whether a text may name a node or a host.
+// validName reports whether a text may name a node or a host.
 func validName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
 func printable(text string) bool {

@@ -118,10 +118,10 @@ func (n *Nodes) Run(ctx context.Context) {
 	<-done
 }
 
-// HasSynced tells whether all Nodes have been read once.
+// HasSynced reports whether all Nodes have been read once.
 func (n *Nodes) HasSynced() bool { return n.informer.HasSynced() }
 
-// Exists tells whether there is a Node of this name.
+// Exists reports whether there is a Node of this name.
 func (n *Nodes) Exists(name string) policy.Fact[bool] {
 	if !n.informer.HasSynced() {
 		why := "they have not been read yet"
@@ -141,7 +141,7 @@ func (n *Nodes) Exists(name string) policy.Fact[bool] {
 	return policy.Know(there, nodesSource, at)
 }
 
-// Status tells whether the watch goes on.
+// Status reports whether the watch goes on.
 func (n *Nodes) Status() SourceStatus {
 	s := SourceStatus{Name: "nodes", Synced: n.HasSynced()}
 	s.Age, s.Problem = n.health.status()

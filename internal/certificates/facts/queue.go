@@ -84,7 +84,7 @@ func entryOf(e *list.Element) *entry {
 	return found
 }
 
-// same tells whether two facts say the same, whenever and for whatever reason.
+// same reports whether two facts say the same, whenever and for whatever reason.
 func same(a, b policy.Fact[[]policy.Machine]) bool {
 	return a.State == b.State && (len(a.Value)+len(b.Value) == 0 || reflect.DeepEqual(a.Value, b.Value))
 }

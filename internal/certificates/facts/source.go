@@ -16,7 +16,7 @@ type Source interface {
 	Name() string
 	// Run keeps the source up to date until ctx is done.
 	Run(ctx context.Context)
-	// HasSynced tells whether lookups can be answered at all.
+	// HasSynced reports whether lookups can be answered at all.
 	HasSynced() bool
 	// Machine finds a machine by the ID that this source gives it.
 	Machine(id string) policy.Fact[policy.Machine]

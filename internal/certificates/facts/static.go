@@ -47,7 +47,7 @@ func (s *static) find(index, key string) ([]policy.Machine, error) {
 // Name of the source.
 func (s *static) Name() string { return s.name }
 
-// HasSynced tells whether a version of the list has been read.
+// HasSynced reports whether a version of the list has been read.
 func (s *static) HasSynced() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

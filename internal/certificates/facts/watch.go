@@ -105,10 +105,10 @@ func (w *Watch) Run(ctx context.Context) {
 	<-done
 }
 
-// HasSynced tells whether all objects have been read once.
+// HasSynced reports whether all objects have been read once.
 func (w *Watch) HasSynced() bool { return w.informer.HasSynced() }
 
-// Status tells whether the watch goes on.
+// Status reports whether the watch goes on.
 func (w *Watch) Status() SourceStatus {
 	s := SourceStatus{Name: w.name, Synced: w.HasSynced()}
 	s.Age, s.Problem = w.health.status()

@@ -67,7 +67,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// isClient tells whether a signer's certificates are what a node shows to the API server.
+// isClient reports whether a signer's certificates are what a node shows to the API server.
 func isClient(signer string) bool {
 	p, ok := pki.ProfileFor(signer)
 	return ok && p.Node && p.Names == pki.NamesNone

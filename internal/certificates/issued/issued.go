@@ -68,7 +68,7 @@ func New(c Config) (*Register, error) {
 	}, nil
 }
 
-// HasSynced tells whether everything on record has been read. Before that all answers are Unknown.
+// HasSynced reports whether everything on record has been read. Before that all answers are Unknown.
 func (r *Register) HasSynced() bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -145,7 +145,7 @@ func (r *Register) Observe(csr *certificatesv1.CertificateSigningRequest) {
 	r.add(e)
 }
 
-// Flushed tells whether nothing is left to be written for the request with this UID. It is for requests that Add or Observe was
+// Flushed reports whether nothing is left to be written for the request with this UID. It is for requests that Add or Observe was
 // called for: of others nothing is to be written.
 func (r *Register) Flushed(uid string) bool {
 	r.mu.RLock()
@@ -186,7 +186,7 @@ func (r *Register) LastMachine(node string) policy.Fact[string] {
 	return policy.None[string](source, r.watch.at())
 }
 
-// Expired tells whether all client certificates of a node that are kept whole have expired. One that is good yet is kept whole, but for
+// Expired reports whether all client certificates of a node that are kept whole have expired. One that is good yet is kept whole, but for
 // a node that asked for more than maxEntries since: what it hides so is its own, and its own loss.
 func (r *Register) Expired(node string) policy.Fact[bool] {
 	r.mu.RLock()
@@ -220,7 +220,7 @@ func (r *Register) Credential(node string, id pki.Fingerprint) policy.Fact[polic
 	return policy.Know(policy.Credential{Replaced: l.replaced, Rejoined: !l.joined.IsZero()}, source, r.watch.at())
 }
 
-// TokenSpent tells whether a bootstrap token has got a node a certificate that the node has used, while one for another key than this is
+// TokenSpent reports whether a bootstrap token has got a node a certificate that the node has used, while one for another key than this is
 // good. Until it was used, who asks again may be a kubelet that never got it: it makes a new key each time.
 func (r *Register) TokenSpent(node, token string, key pki.Fingerprint) policy.Fact[bool] {
 	r.mu.RLock()
@@ -288,7 +288,7 @@ func (r *Register) doubt() string {
 	return ""
 }
 
-// cleared tells whether there was doubt when it was called last, and is none any more.
+// cleared reports whether there was doubt when it was called last, and is none any more.
 func (r *Register) cleared() bool {
 	was := r.doubtful
 	r.doubtful = r.doubt() != ""

@@ -124,7 +124,7 @@ func (r *Register) recall(g group) {
 	r.last[g.owner] = l
 }
 
-// hasUID tells whether a request is on record, in another segment than the given one.
+// hasUID reports whether a request is on record, in another segment than the given one.
 func (r *Register) hasUID(uid string, except *segment) bool {
 	if r.pending != except && r.pending.uids[uid] {
 		return true
@@ -137,7 +137,7 @@ func (r *Register) hasUID(uid string, except *segment) bool {
 	return false
 }
 
-// isRetired tells whether a key is kept for ever for this owner, in another segment than the given one.
+// isRetired reports whether a key is kept for ever for this owner, in another segment than the given one.
 func (r *Register) isRetired(k short, owner string, except *segment) bool {
 	has := func(s *segment) bool {
 		n, _ := slices.BinarySearchFunc(s.retired, retired{key: k}, byKey)

@@ -184,7 +184,7 @@ func (r *Register) remove(s *segment) {
 	r.notify(change)
 }
 
-// newer tells whether a resource version comes after another of the same resource.
+// newer reports whether a resource version comes after another of the same resource.
 func newer(a, b string) bool {
 	n, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil && a != b || n > 0

@@ -139,7 +139,7 @@ func (r *Register) pause(failures int) time.Duration {
 	return max(min(d, most), r.config.FlushEvery)
 }
 
-// segmentsBegun tells whether a segment was begun since the last call: the one before is full, and may be wasteful.
+// segmentsBegun reports whether a segment was begun since the last call: the one before is full, and may be wasteful.
 func (r *Register) segmentsBegun() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -123,7 +123,7 @@ func (o Order) check(r Request) error {
 // nodesOrganization is the one group of nodes.
 const nodesOrganization = "system:nodes"
 
-// IssuedBy tells whether it was prepared for this issuer.
+// IssuedBy reports whether it was prepared for this issuer.
 func (p Prepared) IssuedBy(issuer *x509.Certificate) bool {
 	return p.prepared != nil && issuer != nil && bytes.Equal(p.issuer.Raw, issuer.Raw)
 }

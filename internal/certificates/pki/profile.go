@@ -42,7 +42,7 @@ type Profile struct {
 	Usages []string
 	// MayUse are usages that a request may name as well.
 	MayUse []string
-	// Names tells whether certificates carry subject alternative names.
+	// Names reports whether certificates carry subject alternative names.
 	Names Names
 	// Node means that its certificates are those of nodes: the subject is a node's, and a machine stands behind it.
 	Node bool
@@ -112,7 +112,7 @@ func ServingProfile() Profile {
 	}
 }
 
-// Valid tells whether the profile is exactly one that this package makes.
+// Valid reports whether the profile is exactly one that this package makes.
 func (p Profile) Valid() bool {
 	known, ok := ProfileFor(p.SignerName)
 	if !ok {
@@ -124,7 +124,7 @@ func (p Profile) Valid() bool {
 	return reflect.DeepEqual(known, p)
 }
 
-// AllowsNames tells whether a certificate may have this many subject alternative names.
+// AllowsNames reports whether a certificate may have this many subject alternative names.
 func (p Profile) AllowsNames(n int) bool {
 	switch p.Names {
 	case NamesNone:

@@ -122,7 +122,7 @@ func (s subject) encode() ([]byte, error) {
 	return der, nil
 }
 
-// equal tells whether two subjects say the same.
+// equal reports whether two subjects say the same.
 func (s subject) equal(t subject) bool {
 	return s.commonName == t.commonName && slices.Equal(s.organization, t.organization) && slices.Equal(s.other, t.other)
 }

@@ -52,7 +52,7 @@ func harmlessUsages() []string {
 	return append(slices.Sorted(maps.Keys(keyUsages())), slices.Sorted(maps.Keys(extKeyUsages()))...)
 }
 
-// AllowsUsages tells whether usages are all that the profile wants and none that it does not know, each once
+// AllowsUsages reports whether usages are all that the profile wants and none that it does not know, each once
 // (upstream: pkg/apis/certificates/helpers.go, ValidateKubeletClientCSR and ValidateKubeletServingCSR).
 func (p Profile) AllowsUsages(usages []string) bool {
 	if len(usages) == 0 {

@@ -73,7 +73,7 @@ type Facts struct {
 	Owners map[string]Fact[[]string]
 	// Nodes tells, of every DNS name asked for that is not the node's own, whether a Node object has it for its name.
 	Nodes map[string]Fact[bool]
-	// Node tells whether a Node object of the name exists.
+	// Node reports whether a Node object of the name exists.
 	Node Fact[bool]
 	// LastMachine is the machine that the last certificate of the node was issued to, as MachineRef writes it or its ID
 	// alone. Absent if none is on record.
@@ -82,10 +82,10 @@ type Facts struct {
 	Credential Fact[Credential]
 	// Serving is the certificate that the node's kubelet serves with.
 	Serving Fact[Serving]
-	// TokenSpent tells whether the requester's bootstrap token has got the node a certificate that the node has used, while it has one
+	// TokenSpent reports whether the requester's bootstrap token has got the node a certificate that the node has used, while it has one
 	// for another key than this that is still good.
 	TokenSpent Fact[bool]
-	// Expired tells whether all client certificates of the node that are on record have expired. Absent if none is on record.
+	// Expired reports whether all client certificates of the node that are on record have expired. Absent if none is on record.
 	Expired Fact[bool]
 	// KeyOwner is the node that the public key was certified for before. Absent if it never was. An owner that is no node has a
 	// colon in its name.

@@ -23,7 +23,7 @@ type Machine struct {
 	Created time.Time
 }
 
-// Owns tells whether a name or an address, in text, is the machine's own.
+// Owns reports whether a name or an address, in text, is the machine's own.
 func (m Machine) Owns(name string) bool {
 	return name != "" && (m.NodeName == name || slices.Contains(m.Names, name) ||
 		slices.ContainsFunc(m.Addresses, func(a netip.Addr) bool { return a.Unmap().String() == name }))

@@ -159,7 +159,7 @@ func (w *world) wrongForNode(csr pki.Request, names []string) string {
 	return w.wrongNames(m, names)
 }
 
-// bindings counts what binds the token, by kind, and tells whether all of it can be read.
+// bindings counts what binds the token, by kind, and reports whether all of it can be read.
 func (w *world) bindings() (counts map[string]int, all int, readable bool) {
 	counts = map[string]int{}
 	for _, g := range w.object.Spec.Groups {
@@ -206,7 +206,7 @@ func (w *world) wrongCredential(m policy.Machine) string {
 	return ""
 }
 
-// otherBefore tells whether the last certificate of the node was another machine's of the same source.
+// otherBefore reports whether the last certificate of the node was another machine's of the same source.
 func (w *world) otherBefore(m policy.Machine) bool {
 	last := w.facts.LastMachine.Value
 	source, id, sourced := strings.Cut(last, "|")

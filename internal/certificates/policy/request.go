@@ -97,7 +97,7 @@ const (
 	ReasonApprovedByOperator = "ApprovedByOperator"
 )
 
-// byPerson tells whether a person approved. Anybody who may approve may write any reason, but a program that pretends to be kubectl
+// byPerson reports whether a person approved. Anybody who may approve may write any reason, but a program that pretends to be kubectl
 // does it on purpose; whatever else approves says so, and vouches for nobody.
 func (p Policy) byPerson(o *certificatesv1.CertificateSigningRequest) bool {
 	return slices.ContainsFunc(o.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {

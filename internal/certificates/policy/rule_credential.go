@@ -56,7 +56,7 @@ func checkCredential(e evaluation) outcome {
 	return pass("to which machine its certificate was issued is on no record, and node %s was never another machine", e.node)
 }
 
-// taken tells whether the inventory gave the name of the node to another machine, which has no certificate yet.
+// taken reports whether the inventory gave the name of the node to another machine, which has no certificate yet.
 func (e evaluation) taken() bool {
 	same, ok := SameMachine(e.facts.LastMachine.Value, MachineRef(e.facts.NodeMachine))
 	return e.facts.LastMachine.State == Known && ok && !same

@@ -75,7 +75,7 @@ func notCanonical(n string) string {
 	return ""
 }
 
-// roundTrips tells whether a label in Punycode is the one way to write what it stands for.
+// roundTrips reports whether a label in Punycode is the one way to write what it stands for.
 func roundTrips(label string) bool {
 	text, err := idna.Lookup.ToUnicode(label)
 	if err != nil {

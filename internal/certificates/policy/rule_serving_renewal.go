@@ -51,12 +51,12 @@ func checkServingRenewal(e evaluation) outcome {
 
 const approveFirst = "approve it by hand: a first certificate, and one for other names, is for a person"
 
-// mayRenewByServing tells whether the rule is about the request, as far as that shows without any fact.
+// mayRenewByServing reports whether the rule is about the request, as far as that shows without any fact.
 func (e evaluation) mayRenewByServing() bool {
 	return e.policy.ServingRenewal && e.request.SignerName == pki.SignerKubeletServing && e.who.kind == node && checkRequesterName(e).passes()
 }
 
-// servesAlready tells whether the certificate that the node serves with vouches for this one.
+// servesAlready reports whether the certificate that the node serves with vouches for this one.
 func (e evaluation) servesAlready() bool { return checkServingRenewal(e).outcome == decision.Pass }
 
 // unowned keeps names and addresses that the inventory knows to be some machine's from nodes that are none of them.

@@ -84,7 +84,7 @@ func RuleIDs() []decision.RuleID {
 	return ids
 }
 
-// Stops tells whether nothing more can be said after a rule spoke: the request is not ours, is done, or cannot be read.
+// Stops reports whether nothing more can be said after a rule spoke: the request is not ours, is done, or cannot be read.
 func Stops(id decision.RuleID) bool {
 	return slices.ContainsFunc(rules(), func(r rule) bool { return r.id == id && r.stops })
 }

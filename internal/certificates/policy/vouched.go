@@ -2,7 +2,7 @@
 
 package policy
 
-// Vouched tells whether the requester may ask for this node at all, as far as that shows without any fact. Facts about a node that
+// Vouched reports whether the requester may ask for this node at all, as far as that shows without any fact. Facts about a node that
 // anybody may name cost whoever gathers them more than they cost him; nobody else's request is worth them.
 func Vouched(p Policy, r Request) bool {
 	e := evaluation{policy: p, request: r, node: r.nodeName()}

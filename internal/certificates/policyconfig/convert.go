@@ -60,7 +60,7 @@ func (c Configuration) SignerNames() []string {
 	return names
 }
 
-// Elects tells whether replicas elect the one that decides. They do unless the file says otherwise: two that both decide would do
+// Elects reports whether replicas elect the one that decides. They do unless the file says otherwise: two that both decide would do
 // everything twice.
 func (c Configuration) Elects() bool {
 	enabled := c.LeaderElection.Enabled

@@ -36,7 +36,7 @@ func until(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// ended tells whether a process has, be it that nobody has asked for its end yet.
+// ended reports whether a process has, be it that nobody has asked for its end yet.
 func ended(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || strings.HasPrefix(string(stat[strings.LastIndex(string(stat), ")"):]), ") Z")

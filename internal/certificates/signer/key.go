@@ -12,7 +12,7 @@ import (
 
 // Key is one private key, for as long as the value lives: another key is another value. It is used by many at once.
 type Key interface {
-	// Public returns the public key, of which it must be possible to tell whether it equals another.
+	// Public returns the public key, of which it must be possible to report whether it equals another.
 	Public() crypto.PublicKey
 	// Sign signs a digest as a crypto.Signer does: ECDSA in ASN.1, RSA as opts ask, and Ed25519, whose opts.HashFunc() is 0, the
 	// message itself. It returns soon after ctx is done. What may go better by itself wraps ErrUnavailable.
@@ -49,7 +49,7 @@ func (d during) Sign(_ io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte
 	return d.Key.Sign(d.ctx, digest, opts)
 }
 
-// same tells whether two public keys are.
+// same reports whether two public keys are.
 func same(a, b crypto.PublicKey) bool {
 	public, ok := a.(interface{ Equal(crypto.PublicKey) bool })
 	return ok && public.Equal(b)

@@ -35,7 +35,7 @@ const (
 // UserPrefix begins the name of the user that a token's holder is, before its ID.
 const UserPrefix = "system:bootstrap:"
 
-// isGroup tells whether the API server lets a token's extra group be that (k8s.io/cluster-bootstrap/token/api,
+// isGroup reports whether the API server lets a token's extra group be that (k8s.io/cluster-bootstrap/token/api,
 // BootstrapGroupPattern).
 func isGroup(group string) bool {
 	rest, ok := strings.CutPrefix(group, "system:bootstrappers:")
@@ -82,10 +82,10 @@ func (b Bootstrap) Scopes() ([]Scope, error) {
 	return scopes, nil
 }
 
-// May tells whether the token has a usage.
+// May reports whether the token has a usage.
 func (b Bootstrap) May(usage string) bool { return slices.Contains(b.Usages, usage) }
 
-// Expired tells whether the API server refuses it by now.
+// Expired reports whether the API server refuses it by now.
 func (b Bootstrap) Expired(now time.Time) bool { return !b.Expires.IsZero() && !now.Before(b.Expires) }
 
 // Check tells what nobody should put into a cluster: a token that the API server would refuse, or that means something else

@@ -128,7 +128,7 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
-// MatchName tells whether a node's name fits a pattern: * stands for any characters and ? for one, but neither for a dot, so
+// MatchName reports whether a node's name fits a pattern: * stands for any characters and ? for one, but neither for a dot, so
 // worker-* means the names in one domain and not what somebody hangs below it.
 func MatchName(pattern, name string) bool {
 	if CheckPattern(pattern) != nil {

@@ -59,7 +59,7 @@ type Bound struct {
 	Expires time.Time
 }
 
-// Expired tells whether the API server refuses it by now.
+// Expired reports whether the API server refuses it by now.
 func (b Bound) Expired(now time.Time) bool { return !now.Before(b.Expires) }
 
 // FromSecret reads back what Secret built, strictly: a Secret that grants anything else is none of these.

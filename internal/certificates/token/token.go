@@ -70,7 +70,7 @@ func wellFormed(s string, length int) bool {
 // Reveal returns the whole token, for the one place it belongs: the bootstrap kubeconfig of its machine.
 func (t Token) Reveal() string { return t.ID + "." + t.secret }
 
-// IsZero tells whether there is no token.
+// IsZero reports whether there is no token.
 func (t Token) IsZero() bool { return t == Token{} }
 
 // String shows the public half.

@@ -125,7 +125,7 @@ func (p *Problems) cross(documents []document) {
 	}
 }
 
-// room tells whether the networks have addresses for all machines.
+// room reports whether the networks have addresses for all machines.
 func room(network v1alpha1.ClusterNetwork, sizes map[v1alpha1.Provider]int) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "network")

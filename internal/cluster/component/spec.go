@@ -25,7 +25,7 @@ type Spec struct {
 	Files []File `json:"files,omitempty"`
 	// Directories are made before the process starts, with mode 0700.
 	Directories []string `json:"directories,omitempty"`
-	// Probe tells whether it serves; without one a process is ready as soon as it runs.
+	// Probe reports whether it serves; without one a process is ready as soon as it runs.
 	Probe *Probe `json:"probe,omitempty"`
 	// After names the specs that must be ready before this one starts.
 	After []string `json:"after,omitempty"`

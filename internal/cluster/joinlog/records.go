@@ -46,7 +46,7 @@ func Durations(records []v1alpha1.JoinRecord) []StepDuration {
 	return durations
 }
 
-// Has tells whether a step was taken.
+// Has reports whether a step was taken.
 func Has(records []v1alpha1.JoinRecord, step v1alpha1.JoinStep) bool {
 	return slices.ContainsFunc(records, func(record v1alpha1.JoinRecord) bool { return record.Step == step })
 }

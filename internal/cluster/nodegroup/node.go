@@ -29,7 +29,7 @@ func machineOf(node *corev1.Node) string {
 	return id
 }
 
-// nodeChanged tells whether a change of a Node matters here; most are heartbeats.
+// nodeChanged reports whether a change of a Node matters here; most are heartbeats.
 func nodeChanged(was, is *corev1.Node) bool {
 	a, b := readiness(was), readiness(is)
 	return a.Status != b.Status || a.Reason != b.Reason || a.Message != b.Message ||

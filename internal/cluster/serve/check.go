@@ -30,7 +30,7 @@ const (
 // entries are the names of everything that muster keeps in a state directory.
 var entries = []string{"audit", "components", "etcd", "iam", "kubeconfig", "lock", "logs", "machines", "muster.yaml", "pki", "ports.json", "run", "vpc"}
 
-// ours tells whether a name in a state directory is muster's: an entry, a file that a crash kept from its name (package
+// ours reports whether a name in a state directory is muster's: an entry, a file that a crash kept from its name (package
 // durable), or what a file system of its own begins with.
 func ours(name string) bool {
 	return slices.Contains(entries, name) || strings.HasPrefix(name, ".new-") || name == "lost+found"

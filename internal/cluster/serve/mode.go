@@ -10,7 +10,7 @@ import (
 	"muster.dev/muster/internal/cluster/clusterconfig"
 )
 
-// further tells whether a mode comes after another, so that there is no way back to that.
+// further reports whether a mode comes after another, so that there is no way back to that.
 func further(mode, than v1alpha1.AuthenticationMode) bool {
 	order := v1alpha1.AuthenticationModes()
 	return slices.Index(order, mode) > slices.Index(order, than)

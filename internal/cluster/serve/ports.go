@@ -98,7 +98,7 @@ func freePort(taken map[int]bool) (int, error) {
 	return 0, fmt.Errorf("found no free port from %d to %d on %s", portMin, portMax, component.Loopback)
 }
 
-// free tells whether a port can be listened on now.
+// free reports whether a port can be listened on now.
 func free(port int) bool {
 	listener, err := net.Listen("tcp", net.JoinHostPort(component.Loopback, strconv.Itoa(port))) //nolint:noctx // it does not block
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// saveConfig writes a configuration as the documents that clusterconfig.Load reads, and tells whether that changed anything.
+// saveConfig writes a configuration as the documents that clusterconfig.Load reads, and reports whether that changed anything.
 func saveConfig(path string, wanted clusterconfig.Config) (changed bool, err error) {
 	objects := []any{savedObject{wanted.Cluster.APIVersion, wanted.Cluster.Kind, savedMeta{wanted.Cluster.Name}, wanted.Cluster.Spec}}
 	for _, group := range wanted.NodeGroups {

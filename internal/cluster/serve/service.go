@@ -181,7 +181,7 @@ func (s *Service) prepare(wanted clusterconfig.Config) (component.Config, error)
 	return specs, writeKubeconfigs(specs)
 }
 
-// localMachinesPossible tells whether machines can be made of this host's namespaces, which takes root.
+// localMachinesPossible reports whether machines can be made of this host's namespaces, which takes root.
 func localMachinesPossible() bool { return os.Geteuid() == 0 }
 
 // renew issues certificates anew before they end. Every component reads its file again by itself.

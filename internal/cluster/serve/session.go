@@ -92,7 +92,7 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 	return outcome, nil
 }
 
-// outdated tells whether the program of the service that runs has been replaced since it started.
+// outdated reports whether the program of the service that runs has been replaced since it started.
 func (s Session) outdated() bool {
 	running, err := supervise.Find(s.State)
 	if err != nil {

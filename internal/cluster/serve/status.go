@@ -84,7 +84,7 @@ func (m MachineStatus) Kept() bool {
 	return m.Phase == v1alpha1.MachineJoining && m.Reason != "" && m.Reason != "Joining" && m.Reason != "NodeNotReady"
 }
 
-// Ready tells whether everything that was asked for is there, and may stay: the cluster and every node of every group.
+// Ready reports whether everything that was asked for is there, and may stay: the cluster and every node of every group.
 func (s Status) Ready() bool {
 	if !s.Settled || !s.Cluster.Ready {
 		return false

@@ -111,7 +111,7 @@ func (s *Supervisor) WaitReady(ctx context.Context, names ...string) error {
 	}
 }
 
-// ready tells whether all are, and what to wait on for the next change.
+// ready reports whether all are, and what to wait on for the next change.
 func (s *Supervisor) ready(names []string) (changed <-chan struct{}, ready bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -97,7 +97,7 @@ func (n *Network) lock() (func(), error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// isNamespace tells whether a namespace is mounted at path. After a reboot only the empty file is there.
+// isNamespace reports whether a namespace is mounted at path. After a reboot only the empty file is there.
 func isNamespace(path string) (bool, error) {
 	var stat unix.Statfs_t
 	err := unix.Statfs(path, &stat)

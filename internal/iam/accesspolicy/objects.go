@@ -31,7 +31,7 @@ const (
 
 func labels() client.MatchingLabels { return client.MatchingLabels{LabelManaged: managed} }
 
-// ours tells whether a binding is of this part and of that entry. A label alone is not enough: others can write one.
+// ours reports whether a binding is of this part and of that entry. A label alone is not enough: others can write one.
 func ours(object client.Object, entry string) bool {
 	return object.GetLabels()[LabelManaged] == managed && object.GetAnnotations()[AnnotationEntry] == entry && strings.HasPrefix(object.GetName(), identity.PolicyGroup(entry)+":")
 }
@@ -65,14 +65,14 @@ type state struct {
 	subjects []rbacv1.Subject
 }
 
-// good tells whether it says what the binding must. Subjects are one list that is replaced as a whole.
+// good reports whether it says what the binding must. Subjects are one list that is replaced as a whole.
 func (s state) good(b Binding, entry *accessv1alpha1.AccessEntry) bool {
 	group := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: identity.PolicyGroup(entry.Name)}
 	owned := slices.ContainsFunc(s.object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == entry.UID })
 	return s.roleGood(b) && len(s.subjects) == 1 && s.subjects[0] == group && owned
 }
 
-// roleGood tells whether it can be corrected: to which role a binding binds never changes (RoleBinding API).
+// roleGood reports whether it can be corrected: to which role a binding binds never changes (RoleBinding API).
 func (s state) roleGood(b Binding) bool {
 	return s.role == rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: b.ClusterRole}
 }

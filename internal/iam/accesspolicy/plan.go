@@ -74,7 +74,7 @@ func (p *Plan) namespaces(wanted, there []string) []string {
 	return slices.Compact(out)
 }
 
-// means tells whether a name or a pattern means a namespace. What is no name of one, but for *, means none: path.Match knows more.
+// means reports whether a name or a pattern means a namespace. What is no name of one, but for *, means none: path.Match knows more.
 func means(pattern, namespace string) bool {
 	if strings.Trim(pattern, "abcdefghijklmnopqrstuvwxyz0123456789-*") != "" {
 		return false
@@ -83,7 +83,7 @@ func means(pattern, namespace string) bool {
 	return ok && err == nil
 }
 
-// concerns tells whether an entry has to do with a namespace.
+// concerns reports whether an entry has to do with a namespace.
 func concerns(entry *accessv1alpha1.AccessEntry, namespace string) bool {
 	for _, policy := range entry.Spec.AccessPolicies {
 		for _, pattern := range policy.Scope.Namespaces {

@@ -67,10 +67,10 @@ func (a ARN) String() string {
 	return "arn:" + a.Partition + ":" + a.Service + ":" + a.Region + ":" + a.Account + ":" + a.Resource
 }
 
-// IsZero tells whether there is no ARN.
+// IsZero reports whether there is no ARN.
 func (a ARN) IsZero() bool { return a == ARN{} }
 
-// IsAccount tells whether s is the number of an account: 12 digits.
+// IsAccount reports whether s is the number of an account: 12 digits.
 func IsAccount(s string) bool { return len(s) == 12 && all(s, isDigit) }
 
 // quote shows what was sent, but not all of it and on one line.

@@ -95,7 +95,7 @@ func (a ARN) isFederated() bool {
 	return ok && len(name) >= minSession && len(name) <= maxFederated && a.Resource == federatePrefix+name
 }
 
-// global tells whether a belongs to an account's part of a service that knows no regions.
+// global reports whether a belongs to an account's part of a service that knows no regions.
 func (a ARN) global(service string) bool {
 	return a.Service == service && a.Region == "" && IsAccount(a.Account)
 }
@@ -114,7 +114,7 @@ func (a ARN) named(service, prefix string) (path, name string, ok bool) {
 	return path, name, true
 }
 
-// isPath tells whether p is an IAM path: "/", or something between two slashes, which may have slashes side by side (IAM API Reference,
+// isPath reports whether p is an IAM path: "/", or something between two slashes, which may have slashes side by side (IAM API Reference,
 // CreateUser, Path).
 func isPath(p string) bool {
 	return len(p) <= maxPath && strings.HasPrefix(p, "/") && strings.HasSuffix(p, "/") && p != "//" && all(p, isGraphic)

@@ -23,7 +23,7 @@ type Config struct {
 	ClusterID string
 	Hosts     ststoken.Hosts
 	Verifier  tokenverify.Verifier
-	// Live tells whether what was found out before may be used now; always if nil. See keyservice.Client.Live.
+	// Live reports whether what was found out before may be used now; always if nil. See keyservice.Client.Live.
 	Live func() bool
 	// Table returns the mappings as they are now, or nil while they are not known yet.
 	Table func() *identity.Table
@@ -239,7 +239,7 @@ func (a *Authenticator) verify(ctx context.Context, h hash, t ststoken.Token, li
 	}
 }
 
-// isUnavailable tells whether nobody could tell.
+// isUnavailable reports whether nobody could tell.
 func isUnavailable(err error) bool {
 	_, ok := errors.AsType[*tokenverify.Unavailable](err)
 	return ok

@@ -108,7 +108,7 @@ func Init(c InitConfig) (written []string, err error) {
 // pair are the files of a certificate and its key.
 type pair struct{ certificate, key string }
 
-// good tells whether the files fit each other, are good for long enough, and for the address if there is one.
+// good reports whether the files fit each other, are good for long enough, and for the address if there is one.
 func (p pair) good(now time.Time, address netip.Addr) bool {
 	loaded, err := tls.LoadX509KeyPair(p.certificate, p.key)
 	if err != nil {

@@ -221,7 +221,7 @@ func (k *statusKeeper) mapping(ctx context.Context, judged *iamv1alpha1.IAMIdent
 	return k.write(ctx, iamv1alpha1.GroupVersion.WithResource("iamidentitymappings"), "IAMIdentityMapping", now, &want, want)
 }
 
-// write applies a status. known is what of it tells whether it was applied before.
+// write applies a status. known is what of it reports whether it was applied before.
 func (k *statusKeeper) write(ctx context.Context, resource schema.GroupVersionResource, kind string, to metav1.Object, status, known any) error {
 	key := resource.Resource + "/" + to.GetName()
 	this := applied{uid: string(to.GetUID()), version: to.GetResourceVersion(), status: known}
@@ -263,7 +263,7 @@ func (s *Sources) mode() identity.Mode {
 	return s.config.Options.Mode
 }
 
-// sameSpec tells whether an update is about nothing that a mapping is made of: an API server counts generations of specifications.
+// sameSpec reports whether an update is about nothing that a mapping is made of: an API server counts generations of specifications.
 func sameSpec(before, after any) bool {
 	a, ok := before.(metav1.Object)
 	b, too := after.(metav1.Object)

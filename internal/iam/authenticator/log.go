@@ -38,7 +38,7 @@ const (
 	linesPerWho  = 10 // of one key or account
 )
 
-// take tells whether a line may be written, and how many were left out before. Who is "" if it is not known.
+// take reports whether a line may be written, and how many were left out before. Who is "" if it is not known.
 func (q *quota) take(now time.Time, kind, who string) (ok bool, leftOut int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -64,5 +64,5 @@ func (o *optional) WatchWithContext(ctx context.Context, options metav1.ListOpti
 	}
 }
 
-// IsWatchListSemanticsUnSupported has objects listed first, which tells whether there is such a kind.
+// IsWatchListSemanticsUnSupported has objects listed first, which reports whether there is such a kind.
 func (o *optional) IsWatchListSemanticsUnSupported() bool { return true }

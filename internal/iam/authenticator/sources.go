@@ -137,7 +137,7 @@ func (s *Sources) change() {
 // could make somebody another user.
 func (s *Sources) Table() *identity.Table { return s.table.Load() }
 
-// InstanceMatters tells whether an entry would make a node of somebody, were he proven to be an instance.
+// InstanceMatters reports whether an entry would make a node of somebody, were he proven to be an instance.
 func (s *Sources) InstanceMatters(p identity.Principal) bool {
 	table := s.Table()
 	return table != nil && table.Map(p).Rule == identity.RuleInstance

@@ -62,7 +62,7 @@ func (p *authenticatorParts) admitted(ctx context.Context, stop context.CancelCa
 	}
 }
 
-// readable tells whether sources may be listed. A kind that there is not has no entries.
+// readable reports whether sources may be listed. A kind that there is not has no entries.
 func readable(ctx context.Context, sources []cache.ListerWatcher) error {
 	for _, from := range sources {
 		_, err := cache.ToListerWatcherWithContext(from).ListWithContext(ctx, metav1.ListOptions{Limit: 1})
@@ -73,7 +73,7 @@ func readable(ctx context.Context, sources []cache.ListerWatcher) error {
 	return nil
 }
 
-// allowed tells whether the authenticator may do what one does for all. Those who do it would be refused, and say so, again and again.
+// allowed reports whether the authenticator may do what one does for all. Those who do it would be refused, and say so, again and again.
 func (l leading) allowed(ctx context.Context) error {
 	api, err := kubernetes.NewForConfig(l.cluster)
 	if err != nil {
@@ -106,7 +106,7 @@ func withFix(err error, fix string) []any {
 	return []any{"error", err}
 }
 
-// sleep waits, and tells whether there is still something to wait for.
+// sleep waits, and reports whether there is still something to wait for.
 func sleep(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

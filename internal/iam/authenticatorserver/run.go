@@ -297,7 +297,7 @@ func (p *authenticatorParts) assembleInstances(ctx context.Context) error {
 	return err
 }
 
-// ready tells whether requests can be answered.
+// ready reports whether requests can be answered.
 func (p *authenticatorParts) ready() error {
 	if err := p.sources.Ready(); err != nil {
 		return err

@@ -57,7 +57,7 @@ func NewID(p Prefix, random io.Reader) (string, error) {
 	return string(p) + string(raw), nil
 }
 
-// IsID tells whether s is an id of that prefix, of the right length and alphabet.
+// IsID reports whether s is an id of that prefix, of the right length and alphabet.
 func IsID(p Prefix, s string) bool {
 	rest, ok := strings.CutPrefix(s, string(p))
 	return ok && p.digits() > 0 && len(rest) == p.digits() && strings.Trim(rest, alphabet) == ""

@@ -99,7 +99,7 @@ func (s KeyStatus) Parse() (KeyStatus, error) {
 	return s, nil
 }
 
-// Usable tells whether requests may be signed with the key.
+// Usable reports whether requests may be signed with the key.
 func (k AccessKey) Usable() bool {
 	return k.Status == Active && !k.Secret.Empty() && IsID(KeyPrefix, k.ID) && IsID(UserPrefix, k.UserID)
 }

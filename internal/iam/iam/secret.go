@@ -21,7 +21,7 @@ func SecretOf(text string) Secret { return Secret{text} }
 // Reveal is the secret itself, for the one answer that shows it, for keeping it, and for deriving signing keys.
 func (s Secret) Reveal() string { return s.text }
 
-// Empty tells whether there is no secret.
+// Empty reports whether there is no secret.
 func (s Secret) Empty() bool { return s.text == "" }
 
 // String hides the secret.

@@ -35,7 +35,7 @@ type User struct {
 	Grants
 }
 
-// KeyStatus tells whether an access key may be used.
+// KeyStatus reports whether an access key may be used.
 type KeyStatus string
 
 // The two statuses of an access key.

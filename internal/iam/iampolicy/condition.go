@@ -78,7 +78,7 @@ func operatorOf(name string) (operator, bool) {
 	return operator{}, false
 }
 
-// fitsKey tells whether values of the key can be compared in that way. Text operators take all but lists; of a key that is not known here
+// fitsKey reports whether values of the key can be compared in that way. Text operators take all but lists; of a key that is not known here
 // nobody can tell.
 func (f family) fitsKey(of valueType) bool {
 	if of == anyType {
@@ -277,7 +277,7 @@ type condition struct {
 	values   []value
 }
 
-// holds tells whether the condition is met. An error means that nobody can tell.
+// holds reports whether the condition is met. An error means that nobody can tell.
 func (c condition) holds(context map[string][]string, find lookup) (bool, error) {
 	got := context[c.key]
 	if c.family == nullFamily {

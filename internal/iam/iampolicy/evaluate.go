@@ -97,7 +97,7 @@ func (s Statement) applies(r Request, trust bool) (bool, string) {
 	return true, fmt.Sprintf("%s by a statement", s.Effect)
 }
 
-// outside tells whether NotResource leaves the resource to the statement. When a variable has no value nobody can tell: no Allow, but a Deny.
+// outside reports whether NotResource leaves the resource to the statement. When a variable has no value nobody can tell: no Allow, but a Deny.
 func (s Statement) outside(resource string, find lookup) bool {
 	for _, p := range s.notResources {
 		fits, known := p.matchARN(resource, find)

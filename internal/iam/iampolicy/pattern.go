@@ -86,7 +86,7 @@ func parseVariable(text string) (piece, error) {
 	return p, nil
 }
 
-// match tells whether the whole text fits; known is false if a variable has no value.
+// match reports whether the whole text fits; known is false if a variable has no value.
 func (g glob) match(text string, find lookup) (fits, known bool) {
 	pattern := g[0].runes
 	if len(g) > 1 {
@@ -206,7 +206,7 @@ func splitARN(text string, variables bool) ([]string, error) {
 	return parts, nil
 }
 
-// matchARN tells whether the ARN fits. The resource "*", of actions that have none, fits only a pattern for everything.
+// matchARN reports whether the ARN fits. The resource "*", of actions that have none, fits only a pattern for everything.
 func (p pattern) matchARN(text string, find lookup) (fits, known bool) {
 	if p == nil {
 		return true, true

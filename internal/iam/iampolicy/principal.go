@@ -78,7 +78,7 @@ func awsPrincipal(text string) (Principal, error) {
 	return Principal{ByARN, text}, nil
 }
 
-// boundID tells whether text is a unique id of a user or role, or that of a role with a session.
+// boundID reports whether text is a unique id of a user or role, or that of a role with a session.
 func boundID(text string) bool {
 	id, session, ok := strings.Cut(text, ":")
 	return iam.IsID(iam.UserPrefix, id) && !ok || iam.IsID(iam.RolePrefix, id) && (!ok || iam.CheckSessionName(session) == nil)
@@ -185,7 +185,7 @@ func (d Document) Shown(in Directory) Document {
 	return shown
 }
 
-// Bound tells whether no principal is still an ARN.
+// Bound reports whether no principal is still an ARN.
 func (d Document) Bound() bool {
 	return !slices.ContainsFunc(d.Statements, func(s Statement) bool {
 		return slices.ContainsFunc(s.Principals, func(p Principal) bool { return p.Kind == ByARN })

@@ -50,7 +50,7 @@ func permissionSet(name string) (string, bool) {
 	return set, true
 }
 
-// glob tells whether a name fits a pattern, in which * stands for any number of characters. Neither has a slash in it, nor another
+// glob reports whether a name fits a pattern, in which * stands for any number of characters. Neither has a slash in it, nor another
 // character that path.Match takes for more than itself.
 func glob(pattern, name string) bool {
 	ok, err := path.Match(pattern, name)

@@ -199,7 +199,7 @@ func TestTheFirstThatMatchesDecides(t *testing.T) {
 	})
 }
 
-// decides tells whether an entry says yes, or no because of what it would give.
+// decides reports whether an entry says yes, or no because of what it would give.
 func decides(o identity.Outcome) bool {
 	if o.Mapped {
 		return true

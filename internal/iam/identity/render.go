@@ -153,7 +153,7 @@ func isInstanceID(s string) bool {
 	return ok && (len(digits) == 8 || len(digits) == 17) && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// isNodeName tells whether s is a subdomain as RFC 1123 has it, in lower case, which names of Nodes are.
+// isNodeName reports whether s is a subdomain as RFC 1123 has it, in lower case, which names of Nodes are.
 func isNodeName(s string) bool {
 	if s == "" || len(s) > 253 {
 		return false

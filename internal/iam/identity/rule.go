@@ -53,7 +53,7 @@ const (
 	RuleReserved    decision.RuleID = "reserved"     // what comes out is somebody else's name
 )
 
-// matches tells whether the entry is for the principal of that key, and otherwise the rule by which not.
+// matches reports whether the entry is for the principal of that key, and otherwise the rule by which not.
 func (r *rule) matches(p Principal, k key, path string) (decision.RuleID, bool) {
 	if r.kind == KindAccount {
 		return RuleMatch, r.key.account == p.Account

@@ -31,7 +31,7 @@ func Sources() []Source {
 	return []Source{SourceAccessEntry, SourceIdentityMapping, SourceAWSAuth, SourceFile}
 }
 
-// Asks tells whether a source is asked in the mode.
+// Asks reports whether a source is asked in the mode.
 func (m Mode) Asks(s Source) bool {
 	switch m {
 	case ModeAPI:

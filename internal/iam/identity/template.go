@@ -81,7 +81,7 @@ func parseTemplate(s string) (template, *fault) {
 	return t, nil
 }
 
-// literal tells whether nothing is to be filled in.
+// literal reports whether nothing is to be filled in.
 func (t template) literal() bool { return len(t.parts) == 1 && t.parts[0].variable == varNone }
 
 func (t template) uses(vs ...variable) bool {
@@ -101,7 +101,7 @@ func (t template) start() string {
 	return t.parts[0].text
 }
 
-// colonBefore tells whether there is a colon in the text before the first of the variables.
+// colonBefore reports whether there is a colon in the text before the first of the variables.
 func (t template) colonBefore(vs ...variable) bool {
 	for _, p := range t.parts {
 		if slices.Contains(vs, p.variable) {

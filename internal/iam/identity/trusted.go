@@ -47,7 +47,7 @@ func CheckTrustedName(name string) error {
 	return nil
 }
 
-// ofInstance tells whether a name is of the form that instances have, by their ids and their private DNS names (EC2, "instance hostname
+// ofInstance reports whether a name is of the form that instances have, by their ids and their private DNS names (EC2, "instance hostname
 // types"). No session becomes such a node because its name is trusted, so that none takes the name of an instance.
 func ofInstance(name string) bool {
 	return strings.HasPrefix(name, "i-") || strings.HasPrefix(name, "ip-")
@@ -123,7 +123,7 @@ func sessionField(d draft) string {
 	return d.fields.username
 }
 
-// samePath tells whether two paths may be of one role: "/" is also that of a role of which none is said, as STS says none.
+// samePath reports whether two paths may be of one role: "/" is also that of a role of which none is said, as STS says none.
 func samePath(a, b string) bool { return a == "/" || b == "/" || a == b }
 
 // unproven refuses a node's name to a session that is not proven to be an instance's, unless its name is trusted.

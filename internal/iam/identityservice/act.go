@@ -194,7 +194,7 @@ func (s *Service) policy(state *State, arn string) (iam.Policy, bool) {
 	return iam.Policy{}, false
 }
 
-// trusts tells whether a role's trust policy lets a service in.
+// trusts reports whether a role's trust policy lets a service in.
 func (s *Service) trusts(role iam.Role, caller iampolicy.Caller, action string, context map[string][]string, now time.Time) error {
 	document, err := s.parsed.parse(iampolicy.Trust, role.Trust)
 	if err != nil {

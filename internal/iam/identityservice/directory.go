@@ -9,7 +9,7 @@ import (
 
 var _ iampolicy.Directory = (*State)(nil)
 
-// HasAccount tells whether there is such an account.
+// HasAccount reports whether there is such an account.
 func (s *State) HasAccount(account string) bool { _, ok := s.accounts[account]; return ok }
 
 // UserID finds the unique id of a user.

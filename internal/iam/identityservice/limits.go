@@ -20,7 +20,7 @@ type limits struct {
 	keys map[string]*rate.Limiter
 }
 
-// allow tells whether one more request may come now.
+// allow reports whether one more request may come now.
 func (l *limits) allow(keyID string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -56,7 +56,7 @@ func NodeProfile(ctx context.Context, store Store, account, roleID string, now t
 	return "", fmt.Errorf("instance profiles called %[1]s and %[2]s%[1]s carry other roles, or none: put the role %[1]s into one (aws iam add-role-to-instance-profile)", role.Name, nodeProfilePrefix)
 }
 
-// MadeForNodes tells whether an instance profile was made by NodeProfile.
+// MadeForNodes reports whether an instance profile was made by NodeProfile.
 func MadeForNodes(p iam.InstanceProfile) bool { return slices.Contains(p.Tags, nodeProfileTag()) }
 
 // RemoveNodeProfiles removes those that NodeProfile made and that nobody uses, and returns their names.

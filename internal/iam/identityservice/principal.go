@@ -43,7 +43,7 @@ func (p principal) userID() string {
 	return p.id
 }
 
-// role tells whether these are a role's credentials.
+// role reports whether these are a role's credentials.
 func (p principal) role() bool { return iam.IsID(iam.RolePrefix, p.id) }
 
 func (p principal) caller() iampolicy.Caller {

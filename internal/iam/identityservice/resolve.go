@@ -145,7 +145,7 @@ func (s *Service) RoleCredentials(_ context.Context, instanceID string) (keyserv
 	return c, nil
 }
 
-// trustsInstances tells whether instances may have a role: to get credentials, and to use those that they have.
+// trustsInstances reports whether instances may have a role: to get credentials, and to use those that they have.
 func (s *Service) trustsInstances(role iam.Role, now time.Time) error {
 	if err := s.trusts(role, iampolicy.Caller{Service: serviceEC2}, "sts:AssumeRole", nil, now); err != nil {
 		return fmt.Errorf("the trust policy of the role %s does not let %s assume it: %w", role.Name, serviceEC2, err)

@@ -152,7 +152,7 @@ func (s *State) Policy(account, name string) (iam.Policy, bool) {
 	return p, ok && p.Name == name
 }
 
-// taken tells whether a name is in use, whatever its capitals.
+// taken reports whether a name is in use, whatever its capitals.
 func (s *State) taken(k nameKey) bool { _, ok := s.names[k]; return ok }
 
 // Users of an account, by name.

@@ -45,7 +45,7 @@ func (f *fence) leave(l *leaving) {
 	close(l.done)
 }
 
-// write tells whether the answer may be written now, for a while.
+// write reports whether the answer may be written now, for a while.
 func (l *leaving) write() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +54,7 @@ func (l *leaving) write() bool {
 	return l.writing
 }
 
-// drop has the answer not leave any more. It tells whether somebody is writing it, which fails then and ends the connection.
+// drop has the answer not leave any more. It reports whether somebody is writing it, which fails then and ends the connection.
 func (l *leaving) drop() (writing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -140,7 +140,7 @@ func appendEscaped(out []byte, c byte) []byte {
 	return append(out, '%', digits[c>>4], digits[c&15])
 }
 
-// isUnreserved tells whether a canonical request has the byte unescaped: RFC 3986, section 2.3.
+// isUnreserved reports whether a canonical request has the byte unescaped: RFC 3986, section 2.3.
 func isUnreserved(c byte) bool {
 	const (
 		letters = 1<<26 - 1

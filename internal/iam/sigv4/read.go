@@ -198,7 +198,7 @@ func (c *claim) signed(r Request, presigned bool) (Signed, error) {
 	return s, nil
 }
 
-// signs tells whether a header is signed, whose name may be in any case.
+// signs reports whether a header is signed, whose name may be in any case.
 func (s *Signed) signs(name string) bool {
 	return slices.ContainsFunc(s.Headers, func(signed string) bool { return equalFold(signed, name) })
 }

@@ -8,17 +8,17 @@ func isAlnum(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
 }
 
-// isKeyID tells whether s may be an access key id.
+// isKeyID reports whether s may be an access key id.
 func isKeyID(s string) bool {
 	return s != "" && len(s) <= maxAccessKeyID && all(s, func(c byte) bool { return isAlnum(c) || c == '_' })
 }
 
-// isWord tells whether s may be a date, region or service.
+// isWord reports whether s may be a date, region or service.
 func isWord(s string) bool {
 	return s != "" && len(s) <= 63 && all(s, func(c byte) bool { return isAlnum(c) && lower(c) == c || c == '-' })
 }
 
-// isHeaderName tells whether s is the name of a header in lower case: RFC 9110, section 5.6.2.
+// isHeaderName reports whether s is the name of a header in lower case: RFC 9110, section 5.6.2.
 func isHeaderName(s string) bool {
 	return s != "" && all(s, func(c byte) bool { return isAlnum(c) && lower(c) == c || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 })
 }

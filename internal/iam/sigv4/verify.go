@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Verify tells whether the holder of the key signed that request, which must be the one that was read. It does not look at the time,
+// Verify reports whether the holder of the key signed that request, which must be the one that was read. It does not look at the time,
 // see Current. Errors are *Refusal.
 func (s Signed) Verify(key Key, r Request) error {
 	var stack [4096]byte

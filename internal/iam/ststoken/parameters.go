@@ -53,7 +53,7 @@ func checkParameters(query string) *Refusal {
 	return nil
 }
 
-// isEncoded tells whether a value is spelled as it is in the canonical request, so that there is no second token with the same
+// isEncoded reports whether a value is spelled as it is in the canonical request, so that there is no second token with the same
 // signature.
 func isEncoded(s string) bool {
 	for i := 0; i < len(s); i++ {

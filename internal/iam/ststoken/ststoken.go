@@ -51,7 +51,7 @@ func (t Token) Request(clusterID string) sigv4.Request {
 	}
 }
 
-// Verify tells whether the holder of the key made the token for that cluster. Errors are *sigv4.Refusal.
+// Verify reports whether the holder of the key made the token for that cluster. Errors are *sigv4.Refusal.
 func (t Token) Verify(key sigv4.Key, clusterID string) error {
 	return t.Signed.Verify(key, t.Request(clusterID))
 }

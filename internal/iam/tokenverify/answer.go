@@ -95,7 +95,7 @@ func parseDocument(raw []byte) (d document, ok bool) {
 	return d, true
 }
 
-// throttled tells whether STS does not want to answer now.
+// throttled reports whether STS does not want to answer now.
 func throttled(a answer) bool {
 	return a.Status == http.StatusTooManyRequests || a.Status != http.StatusOK &&
 		(strings.Contains(a.Code, "Throttl") || a.Code == "RequestLimitExceeded" || a.Code == "TooManyRequestsException" || a.Code == "SlowDown")
@@ -153,5 +153,5 @@ func clean(text string, most int) string {
 	return strings.TrimSpace(text)
 }
 
-// Throttled tells whether STS did not want to answer.
+// Throttled reports whether STS did not want to answer.
 func (o Observation) Throttled() bool { return throttled(answer{Status: o.Status, Code: o.Code}) }

@@ -94,7 +94,7 @@ func newBreakers() *breakers {
 	return &breakers{answered: lru.New[string, *breaker](mostHosts), others: lru.New[string, *breaker](mostHosts)}
 }
 
-// of finds a host's breaker, and tells whether the host ever answered.
+// of finds a host's breaker, and reports whether the host ever answered.
 func (b *breakers) of(host string) (known *breaker, answered bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

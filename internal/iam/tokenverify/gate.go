@@ -80,7 +80,7 @@ func (g *Gate) Admit(key string) {
 	g.known.Put(key, struct{}{})
 }
 
-// Admitted tells whether an access key is a known one.
+// Admitted reports whether an access key is a known one.
 func (g *Gate) Admitted(key string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,7 +88,7 @@ func (g *Gate) Admitted(key string) bool {
 	return known
 }
 
-// Enter waits for a turn; answered tells whether whoever is asked ever did. The error is ErrThrottled, or that of ctx. Leave must be
+// Enter waits for a turn; answered reports whether whoever is asked ever did. The error is ErrThrottled, or that of ctx. Leave must be
 // called once.
 func (g *Gate) Enter(ctx context.Context, key string, answered bool) (leave func(), err error) {
 	g.mu.Lock()
@@ -186,7 +186,7 @@ func (a *lane) next(perKey int) {
 	}
 }
 
-// abandon removes one who does not wait any more, and tells whether it was waiting.
+// abandon removes one who does not wait any more, and reports whether it was waiting.
 func (a *lane) abandon(l *line, turn chan struct{}) bool {
 	for n, waiting := range l.waiting {
 		if waiting != turn {

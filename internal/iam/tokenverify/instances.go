@@ -28,7 +28,7 @@ type Instance struct {
 type InstancesConfig struct {
 	// Describe asks for at most 200 instances. It is not called more often than its own limits allow.
 	Describe func(ctx context.Context, ids []string) (map[string]Instance, error)
-	// Needed tells whether it matters that somebody is an instance; it always does if nil. EC2 is asked about nobody else: everybody has an AWS
+	// Needed reports whether it matters that somebody is an instance; it always does if nil. EC2 is asked about nobody else: everybody has an AWS
 	// account, and can name sessions there like instances.
 	Needed func(identity.Principal) bool
 	// Roles are the role ARNs of instance profiles, by the profile's ARN. Where it has any, a profile that is not in it is refused;

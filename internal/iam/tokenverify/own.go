@@ -21,7 +21,7 @@ import (
 type OwnConfig struct {
 	ClusterID string
 	Keys      keyservice.Keys
-	// Live tells whether changes are told now. While they are not, nothing is remembered; see keyservice.Client.Live.
+	// Live reports whether changes are told now. While they are not, nothing is remembered; see keyservice.Client.Live.
 	Live func() bool
 	Gate GateConfig
 	// Most is how many keys are remembered that made a good signature; 16384 if 0. A quarter of that for all others.
@@ -136,7 +136,7 @@ func (o *Own) Admit(accessKeyID string) { o.gate.Admit(accessKeyID) }
 // Admitted implements [Verifier].
 func (o *Own) Admitted(accessKeyID string) bool { return o.gate.Admitted(accessKeyID) }
 
-// key finds a key, here or by asking, and tells whether it made a good signature before.
+// key finds a key, here or by asking, and reports whether it made a good signature before.
 func (o *Own) key(ctx context.Context, q question, sessionToken string, now time.Time) (k known, proven bool, err error) {
 	live := o.config.Live()
 	o.mu.Lock()
@@ -239,7 +239,7 @@ func (o *Own) Forget(c keyservice.Change) {
 	}
 }
 
-// Concerns tells whether a change is about somebody.
+// Concerns reports whether a change is about somebody.
 func Concerns(c keyservice.Change, id Identity) bool {
 	return c.All || slices.Contains(c.AccessKeyIDs, id.AccessKeyID) || slices.Contains(c.UserIDs, id.UserID) ||
 		id.Instance != nil && slices.Contains(c.Instances, id.Instance.ID)

@@ -140,7 +140,7 @@ func (r *Remote) once(ctx context.Context, t ststoken.Token) (id Identity, asked
 	return id, true, err
 }
 
-// again tells whether a second try may help.
+// again reports whether a second try may help.
 func again(err error) bool {
 	if errors.Is(err, ErrThrottled) {
 		return true
@@ -149,7 +149,7 @@ func again(err error) bool {
 	return ok && !errors.Is(no.Err, errNotSTS)
 }
 
-// pause waits a little, and tells whether there is time for another try.
+// pause waits a little, and reports whether there is time for another try.
 func (r *Remote) pause(ctx context.Context) bool {
 	timer := time.NewTimer(r.config.Jitter(retryPause))
 	defer timer.Stop()

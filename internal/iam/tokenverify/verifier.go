@@ -19,7 +19,7 @@ type Verifier interface {
 	// Admit tells that whoever made a good token with an access key is let in: from now on its questions do not wait for strangers'. That
 	// a token is good is not enough, as everybody has an AWS account.
 	Admit(accessKeyID string)
-	// Admitted tells whether that was told of an access key.
+	// Admitted reports whether that was told of an access key.
 	Admitted(accessKeyID string) bool
 }
 

@@ -258,7 +258,7 @@ func write(files []render.File, joined bool, say func(string)) error {
 	return nil
 }
 
-// loosened tells whether a file is there with more permissions than it is to have.
+// loosened reports whether a file is there with more permissions than it is to have.
 func loosened(file render.File) (was fs.FileMode, ok bool) {
 	info, err := os.Lstat(file.Path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -267,7 +267,7 @@ func loosened(file render.File) (was fs.FileMode, ok bool) {
 	return info.Mode().Perm(), info.Mode().Perm()&^file.Mode != 0
 }
 
-// joined tells whether the machine's kubelet has a certificate of its own that is still good.
+// joined reports whether the machine's kubelet has a certificate of its own that is still good.
 func (a *agent) joined() bool {
 	return a.credential.joined(render.NodeName(a.current(), a.self()), time.Now())
 }

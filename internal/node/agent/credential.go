@@ -26,7 +26,7 @@ func machineCredential() credential {
 // nodeName is how a kubelet spells the name that it is given (pkg/util/node, GetHostname).
 func nodeName(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
-// joined tells whether the kubelet has a certificate of this very node that is still good, so that it needs no token, or joins by its
+// joined reports whether the kubelet has a certificate of this very node that is still good, so that it needs no token, or joins by its
 // machine's role.
 func (c credential) joined(node string, now time.Time) bool {
 	if _, err := os.Stat(c.kubeconfig); err != nil {
@@ -39,13 +39,13 @@ func (c credential) joined(node string, now time.Time) bool {
 	return usable(client) && client.NodeName() == nodeName(node)
 }
 
-// byRole tells whether the kubelet proves itself by its machine's role.
+// byRole reports whether the kubelet proves itself by its machine's role.
 func (c credential) byRole() bool {
 	raw, err := os.ReadFile(c.kubeconfig)
 	return err == nil && render.JoinsByRole(raw)
 }
 
-// usable tells whether a kubelet can show a certificate to the API server.
+// usable reports whether a kubelet can show a certificate to the API server.
 func usable(client nodecerts.Report) bool {
 	return !client.Has(nodecerts.Missing) && !client.Has(nodecerts.Unreadable) && !client.Has(nodecerts.KeyMismatch) && !client.Has(nodecerts.Expired)
 }
@@ -84,7 +84,7 @@ func (c credential) setAside(node string) error {
 	return nil
 }
 
-// bringBack makes what was set aside of this node the present one again, and tells whether there was any.
+// bringBack makes what was set aside of this node the present one again, and reports whether there was any.
 func (c credential) bringBack(node string) (bool, error) {
 	from := c.aside(node)
 	if !exists(from) {
@@ -116,7 +116,7 @@ func (c credential) forgetOthers() error {
 	return nil
 }
 
-// regain brings back this node's own credential if that was set aside, and tells whether the machine has one. Say is told.
+// regain brings back this node's own credential if that was set aside, and reports whether the machine has one. Say is told.
 func (c credential) regain(node string, now time.Time, say func(string)) (joined bool, err error) {
 	if nodecerts.Read(c.dir, now)[0].Has(nodecerts.Missing) {
 		found, err := c.bringBack(node)

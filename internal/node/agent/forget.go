@@ -64,7 +64,7 @@ func forgetToken(now told, dir string, settled nodeconfig.Spec) (forgotten bool,
 	return true, atomicfile.Write(path, content, 0o600)
 }
 
-// suffices tells whether a machine can boot by all that it is told if one document is this.
+// suffices reports whether a machine can boot by all that it is told if one document is this.
 func suffices(now told, path string, spec nodeconfig.Spec) (bool, error) {
 	content, err := nodeconfig.Marshal(spec)
 	if err != nil {

@@ -73,7 +73,7 @@ func (a *agent) importImage(ctx context.Context, archive string) error {
 	return atomicfile.Write(imported, []byte(version), 0o600)
 }
 
-// sleep waits, and tells whether it did so to the end.
+// sleep waits, and reports whether it did so to the end.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

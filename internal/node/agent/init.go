@@ -42,7 +42,7 @@ type InitConfig struct {
 	// Write writes the machine's files, Restart starts or restarts its programs.
 	Write   func(spec nodeconfig.Spec, instance render.Instance, layout render.Layout, say func(string)) error
 	Restart func(ctx context.Context, layout render.Layout) error
-	// Forget removes the bootstrap token when the kubelet has a certificate, and tells whether it has; see [ForgetBootstrap].
+	// Forget removes the bootstrap token when the kubelet has a certificate, and reports whether it has; see [ForgetBootstrap].
 	Forget func(ctx context.Context) (bool, error)
 	Say    func(string)
 }
@@ -158,7 +158,7 @@ func (c InitConfig) configure(ctx context.Context, layout render.Layout) error {
 	return nil
 }
 
-// foreign tells whether a source is one that the agent does not read by itself.
+// foreign reports whether a source is one that the agent does not read by itself.
 func (c InitConfig) foreign(source string) bool {
 	return source != configsource.UserData && strings.TrimPrefix(source, "file://") != c.DropInDir
 }

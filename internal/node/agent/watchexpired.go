@@ -70,7 +70,7 @@ func makeRejoin(node string) string {
 // startTime is how long a kubelet may take to look for a token when it starts. One that finds none and needs it ends, and starts again.
 const startTime = 10 * time.Second
 
-// seen tells whether the kubelet that runs has found the token, or will when it starts again. It must not be restarted then: what it has
+// seen reports whether the kubelet that runs has found the token, or will when it starts again. It must not be restarted then: what it has
 // asked for would be issued to nobody, and who is let in is let in once.
 func (w *watcher) seen() bool {
 	var stat unix.Stat_t
@@ -81,7 +81,7 @@ func (w *watcher) seen() bool {
 	return runs && since.Add(startTime).After(time.Unix(stat.Ctim.Unix()))
 }
 
-// mayRejoin tells whether a token in these groups was made for the node to join again.
+// mayRejoin reports whether a token in these groups was made for the node to join again.
 func mayRejoin(groups []string, node string) bool {
 	group, err := token.Scope{Kind: token.ScopeRejoin, Value: node}.Group()
 	return err == nil && slices.Contains(groups, group)

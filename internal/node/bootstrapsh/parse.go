@@ -59,7 +59,7 @@ func Parse(args []string) (Result, error) {
 	return p.result, nil
 }
 
-// unwritable tells whether YAML has no place for a character.
+// unwritable reports whether YAML has no place for a character.
 func unwritable(r rune) bool {
 	return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r", r) || r == 0xfeff || r == 0xfffe || r == 0xffff
 }

@@ -70,7 +70,7 @@ func joined(addresses []netip.Addr) string {
 	return strings.Join(texts, ",")
 }
 
-// Forget takes a host that was registered out again, and tells whether it was there.
+// Forget takes a host that was registered out again, and reports whether it was there.
 func Forget(ctx context.Context, c client.Client, node string) (bool, error) {
 	return edit(ctx, c, false, func(list []byte) ([]byte, bool, error) { return facts.RemoveMachine(list, facts.HostID(node)) })
 }

@@ -62,7 +62,7 @@ func clusterInfo(answer []byte) (map[string]string, error) {
 	return object.Data, nil
 }
 
-// checkSignature tells whether the cluster that made cluster-info knows the token.
+// checkSignature reports whether the cluster that made cluster-info knows the token.
 func checkSignature(data map[string]string, t token.Token) error {
 	signature := data[signaturePrefix+t.ID]
 	if signature == "" {

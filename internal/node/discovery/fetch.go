@@ -200,7 +200,7 @@ func (d *discoverer) unverified(endpoint string, err *tls.CertificateVerificatio
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// signedByAny tells whether any of the authorities signed the certificate.
+// signedByAny reports whether any of the authorities signed the certificate.
 func signedByAny(leaf *x509.Certificate, authorities []*x509.Certificate) bool {
 	for _, authority := range authorities {
 		if leaf.CheckSignatureFrom(authority) == nil {

@@ -2,7 +2,7 @@
 
 package hostjoin
 
-// Busy tells whether a join or leave is at work on the host.
+// Busy reports whether a join or leave is at work on the host.
 func (h *Host) Busy() bool {
 	release, err := h.lock()
 	if err != nil {

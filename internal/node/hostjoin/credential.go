@@ -54,7 +54,7 @@ func (d disk) byNode(endpoint string) (*rest.Config, error) {
 	return &rest.Config{Host: endpoint, TLSClientConfig: rest.TLSClientConfig{CAData: ca, CertData: pair, KeyData: pair}, UserAgent: "muster-join"}, nil
 }
 
-// trusts tells whether any of these authorities is one that the node trusts by now: they may have been replaced, one after the other,
+// trusts reports whether any of these authorities is one that the node trusts by now: they may have been replaced, one after the other,
 // since the join that the ledger tells of (nodecerts.RefreshAuthorities).
 func (d disk) trusts(pins []string) bool {
 	bundle, err := os.ReadFile(d.at(authority))
@@ -74,7 +74,7 @@ func (d disk) certificateIn(path string) (*x509.Certificate, error) {
 	return pair.Leaf, nil
 }
 
-// joined tells whether the kubelet has a certificate that is good for some time yet, so that it needs no token.
+// joined reports whether the kubelet has a certificate that is good for some time yet, so that it needs no token.
 func (d disk) joined(nodeName string, now time.Time) bool {
 	if _, err := os.Lstat(d.at(render.PathKubeconfig)); err != nil {
 		return false
@@ -82,7 +82,7 @@ func (d disk) joined(nodeName string, now time.Time) bool {
 	return d.holds(clientCertificate, nodeName, now)
 }
 
-// holds tells whether a file has a good certificate of the node's.
+// holds reports whether a file has a good certificate of the node's.
 func (d disk) holds(path, nodeName string, now time.Time) bool {
 	certificate, err := d.certificateIn(path)
 	return err == nil && certificate.Subject.CommonName == "system:node:"+nodeName && now.Before(certificate.NotAfter)

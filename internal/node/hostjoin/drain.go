@@ -70,7 +70,7 @@ func (l *leaving) drained() error {
 	return l.save(l.ledger)
 }
 
-// certified tells whether the kubelet ever had a certificate. A rotation that was killed half way may have left it without the link to the
+// certified reports whether the kubelet ever had a certificate. A rotation that was killed half way may have left it without the link to the
 // newest, but not without the files. The kubeconfig tells nothing: a kubelet writes it before it asks.
 func (l *leaving) certified() (bool, error) {
 	if l.ledger.NodeUID != "" || l.ledger.Drained {
@@ -126,7 +126,7 @@ func (l *leaving) own() (kubernetes.Interface, error) {
 	return l.Connect(config)
 }
 
-// anothers tells whether a Node is not the one that this host was, but that of another machine which has joined under its name since.
+// anothers reports whether a Node is not the one that this host was, but that of another machine which has joined under its name since.
 // A Node that was deleted and registered by this host again has another UID, too, but this host's machine ID (machine-id(5)), which the
 // kubelet tells in Node.status.
 func (l *leaving) anothers(node *corev1.Node) bool {

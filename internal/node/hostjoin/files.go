@@ -222,7 +222,7 @@ func (d disk) remove(path string) error {
 	return nil
 }
 
-// removeDir takes a directory away if nothing is in it, and tells whether it is gone.
+// removeDir takes a directory away if nothing is in it, and reports whether it is gone.
 func (d disk) removeDir(path string) (bool, error) {
 	if err := d.change("remove directory " + path); err != nil {
 		return false, err
@@ -294,7 +294,7 @@ func (d disk) list(path string) ([]string, error) {
 	return names, nil
 }
 
-// hasDirectories tells whether there are directories in a directory: of a slice's control group, those are units.
+// hasDirectories reports whether there are directories in a directory: of a slice's control group, those are units.
 func (d disk) hasDirectories(path string) bool {
 	entries, err := os.ReadDir(d.at(path))
 	return err == nil && slices.ContainsFunc(entries, fs.DirEntry.IsDir)

@@ -204,7 +204,7 @@ func (j *joining) run(ctx context.Context, unit string, changed bool) error {
 	return j.do(ctx, startOrRestart(changed), unit)
 }
 
-// changes tells whether any of the files below has changed.
+// changes reports whether any of the files below has changed.
 func (j *joining) changes(prefixes ...string) bool {
 	for path := range j.changed {
 		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
@@ -343,7 +343,7 @@ func (h *Host) replaceFile(l *Ledger, a artifact) error {
 	return nil
 }
 
-// exists tells whether there is anything by that name.
+// exists reports whether there is anything by that name.
 func (d disk) exists(path string) bool {
 	_, err := os.Lstat(d.at(path))
 	return !errors.Is(err, fs.ErrNotExist)

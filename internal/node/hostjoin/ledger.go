@@ -174,7 +174,7 @@ func (l Ledger) save(root string) error {
 	return atomicfile.Write(filepath.Join(root, LedgerPath), append(raw, '\n'), 0o600)
 }
 
-// lists tells whether a file is one that a join has made.
+// lists reports whether a file is one that a join has made.
 func (l Ledger) lists(path string) bool { return slices.Contains(l.Files, path) }
 
 // add lists something once.
@@ -204,7 +204,7 @@ func PinsOf(bundle []byte) ([]string, error) {
 	return pins, nil
 }
 
-// sameCluster tells whether an authority is one of the ledger's: one of them at least is the same, since authorities are rotated
+// sameCluster reports whether an authority is one of the ledger's: one of them at least is the same, since authorities are rotated
 // by having both for a while.
 func (l Ledger) sameCluster(pins []string) bool {
 	return slices.ContainsFunc(pins, func(pin string) bool { return slices.Contains(l.Authorities, pin) })

@@ -43,7 +43,7 @@ func mountsBelow(dir string) ([]string, error) {
 	return parseMounts(string(raw), dir), nil
 }
 
-// mountPoint tells whether something is mounted at a directory.
+// mountPoint reports whether something is mounted at a directory.
 func (d disk) mountPoint(path string) (bool, error) {
 	place := d.at(path)
 	mounts, err := mountsBelow(filepath.Dir(place))

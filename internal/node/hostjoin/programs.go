@@ -68,7 +68,7 @@ func (h *Host) programs(ownContainerd, skipKubeProxy bool) ([]artifact, error) {
 // late are the programs that nobody runs before the node has registered: network plugins, and muster itself for its watch.
 func late(name string) bool { return name == "muster" || strings.HasPrefix(name, "cni/") }
 
-// needs tells whether a link leads, or will lead, to what stands beside it.
+// needs reports whether a link leads, or will lead, to what stands beside it.
 func (h *Host) needs(a artifact) bool {
 	target, err := os.Readlink(h.disk.at(a.path))
 	return err == nil && target == a.linkTo || !h.disk.exists(a.path)
@@ -82,7 +82,7 @@ func (h *Host) placeOf(name string) string {
 	return filepath.Join(h.BinDir, name)
 }
 
-// usable tells whether a program that was there can serve instead of muster's: Kubernetes' of the same minor version; a containerd
+// usable reports whether a program that was there can serve instead of muster's: Kubernetes' of the same minor version; a containerd
 // that reads configurations of version 3, which came with 2.0; network plugins that know nftables, which came with 1.6. Whatever
 // else differs is somebody else's.
 func (h *Host) usable(ctx context.Context, a artifact) (ok bool, why string) {

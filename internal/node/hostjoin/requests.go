@@ -114,7 +114,7 @@ func followRequests(ctx context.Context, client kubernetes.Interface, signer str
 	}, each, trouble)
 }
 
-// asksFor tells whether a request is for a node's certificate.
+// asksFor reports whether a request is for a node's certificate.
 func asksFor(csr *certificatesv1.CertificateSigningRequest, node string) bool {
 	request, err := pki.Parse(csr.Spec.Request)
 	return err == nil && request.CommonName() == "system:node:"+node

@@ -68,7 +68,7 @@ func (l *leaving) deleteToken(ctx context.Context, admin kubernetes.Interface) e
 	return nil
 }
 
-// boundTo tells whether a token is good for one node alone. One that is bound to a machine may be another's, which was tried here and
+// boundTo reports whether a token is good for one node alone. One that is bound to a machine may be another's, which was tried here and
 // denied: nothing on this host tells.
 func boundTo(secret *corev1.Secret, node string) bool {
 	b, err := token.Read(secret)

@@ -36,7 +36,7 @@ type Config struct {
 	Say func(string)
 }
 
-// Wanted tells whether a NodeConfig asks for any of it.
+// Wanted reports whether a NodeConfig asks for any of it.
 func Wanted(s nodeconfig.LocalStorage) bool { return s.Strategy != "" }
 
 // Setup does it. What is there already is left as it is; on a machine without such disks there is nothing to do, and that is said.

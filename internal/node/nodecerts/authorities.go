@@ -41,7 +41,7 @@ const clusterInfo = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 // RefreshAuthorities brings the file of authorities that a node trusts to be the API server up to what the cluster publishes, along
 // a chain of trust: the answer must come over a connection that the present authorities verify, the published ones must verify
 // that same connection, or the node would lock itself out, and a present one must vouch for each that is new: the kubelet takes all of them
-// for those of its clients, too, and who may write a ConfigMap in kube-public is not who may do everything on every node. It tells whether
+// for those of its clients, too, and who may write a ConfigMap in kube-public is not who may do everything on every node. It reports whether
 // the file was changed. A cluster that publishes nothing is left alone, and so is a kubeconfig that does not name the file.
 func RefreshAuthorities(ctx context.Context, kubeconfig, file string, now time.Time) (changed bool, err error) {
 	named, err := clientcmd.LoadFromFile(kubeconfig)
@@ -188,7 +188,7 @@ var ErrUnreachable = errors.New("the API server does not answer")
 // ErrRefused is a bootstrap token that the API server does not take.
 var ErrRefused = errors.New("the API server does not accept its token: it has expired or was deleted")
 
-// TryBootstrap tells whether the API server takes the token of a bootstrap kubeconfig, and for a member of which groups.
+// TryBootstrap reports whether the API server takes the token of a bootstrap kubeconfig, and for a member of which groups.
 func TryBootstrap(ctx context.Context, path string) (groups []string, err error) {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {

@@ -75,7 +75,7 @@ func (i installer) install(kind Kind, pair []byte) (string, error) {
 	return path, nil
 }
 
-// replaceable tells whether the current pair is behind a link. A file there would be lost.
+// replaceable reports whether the current pair is behind a link. A file there would be lost.
 func replaceable(dir string, kind Kind) error {
 	path := filepath.Join(dir, kind.link())
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink == 0 {
@@ -127,7 +127,7 @@ func Recover(ctx context.Context, dir string) (recovered []Kind, err error) {
 	return recovered, nil
 }
 
-// interrupted tells whether there is a next link and no current one.
+// interrupted reports whether there is a next link and no current one.
 func interrupted(dir string, kind Kind) bool {
 	return !exists(filepath.Join(dir, kind.link())) && exists(filepath.Join(dir, kind.updated()))
 }

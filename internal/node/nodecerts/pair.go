@@ -60,7 +60,7 @@ type Pair struct {
 // Leaf is the node's certificate.
 func (p Pair) Leaf() *x509.Certificate { return p.Chain[0] }
 
-// Matches tells whether the key is the certificate's.
+// Matches reports whether the key is the certificate's.
 func (p Pair) Matches() bool {
 	key, ok := p.Key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	return ok && key.Equal(p.Leaf().PublicKey)

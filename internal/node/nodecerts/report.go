@@ -82,7 +82,7 @@ func (p Problem) String() string {
 // NodeName is the node that the certificate names.
 func (r Report) NodeName() string { return strings.TrimPrefix(r.CommonName, userPrefix) }
 
-// Has tells whether something in particular is wrong.
+// Has reports whether something in particular is wrong.
 func (r Report) Has(trouble Trouble) bool {
 	for _, p := range r.Problems {
 		if p.Trouble == trouble {

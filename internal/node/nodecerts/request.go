@@ -98,7 +98,7 @@ func (r request) object() (*certificatesv1.CertificateSigningRequest, error) {
 	}, nil
 }
 
-// check tells whether what was issued is what was asked for. Trusted authorities, if any are known, must have signed it.
+// check reports whether what was issued is what was asked for. Trusted authorities, if any are known, must have signed it.
 func (r request) check(issued []byte, trusted []*x509.Certificate, now time.Time) ([]*x509.Certificate, error) {
 	chain, err := bundle.Parse(issued)
 	if err != nil {

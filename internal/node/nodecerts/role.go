@@ -18,7 +18,7 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// ByRole tells whether the node of a kubeconfig joined by its machine's role: it has no client certificate then, and needs none.
+// ByRole reports whether the node of a kubeconfig joined by its machine's role: it has no client certificate then, and needs none.
 func ByRole(kubeconfig string) bool {
 	raw, err := os.ReadFile(kubeconfig)
 	return err == nil && render.JoinsByRole(raw)

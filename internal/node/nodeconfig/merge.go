@@ -34,7 +34,7 @@ func newMerger() *merger {
 	return &merger{tree: map[string]any{}, origins: map[string]string{}, config: map[string]any{}}
 }
 
-// free tells whether the object at a path has no fields of its own.
+// free reports whether the object at a path has no fields of its own.
 func free(path string) bool {
 	switch path {
 	case "spec.kubelet.config", "spec.containerd.baseRuntimeSpec", "spec.instance.environment", "spec.featureGates", pathContainerd:

@@ -32,10 +32,10 @@ func (s Spec) Validate() field.ErrorList {
 	return problems
 }
 
-// Discovers tells whether the machine finds what it must know of the cluster.
+// Discovers reports whether the machine finds what it must know of the cluster.
 func (j Join) Discovers() bool { return j.Token != "" || j.TokenFile != "" || j.DiscoveryFile != "" }
 
-// Proves tells whether the machine was told how to prove itself to the cluster.
+// Proves reports whether the machine was told how to prove itself to the cluster.
 func (j Join) Proves() bool { return j.InstanceRole || j.Token != "" || j.TokenFile != "" }
 
 func (c Cluster) required(path *field.Path, s Spec) field.ErrorList {

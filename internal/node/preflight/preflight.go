@@ -34,9 +34,9 @@ type Result struct {
 
 // Host answers questions about a machine. An error says why an answer is not known.
 type Host interface {
-	// Root tells whether the caller may do everything.
+	// Root reports whether the caller may do everything.
 	Root() (bool, error)
-	// Systemd tells whether systemd is the first process.
+	// Systemd reports whether systemd is the first process.
 	Systemd() (bool, error)
 	// Hostname is the name that the node would register by.
 	Hostname() (string, error)
@@ -46,13 +46,13 @@ type Host interface {
 	Cgroups() (Cgroups, error)
 	// Swap lists what the kernel swaps to.
 	Swap() ([]string, error)
-	// SwapAllowed tells whether the kubelet will be told to run on a machine that swaps.
+	// SwapAllowed reports whether the kubelet will be told to run on a machine that swaps.
 	SwapAllowed() bool
-	// Overlay tells whether the kernel has the overlay file system, or can load it.
+	// Overlay reports whether the kernel has the overlay file system, or can load it.
 	Overlay() (bool, error)
-	// Nftables tells whether the kernel has nf_tables, or can load it.
+	// Nftables reports whether the kernel has nf_tables, or can load it.
 	Nftables() (bool, error)
-	// Conntrack tells whether the kernel tracks connections, or can.
+	// Conntrack reports whether the kernel tracks connections, or can.
 	Conntrack() (bool, error)
 	// Setting is a setting of the kernel, such as net.ipv4.ip_forward.
 	Setting(name string) (string, error)
@@ -88,7 +88,7 @@ type Cgroups struct {
 type Runtime struct {
 	// Socket is where it is expected.
 	Socket string
-	// Exists tells whether the socket is there, Answers whether something that speaks gRPC is behind it.
+	// Exists reports whether the socket is there, Answers whether something that speaks gRPC is behind it.
 	Exists, Answers bool
 	// Program is what would be started if none runs; empty if there is none.
 	Program string
@@ -197,7 +197,7 @@ func Run(ctx context.Context, host Host) []Result {
 	return results
 }
 
-// Failed tells whether any check did.
+// Failed reports whether any check did.
 func Failed(results []Result) bool {
 	for _, r := range results {
 		if r.Status == Fail {

@@ -204,7 +204,7 @@ func (system) Space(dir string) (Space, error) {
 	}
 }
 
-// exists tells whether something is there; a link that leads nowhere is.
+// exists reports whether something is there; a link that leads nowhere is.
 func exists(path string) (bool, error) {
 	_, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {

@@ -51,7 +51,7 @@ func (system) Nftables() (bool, error) {
 	return false, errors.Join(unsettled, err)
 }
 
-// loadable tells whether the kernel has a module, or can load it.
+// loadable reports whether the kernel has a module, or can load it.
 func loadable(module string) (bool, error) {
 	release, err := host.Kernel()
 	if err != nil {
@@ -63,7 +63,7 @@ func loadable(module string) (bool, error) {
 // modules are those of a kernel, below a root.
 type modules struct{ root, release string }
 
-// has tells whether a module is loaded, built in, or on the disk (modprobe.d(5), kernel's Documentation/kbuild/kbuild.rst). One on
+// has reports whether a module is loaded, built in, or on the disk (modprobe.d(5), kernel's Documentation/kbuild/kbuild.rst). One on
 // the disk is loaded, when something needs it, by a program that kernel.modprobe names: without that nobody knows whether it will be.
 func (m modules) has(module string) (bool, error) {
 	if loaded, err := exists(filepath.Join(m.root, "/sys/module", module)); loaded || err != nil {
@@ -100,7 +100,7 @@ func (m modules) loads(module string) (bool, error) {
 	return true, nil
 }
 
-// lists tells whether a list of modules' files, each perhaps with those it depends on, has a module.
+// lists reports whether a list of modules' files, each perhaps with those it depends on, has a module.
 func lists(list, module string) bool {
 	for line := range strings.Lines(list) {
 		file, _, _ := strings.Cut(strings.TrimSpace(line), ":")

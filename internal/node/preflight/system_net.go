@@ -119,7 +119,7 @@ func (system) Listener(port int) (string, error) {
 	return "", nil
 }
 
-// free tells whether a server could have a port on all addresses now. Nobody is kept from it by the question: a socket that may share its
+// free reports whether a server could have a port on all addresses now. Nobody is kept from it by the question: a socket that may share its
 // address and does not listen is in no server's way (ip(7), SO_REUSEADDR). Where that cannot be found out it is not known to be free.
 func free(port int) bool {
 	socket, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

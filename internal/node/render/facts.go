@@ -35,12 +35,12 @@ type Facts struct {
 	MemoryBytes   int64
 	CgroupVersion int
 	Kernel        string
-	// SysResource tells whether it has CAP_SYS_RESOURCE, without which no process can be made less likely to be killed
+	// SysResource reports whether it has CAP_SYS_RESOURCE, without which no process can be made less likely to be killed
 	// when memory runs out.
 	SysResource bool
 	// OpenFiles is the hard limit of open files (RLIMIT_NOFILE) that its programs begin with; 0 if they may raise it, or it is not known.
 	OpenFiles uint64
-	// OverlayFS tells whether the machine's disk can hold overlays.
+	// OverlayFS reports whether the machine's disk can hold overlays.
 	OverlayFS bool
 	// Authenticator is where aws-iam-authenticator is, PathAuthenticator if empty.
 	Authenticator string

@@ -33,7 +33,7 @@ func checkLabels(path *field.Path, value string) field.ErrorList {
 	return append(problems, metav1validation.ValidateLabels(labels, path)...)
 }
 
-// isKubernetesLabel tells whether the key belongs to Kubernetes.
+// isKubernetesLabel reports whether the key belongs to Kubernetes.
 func isKubernetesLabel(key string) bool {
 	namespace := labelNamespace(key)
 	return slices.ContainsFunc([]string{"kubernetes.io", "k8s.io"}, func(suffix string) bool {
@@ -41,7 +41,7 @@ func isKubernetesLabel(key string) bool {
 	})
 }
 
-// isKubeletLabel tells whether kubelets may set that label on their own Nodes (k8s.io/kubelet, pkg/apis/well_known_labels.go).
+// isKubeletLabel reports whether kubelets may set that label on their own Nodes (k8s.io/kubelet, pkg/apis/well_known_labels.go).
 func isKubeletLabel(key string) bool {
 	if slices.Contains([]string{
 		corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone,

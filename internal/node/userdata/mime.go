@@ -142,7 +142,7 @@ func (r *reader) multipart(e entity, boundary string) error {
 	return nil
 }
 
-// delimiter tells whether a line is one between parts, and whether it ends the last.
+// delimiter reports whether a line is one between parts, and whether it ends the last.
 func delimiter(line []byte, boundary string) (delimits, ends bool) {
 	rest, ok := bytes.CutPrefix(bytes.TrimRight(line, " \t\r\n"), []byte("--"+boundary))
 	ends = string(rest) == "--"

@@ -50,7 +50,7 @@ func Write(parts []Part) ([]byte, error) {
 // maxLine is that of RFC 5322, without its end.
 const maxLine = 998
 
-// plain tells whether content may stand in a MIME document as it is, and comes out of it as it was: ASCII in lines that are not
+// plain reports whether content may stand in a MIME document as it is, and comes out of it as it was: ASCII in lines that are not
 // too long, that is not taken for base64 or gzip.
 func plain(content []byte) bool {
 	length := 0

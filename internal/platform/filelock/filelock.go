@@ -78,7 +78,7 @@ func closedDir(dir string) error {
 	return nil
 }
 
-// current tells whether a file still has its name. Who held the lock before may have removed it.
+// current reports whether a file still has its name. Who held the lock before may have removed it.
 func current(file *os.File, path string) bool {
 	opened, err := file.Stat()
 	if err != nil {

@@ -45,7 +45,7 @@ func Kernel() (string, error) {
 	return string(bytes.TrimRight(name.Release[:], "\x00")), nil
 }
 
-// Capable tells whether this process has a capability (unix.CAP_…), in effect.
+// Capable reports whether this process has a capability (unix.CAP_…), in effect.
 func Capable(capability int) (bool, error) {
 	raw, err := os.ReadFile("/proc/self/status")
 	if err != nil {

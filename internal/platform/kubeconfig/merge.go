@@ -36,7 +36,7 @@ func Options(explicit string) *clientcmd.PathOptions {
 
 // Merge adds every context of the kubeconfigs in files, with its cluster and user, or brings it up to date. The current
 // context becomes the first one's when switchTo is set or none is chosen yet. Nothing is written if a context, cluster or
-// user of that name is somebody else's (ErrForeign). It tells whether anything changed, and the file that holds the result.
+// user of that name is somebody else's (ErrForeign). It reports whether anything changed, and the file that holds the result.
 func Merge(options *clientcmd.PathOptions, stateDir string, files []string, switchTo bool) (path string, changed bool, err error) {
 	config, err := options.GetStartingConfig()
 	if err != nil {
@@ -144,7 +144,7 @@ func same(a, b *clientcmdapi.Config) bool {
 	return errA == nil && errB == nil && string(rawA) == string(rawB)
 }
 
-// owned tells whether the context of that name points to a cluster entry that muster wrote for the state directory.
+// owned reports whether the context of that name points to a cluster entry that muster wrote for the state directory.
 func owned(config *clientcmdapi.Config, context, stateDir string) bool {
 	c := config.Contexts[context]
 	if c == nil || config.Clusters[c.Cluster] == nil {
@@ -153,7 +153,7 @@ func owned(config *clientcmdapi.Config, context, stateDir string) bool {
 	return marked(config.Clusters[c.Cluster].Extensions, stateDir)
 }
 
-// marked tells whether an entry with these extensions was written for the state directory.
+// marked reports whether an entry with these extensions was written for the state directory.
 func marked(extensions map[string]runtime.Object, stateDir string) bool {
 	unknown, ok := extensions[extension].(*runtime.Unknown)
 	if !ok {

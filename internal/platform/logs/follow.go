@@ -78,7 +78,7 @@ func follow(ctx context.Context, p *printer, readers []*reader, interval time.Du
 	}
 }
 
-// poll reads what is new, and tells whether there is more of it.
+// poll reads what is new, and reports whether there is more of it.
 func (f *follower) poll() (more bool, err error) {
 	info, err := f.source.stat(f.source.Path)
 	switch {

@@ -82,7 +82,7 @@ func resolve(path string) (string, error) {
 	return filepath.Join(parent, filepath.Base(path)), err
 }
 
-// Exists tells whether the directory has ever been used.
+// Exists reports whether the directory has ever been used.
 func (d Dir) Exists() bool {
 	_, err := os.Stat(d.Config())
 	return err == nil

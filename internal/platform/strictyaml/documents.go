@@ -48,7 +48,7 @@ func Split(data []byte) []*Document {
 	return documents
 }
 
-// marker tells whether a line begins with the mark and nothing that would make it a word.
+// marker reports whether a line begins with the mark and nothing that would make it a word.
 func marker(line []byte, mark string) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(mark))
 	return ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)

@@ -49,10 +49,10 @@ type Unit struct {
 	Outdated bool
 }
 
-// Exists tells whether there is such a unit.
+// Exists reports whether there is such a unit.
 func (u Unit) Exists() bool { return u.LoadState != "" && u.LoadState != "not-found" }
 
-// Active tells whether it runs.
+// Active reports whether it runs.
 func (u Unit) Active() bool { return u.ActiveState == "active" }
 
 // Trouble says in a word or two what is wrong with a unit that keeps failing, and nothing about one that does not.
@@ -87,7 +87,7 @@ func New(c Config) (*Systemctl, error) {
 	return &Systemctl{program: program}, nil
 }
 
-// Booted tells whether systemd runs below a root: sd_booted(3) asks for the same directory.
+// Booted reports whether systemd runs below a root: sd_booted(3) asks for the same directory.
 func Booted(root string) bool {
 	info, err := os.Lstat(root + "/run/systemd/system")
 	return !errors.Is(err, fs.ErrNotExist) && err == nil && info.IsDir()

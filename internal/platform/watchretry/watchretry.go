@@ -81,7 +81,7 @@ func answered[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	}
 }
 
-// away tells whether an error is none of the server's own answers, or one that says to come again.
+// away reports whether an error is none of the server's own answers, or one that says to come again.
 func away(err error) bool {
 	switch apierrors.ReasonForError(err) {
 	case metav1.StatusReasonUnknown, metav1.StatusReasonServiceUnavailable, metav1.StatusReasonInternalError, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout:

@@ -22,7 +22,7 @@ type system struct {
 	start func(context.Context, *bench, *plane.Plane) (*plane.Process, error)
 }
 
-// takes tells whether it approves such requests at all.
+// takes reports whether it approves such requests at all.
 func (s system) takes(kind string) bool {
 	return kind != "mixed" || s.name != "kcm" && s.name != "kcm-raised"
 }

@@ -76,7 +76,7 @@ func freeAddress(ctx context.Context) (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// answers tells whether somebody listens.
+// answers reports whether somebody listens.
 func answers(ctx context.Context, address string) error {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {

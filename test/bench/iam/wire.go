@@ -183,7 +183,7 @@ func (w *wire) leave() {
 	}
 }
 
-// left tells whether nobody asks, and nothing is open.
+// left reports whether nobody asks, and nothing is open.
 func (w *wire) left() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -25,7 +25,7 @@ const (
 	byIPv6           = "network-interface.ipv6-addresses.ipv6-address"
 )
 
-// isOurs tells whether instances are looked up by a filter, so that it cannot limit them as well.
+// isOurs reports whether instances are looked up by a filter, so that it cannot limit them as well.
 func isOurs(filter string) bool {
 	return slices.Contains([]string{byInstanceID, byPrivateDNSName, byPublicDNSName, byPrivateIPv4, byPublicIPv4, byIPv6}, filter)
 }
@@ -83,14 +83,14 @@ func addressIn(label, prefix string) (netip.Addr, bool) {
 	return ip, ok && err == nil && ip.Is4()
 }
 
-// mayBePublic tells whether an IPv4 address may be one of the Internet: not those of RFC 1918 and RFC 6598.
+// mayBePublic reports whether an IPv4 address may be one of the Internet: not those of RFC 1918 and RFC 6598.
 func mayBePublic(ip netip.Addr) bool {
 	return !ip.IsPrivate() && !netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64}), 10).Contains(ip)
 }
 
 var instanceID = regexp.MustCompile(`^i-([0-9a-f]{8}|[0-9a-f]{17})$`)
 
-// valid tells whether an instance may be called so, or have that name or address. It also keeps * and ? away, which EC2 takes for any
+// valid reports whether an instance may be called so, or have that name or address. It also keeps * and ? away, which EC2 takes for any
 // text.
 func (s *source) valid(subject facts.Subject) bool {
 	switch {

@@ -272,7 +272,7 @@ func endProcess(ctx context.Context, pid int, grace time.Duration) error {
 	return handle.Wait(waiting)
 }
 
-// ask asks a machine to shut down, and tells whether it has. It asks again and again: the first process of a namespace does
+// ask asks a machine to shut down, and reports whether it has. It asks again and again: the first process of a namespace does
 // not hear a signal that it does not handle yet, as it has only just been started (pid_namespaces(7)).
 func ask(ctx context.Context, handle *process.Handle, grace time.Duration) (ended bool, err error) {
 	for deadline := time.Now().Add(grace); time.Now().Before(deadline); {

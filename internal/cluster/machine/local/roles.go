@@ -40,7 +40,7 @@ func (r Roles) Role(ctx context.Context, instanceID string) (imds.Role, error) {
 	}, nil
 }
 
-// ForgetOn tells whether a change may be one of a machine's role, so that its credentials must be asked for anew.
+// ForgetOn reports whether a change may be one of a machine's role, so that its credentials must be asked for anew.
 func ForgetOn(change keyservice.Change) bool {
 	return change.All || len(change.UserIDs) > 0 || len(change.Instances) > 0
 }

@@ -215,7 +215,7 @@ func verdict(request *certificatesv1.CertificateSigningRequest) ([]byte, error) 
 	return request.Status.Certificate, nil
 }
 
-// sleep waits, and tells whether it did so to the end.
+// sleep waits, and reports whether it did so to the end.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

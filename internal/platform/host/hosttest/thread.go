@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Alone runs the test in a process of its own, where nothing has taken the first thread for good, and tells whether this is it.
+// Alone runs the test in a process of its own, where nothing has taken the first thread for good, and reports whether this is it.
 func Alone(t *testing.T) bool {
 	t.Helper()
 	const mark = "MUSTER_TEST_ALONE"
