@@ -166,7 +166,10 @@ func TestStrangeQueries(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer connection.Close()
-	for _, junk := range []string{"", "x", strings.Repeat("\xff", 11), strings.Repeat("\xc0", 400)} {
+	for _, junk := range []string{
+		"", "x", strings.Repeat("\xff", 11), strings.Repeat("\xc0", 400),
+		"\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00", // a header that promises a question, and none
+	} {
 		if _, err := connection.Write([]byte(junk)); err != nil {
 			t.Fatal(err)
 		}

@@ -57,8 +57,11 @@ func (z *zone) add(record dns.RR) {
 	}
 }
 
-// answer fills in the reply to a query with one question.
+// answer fills in the reply to a query with one question. One with fewer gets here, too: the header's count is the sender's word.
 func (z *zone) answer(query *dns.Msg) *dns.Msg {
+	if len(query.Question) != 1 {
+		return new(dns.Msg).SetRcodeFormatError(query)
+	}
 	reply := new(dns.Msg).SetReply(query)
 	if extensions := query.IsEdns0(); extensions != nil {
 		reply.SetEdns0(udpSize, false)
