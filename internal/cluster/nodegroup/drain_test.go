@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -256,5 +257,36 @@ func TestDrainPodThatDoesNotGo(t *testing.T) {
 	mustReconcile(t, r, id)
 	if len(w.provider.instances) != 0 {
 		t.Error("the machine waits for a pod past its grace period")
+	}
+}
+
+// denial is what upstream's API server answers to an eviction that a webhook denies with a message alone: it gives no reason (k8s.io/apiserver,
+// pkg/admission/plugin/webhook/errors).
+func denial() error {
+	return webhookerrors.ToStatusErr("pods.example.com", &metav1.Status{Message: "not on a Sunday"})
+}
+
+// A webhook keeps one pod: it holds up neither the others nor the end of the machine.
+func TestDrainWhereAWebhookDenies(t *testing.T) {
+	w, r := draining(t)
+	marked := w.faults.evict
+	w.faults.evict = func(c client.Client, pod client.Object) error {
+		if pod.GetName() == "web-0" {
+			return denial()
+		}
+		return marked(c, pod)
+	}
+	if wait := mustReconcile(t, r, id).RequeueAfter; wait != blockedAgain {
+		t.Errorf("looks again after %s", wait)
+	}
+	w.wantDrained(t, "Draining", `default/web-0 may not be evicted: admission webhook "pods.example.com" denied the request: not on a Sunday`)
+	if got := w.evicted(t); !slices.Equal(got, []string{"web-1"}) {
+		t.Errorf("evicted %q", got)
+	}
+	w.ends(t, "web-1")
+	w.now = w.now.Add(drainTime)
+	mustReconcile(t, r, id)
+	if len(w.provider.instances) != 0 {
+		t.Error("the machine stays when the time is up")
 	}
 }

@@ -4,6 +4,7 @@ package nodegroup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,12 +64,14 @@ func (r *machines) evict(ctx context.Context, pod *corev1.Pod) (why string, gone
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
 	})
+	answer := apierrors.APIStatus(nil) // whose reason may be empty: webhooks need not give one
+	answered := errors.As(err, &answer)
 	switch {
 	case err == nil:
 		return "", false, nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return "", true, nil
-	case apierrors.ReasonForError(err) == metav1.StatusReasonUnknown: // not an answer of the API server
+	case !answered:
 		return "", false, fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok {
