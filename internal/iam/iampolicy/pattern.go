@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // The wildcards of a glob. They are no characters, so text that came in by a variable can never be one of them.
@@ -51,8 +52,8 @@ func parseGlob(text string, wild, variables bool) (glob, error) {
 			text = after
 			continue
 		}
-		r := []rune(text)[0]
-		text = strings.TrimPrefix(text, string(r))
+		r, size := utf8.DecodeRuneInString(text)
+		text = text[size:]
 		switch {
 		case wild && r == '*':
 			r = star
