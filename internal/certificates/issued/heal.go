@@ -15,8 +15,8 @@ import (
 
 // heal puts certificates down to a machine that are on record without one: others signed them, or a version of this program that forgot.
 // It is the machine that a later certificate of the node went to, or else the one that the inventory names now. That may be another one than
-// it was; from then on it is no third one. What was issued before the node last joined is left as it is: whoever joined uses what
-// he got then.
+// it was; from then on it is no third one. What was issued before the node last joined, or before the machine was made that the inventory
+// names, is left as it is: whoever joined uses what he got then.
 func (r *Register) heal(ctx context.Context) error {
 	found := r.lost()
 	if len(found) == 0 {
@@ -32,77 +32,86 @@ func (r *Register) heal(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	r.pending.complete(r.places(found))
-	for node, machine := range found {
+	for node, h := range found {
 		l := r.last[node]
-		l.place(machine)
+		l.place(h)
 		r.last[node] = l
 	}
 	r.mu.Unlock()
 	nodes := slices.Sorted(maps.Keys(found))
 	r.config.Logger.Warn("certificates were on record without their machine: they are put down to the machines that the nodes are now",
-		"nodes", len(nodes), "first", nodes[0], "machine", found[nodes[0]])
+		"nodes", len(nodes), "first", nodes[0], "machine", found[nodes[0]].machine)
 	return nil
+}
+
+// home is the machine to put certificates down to that became good since.
+type home struct {
+	machine string
+	since   time.Time
 }
 
 // lost returns the nodes with a certificate of unknown machine, and the machine to put it down to; nodes of which that cannot be told
 // (yet) are left out.
-func (r *Register) lost() map[string]string {
-	found := map[string]string{}
+func (r *Register) lost() map[string]home {
+	found := map[string]home{}
 	r.mu.RLock()
 	for node, l := range r.last {
-		if l.lost() {
-			found[node] = l.machine
+		if h := (home{l.machine, l.joined}); l.lost(h) {
+			found[node] = h
 		}
 	}
 	r.mu.RUnlock()
-	for node, machine := range found {
-		if machine != "" {
-			continue
+	for node, h := range found {
+		delete(found, node)
+		m := r.config.MachineOfNode(node)
+		if m.State == policy.Known && m.Value.NodeName == node && m.Value.ID != "" {
+			ref := policy.MachineRef(m)
+			if h.machine == "" {
+				h.machine = ref
+			}
+			if same, ok := policy.SameMachine(h.machine, ref); ok && same {
+				h.since = later(h.since, m.Value.CertifiedFrom())
+			}
 		}
-		if m := r.config.MachineOfNode(node); m.State == policy.Known && m.Value.NodeName == node && m.Value.ID != "" {
-			found[node] = policy.MachineRef(m)
-		} else {
-			delete(found, node)
+		r.mu.RLock()
+		if l := r.last[node]; h.machine != "" && l.lost(h) {
+			found[node] = h
 		}
+		r.mu.RUnlock()
 	}
 	return found
 }
 
-// lost reports whether a certificate since the node last joined is of unknown machine. A node that was several machines is not for
+// lost reports whether a certificate that may be put down to a machine is of unknown machine. A node that was several machines is not for
 // anybody to guess about.
-func (l *last) lost() bool { return !l.replaced && slices.ContainsFunc(l.held, l.misses) }
+func (l *last) lost(h home) bool { return !l.replaced && slices.ContainsFunc(l.held, h.misses) }
 
-func (l *last) misses(c credential) bool { return c.machine == "" && !c.since.Before(l.joined) }
+func (h home) misses(c credential) bool { return c.machine == "" && !c.since.Before(h.since) }
 
-func (l *last) place(machine string) {
+func (l *last) place(h home) {
 	l.held = slices.Clone(l.held)
 	for n, c := range l.held {
-		if l.misses(c) {
-			l.held[n].machine = machine
+		if h.misses(c) {
+			l.held[n].machine = h.machine
 		}
 	}
-	l.note(machine, l.at)
+	l.note(h.machine, l.at)
 }
 
 // places returns what completes an entry: it is called with the lock held.
-func (r *Register) places(found map[string]string) func(*Entry) bool {
-	since := make(map[string]time.Time, len(found))
-	for node := range found {
-		l := r.last[node]
-		since[node] = l.joined
-	}
+func (r *Register) places(found map[string]home) func(*Entry) bool {
 	return func(e *Entry) bool {
-		machine := found[e.Node]
-		if machine == "" || e.Machine != "" || !isClient(e.Signer) || e.NotBefore.Before(since[e.Node]) {
+		h := found[e.Node]
+		if h.machine == "" || e.Machine != "" || !isClient(e.Signer) || e.NotBefore.Before(h.since) {
 			return false
 		}
-		e.Machine = r.name(machine)
+		e.Machine = r.name(h.machine)
 		return true
 	}
 }
 
 // incomplete returns completed copies of the segments that hold certificates without their machine.
-func (r *Register) incomplete(found map[string]string) (list []*segment) {
+func (r *Register) incomplete(found map[string]home) (list []*segment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	place := r.places(found)

@@ -117,6 +117,40 @@ func TestLostMachinesAreFoundAgain(t *testing.T) {
 	})
 }
 
+// The inventory gave the name to a machine that was made after the certificate was issued: it went to another one.
+func TestLostMachinesFromBeforeTheMachineWasMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t)
+		r := start(t, s)
+		r.Add(of(1, "a", old, fleet))
+		elapse(time.Hour)
+		r.stop()
+		s.forget()
+		created := time.Now()
+		r = start(t, s, func(c *Config) {
+			c.MachineOfNode = func(node string) policy.Fact[policy.Machine] {
+				return policy.Know(policy.Machine{ID: "c-new", NodeName: node, Created: created}, "test", time.Now())
+			}
+		})
+		elapse(time.Minute)
+		f := r.Credential("a", certificate(1))
+		credentialIs(t, "older than the machine", f, "", false)
+		if f.Value.Since.IsZero() || created.Sub(f.Value.Since) < time.Hour {
+			t.Errorf("it became good at %s", f.Value.Since)
+		}
+		if got := s.machines(); got["csr-00001"] != "" {
+			t.Errorf("stored are %v", got)
+		}
+		if strings.Contains(r.log.String(), "put down") {
+			t.Errorf("the log says\n%s", r.log)
+		}
+		r.Add(of(2, "a", "", nodePrefix+"a")) // others signed it: it is put down to the machine, and the old one is not
+		elapse(time.Minute)
+		credentialIs(t, "of the machine", r.Credential("a", certificate(2)), fresh, false)
+		credentialIs(t, "still older than the machine", r.Credential("a", certificate(1)), "", false)
+	})
+}
+
 // Whoever joined last is the machine that the inventory names. What was issued before may be anybody's, and stays unknown.
 func TestLostMachinesFromBeforeTheLastJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -212,7 +212,7 @@ func (r *Register) Credential(node string, id pki.Fingerprint) policy.Fact[polic
 	}
 	l := r.last[node]
 	if c, ok := r.certificate(node, shorten(id)); ok {
-		return policy.Know(policy.Credential{Machine: c.machine, Replaced: l.replaced, Rejoined: c.since.Before(l.joined)}, source, r.watch.at())
+		return policy.Know(policy.Credential{Machine: c.machine, Since: c.since, Replaced: l.replaced, Rejoined: c.since.Before(l.joined)}, source, r.watch.at())
 	}
 	if why := r.doubt(); why != "" {
 		return policy.DontKnow[policy.Credential](source, why)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
@@ -31,6 +32,14 @@ func withCertificate(of string, replaced bool) func(*world) {
 
 // joinedSince makes somebody join as the node after the certificate was issued.
 func joinedSince(w *world) { w.facts.Credential.Value.Rejoined = true }
+
+// issuedBefore makes the certificate this much older than the machine that the node is by now.
+func issuedBefore(d time.Duration) func(*world) {
+	return func(w *world) {
+		w.facts.NodeMachine.Value.Created = now.Add(-time.Hour)
+		w.facts.Credential.Value.Since = now.Add(-time.Hour - d)
+	}
+}
 
 // lastWas makes the last certificate of the node that of a machine.
 func lastWas(machine string) func(*world) {
@@ -70,6 +79,9 @@ func TestANodeAsksWithACertificateOfItsMachine(t *testing.T) {
 				{"on no record, and the machine before is of another source", w(), all(withCertificate("", false), lastWas("other|"+machineB)), decision.Approve, ""},
 				{"on no record, and somebody joined as the node since", w(), all(withCertificate("", false), joinedSince), decision.Wait, "credential"},
 				{"on no record, and the machine joined that it is by now", w(), all(withCertificate("", false), joinedSince, lastWas("test|"+machineA)), decision.Wait, "credential"},
+				{"on no record, and older than the machine", w(), all(withCertificate("", false), issuedBefore(10*time.Minute)), decision.Wait, "credential"},
+				{"on no record, and as old as the machine, but for backdating", w(), all(withCertificate("", false), issuedBefore(pki.Backdate)), decision.Approve, ""},
+				{"its own, and older than the object of the machine", w(), all(withCertificate("test|"+machineA, false), issuedBefore(time.Hour)), decision.Approve, ""},
 				{"of another source, and somebody joined as the node since", w(), all(withCertificate("other|"+machineB, false), joinedSince), decision.Wait, "credential"},
 				{"its own, and it joined again since", w(), all(withCertificate("test|"+machineA, false), joinedSince), decision.Approve, ""},
 				{"what is on record is not known", w(), unknown(policy.DontKnow[policy.Credential]("test", "broken")), decision.Wait, "credential"},

@@ -55,6 +55,8 @@ func (f Fact[T]) why() string {
 type Credential struct {
 	// Machine that it was issued to, as MachineRef writes it, "" if that is on no record.
 	Machine string
+	// Since is when it became good, zero if it is on no record.
+	Since time.Time
 	// Replaced means that certificates of the node were issued to more than one machine.
 	Replaced bool
 	// Rejoined means that somebody else than the node was issued a client certificate of it after this one, or, if this one is on no

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"muster.dev/muster/internal/certificates/pki"
 )
 
 // Machine is what the inventory says about one machine: nothing in it comes from the machine itself.
@@ -21,6 +23,14 @@ type Machine struct {
 	Group string
 	// Created is when the machine was made, zero if the source does not know.
 	Created time.Time
+}
+
+// CertifiedFrom is the earliest moment from which a certificate that the machine got can be good, zero if nobody knows when it was made.
+func (m Machine) CertifiedFrom() time.Time {
+	if m.Created.IsZero() {
+		return time.Time{}
+	}
+	return m.Created.Add(-pki.Backdate - createdSkew)
 }
 
 // Owns reports whether a name or an address, in text, is the machine's own.

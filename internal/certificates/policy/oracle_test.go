@@ -196,6 +196,8 @@ func (w *world) wrongCredential(m policy.Machine) string {
 		return "nobody knows whose certificate it was asked with"
 	case id != "" && source == "test" && id != m.ID:
 		return "another machine's certificate asks"
+	case id == "" && !m.Created.IsZero() && !c.Value.Since.IsZero() && m.Created.Sub(c.Value.Since) > 6*time.Minute:
+		return "the certificate that asks is older than the machine"
 	case (id == "" || source != "test") && c.Value.Rejoined:
 		return "the certificate that asks is from before somebody joined as the node"
 	case (id == "" || source != "test") && c.Value.Replaced:

@@ -48,6 +48,8 @@ func checkCredential(e evaluation) outcome {
 		_, id := readMachineRef(c.Value.Machine)
 		return refuse("if it is the same machine, let it join again, or approve by hand",
 			"the certificate that asks was issued to machine %s, and node %s is machine %s by now", id, e.node, m.Value.ID)
+	case c.Value.Machine == "" && c.Value.Since.Before(m.Value.CertifiedFrom()) && !c.Value.Since.IsZero():
+		return wait(joinAgain, "node %s is machine %s, which was made after the certificate that asks was issued, and to which one that was is on no record", e.node, m.Value.ID)
 	case c.Value.Rejoined:
 		return wait(joinAgain, "another certificate made a machine node %s since, and to which one the certificate that asks was issued is on no record", e.node)
 	case c.Value.Replaced || e.taken():
