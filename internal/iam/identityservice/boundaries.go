@@ -102,7 +102,7 @@ func (s *Service) setBoundary(c *call, of subject, policy string) error {
 }
 
 func (s *Service) dropBoundary(c *call, of subject) error {
-	if _, err := c.holder(of); err != nil {
+	if _, err := c.changeable(of); err != nil {
 		return err
 	}
 	if had := c.boundaryOf(of); had == nil || *had == "" {
@@ -113,7 +113,7 @@ func (s *Service) dropBoundary(c *call, of subject) error {
 
 func (s *Service) writeBoundary(c *call, of subject, boundary string) error {
 	if of.role != "" {
-		r, err := c.findRole(of.role)
+		r, err := c.changeableRole(of.role)
 		if err != nil {
 			return err
 		}

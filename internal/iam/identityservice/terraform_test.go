@@ -283,6 +283,14 @@ func TestServiceLinkedRoles(t *testing.T) {
 			_, err := c.UpdateRole(ctx, &iam.UpdateRoleInput{RoleName: role.RoleName, MaxSessionDuration: aws.Int32(7200)})
 			return err
 		},
+		"a boundary": func() error {
+			_, err := c.PutRolePermissionsBoundary(ctx, &iam.PutRolePermissionsBoundaryInput{RoleName: role.RoleName, PermissionsBoundary: aws.String(managed + "ReadOnlyAccess")})
+			return err
+		},
+		"no boundary": func() error {
+			_, err := c.DeleteRolePermissionsBoundary(ctx, &iam.DeleteRolePermissionsBoundaryInput{RoleName: role.RoleName})
+			return err
+		},
 	} {
 		w.wants(what, change(), "UnmodifiableEntity")
 	}
