@@ -47,10 +47,11 @@ type ServingConfig struct {
 // a certificate that the authorities signed for servers, that is good by now, and that has the dialed address in it.
 type Serving struct {
 	config ServingConfig
-	work   chan string // keys of entries
+	work   chan *servingEntry
 
 	mu      sync.Mutex
 	entries *lru.Map[string, *servingEntry]
+	asking  map[string]bool // nodes that are being asked about: each takes one worker at most, whatever addresses it asks for
 }
 
 type servingEntry struct {
@@ -58,7 +59,6 @@ type servingEntry struct {
 	addresses []netip.Addr
 	fact      policy.Fact[policy.Serving]
 	until     time.Time // the answer is good
-	underWay  bool
 }
 
 // NewServing makes one. It knows nothing before Run.
@@ -81,7 +81,7 @@ func NewServing(c ServingConfig) (*Serving, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	s := &Serving{config: c, work: make(chan string, mostServing), entries: lru.New[string, *servingEntry](mostServing)}
+	s := &Serving{config: c, work: make(chan *servingEntry, mostServing), entries: lru.New[string, *servingEntry](mostServing), asking: map[string]bool{}}
 	if _, err := s.authorities(); err != nil { // a file that is missing is told at once
 		return nil, err
 	}
@@ -97,8 +97,8 @@ func (s *Serving) Run(ctx context.Context) {
 				select {
 				case <-ctx.Done():
 					return
-				case key := <-s.work:
-					s.answer(ctx, key)
+				case e := <-s.work:
+					s.answer(ctx, e)
 				}
 			}
 		})
@@ -113,17 +113,17 @@ func (s *Serving) Ask(node string, addresses []netip.Addr) policy.Fact[policy.Se
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.entries.Get(key)
-	if !ok {
-		e = &servingEntry{node: node, addresses: addresses}
-		s.entries.Put(key, e)
-	}
-	if s.config.Now().Before(e.until) {
+	if ok && s.config.Now().Before(e.until) {
 		return e.fact
 	}
-	if !e.underWay {
+	if !s.asking[node] {
+		if !ok {
+			e = &servingEntry{node: node, addresses: addresses}
+		}
 		select {
-		case s.work <- key:
-			e.underWay = true
+		case s.work <- e:
+			s.asking[node] = true
+			s.entries.Put(key, e)
 		default:
 			return policy.DontKnow[policy.Serving](servingSource, "too many kubelets are being asked")
 		}
@@ -131,16 +131,10 @@ func (s *Serving) Ask(node string, addresses []netip.Addr) policy.Fact[policy.Se
 	return policy.Fact[policy.Serving]{Source: servingSource, Why: "it is being asked", Soon: true}
 }
 
-func (s *Serving) answer(ctx context.Context, key string) {
-	s.mu.Lock()
-	e, ok := s.entries.Get(key)
-	s.mu.Unlock()
-	if !ok {
-		return // pushed out by others; who asked asks again
-	}
+func (s *Serving) answer(ctx context.Context, e *servingEntry) {
 	fact := s.find(ctx, e.addresses)
 	s.mu.Lock()
-	e.underWay = false
+	delete(s.asking, e.node)
 	if ctx.Err() == nil {
 		e.fact, e.until = fact, s.config.Now().Add(s.config.Keep)
 	}

@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -176,5 +177,25 @@ func TestServingIsBounded(t *testing.T) {
 	}
 	if _, err := NewServing(ServingConfig{Authorities: []string{authority + ".gone"}, OnChange: func(Change) {}, Logger: (&ear{}).logger()}); err == nil {
 		t.Error("an authority that is not there was taken")
+	}
+}
+
+// One node that asks under ever other addresses, where nobody answers, keeps no other from being asked about.
+func TestServingOfANodeAmongAThousandRequestsOfAnother(t *testing.T) {
+	authority := filepath.Join(t.TempDir(), "ca.crt")
+	k := newKubelet(t, authority, func(*x509.Certificate) {})
+	silent, err := net.Listen("tcp", "127.0.0.2:"+strconv.Itoa(k.port)) // accepts, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	s, _ := newServing(t, authority, k.port)
+	for n := range mostServing {
+		if f := s.Ask("hostile", []netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.AddrFrom4([4]byte{127, 1, byte(n >> 8), byte(n)})}); f.State != policy.Unknown {
+			t.Fatalf("%+v", f)
+		}
+	}
+	if f := asks(t, s, netip.MustParseAddr("127.0.0.1")); f.State != policy.Known {
+		t.Errorf("%+v", f)
 	}
 }
