@@ -33,6 +33,25 @@ func machines() []machine.Record {
 	return []machine.Record{record(firstID, "192.168.64.11"), record(secondID, "192.168.64.12")}
 }
 
+// sockets are two of one port, which is free for both.
+func sockets(t *testing.T) (net.PacketConn, net.Listener) {
+	t.Helper()
+	var err error
+	for range 20 {
+		packets, failed := new(net.ListenConfig).ListenPacket(t.Context(), "udp4", "127.0.0.1:0")
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		listener, failed := new(net.ListenConfig).Listen(t.Context(), "tcp4", packets.LocalAddr().String())
+		if failed == nil {
+			return packets, listener
+		}
+		err = errors.Join(failed, packets.Close()) // something on this machine has the port
+	}
+	t.Fatal(err)
+	return nil, nil
+}
+
 // serve runs a server on loopback until the test ends, and returns its address.
 func serve(t *testing.T, config Config) string {
 	t.Helper()
@@ -43,14 +62,7 @@ func serve(t *testing.T, config Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packets, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", packets.LocalAddr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	packets, listener := sockets(t)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, packets, listener) }()
