@@ -55,8 +55,9 @@ func (r *Relay) serveEndpoint(ctx context.Context, e endpoint, owners *owners) e
 			pause(ctx, 100*time.Millisecond)
 			continue
 		}
-		machine := owners.of(peerOf(connection))
-		if !e.shares.take(machine) {
+		peer := peerOf(connection)
+		machine := owners.of(peer)
+		if !e.shares.take(machine, peer == machine) {
 			<-e.slots
 			_ = connection.Close()
 			r.config.Log.Warn("too many connections", "to", e.what, "machine", machine.String())

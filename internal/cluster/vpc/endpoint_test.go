@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
+	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/proxyheader"
 )
 
@@ -149,5 +152,51 @@ func TestAMachineTakesNobodyElsesConnections(t *testing.T) {
 	}
 	if said, err := greeting(t, connection); err != nil || said != "192.168.64.12 by 192.168.64.3:443" {
 		t.Errorf("the other machine hears %q, %v", said, err)
+	}
+}
+
+// A pod that takes all connections it can get does not keep its machine from its own: the kubelet's credentials come by them.
+func TestAPodTakesNotAllOfItsMachine(t *testing.T) {
+	n := newNetwork(t)
+	machine := newMachine(t, n, "192.168.64.11")
+	socket, stop := startIdentity(t, n)
+	defer stop()
+	serveIdentity(t, socket)
+	if err := n.SetRoute(Route{PodCIDR: netip.MustParsePrefix("10.244.1.0/24"), Machine: netip.MustParseAddr("192.168.64.11")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := withHandle(machine, func(h *netlink.Handle) error {
+		lo, err := h.LinkByName("lo")
+		if err != nil {
+			return err
+		}
+		return h.AddrReplace(lo, &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix("10.244.1.5/32"))})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	answered := 0
+	for range maxIdentityPerMachine + 8 {
+		var connection net.Conn
+		if err := host.InNetwork(machine, func() (err error) {
+			dialer := net.Dialer{Timeout: 10 * time.Second, FallbackDelay: -1, LocalAddr: &net.TCPAddr{IP: net.IPv4(10, 244, 1, 5)}}
+			connection, err = dialer.DialContext(t.Context(), "tcp4", "192.168.64.3:443")
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		defer connection.Close()
+		if _, err := greeting(t, connection); err == nil {
+			answered++
+		}
+	}
+	if answered == 0 {
+		t.Error("the pod is not answered at all")
+	}
+	connection, err := dialIn(t, machine, "192.168.64.3:443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err := greeting(t, connection); err != nil || said != "192.168.64.11 by 192.168.64.3:443" {
+		t.Errorf("its machine hears %q, %v", said, err)
 	}
 }

@@ -17,11 +17,16 @@ type shares struct {
 
 func newShares(limit int) *shares { return &shares{limit: limit, taken: map[netip.Addr]int{}} }
 
-// take takes one more for an address, unless it has its limit already.
-func (s *shares) take(peer netip.Addr) bool {
+// take takes one more for an address, unless it has its limit already. A quarter of it is not for those that the address stands for, such
+// as the pods of a machine: what they take must not keep the machine out.
+func (s *shares) take(peer netip.Addr, itself bool) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if s.taken[peer] >= s.limit {
+	limit := s.limit
+	if !itself {
+		limit -= s.limit / 4
+	}
+	if s.taken[peer] >= limit {
 		return false
 	}
 	s.taken[peer]++

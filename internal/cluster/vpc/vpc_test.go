@@ -436,9 +436,9 @@ func TestRelayWaitsForAPIServer(t *testing.T) {
 func TestShares(t *testing.T) {
 	s := newShares(2)
 	a, b := netip.MustParseAddr("192.168.64.11"), netip.MustParseAddr("192.168.64.12")
-	got := []bool{s.take(a), s.take(a), s.take(a), s.take(b)}
+	got := []bool{s.take(a, true), s.take(a, true), s.take(a, true), s.take(b, true)}
 	s.give(a)
-	got = append(got, s.take(a))
+	got = append(got, s.take(a, true))
 	if want := []bool{true, true, false, true, true}; !cmp.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
