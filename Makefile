@@ -85,7 +85,7 @@ $(GOLANGCI_LINT):
 
 .PHONY: vuln
 vuln: ## look up known vulnerabilities of all modules (needs a way to Go's vulnerability database)
-	@for module in . ./kubernetes ./runtime/containerd ./runtime/runc ./runtime/cni ./images ./pkcs11 ./deploy/render ./test/bench/iam; do \
+	@for module in . ./kubernetes ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images ./pkcs11 ./deploy/render ./test/bench/iam; do \
 		echo "$$module" >&2; go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -C "$$module" ./...; done
 
 .PHONY: bench

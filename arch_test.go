@@ -199,7 +199,7 @@ func TestPurePackagesAreToldTheTime(t *testing.T) {
 // The upstream binary is built from upstream's module versions alone, and muster is free in its own. What talks to a token holds
 // its PIN, and has nothing in it but that.
 func TestNestedModulesStandAlone(t *testing.T) {
-	for _, name := range []string{"kubernetes", "pkcs11"} {
+	for _, name := range []string{"kubernetes", "etcd", "pkcs11"} {
 		checked := 0
 		for _, s := range sources(t) {
 			if !strings.HasPrefix(s.path, name+"/") {

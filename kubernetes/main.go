@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Kubernetes is every upstream Kubernetes program that runs for long, kubeadm, and etcd in one binary, chosen by the name it is called by
-// (argv[0]), as a link to it. People's kubectl is a program of its own: it starts in a fifth of the time and can be copied. Upstream's flags,
+// Kubernetes is every upstream Kubernetes program that runs for long, and kubeadm, in one binary, chosen by the name it is called by
+// (argv[0]), as a link to it. etcd is a module of its own, which is upgraded at its own time. People's kubectl is a program of its own: it starts in a fifth of the time and can be copied. Upstream's flags,
 // feature gates and klog are global to a process, so one call builds one program only. Nothing of upstream is changed, and nothing of
 // Muster is imported. One program is not upstream's, though all that it does is: kubelet-config-check has the kubelet's configuration validated
 // by the kubelet's own packages.
@@ -18,7 +18,6 @@ import (
 	_ "time/tzdata" // CronJobs name time zones; hosts without a zone database must know them too
 
 	"github.com/spf13/cobra"
-	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // rest_client_* metrics
@@ -36,7 +35,6 @@ import (
 
 // programs maps the name of a link to what runs under it. A program does not return unless it succeeded.
 var programs = map[string]func(){
-	"etcd":                    func() { etcdmain.Main(os.Args) },
 	"generic-apiserver":       component(generic.NewCommand),
 	"kube-apiserver":          component(apiserver.NewAPIServerCommand),
 	"kube-controller-manager": component(controllermanager.NewControllerManagerCommand),

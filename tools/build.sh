@@ -6,7 +6,7 @@
 # Everything is made elsewhere and renamed into place, so it may be interrupted at any time, and programs that run keep running.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-readonly root=$PWD build=$PWD/.build steps=9
+readonly root=$PWD build=$PWD/.build steps=10
 # Nothing is built with debugging information, which no linker here keeps: compiling it would take a fifth of the time.
 readonly reproducibly=(-trimpath -buildvcs=false -gcflags=all=-dwarf=false)
 export LC_ALL=C GOWORK=off PATH="$PATH:/usr/sbin:/sbin" # ordinary users' PATH on Debian lacks sbin, where nft is
@@ -77,10 +77,12 @@ build_kubernetes() {
 	CGO_ENABLED=0 gobuild kubernetes "$out/" -ldflags \
 		"-s -w -X $v.gitVersion=$version -X $v.gitMajor=1 -X $v.gitMinor=$minor -X $v.gitTreeState=clean" . k8s.io/kubernetes/cmd/kubectl
 	local link
-	for link in etcd generic-apiserver kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubeadm kubelet kubelet-config-check; do
+	for link in generic-apiserver kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubeadm kubelet kubelet-config-check; do
 		ln -s kubernetes "$out/$link"
 	done
 }
+
+build_etcd() { CGO_ENABLED=0 gobuild etcd "$out/etcd" -ldflags '-s -w' .; }
 
 # The tags are those of upstream's static release, less snapshotters and exporters that muster never turns on.
 build_containerd() {
@@ -258,6 +260,7 @@ trap 'exit 143' TERM HUP
 rm -rf "$build"/tmp.* 2>/dev/null || true # of builds that were killed
 
 step kubernetes "kubernetes $(version k8s.io/kubernetes kubernetes)" kubernetes
+step etcd "etcd $(version go.etcd.io/etcd/server/v3 etcd)" etcd
 step containerd "containerd $(version github.com/containerd/containerd/v2 runtime/containerd)" runtime/containerd
 step runc "runc $(version github.com/opencontainers/runc runtime/runc)" runtime/runc
 step cni "CNI plugins $(version github.com/containernetworking/plugins runtime/cni)" runtime/cni

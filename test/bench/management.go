@@ -62,7 +62,7 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 	}()
 	c := component.Config{
 		State: dir, BinDir: bin, Cluster: *clusterconfig.Default(0, "simulated").Cluster,
-		Ports:         component.Ports{Etcd: 19079, EtcdPeer: 19080, Management: 19081},
+		Ports:         component.Ports{ManagementEtcd: 19079, ManagementEtcdPeer: 19080, Management: 19081},
 		EncryptionKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 	}
 	credentials, err := component.Credentials(c)
@@ -89,7 +89,7 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 	ended := make(chan struct{})
 	defer func() { cancel(); <-ended }()
 	go func() { _ = supervisor.Run(ctx, specs); close(ended) }()
-	if err := supervisor.WaitReady(ctx, component.Etcd); err != nil {
+	if err := supervisor.WaitReady(ctx, component.ManagementEtcd); err != nil {
 		return 0, 0, err
 	}
 	started := time.Now()

@@ -141,7 +141,7 @@ func secretsSealed(t *testing.T, i *installation) {
 		t.Fatal(err)
 	}
 	pool.AppendCertsFromPEM(ca)
-	credential := filepath.Join(i.dir.PKI(), "issued", "etcd-client-probe.pem")
+	credential := filepath.Join(i.dir.PKI(), "issued", "etcd-probe.pem")
 	pair, err := tls.LoadX509KeyPair(credential, credential)
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func TestUpInterruptedLeavesNothingAfterDelete(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-time.After(moment)
-			for _, name := range []string{"guard", "serve", "etcd"} {
+			for _, name := range []string{"guard", "serve", "etcd", "management-etcd"} {
 				if _, ok := i.processes()[name]; ok {
 					i.kill(name)
 				}

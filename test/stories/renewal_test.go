@@ -36,7 +36,7 @@ func renewal(t *testing.T, i *installation) {
 	}
 	old := map[string]string{}
 	servers := map[string]int{
-		"etcd": c.Ports.Etcd, "kube-apiserver": c.Ports.APIServer, "management-apiserver": c.Ports.Management,
+		"etcd": c.Ports.Etcd, "management-etcd": c.Ports.ManagementEtcd, "kube-apiserver": c.Ports.APIServer, "management-apiserver": c.Ports.Management,
 		"kube-controller-manager": c.Ports.ControllerManager, "kube-scheduler": c.Ports.Scheduler,
 	}
 	for name, port := range servers {

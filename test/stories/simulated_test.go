@@ -82,10 +82,10 @@ func (i *installation) becomeOrdinary() {
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		i.t.Fatal(err)
 	}
-	for _, name := range []string{"muster", "muster-certificate-controller", "kubernetes", "kubectl"} {
+	for _, name := range []string{"muster", "muster-certificate-controller", "kubernetes", "etcd", "kubectl"} {
 		copyProgram(i.t, filepath.Join(programs(i.t), name), filepath.Join(bin, name))
 	}
-	for _, link := range []string{"etcd", "generic-apiserver", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+	for _, link := range []string{"generic-apiserver", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
 		if err := os.Symlink("kubernetes", filepath.Join(bin, link)); err != nil {
 			i.t.Fatal(err)
 		}

@@ -11,14 +11,15 @@ import (
 
 // The names of the authorities.
 const (
-	Cluster    = "cluster"
-	Management = "management"
-	Etcd       = "etcd"
-	FrontProxy = "front-proxy"
+	Cluster        = "cluster"
+	Management     = "management"
+	Etcd           = "etcd"            // of the cluster
+	ManagementEtcd = "management-etcd" // of the management plane
+	FrontProxy     = "front-proxy"
 )
 
 // Names lists the authorities.
-func Names() []string { return []string{Cluster, Etcd, FrontProxy, Management} }
+func Names() []string { return []string{Cluster, Etcd, FrontProxy, Management, ManagementEtcd} }
 
 const (
 	authorityLifetime = 10 * 365 * 24 * time.Hour

@@ -40,7 +40,7 @@ func credentials() []authority.Credential {
 // everything is what the first Ensure makes.
 func everything() []string {
 	return []string{
-		"kubelet-1 authority", "cluster authority", "etcd authority", "front-proxy authority", "management authority",
+		"kubelet-1 authority", "cluster authority", "etcd authority", "front-proxy authority", "management authority", "management-etcd authority",
 		"cluster service account key", "management service account key", "server", "client", "both",
 	}
 }
@@ -142,7 +142,7 @@ func TestMakesEverythingOnce(t *testing.T) {
 		".", "cluster", "cluster/ca-key.pem", "cluster/ca.pem", "etcd", "etcd/ca-key.pem", "etcd/ca.pem",
 		"front-proxy", "front-proxy/ca-key.pem", "front-proxy/ca.pem", "issued", "issued/both.pem", "issued/client.pem", "issued/server.pem",
 		"kubelet", "kubelet/client-ca.pem", "kubelet/kubelet-1.pem", "kubelet/record.json", "kubelet/serving-ca.pem", "kubelet/signing.pem",
-		"management", "management/ca-key.pem", "management/ca.pem", "service-account", "service-account/cluster.pem", "service-account/management.pem",
+		"management", "management-etcd", "management-etcd/ca-key.pem", "management-etcd/ca.pem", "management/ca-key.pem", "management/ca.pem", "service-account", "service-account/cluster.pem", "service-account/management.pem",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(before))); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
@@ -180,7 +180,7 @@ func TestRenewedWhenDue(t *testing.T) {
 // A certificate that outlives its authority would be refused in the end, and nobody would know why.
 func TestNoLongerThanItsAuthority(t *testing.T) {
 	s := newStore(t)
-	s.ensure(start, nil, everything()[:7]...)
+	s.ensure(start, nil, everything()[:8]...)
 	late := start.Add(10*365*day - 20*day)
 	s.ensure(late, credentials(), "server", "client", "both")
 	entries, err := s.List()
@@ -280,7 +280,7 @@ func TestDamagedAuthorityIsNotReplaced(t *testing.T) {
 // After a crash between a new authority's key and its certificate there is only the key. Nothing has been issued yet.
 func TestMadeAfterACrash(t *testing.T) {
 	s := newStore(t)
-	s.ensure(start, nil, everything()[:7]...)
+	s.ensure(start, nil, everything()[:8]...)
 	if err := os.Remove(s.AuthorityPath(authority.Etcd)); err != nil {
 		t.Fatal(err)
 	}
@@ -420,6 +420,7 @@ func TestList(t *testing.T) {
 		{Name: "etcd", Subject: "CN=muster etcd", NotBefore: from, NotAfter: ca, Role: "signs"},
 		{Name: "front-proxy", Subject: "CN=muster front-proxy", NotBefore: from, NotAfter: ca, Role: "signs"},
 		{Name: "management", Subject: "CN=muster management", NotBefore: from, NotAfter: ca, Role: "signs"},
+		{Name: "management-etcd", Subject: "CN=muster management-etcd", NotBefore: from, NotAfter: ca, Role: "signs"},
 		{Name: "kubelet-1", Subject: "CN=muster kubelet-1", NotBefore: from, NotAfter: ca, Role: "signs"},
 		{Name: "both", Authority: "etcd", Subject: "CN=etcd", Names: []string{"localhost"}, NotBefore: from, NotAfter: leaf, Renewal: renewal},
 		{Name: "client", Authority: "cluster", Subject: "CN=alice,O=readers+O=writers", NotBefore: from, NotAfter: leaf, Renewal: renewal},

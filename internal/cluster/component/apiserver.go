@@ -2,7 +2,10 @@
 
 package component
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // apiServer is the cluster's kube-apiserver, set up as EKS runs it: Node and RBAC authorization, NodeRestriction, bootstrap
 // tokens, and strangers (system:anonymous) let in to health and cluster-info only.
@@ -12,7 +15,7 @@ func apiServer(c Config) (Spec, error) {
 		return Spec{}, err
 	}
 	issuer := "https://kubernetes.default.svc." + c.Cluster.Spec.Network.ClusterDomain
-	credential, kubeletClient, etcdClient, frontProxy := c.Credential("kube-apiserver"), c.Credential("kubelet-client"), c.Credential("etcd-client-cluster"), c.Credential("front-proxy-client")
+	credential, kubeletClient, frontProxy := c.Credential("kube-apiserver"), c.Credential("kubelet-client"), c.Credential("front-proxy-client")
 	webhook := c.file(APIServer, "token-webhook.kubeconfig")
 	values := map[string]string{
 		"advertise-address":     endpoint.String(),
@@ -37,11 +40,6 @@ func apiServer(c Config) (Spec, error) {
 		// Bootstrap tokens are Secrets of a type of their own; kubeadm and EKS make nodes join with them.
 		"enable-bootstrap-token-auth":        "true",
 		"encryption-provider-config":         c.file(APIServer, "encryption.yaml"),
-		"etcd-cafile":                        c.Authority("etcd"),
-		"etcd-certfile":                      etcdClient,
-		"etcd-keyfile":                       etcdClient,
-		"etcd-prefix":                        "/registry",
-		"etcd-servers":                       c.EtcdURL(),
 		"kubelet-certificate-authority":      c.KubeletServingCA(),
 		"kubelet-client-certificate":         kubeletClient,
 		"kubelet-client-key":                 kubeletClient,
@@ -63,6 +61,7 @@ func apiServer(c Config) (Spec, error) {
 		"tls-min-version":                    "VersionTLS12",
 		"tls-private-key-file":               credential,
 	}
+	maps.Copy(values, c.etcdFlags(Etcd, "/registry", c.Ports.Etcd))
 	tokens, err := kubeconfig(webhook, c.AuthenticatorURL()+"/authenticate", c.Authority("cluster"), c.AuthenticatorClient())
 	if err != nil {
 		return Spec{}, err

@@ -35,7 +35,7 @@ const key = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0MDE="
 func fixed(vpc bool) Config {
 	c := Config{
 		State: "/var/lib/muster", BinDir: "/opt/muster/bin", EncryptionKey: key, VPC: vpc,
-		Ports: Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, Management: 20004, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007},
+		Ports: Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, Management: 20004, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, ManagementEtcd: 20008, ManagementEtcdPeer: 20009},
 	}
 	c.Cluster.Name = "blue"
 	c.Cluster.Spec.Certificates.ClientDuration = &metav1.Duration{Duration: 2 * time.Hour}
@@ -257,7 +257,7 @@ func TestListensOnLoopbackOnly(t *testing.T) {
 			ports[address] = spec.Name
 		}
 	}
-	if len(ports) != 7 {
+	if len(ports) != 9 {
 		t.Errorf("found %d listeners, want one for every port of the configuration: %v", len(ports), ports)
 	}
 }

@@ -29,6 +29,8 @@ type Config struct {
 type Ports struct {
 	Etcd                  int `json:"etcd"`
 	EtcdPeer              int `json:"etcdPeer"`
+	ManagementEtcd        int `json:"managementEtcd"`
+	ManagementEtcdPeer    int `json:"managementEtcdPeer"`
 	APIServer             int `json:"apiServer"`
 	Management            int `json:"management"`
 	ControllerManager     int `json:"controllerManager"`
@@ -41,6 +43,7 @@ type Ports struct {
 // The names of the processes.
 const (
 	Etcd                  = "etcd"
+	ManagementEtcd        = "management-etcd"
 	Management            = "management-apiserver"
 	APIServer             = "kube-apiserver"
 	ControllerManager     = "kube-controller-manager"
@@ -56,7 +59,7 @@ const Loopback = "127.0.0.1"
 
 // Specs are all processes of a cluster, in the order they are best started and shown.
 func Specs(c Config) ([]Spec, error) {
-	builders := []func(Config) (Spec, error){etcd, management, apiServer, controllerManager, scheduler, certificateController, authenticator}
+	builders := []func(Config) (Spec, error){managementEtcd, management, etcd, apiServer, controllerManager, scheduler, certificateController, authenticator}
 	if c.VPC {
 		builders = append(builders, vpc)
 	}
@@ -122,8 +125,14 @@ func (c Config) ManagementURL() string { return url(c.Ports.Management) }
 // IdentityURL is where people and components on this host reach STS and IAM.
 func (c Config) IdentityURL() string { return url(c.Ports.Identity) }
 
-// EtcdURL is where API servers reach etcd.
-func (c Config) EtcdURL() string { return url(c.Ports.Etcd) }
+// etcdFlags are an API server's way to its plane's etcd.
+func (c Config) etcdFlags(store, prefix string, port int) map[string]string {
+	credential := c.Credential(clientOf(store))
+	return map[string]string{
+		"etcd-cafile": c.Authority(store), "etcd-certfile": credential, "etcd-keyfile": credential,
+		"etcd-prefix": prefix, "etcd-servers": url(port),
+	}
+}
 
 func url(port int) string { return fmt.Sprintf("https://%s:%d", Loopback, port) }
 

@@ -42,10 +42,12 @@ func Credentials(c Config) ([]authority.Credential, error) {
 	local := []netip.Addr{netip.MustParseAddr(Loopback)}
 	localhost := []string{"localhost"}
 	return []authority.Credential{
-		{Name: "etcd", Authority: authority.Etcd, CommonName: "etcd", DNSNames: localhost, Addresses: local, Client: true},
-		{Name: "etcd-client-cluster", Authority: authority.Etcd, CommonName: "kube-apiserver", Client: true},
-		{Name: "etcd-client-management", Authority: authority.Etcd, CommonName: "management-apiserver", Client: true},
-		{Name: "etcd-client-probe", Authority: authority.Etcd, CommonName: "probe", Client: true},
+		{Name: Etcd, Authority: authority.Etcd, CommonName: "etcd", DNSNames: localhost, Addresses: local, Client: true},
+		{Name: clientOf(Etcd), Authority: authority.Etcd, CommonName: "kube-apiserver", Client: true},
+		{Name: probeOf(Etcd), Authority: authority.Etcd, CommonName: "probe", Client: true},
+		{Name: ManagementEtcd, Authority: authority.ManagementEtcd, CommonName: "etcd", DNSNames: localhost, Addresses: local, Client: true},
+		{Name: clientOf(ManagementEtcd), Authority: authority.ManagementEtcd, CommonName: "management-apiserver", Client: true},
+		{Name: probeOf(ManagementEtcd), Authority: authority.ManagementEtcd, CommonName: "probe", Client: true},
 
 		{Name: "kube-apiserver", Authority: authority.Cluster, CommonName: "kube-apiserver", DNSNames: names, Addresses: addresses},
 		{Name: "kubelet-client", Authority: authority.Cluster, CommonName: "kube-apiserver", Organizations: []string{GroupKubeletClients}, Client: true},

@@ -28,7 +28,7 @@ const (
 )
 
 // entries are the names of everything that muster keeps in a state directory.
-var entries = []string{"audit", "components", "etcd", "iam", "kubeconfig", "lock", "logs", "machines", "muster.yaml", "pki", "ports.json", "run", "vpc"}
+var entries = []string{"audit", "components", "etcd", "iam", "kubeconfig", "layout", "lock", "logs", "machines", "management-etcd", "muster.yaml", "pki", "ports.json", "run", "vpc"}
 
 // ours reports whether a name in a state directory is muster's: an entry, a file that a crash kept from its name (package
 // durable), or what a file system of its own begins with.
@@ -38,6 +38,9 @@ func ours(name string) bool {
 
 // check finds what would keep a cluster from starting, before anything is changed. running tells that a service answers.
 func (s Session) check(binDir string, running bool) error {
+	if err := checkLayout(s.State); err != nil {
+		return err
+	}
 	wantsLocal := slices.ContainsFunc(s.Wanted.NodeGroups, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider == v1alpha1.ProviderLocal })
 	if wantsLocal && (s.Explicit || !s.State.Exists()) {
 		if err := s.checkLocal(binDir); err != nil {

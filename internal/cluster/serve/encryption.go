@@ -31,8 +31,10 @@ func encryptionKey(dir statedir.Dir) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("reading encryption key: %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(dir.Etcd(), "member")); err == nil {
-		return "", fmt.Errorf("%s is missing, but etcd has data that it sealed: restore it from a backup, or remove everything with `muster down --delete`", path)
+	for _, data := range []string{dir.Etcd(), dir.ManagementEtcd()} {
+		if _, err := os.Stat(filepath.Join(data, "member")); err == nil {
+			return "", fmt.Errorf("%s is missing, but etcd has data in %s that it sealed: restore it from a backup, or remove everything with `muster down --delete`", path, data)
+		}
 	}
 	key := make([]byte, 32)
 	if _, err := rand.Read(key); err != nil {

@@ -54,6 +54,8 @@ func choosePorts(dir statedir.Dir, wanted int, running []supervise.Process) (com
 		{&ports.APIServer, component.APIServer}, // first, so that a port that was asked for is its own and no other's
 		{&ports.Etcd, component.Etcd},
 		{&ports.EtcdPeer, component.Etcd},
+		{&ports.ManagementEtcd, component.ManagementEtcd},
+		{&ports.ManagementEtcdPeer, component.ManagementEtcd},
 		{&ports.Management, component.Management},
 		{&ports.ControllerManager, component.ControllerManager},
 		{&ports.Scheduler, component.Scheduler},

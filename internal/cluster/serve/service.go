@@ -109,6 +109,9 @@ func (s *Service) generation(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
+	if err := checkLayout(s.cfg.State); err != nil {
+		return err
+	}
 	wanted, err := clusterconfig.Read(s.cfg.State.Config())
 	if err != nil {
 		return err

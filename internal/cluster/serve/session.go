@@ -129,6 +129,11 @@ func (s Session) save() (changed bool, err error) {
 	if err := os.MkdirAll(string(s.State), 0o700); err != nil {
 		return false, fmt.Errorf("making state directory: %w", err)
 	}
+	if !s.State.Exists() {
+		if err := markLayout(s.State); err != nil {
+			return false, err
+		}
+	}
 	return saveConfig(s.State.Config(), wanted)
 }
 

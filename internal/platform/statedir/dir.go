@@ -107,8 +107,14 @@ func (d Dir) Ports() string { return d.join("ports.json") }
 // PKI holds the certificate authorities and the certificates of components.
 func (d Dir) PKI() string { return d.join("pki") }
 
-// Etcd is etcd's data.
+// Etcd is the data of the cluster's etcd.
 func (d Dir) Etcd() string { return d.join("etcd") }
+
+// ManagementEtcd is the data of the management plane's etcd.
+func (d Dir) ManagementEtcd() string { return d.join("management-etcd") }
+
+// Layout is the file with the version of the directory's layout.
+func (d Dir) Layout() string { return d.join("layout") }
 
 // Run holds sockets.
 func (d Dir) Run() string { return d.join("run") }

@@ -6,6 +6,7 @@ package version
 // Upstream versions, as the nested modules pin them. A test compares them with the go.mod files.
 const (
 	Kubernetes = "v1.36.3"
+	Etcd       = "v3.6.16"
 	Containerd = "v2.4.2"
 	Runc       = "v1.5.2"
 	CNI        = "v1.9.1"

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// layoutVersion is the version of what lies where in a state directory. A change of the layout counts it up and converts what is there.
+//
+//	1: one etcd for both planes (no file said so)
+//	2: an etcd for each plane
+const layoutVersion = 2
+
+// checkLayout refuses a state directory in use whose layout is another version's.
+func checkLayout(dir statedir.Dir) error {
+	if !dir.Exists() {
+		return nil
+	}
+	raw, err := os.ReadFile(dir.Layout())
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("state directory %s was made by Muster v0.1, which kept both planes in one etcd, and cannot be converted: remove it with `muster down --delete`, or choose another --state-dir", dir)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the layout version of state directory %s: %w", dir, err)
+	}
+	version, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	switch {
+	case err != nil || version < layoutVersion:
+		return fmt.Errorf("%s is damaged: it holds %q and must hold %d; restore it from a backup", dir.Layout(), strings.TrimSpace(string(raw)), layoutVersion)
+	case version > layoutVersion:
+		return fmt.Errorf("state directory %s has layout version %d, and this Muster knows %d: use the Muster that made it, or a newer one", dir, version, layoutVersion)
+	}
+	return nil
+}
+
+// markLayout says which layout a new state directory has. It comes before everything else that is kept there.
+func markLayout(dir statedir.Dir) error {
+	return atomicfile.Write(dir.Layout(), []byte(strconv.Itoa(layoutVersion)+"\n"), 0o600)
+}
