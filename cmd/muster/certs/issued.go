@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/cmd/muster/csr"
 	"muster.dev/muster/cmd/muster/plane"
 	"muster.dev/muster/internal/certificates/issued"
+	"muster.dev/muster/internal/certificates/policy"
 	"muster.dev/muster/internal/platform/table"
 )
 
@@ -155,12 +156,13 @@ func newest(entries []issued.Entry, all bool) []issued.Entry {
 	return kept
 }
 
-// onRecord is a machine as people write it, with the source that knows it behind it (policy.MachineRef).
+// onRecord is a machine as people write it, with the source that knows it behind it.
 func onRecord(machine string) string {
-	if source, id, ok := strings.Cut(machine, "|"); ok {
-		return id + " (" + source + ")"
+	source, id := policy.MachineRef(machine).Split()
+	if source == "" {
+		return id
 	}
-	return machine
+	return id + " (" + source + ")"
 }
 
 func (c *issuedCommand) print(list []issuedCertificate) error {

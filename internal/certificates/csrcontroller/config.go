@@ -81,7 +81,7 @@ type Register interface {
 	Add(e issued.Entry)
 	Observe(csr *certificatesv1.CertificateSigningRequest)
 	KeyOwner(key pki.Fingerprint) policy.Fact[string]
-	LastMachine(node string) policy.Fact[string]
+	LastMachine(node string) policy.Fact[policy.MachineRef]
 	Expired(node string) policy.Fact[bool]
 	Credential(node string, id pki.Fingerprint) policy.Fact[policy.Credential]
 	TokenSpent(node, token string, key pki.Fingerprint) policy.Fact[bool]
@@ -221,8 +221,14 @@ func (unrecorded) Observe(*certificatesv1.CertificateSigningRequest) {}
 func (unrecorded) Flushed(string) bool                               { return false }
 func (unrecorded) Stats() issued.Stats                               { return issued.Stats{} }
 func (unrecorded) List() []issued.Entry                              { return nil }
-func (u unrecorded) KeyOwner(pki.Fingerprint) policy.Fact[string]    { return u.none() }
-func (u unrecorded) LastMachine(string) policy.Fact[string]          { return u.none() }
+func (u unrecorded) KeyOwner(pki.Fingerprint) policy.Fact[string] {
+	return policy.None[string]("nobody, while observing", u.now())
+}
+
+func (u unrecorded) LastMachine(string) policy.Fact[policy.MachineRef] {
+	return policy.None[policy.MachineRef]("nobody, while observing", u.now())
+}
+
 func (u unrecorded) Expired(string) policy.Fact[bool] {
 	return policy.None[bool]("nobody, while observing", u.now())
 }
@@ -233,8 +239,4 @@ func (u unrecorded) Credential(string, pki.Fingerprint) policy.Fact[policy.Crede
 
 func (u unrecorded) TokenSpent(string, string, pki.Fingerprint) policy.Fact[bool] {
 	return policy.Know(false, "nobody, while observing", u.now())
-}
-
-func (u unrecorded) none() policy.Fact[string] {
-	return policy.None[string]("nobody, while observing", u.now())
 }

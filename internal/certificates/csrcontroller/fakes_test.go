@@ -124,7 +124,7 @@ func (f *fakeRegister) Credential(node string, id pki.Fingerprint) policy.Fact[p
 			continue
 		}
 		if e.Certificate == id {
-			c.Machine = e.Machine
+			c.Machine = policy.MachineRef(e.Machine)
 		}
 		c.Replaced = c.Replaced || first != "" && first != e.Machine
 		first = e.Machine
@@ -143,13 +143,13 @@ func (f *fakeRegister) TokenSpent(node, token string, key pki.Fingerprint) polic
 	return policy.Know(used && other && spoke, "register", time.Now())
 }
 
-func (f *fakeRegister) LastMachine(node string) policy.Fact[string] {
+func (f *fakeRegister) LastMachine(node string) policy.Fact[policy.MachineRef] {
 	for _, e := range f.List() {
 		if e.Node == node && e.Signer == pki.SignerKubeletClient && e.Machine != "" {
-			return policy.Know(e.Machine, "register", time.Now())
+			return policy.Know(policy.MachineRef(e.Machine), "register", time.Now())
 		}
 	}
-	return policy.None[string]("register", time.Now())
+	return policy.None[policy.MachineRef]("register", time.Now())
 }
 
 func (f *fakeRegister) Flushed(string) bool {

@@ -187,7 +187,7 @@ func ownToken(csr *certificatesv1.CertificateSigningRequest, user string) bool {
 			}
 			own = true
 		case s.Kind == token.ScopeMachine:
-			same, known := policy.SameMachine(machine, s.Value)
+			same, known := policy.MachineRef(machine).Same(policy.MachineRef(s.Value))
 			if !known || !same {
 				return false
 			}

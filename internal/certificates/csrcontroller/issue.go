@@ -104,7 +104,7 @@ func (c *Controller) issue(ctx context.Context, i item, out *certificatesv1.Cert
 // entryOf is what issued.EntryOf would read in the certificate, without reading it.
 func entryOf(csr *certificatesv1.CertificateSigningRequest, certificate []byte, d judgement, p prepared) issued.Entry {
 	e := issued.Entry{
-		UID: string(csr.UID), CSR: csr.Name, Signer: csr.Spec.SignerName, Subject: d.request.CSR.CommonName(), Machine: d.machine,
+		UID: string(csr.UID), CSR: csr.Name, Signer: csr.Spec.SignerName, Subject: d.request.CSR.CommonName(), Machine: string(d.machine),
 		Requester: csr.Spec.Username, Key: d.request.CSR.Fingerprint(), Serial: p.serial.Text(16), Issuer: p.issuer.Subject.CommonName,
 		NotBefore: p.notBefore, NotAfter: p.notAfter,
 	}
@@ -194,7 +194,7 @@ func writable(csr *certificatesv1.CertificateSigningRequest, d judgement, verdic
 	if before, _, ok := csrview.Decided(csr); ok && before.Verdict == decision.Approve && d.Verdict == decision.Approve && d.request.Phase == policy.Approved {
 		told = before
 	}
-	out.Status.Conditions = decide(slices.Concat(csr.Status.Conditions, verdict), told, d.machine)
+	out.Status.Conditions = decide(slices.Concat(csr.Status.Conditions, verdict), told, string(d.machine))
 	return &out
 }
 

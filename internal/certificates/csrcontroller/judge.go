@@ -16,7 +16,7 @@ type judgement struct {
 	request policy.Request
 	node    string // that the request is about, "" if none
 	own     bool   // the requester's token was made for the machine that is the node
-	machine string // that a certificate goes to, as policy.MachineRef writes it; "" if nobody knows
+	machine policy.MachineRef // that a certificate goes to, "" if nobody knows
 }
 
 // judge gathers the facts that the policy asks for and decides. The caller must call release when it has acted on it: until then

@@ -36,7 +36,7 @@ func (c *Controller) log(ctx context.Context, i item, d judgement, summary strin
 	c.config.Logger.LogAttrs(ctx, level(d.Verdict), "certificate request decided",
 		slog.String("csr", i.name), slog.String("signer", i.signer), slog.String("requester", i.requester),
 		slog.String("common_name", csrview.Clip(d.request.CSR.CommonName(), longestName)), slog.String("phase", string(d.request.Phase)),
-		slog.String("verdict", string(d.Verdict)), slog.String("rule", string(d.Rule)), slog.String("machine", d.machine),
+		slog.String("verdict", string(d.Verdict)), slog.String("rule", string(d.Rule)), slog.String("machine", string(d.machine)),
 		slog.String("summary", csrview.Clip(summary, longestMessage)), slog.String("checks", checks(d.Decision)))
 }
 

@@ -26,7 +26,7 @@ const assumed = "assumption"
 func Suppose(q policy.Question, a Assumptions, now time.Time) policy.Facts {
 	f := policy.Facts{
 		Node:        policy.Know(a.NodeExists, assumed, now),
-		LastMachine: policy.None[string](assumed, now),
+		LastMachine: policy.None[policy.MachineRef](assumed, now),
 		Expired:     policy.None[bool](assumed, now),
 		Credential:  policy.Know(policy.Credential{}, assumed, now),
 		TokenSpent:  policy.Know(false, assumed, now),

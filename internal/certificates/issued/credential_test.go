@@ -25,7 +25,7 @@ func certificate(n int) pki.Fingerprint { return key(1000 + n) }
 
 func credentialIs(t *testing.T, what string, f policy.Fact[policy.Credential], machine string, replaced bool) {
 	t.Helper()
-	if f.State != policy.Known || f.Value.Machine != machine || f.Value.Replaced != replaced {
+	if f.State != policy.Known || string(f.Value.Machine) != machine || f.Value.Replaced != replaced {
 		t.Errorf("%s: %+v, want machine %q, replaced %t", what, f, machine, replaced)
 	}
 }

@@ -65,11 +65,11 @@ func (r *Register) lost() map[string]home {
 		delete(found, node)
 		m := r.config.MachineOfNode(node)
 		if m.State == policy.Known && m.Value.NodeName == node && m.Value.ID != "" {
-			ref := policy.MachineRef(m)
+			ref := policy.RefOf(m)
 			if h.machine == "" {
-				h.machine = ref
+				h.machine = string(ref)
 			}
-			if same, ok := policy.SameMachine(h.machine, ref); ok && same {
+			if same, ok := policy.MachineRef(h.machine).Same(ref); ok && same {
 				h.since = later(h.since, m.Value.CertifiedFrom())
 			}
 		}

@@ -384,7 +384,7 @@ func TestNoCertificateIsTakenForAnotherMachines(t *testing.T) {
 				for n, machine := range went {
 					f := r.Credential("a", certificate(n)).Value
 					unknown := f.Machine == "" && (f.Replaced || f.Rejoined)
-					if f.Machine != machine && !unknown && (machine != inventory["a"] || f.Machine != "") {
+					if string(f.Machine) != machine && !unknown && (machine != inventory["a"] || f.Machine != "") {
 						t.Fatalf("seed %d, step %d: certificate %d went to %s, the node is %s (replaced: %t), and it says %+v", seed, step, n, machine, inventory["a"], replaced, f)
 					}
 				}

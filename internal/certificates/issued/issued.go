@@ -171,19 +171,19 @@ func (r *Register) KeyOwner(key pki.Fingerprint) policy.Fact[string] {
 }
 
 // LastMachine tells which machine the last certificate of a node was issued to.
-func (r *Register) LastMachine(node string) policy.Fact[string] {
+func (r *Register) LastMachine(node string) policy.Fact[policy.MachineRef] {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if !r.synced {
-		return unread[string](r)
+		return unread[policy.MachineRef](r)
 	}
 	if why := r.doubt(); why != "" { // the machine on record may not have been the last one
-		return policy.DontKnow[string](source, why)
+		return policy.DontKnow[policy.MachineRef](source, why)
 	}
 	if l := r.last[node]; l.machine != "" {
-		return policy.Know(l.machine, source, r.watch.at())
+		return policy.Know(policy.MachineRef(l.machine), source, r.watch.at())
 	}
-	return policy.None[string](source, r.watch.at())
+	return policy.None[policy.MachineRef](source, r.watch.at())
 }
 
 // Expired reports whether all client certificates of a node that are kept whole have expired. One that is good yet is kept whole, but for
@@ -212,7 +212,7 @@ func (r *Register) Credential(node string, id pki.Fingerprint) policy.Fact[polic
 	}
 	l := r.last[node]
 	if c, ok := r.certificate(node, shorten(id)); ok {
-		return policy.Know(policy.Credential{Machine: c.machine, Since: c.since, Replaced: l.replaced, Rejoined: c.since.Before(l.joined)}, source, r.watch.at())
+		return policy.Know(policy.Credential{Machine: policy.MachineRef(c.machine), Since: c.since, Replaced: l.replaced, Rejoined: c.since.Before(l.joined)}, source, r.watch.at())
 	}
 	if why := r.doubt(); why != "" {
 		return policy.DontKnow[policy.Credential](source, why)

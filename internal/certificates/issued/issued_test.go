@@ -17,21 +17,21 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-func known(t *testing.T, what string, f policy.Fact[string], want string) {
+func known[T ~string](t *testing.T, what string, f policy.Fact[T], want T) {
 	t.Helper()
 	if f.State != policy.Known || f.Value != want {
 		t.Errorf("%s: %+v, want known, %q", what, f, want)
 	}
 }
 
-func absent(t *testing.T, what string, f policy.Fact[string]) {
+func absent[T ~string](t *testing.T, what string, f policy.Fact[T]) {
 	t.Helper()
 	if f.State != policy.Absent {
 		t.Errorf("%s: %+v, want absent", what, f)
 	}
 }
 
-func unknown(t *testing.T, what string, f policy.Fact[string], why string) {
+func unknown[T ~string](t *testing.T, what string, f policy.Fact[T], why string) {
 	t.Helper()
 	if f.State != policy.Unknown || !strings.Contains(f.Why, why) {
 		t.Errorf("%s: %+v, want unknown because %q", what, f, why)

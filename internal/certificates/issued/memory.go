@@ -52,7 +52,7 @@ func (r *Register) name(s string) string {
 func (l *last) note(machine string, at time.Time) {
 	compared := machine == ""
 	for n, k := range l.known {
-		if same, ok := policy.SameMachine(k, machine); ok {
+		if same, ok := policy.MachineRef(k).Same(policy.MachineRef(machine)); ok {
 			compared = true
 			l.replaced = l.replaced || !same
 			l.known[n] = machine

@@ -26,7 +26,7 @@ func with(ids ...string) func(*world) {
 
 func withCertificate(of string, replaced bool) func(*world) {
 	return all(with("X509SHA256="+hex.EncodeToString(fingerprint[:])), func(w *world) {
-		w.facts.Credential = know(policy.Credential{Machine: of, Replaced: replaced})
+		w.facts.Credential = know(policy.Credential{Machine: policy.MachineRef(of), Replaced: replaced})
 	})
 }
 
@@ -43,7 +43,7 @@ func issuedBefore(d time.Duration) func(*world) {
 
 // lastWas makes the last certificate of the node that of a machine.
 func lastWas(machine string) func(*world) {
-	return func(w *world) { w.facts.LastMachine = know(machine) }
+	return func(w *world) { w.facts.LastMachine = know(policy.MachineRef(machine)) }
 }
 
 func TestANodeAsksWithACertificateOfItsMachine(t *testing.T) {
@@ -123,7 +123,7 @@ func TestWhichMachineACertificateGoesTo(t *testing.T) {
 		name   string
 		world  *world
 		change func(*world)
-		want   string
+		want   policy.MachineRef
 	}{
 		{"a first certificate", bootstrap(t), nil, a},
 		{"one after another machine's", bootstrap(t), exists(b), a},
@@ -151,7 +151,7 @@ func TestATokenIsSpentOnce(t *testing.T) {
 	spent := func(f policy.Fact[bool]) func(*world) { return func(w *world) { w.facts.TokenSpent = f } }
 	run(t, []namedCase{
 		{"a token that was used for the node", bootstrap(t), spent(know(true)), decision.Wait, "bootstrap-spent"},
-		{"a certificate is on record, by another token", bootstrap(t), func(w *world) { w.facts.LastMachine = know(machineA) }, decision.Approve, ""},
+		{"a certificate is on record, by another token", bootstrap(t), func(w *world) { w.facts.LastMachine = know(policy.MachineRef(machineA)) }, decision.Approve, ""},
 		{"the node was deleted", bootstrap(t), all(spent(know(true)), func(w *world) { w.facts.Node = policy.None[bool]("test", now) }), decision.Wait, "bootstrap-spent"},
 		{"the node exists", bootstrap(t), all(exists(machineA), spent(know(true))), decision.Wait, "existing-node"},
 		{"the machine was replaced, by the same token", bootstrap(t), all(exists(machineB), spent(know(true))), decision.Wait, "bootstrap-spent"},

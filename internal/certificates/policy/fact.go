@@ -53,8 +53,8 @@ func (f Fact[T]) why() string {
 
 // Credential is a client certificate of a node.
 type Credential struct {
-	// Machine that it was issued to, as MachineRef writes it, "" if that is on no record.
-	Machine string
+	// Machine that it was issued to, "" if no record names it.
+	Machine MachineRef
 	// Since is when it became good, zero if it is on no record.
 	Since time.Time
 	// Replaced means that certificates of the node were issued to more than one machine.
@@ -77,9 +77,8 @@ type Facts struct {
 	Nodes map[string]Fact[bool]
 	// Node reports whether a Node object of the name exists.
 	Node Fact[bool]
-	// LastMachine is the machine that the last certificate of the node was issued to, as MachineRef writes it or its ID
-	// alone. Absent if none is on record.
-	LastMachine Fact[string]
+	// LastMachine is the machine that the last certificate of the node was issued to. Absent if none is on record.
+	LastMachine Fact[MachineRef]
 	// Credential is what is on record of the certificate that a node asks with.
 	Credential Fact[Credential]
 	// Serving is the certificate that the node's kubelet serves with.

@@ -18,8 +18,8 @@ import (
 func exists(last string) func(*world) {
 	return func(w *world) {
 		w.facts.Node = know(true)
-		if w.facts.LastMachine = policy.None[string]("test", now); last != "" {
-			w.facts.LastMachine = know(last)
+		if w.facts.LastMachine = policy.None[policy.MachineRef]("test", now); last != "" {
+			w.facts.LastMachine = know(policy.MachineRef(last))
 		}
 	}
 }
@@ -34,7 +34,7 @@ func TestANodeThatExistsKeepsItsName(t *testing.T) {
 	run(t, []namedCase{
 		{"no such node", bootstrap(t), nil, decision.Approve, ""},
 		{"no such node, said otherwise", bootstrap(t), func(w *world) { w.facts.Node = policy.None[bool]("test", now) }, decision.Approve, ""},
-		{"no such node, a certificate on record", bootstrap(t), func(w *world) { w.facts.LastMachine = know(machineA) }, decision.Approve, ""},
+		{"no such node, a certificate on record", bootstrap(t), func(w *world) { w.facts.LastMachine = know(policy.MachineRef(machineA)) }, decision.Approve, ""},
 		{"not known whether", bootstrap(t), func(w *world) { w.facts.Node = policy.DontKnow[bool]("test", "broken") }, decision.Wait, "existing-node"},
 		{"not asked whether", bootstrap(t), func(w *world) { w.facts.Node = policy.Fact[bool]{} }, decision.Wait, "existing-node"},
 		{"the same machine", bootstrap(t), exists(machineA), decision.Wait, "existing-node"},
@@ -42,10 +42,11 @@ func TestANodeThatExistsKeepsItsName(t *testing.T) {
 		{"replaced by another machine", bootstrap(t), exists(machineB), decision.Approve, ""},
 		{"replaced by another machine of the same source", bootstrap(t), exists("test|" + machineB), decision.Approve, ""},
 		{"another ID, but from another source", bootstrap(t), exists("ec2|" + machineB), decision.Wait, "existing-node"},
+		{"a source without an ID", bootstrap(t), exists("test|"), decision.Wait, "existing-node"},
 		{"no record", bootstrap(t), exists(""), decision.Wait, "existing-node"},
-		{"an empty record", bootstrap(t), all(exists(""), func(w *world) { w.facts.LastMachine = know("") }), decision.Wait, "existing-node"},
+		{"an empty record", bootstrap(t), all(exists(""), func(w *world) { w.facts.LastMachine = know(policy.MachineRef("")) }), decision.Wait, "existing-node"},
 		{"a record that is not known", bootstrap(t), all(exists(""), func(w *world) {
-			w.facts.LastMachine = policy.DontKnow[string]("test", "broken")
+			w.facts.LastMachine = policy.DontKnow[policy.MachineRef]("test", "broken")
 		}), decision.Wait, "existing-node"},
 		{"a record that was known once", bootstrap(t), all(exists(machineB), func(w *world) { w.facts.LastMachine.State = policy.Unknown }), decision.Wait, "existing-node"},
 		{"approved by a person", bootstrap(t), all(exists(machineA), approvedBecause("KubectlApprove")), decision.Approve, ""},
@@ -92,7 +93,7 @@ func TestANodeJoinsAgain(t *testing.T) {
 
 func TestMachineRef(t *testing.T) {
 	w := bootstrap(t)
-	exists(policy.MachineRef(w.facts.NodeMachine))(w)
+	exists(string(policy.RefOf(w.facts.NodeMachine)))(w)
 	w.must(t, decision.Wait, "existing-node")
 	w.facts.NodeMachine.Value.ID, w.facts.TokenMachine.Value.ID = machineB, machineB
 	groups("system:bootstrappers:muster:" + machineB)(w)

@@ -187,7 +187,7 @@ func (w *world) wrongCredential(m policy.Machine) string {
 		}
 		return ""
 	}
-	source, id, sourced := strings.Cut(c.Value.Machine, "|")
+	source, id, sourced := strings.Cut(string(c.Value.Machine), "|")
 	if !sourced {
 		source, id = "test", source
 	}
@@ -210,7 +210,7 @@ func (w *world) wrongCredential(m policy.Machine) string {
 
 // otherBefore reports whether the last certificate of the node was another machine's of the same source.
 func (w *world) otherBefore(m policy.Machine) bool {
-	last := w.facts.LastMachine.Value
+	last := string(w.facts.LastMachine.Value)
 	source, id, sourced := strings.Cut(last, "|")
 	if !sourced {
 		source, id = "test", source
@@ -284,7 +284,7 @@ func (w *world) wrongForExisting(m policy.Machine) string {
 		return "the node may have a certificate that is good"
 	case !usable(f.LastMachine), f.LastMachine.Value == "":
 		return "nobody knows which machine the node was"
-	case strings.TrimPrefix(f.LastMachine.Value, "test|") == m.ID, strings.HasPrefix(f.LastMachine.Value, "other|"):
+	case strings.TrimPrefix(string(f.LastMachine.Value), "test|") == m.ID, strings.HasPrefix(string(f.LastMachine.Value), "other|"):
 		return "the node exists, and nobody says that it was replaced"
 	}
 	return ""

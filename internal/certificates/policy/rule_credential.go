@@ -41,11 +41,11 @@ func checkCredential(e evaluation) outcome {
 	case m.State != Known || m.Value.NodeName != e.node:
 		return notApplicable("there is no machine to compare with, of which the rule machine speaks")
 	}
-	switch same, ok := SameMachine(c.Value.Machine, MachineRef(m)); {
+	switch same, ok := c.Value.Machine.Same(RefOf(m)); {
 	case ok && same:
 		return witness("its certificate was issued to machine %s", m.Value.ID)
 	case ok:
-		_, id := readMachineRef(c.Value.Machine)
+		_, id := c.Value.Machine.Split()
 		return refuse("if it is the same machine, let it join again, or approve by hand",
 			"the certificate that asks was issued to machine %s, and node %s is machine %s by now", id, e.node, m.Value.ID)
 	case c.Value.Machine == "" && c.Value.Since.Before(m.Value.CertifiedFrom()) && !c.Value.Since.IsZero():
@@ -60,26 +60,19 @@ func checkCredential(e evaluation) outcome {
 
 // taken reports whether the inventory gave the name of the node to another machine, which has no certificate yet.
 func (e evaluation) taken() bool {
-	same, ok := SameMachine(e.facts.LastMachine.Value, MachineRef(e.facts.NodeMachine))
+	same, ok := e.facts.LastMachine.Value.Same(RefOf(e.facts.NodeMachine))
 	return e.facts.LastMachine.State == Known && ok && !same
 }
 
-// SameMachine compares machines as MachineRef writes them. IDs of different sources cannot be compared.
-func SameMachine(a, b string) (same, ok bool) {
-	sourceA, idA := readMachineRef(a)
-	sourceB, idB := readMachineRef(b)
-	return idA == idB, idA != "" && idB != "" && (sourceA == sourceB || sourceA == "" || sourceB == "")
-}
-
-// GoesTo is the machine to put on record for a certificate, as MachineRef writes it, "" if nobody knows. That a node renews does not show
+// GoesTo is the machine to put on record for a certificate, "" if nobody knows. That a node renews does not show
 // that it is the machine that the inventory names by now: unless a person approved, it stays the one that it was.
-func GoesTo(p Policy, r Request, f Facts) string {
+func GoesTo(p Policy, r Request, f Facts) MachineRef {
 	if f.NodeMachine.State != Known {
 		return ""
 	}
 	last := f.LastMachine
-	now := MachineRef(f.NodeMachine)
-	same, ok := SameMachine(last.Value, now)
+	now := RefOf(f.NodeMachine)
+	same, ok := last.Value.Same(now)
 	if last.State == Known && ok && !same && !r.ByPerson && identify(p, r).kind == node {
 		return last.Value
 	}

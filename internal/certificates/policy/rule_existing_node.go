@@ -3,8 +3,6 @@
 package policy
 
 import (
-	"strings"
-
 	"muster.dev/muster/internal/certificates/pki"
 	"muster.dev/muster/internal/certificates/token"
 )
@@ -44,11 +42,11 @@ func checkExistingNode(e evaluation) outcome {
 	case m.State == Absent || m.Value.ID == "" || m.Value.NodeName != name:
 		return wait(freeTheName, "node %s exists, and no machine has replaced it", name)
 	}
-	source, id := readMachineRef(last.Value)
-	switch {
-	case source != "" && source != m.Source:
+	source, id := last.Value.Split()
+	switch same, ok := last.Value.Same(RefOf(m)); {
+	case !ok:
 		return wait(freeTheName, "node %s exists as machine %s of %s, which cannot be compared with machine %s of %s", name, id, source, m.Value.ID, m.Source)
-	case m.Value.ID == id:
+	case same:
 		return wait(freeTheName, "node %s exists, and is still machine %s, which has a certificate", name, id)
 	}
 	return witness("machine %s replaces %s as node %s", m.Value.ID, id, name)
@@ -68,16 +66,4 @@ func (e evaluation) mayRejoin(name string) outcome {
 		return wait(freeTheName, "node %s exists, and has a certificate that is still good", name)
 	}
 	return witness("the token was made for node %s to join again, and its certificate has expired", name)
-}
-
-// MachineRef is how a machine should be put on record, to be given back as Facts.LastMachine: with the source that says so. The
-// same machine may have another ID in another source, and must not be taken for a new one when the first source fails.
-func MachineRef(m Fact[Machine]) string { return m.Source + "|" + m.Value.ID }
-
-// readMachineRef returns no source for what is an ID alone.
-func readMachineRef(ref string) (source, id string) {
-	if source, id, ok := strings.Cut(ref, "|"); ok {
-		return source, id
-	}
-	return "", ref
 }

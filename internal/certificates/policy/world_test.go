@@ -60,7 +60,7 @@ func base(signer string, pem []byte, user string, groups ...string) *world {
 	w.facts = policy.Facts{
 		TokenMachine: know(a), NodeMachine: know(a), Access: know(true),
 		TokenSpent: know(false), Nodes: map[string]policy.Fact[bool]{nodeB: know(false)},
-		Node: know(false), LastMachine: policy.None[string]("test", now), KeyOwner: policy.None[string]("test", now),
+		Node: know(false), LastMachine: policy.None[policy.MachineRef]("test", now), KeyOwner: policy.None[string]("test", now),
 		Owners: map[string]policy.Fact[[]string]{
 			nodeA: know([]string{machineA}), addrA: know([]string{machineA}),
 			nodeB: know([]string{machineB}), addrB: know([]string{machineB}),
