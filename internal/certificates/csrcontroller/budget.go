@@ -92,16 +92,6 @@ func (b *budget) forget(about item, keep func(word) bool) {
 	}
 }
 
-// waiting counts the words that are held.
-func (b *budget) waiting() (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, l := range b.lines {
-		n += l.words.Len()
-	}
-	return n
-}
-
 // drop is for those who hold the lock.
 func (b *budget) drop(about item) {
 	l := b.lines[about.requester]

@@ -202,3 +202,13 @@ func stranger(t *testing.T, name string) *certificatesv1.CertificateSigningReque
 	t.Helper()
 	return object(name, pki.SignerKubeletClient, pkitest.Kubelet(t, nodeName(12)), "alice")
 }
+
+// waiting counts the words that are held.
+func (b *budget) waiting() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, l := range b.lines {
+		n += l.words.Len()
+	}
+	return n
+}

@@ -32,8 +32,6 @@ const keysPerLine = 64
 // maxLine is the most bytes that a line may have.
 const maxLine = 16 << 10
 
-func (e Entry) line() string { return string(e.append(nil)) }
-
 // append appends the line, without its end. Each is written several times while its segment grows: it leaves no garbage.
 func (e Entry) append(b []byte) []byte {
 	b = appendText(b, "uid=", e.UID)

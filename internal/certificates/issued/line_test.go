@@ -139,3 +139,5 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+func (e Entry) line() string { return string(e.append(nil)) }

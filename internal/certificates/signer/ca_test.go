@@ -101,7 +101,7 @@ func TestSignaturesDoNotWaitForEachOther(t *testing.T) {
 	d.write(ca, key)
 	var both sync.WaitGroup
 	both.Add(2)
-	s := newCA(t, d, signer.Fixed(remote{key, func(ctx context.Context) error {
+	s := newCA(t, d, fixed(remote{key, func(ctx context.Context) error {
 		both.Done()
 		met := make(chan struct{})
 		go func() { both.Wait(); close(met) }()
@@ -129,7 +129,7 @@ func TestSignHandsItsContextOn(t *testing.T) {
 	ca, key := pkitest.Authority(t, "a", now, time.Hour)
 	d := newDisk(t)
 	d.write(ca, key)
-	s := newCA(t, d, signer.Fixed(remote{key, context.Cause}))
+	s := newCA(t, d, fixed(remote{key, context.Cause}))
 	why := errors.New("no more time")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
@@ -176,7 +176,7 @@ func TestASignatureOfAnotherKeyIsRefused(t *testing.T) {
 	ca, key := pkitest.Authority(t, "a", now, time.Hour)
 	d := newDisk(t)
 	d.write(ca, key)
-	s := newCA(t, d, signer.Fixed(liar{remote{pkitest.Key(t), atOnce}, key.Public()}))
+	s := newCA(t, d, fixed(liar{remote{pkitest.Key(t), atOnce}, key.Public()}))
 	if out, err := s.Sign(t.Context(), prepare(t, ca)); err == nil {
 		t.Errorf("got %s", out)
 	}
@@ -194,7 +194,7 @@ func TestNewRefuses(t *testing.T) {
 	d := newDisk(t)
 	d.write(ca, key)
 	fails := errors.New("no such key")
-	good := signer.Config{Certificate: d.cert, Key: signer.File(d.key, discard()), Logger: discard()}
+	good := signer.Config{Certificate: d.cert, Key: (&keys{key: remote{key, atOnce}}).get, Logger: discard()}
 	for name, change := range map[string]func(*signer.Config){
 		"no certificate": func(c *signer.Config) { c.Certificate = "" },
 		"no key":         func(c *signer.Config) { c.Key = nil },
@@ -214,4 +214,9 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := signer.New(t.Context(), good); err != nil {
 		t.Error(err)
 	}
+}
+
+// fixed is the source of one key.
+func fixed(k signer.Key) signer.Source {
+	return func(context.Context) (signer.Key, error) { return k, nil }
 }

@@ -49,6 +49,7 @@ func ExampleKey() {
 		if err != nil {
 			return nil, err
 		}
-		return signer.New(ctx, signer.Config{Certificate: "/etc/muster/ca.crt", Key: signer.Fixed(key), Logger: discard()})
+		source := func(context.Context) (signer.Key, error) { return key, nil }
+		return signer.New(ctx, signer.Config{Certificate: "/etc/muster/ca.crt", Key: source, Logger: discard()})
 	}
 }

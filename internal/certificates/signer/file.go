@@ -8,11 +8,6 @@ import (
 	"log/slog"
 )
 
-// File is the source of a key in a file in PEM, which may be the certificate's. Another file is another key at once.
-func File(name string, logger *slog.Logger) Source {
-	return watch(name, "private key", parseKey, logger).source
-}
-
 // FileConfig tells where a certificate authority's files are.
 type FileConfig struct {
 	CertFile string

@@ -27,11 +27,6 @@ type Source func(ctx context.Context) (Key, error)
 // service that is busy or away, a process that is being started again.
 var ErrUnavailable = errors.New("the key is not available")
 
-// Fixed is the source of a key that never becomes another.
-func Fixed(k Key) Source {
-	return func(context.Context) (Key, error) { return k, nil }
-}
-
 // inMemory is a key that crypto/... can use.
 type inMemory struct{ crypto.Signer }
 
