@@ -11,6 +11,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"muster.dev/muster/internal/certificates/facts"
+	"muster.dev/muster/internal/certificates/facts/factstest"
 	"muster.dev/muster/internal/certificates/issued"
 	"muster.dev/muster/internal/certificates/pki"
 	"muster.dev/muster/internal/certificates/policy"
@@ -189,6 +190,6 @@ func (w *world) entry(uid, node string, notAfter time.Time) issued.Entry {
 }
 
 // inventory is the fake one, as facts.Combined is.
-type inventory struct{ *facts.Fake }
+type inventory struct{ *factstest.Inventory }
 
-func (i inventory) Status() []facts.SourceStatus { return []facts.SourceStatus{i.Fake.Status()} }
+func (i inventory) Status() []facts.SourceStatus { return []facts.SourceStatus{i.Inventory.Status()} }

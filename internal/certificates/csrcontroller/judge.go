@@ -14,8 +14,8 @@ import (
 type judgement struct {
 	decision.Decision
 	request policy.Request
-	node    string // that the request is about, "" if none
-	own     bool   // the requester's token was made for the machine that is the node
+	node    string            // that the request is about, "" if none
+	own     bool              // the requester's token was made for the machine that is the node
 	machine policy.MachineRef // that a certificate goes to, "" if nobody knows
 }
 

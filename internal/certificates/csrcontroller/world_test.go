@@ -27,11 +27,11 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"muster.dev/muster/internal/certificates/csrview"
-	"muster.dev/muster/internal/certificates/facts"
+	"muster.dev/muster/internal/certificates/facts/factstest"
 	"muster.dev/muster/internal/certificates/pki"
 	"muster.dev/muster/internal/certificates/pki/pkitest"
 	"muster.dev/muster/internal/certificates/policy"
-	"muster.dev/muster/internal/certificates/signer"
+	"muster.dev/muster/internal/certificates/signer/signertest"
 )
 
 const (
@@ -44,10 +44,10 @@ type world struct {
 	t        *testing.T
 	client   *fake.Clientset
 	store    *store
-	facts    *facts.Fake
+	facts    *factstest.Inventory
 	nodes    *fakeNodes
 	register *fakeRegister
-	signer   *signer.Fake
+	signer   *signertest.Fake
 	ca       *x509.Certificate
 	events   *events
 	log      *lockedBuffer
@@ -76,8 +76,8 @@ func prepareWorld(t *testing.T) *world {
 	ca, key := pkitest.Authority(t, "kubernetes", time.Now(), 10*365*24*time.Hour)
 	client, store := newStore()
 	w := &world{
-		t: t, client: client, store: store, facts: &facts.Fake{}, nodes: &fakeNodes{}, register: newFakeRegister(),
-		signer: signer.NewFake(ca, key), ca: ca, events: &events{}, log: &lockedBuffer{},
+		t: t, client: client, store: store, facts: &factstest.Inventory{}, nodes: &fakeNodes{}, register: newFakeRegister(),
+		signer: signertest.New(ca, key), ca: ca, events: &events{}, log: &lockedBuffer{},
 	}
 	w.config = Config{
 		Client: w.client, Inventory: inventory{w.facts}, Access: w.facts, Nodes: w.nodes, Register: w.register, Events: w.events,

@@ -252,7 +252,7 @@ func (a *Answers) put(answer Answer) (c Change, tell bool) {
 		return Change{Names: []string{e.subject.Name}}, true
 	}
 	about := []policy.Machine{{ID: e.subject.ID, NodeName: e.subject.Node}}
-	return changeOf(slices.Concat(about, before.Value, e.fact.Value)...), true
+	return ChangeOf(slices.Concat(about, before.Value, e.fact.Value)...), true
 }
 
 // room makes room for one entry. The one that was asked for longest ago goes, also out of the queue; who asked for it asks again.

@@ -5,6 +5,8 @@ package facts
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,4 +164,12 @@ func TestAnswersAreBounded(t *testing.T) {
 	if len(a.seen) > 0 {
 		t.Errorf("owners that nobody has: %v", a.seen)
 	}
+}
+
+func made(id, node, names, addresses string) policy.Machine {
+	m := policy.Machine{ID: id, NodeName: node, Names: strings.Fields(names)}
+	for a := range strings.FieldsSeq(addresses) {
+		m.Addresses = append(m.Addresses, netip.MustParseAddr(a))
+	}
+	return m
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+package facts_test
 
 import (
 	"context"
 	"net/netip"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,37 +12,31 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"muster.dev/muster/internal/certificates/facts"
+	"muster.dev/muster/internal/certificates/facts/factstest"
 	"muster.dev/muster/internal/certificates/policy"
 )
 
 // three are sources a, b and c, as one.
 type three struct {
-	*Combined
-	a, b, c *FakeSource
+	*facts.Combined
+	a, b, c *factstest.Source
 }
 
-func combine(t *testing.T, mode Mode) three {
+func combine(t *testing.T, mode facts.Mode) three {
 	t.Helper()
 	at := time.Unix(1000, 0)
-	source := func(name string) *FakeSource {
+	source := func(name string) *factstest.Source {
 		at = at.Add(-time.Second) // each is older than the one before
 		now := at
-		return &FakeSource{Called: name, Now: func() time.Time { return now }}
+		return &factstest.Source{Called: name, Now: func() time.Time { return now }}
 	}
 	s := three{a: source("a"), b: source("b"), c: source("c")}
 	var err error
-	if s.Combined, err = Combine(mode, s.a, s.b, s.c); err != nil {
+	if s.Combined, err = facts.Combine(mode, s.a, s.b, s.c); err != nil {
 		t.Fatal(err)
 	}
 	return s
-}
-
-func made(id, node, names, addresses string) policy.Machine {
-	m := policy.Machine{ID: id, NodeName: node, Names: strings.Fields(names)}
-	for a := range strings.FieldsSeq(addresses) {
-		m.Addresses = append(m.Addresses, netip.MustParseAddr(a))
-	}
-	return m
 }
 
 var (
@@ -53,7 +46,7 @@ var (
 )
 
 func TestMachineOfNodeByAny(t *testing.T) {
-	first, second := made("i-1", "n", "n x", "10.0.0.1"), made("other", "n", "n y", "10.0.0.2")
+	first, second := facts.Made("i-1", "n", "n x", "10.0.0.1"), facts.Made("other", "n", "n y", "10.0.0.2")
 	first.Group = "workers"
 	deleting := second
 	deleting.Deleting = true
@@ -75,7 +68,7 @@ func TestMachineOfNodeByAny(t *testing.T) {
 		{"another says that it is being deleted", func(s three) { s.a.Put(first); s.c.Put(deleting) }, policy.Know(gone, "a", newest)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := combine(t, Any)
+			s := combine(t, facts.Any)
 			tc.change(s)
 			if diff := cmp.Diff(tc.want, s.MachineOfNode("n"), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -88,9 +81,9 @@ func TestMachineOfNodeByAll(t *testing.T) {
 	put := func(a, b, c policy.Machine) func(three) {
 		return func(s three) { s.a.Put(a); s.b.Put(b); s.c.Put(c) }
 	}
-	one, two, three3 := made("i-1", "n", "n x z", "10.0.0.1 10.0.0.2 ::1"), made("i-2", "n", "x n y", "10.0.0.2 10.0.0.1 10.0.0.3"), made("n", "n", "n y x", "10.0.0.2")
+	one, two, three3 := facts.Made("i-1", "n", "n x z", "10.0.0.1 10.0.0.2 ::1"), facts.Made("i-2", "n", "x n y", "10.0.0.2 10.0.0.1 10.0.0.3"), facts.Made("n", "n", "n y x", "10.0.0.2")
 	two.Group, three3.Group = "workers", "others"
-	both := made("i-1", "n", "n x", "10.0.0.2")
+	both := facts.Made("i-1", "n", "n x", "10.0.0.2")
 	both.Group = "workers"
 	deleting := three3
 	deleting.Deleting = true
@@ -102,7 +95,7 @@ func TestMachineOfNodeByAll(t *testing.T) {
 		want   policy.Fact[policy.Machine]
 	}{
 		{"all know", put(one, two, three3), policy.Know(both, "a and b and c", oldest)},
-		{"nothing in common", put(made("i-1", "n", "x", "10.0.0.1"), made("i-1", "n", "y", "10.0.0.2"), three3), policy.Know(policy.Machine{ID: "i-1", NodeName: "n", Names: []string{}, Addresses: []netip.Addr{}, Group: "others"}, "a and b and c", oldest)},
+		{"nothing in common", put(facts.Made("i-1", "n", "x", "10.0.0.1"), facts.Made("i-1", "n", "y", "10.0.0.2"), three3), policy.Know(policy.Machine{ID: "i-1", NodeName: "n", Names: []string{}, Addresses: []netip.Addr{}, Group: "others"}, "a and b and c", oldest)},
 		{"one does not", func(s three) { s.a.Put(one); s.c.Put(three3) }, policy.None[policy.Machine]("b", middle)},
 		{"one does not and one cannot tell", func(s three) { s.a.Break("down"); s.c.Put(three3) }, policy.None[policy.Machine]("b", middle)},
 		{"one cannot tell", func(s three) { put(one, two, three3)(s); s.b.Break("down") }, policy.DontKnow[policy.Machine]("b", "down")},
@@ -110,7 +103,7 @@ func TestMachineOfNodeByAll(t *testing.T) {
 		{"one says that it is being deleted", put(one, two, deleting), policy.Know(gone, "a and b and c", oldest)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := combine(t, All)
+			s := combine(t, facts.All)
 			tc.change(s)
 			if diff := cmp.Diff(tc.want, s.MachineOfNode("n"), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -125,28 +118,28 @@ func TestMachineOfNodeByAll(t *testing.T) {
 func TestMachineByID(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		mode   Mode
+		mode   facts.Mode
 		change func(three)
 		want   policy.Fact[policy.Machine]
 	}{
-		{"of the first source", Any, func(s three) { s.a.Put(made("i-1", "n", "", "")) }, policy.Know(made("i-1", "n", "", ""), "a", newest)},
-		{"of another", Any, func(s three) { s.c.Put(made("i-1", "n", "", "")) }, policy.Know(made("i-1", "n", "", ""), "c", oldest)},
-		{"of another, by which it is not called", Any, func(s three) { s.a.Put(made("x", "n", "", "")); s.c.Put(made("i-1", "n", "", "")) }, policy.Know(made("x", "n", "", ""), "a", newest)},
-		{"without a node name", Any, func(s three) { s.a.Put(made("i-1", "", "", "")) }, policy.Know(made("i-1", "", "", ""), "a", newest)},
-		{"of none", Any, func(three) {}, policy.None[policy.Machine]("a and b and c", oldest)},
-		{"perhaps", Any, func(s three) { s.b.Break("down") }, policy.DontKnow[policy.Machine]("b", "down")},
-		{"deleted elsewhere, where its name is gone", Any, func(s three) {
-			s.a.Put(made("i-1", "n", "", ""))
+		{"of the first source", facts.Any, func(s three) { s.a.Put(facts.Made("i-1", "n", "", "")) }, policy.Know(facts.Made("i-1", "n", "", ""), "a", newest)},
+		{"of another", facts.Any, func(s three) { s.c.Put(facts.Made("i-1", "n", "", "")) }, policy.Know(facts.Made("i-1", "n", "", ""), "c", oldest)},
+		{"of another, by which it is not called", facts.Any, func(s three) { s.a.Put(facts.Made("x", "n", "", "")); s.c.Put(facts.Made("i-1", "n", "", "")) }, policy.Know(facts.Made("x", "n", "", ""), "a", newest)},
+		{"without a node name", facts.Any, func(s three) { s.a.Put(facts.Made("i-1", "", "", "")) }, policy.Know(facts.Made("i-1", "", "", ""), "a", newest)},
+		{"of none", facts.Any, func(three) {}, policy.None[policy.Machine]("a and b and c", oldest)},
+		{"perhaps", facts.Any, func(s three) { s.b.Break("down") }, policy.DontKnow[policy.Machine]("b", "down")},
+		{"deleted elsewhere, where its name is gone", facts.Any, func(s three) {
+			s.a.Put(facts.Made("i-1", "n", "", ""))
 			s.b.Put(policy.Machine{ID: "i-1", Deleting: true})
 		}, policy.Know(policy.Machine{ID: "i-1", NodeName: "n", Deleting: true}, "a", newest)},
-		{"of all", All, func(s three) {
-			s.a.Put(made("i-1", "n", "", ""))
-			s.b.Put(made("x", "n", "", ""))
-			s.c.Put(made("y", "n", "", ""))
-		}, policy.Know(made("i-1", "n", "", ""), "a and b and c", oldest)},
-		{"not of all", All, func(s three) { s.a.Put(made("i-1", "n", "", "")); s.b.Put(made("x", "n", "", "")) }, policy.None[policy.Machine]("c", oldest)},
-		{"not of the first of all", All, func(s three) { s.b.Put(made("i-1", "n", "", "")); s.c.Put(made("y", "n", "", "")) }, policy.None[policy.Machine]("a", newest)},
-		{"perhaps of the first of all", All, func(s three) { s.a.Break("down"); s.b.Put(made("i-1", "n", "", "")) }, policy.DontKnow[policy.Machine]("a", "down")},
+		{"of all", facts.All, func(s three) {
+			s.a.Put(facts.Made("i-1", "n", "", ""))
+			s.b.Put(facts.Made("x", "n", "", ""))
+			s.c.Put(facts.Made("y", "n", "", ""))
+		}, policy.Know(facts.Made("i-1", "n", "", ""), "a and b and c", oldest)},
+		{"not of all", facts.All, func(s three) { s.a.Put(facts.Made("i-1", "n", "", "")); s.b.Put(facts.Made("x", "n", "", "")) }, policy.None[policy.Machine]("c", oldest)},
+		{"not of the first of all", facts.All, func(s three) { s.b.Put(facts.Made("i-1", "n", "", "")); s.c.Put(facts.Made("y", "n", "", "")) }, policy.None[policy.Machine]("a", newest)},
+		{"perhaps of the first of all", facts.All, func(s three) { s.a.Break("down"); s.b.Put(facts.Made("i-1", "n", "", "")) }, policy.DontKnow[policy.Machine]("a", "down")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := combine(t, tc.mode)
@@ -160,7 +153,7 @@ func TestMachineByID(t *testing.T) {
 
 func TestOwners(t *testing.T) {
 	const ip = "10.0.0.1"
-	owner := func(id, node string) policy.Machine { return made(id, node, "", ip) }
+	owner := func(id, node string) policy.Machine { return facts.Made(id, node, "", ip) }
 	dontKnow := func(source, why string, soon bool) policy.Fact[[]string] {
 		return policy.Fact[[]string]{Source: source, Why: why, Soon: soon}
 	}
@@ -177,7 +170,7 @@ func TestOwners(t *testing.T) {
 			policy.Know([]string{"i-1"}, "a and b and c", oldest), nil,
 		},
 		{
-			"one machine that has it elsewhere only", func(s three) { s.a.Put(made("i-1", "n", "", "")); s.b.Put(owner("x", "n")) },
+			"one machine that has it elsewhere only", func(s three) { s.a.Put(facts.Made("i-1", "n", "", "")); s.b.Put(owner("x", "n")) },
 			policy.Know([]string{"i-1"}, "a and b and c", oldest), nil,
 		},
 		{"two machines", func(s three) { s.a.Put(owner("i-1", "n")); s.c.Put(owner("y", "m")) }, policy.Know([]string{"i-1", "y"}, "a and b and c", oldest), nil},
@@ -197,12 +190,12 @@ func TestOwners(t *testing.T) {
 			policy.Know([]string{"x"}, "b and c", oldest), new(dontKnow("a", "down", false)),
 		},
 	} {
-		for _, mode := range []Mode{Any, All} {
+		for _, mode := range []facts.Mode{facts.Any, facts.All} {
 			t.Run(tc.name+" by "+string(mode), func(t *testing.T) {
 				s := combine(t, mode)
 				tc.change(s)
 				want := tc.byAny
-				if mode == All && tc.byAll != nil {
+				if mode == facts.All && tc.byAll != nil {
 					want = *tc.byAll
 				}
 				if diff := cmp.Diff(want, s.Owners(ip)); diff != "" {
@@ -214,9 +207,9 @@ func TestOwners(t *testing.T) {
 }
 
 func TestCombinedSyncsAndTellsHowItIs(t *testing.T) {
-	for mode, want := range map[Mode][4]bool{Any: {false, true, true, true}, All: {false, false, false, true}} {
+	for mode, want := range map[facts.Mode][4]bool{facts.Any: {false, true, true, true}, facts.All: {false, false, false, true}} {
 		s := combine(t, mode)
-		sources := []*FakeSource{s.a, s.b, s.c}
+		sources := []*factstest.Source{s.a, s.b, s.c}
 		for _, f := range sources {
 			f.Unsync(true)
 		}
@@ -230,7 +223,7 @@ func TestCombinedSyncsAndTellsHowItIs(t *testing.T) {
 		}
 		s.b.Break("down")
 		s.c.Age(oldest.Add(-time.Minute))
-		status := []SourceStatus{{Name: "a", Synced: true}, {Name: "b", Synced: true, Problem: "down"}, {Name: "c", Synced: true, Age: time.Minute}}
+		status := []facts.SourceStatus{{Name: "a", Synced: true}, {Name: "b", Synced: true, Problem: "down"}, {Name: "c", Synced: true, Age: time.Minute}}
 		if diff := cmp.Diff(status, s.Status()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -241,7 +234,7 @@ func TestCombinedRunsAllSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); combine(t, Any).Run(ctx) }()
+		go func() { defer close(done); combine(t, facts.Any).Run(ctx) }()
 		synctest.Wait()
 		select {
 		case <-done:
@@ -254,11 +247,13 @@ func TestCombinedRunsAllSources(t *testing.T) {
 }
 
 func TestCombineRefuses(t *testing.T) {
-	for name, combine := range map[string]func() (*Combined, error){
-		"no sources":       func() (*Combined, error) { return Combine(Any) },
-		"another mode":     func() (*Combined, error) { return Combine("some", &FakeSource{}) },
-		"two of one name":  func() (*Combined, error) { return Combine(Any, &FakeSource{}, &FakeSource{}) },
-		"the empty string": func() (*Combined, error) { return Combine("", &FakeSource{}) },
+	for name, combine := range map[string]func() (*facts.Combined, error){
+		"no sources":   func() (*facts.Combined, error) { return facts.Combine(facts.Any) },
+		"another mode": func() (*facts.Combined, error) { return facts.Combine("some", &factstest.Source{}) },
+		"two of one name": func() (*facts.Combined, error) {
+			return facts.Combine(facts.Any, &factstest.Source{}, &factstest.Source{})
+		},
+		"the empty string": func() (*facts.Combined, error) { return facts.Combine("", &factstest.Source{}) },
 	} {
 		if _, err := combine(); err == nil {
 			t.Errorf("%s: accepted", name)

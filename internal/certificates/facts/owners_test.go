@@ -252,8 +252,7 @@ func TestOwnersWaitUntilItIsKnownWhoTheyAre(t *testing.T) {
 		have := made("i-1", "n", "", "10.0.0.1 10.0.0.2")
 		s := &service{machines: map[Subject][]policy.Machine{{Node: "n"}: {have}, named("10.0.0.2"): {have}}}
 		b, _ := batch(t, s)
-		first := &FakeSource{Called: "first"}
-		first.Put(made("rack-1", "n", "", "10.0.0.1"))
+		first := rack{machine: made("rack-1", "n", "", "10.0.0.1")}
 		both, err := Combine(Any, first, b)
 		if err != nil {
 			t.Fatal(err)
@@ -280,4 +279,26 @@ func TestOwnersWaitUntilItIsKnownWhoTheyAre(t *testing.T) {
 			t.Errorf("once it is known: %+v", f)
 		}
 	})
+}
+
+// rack is a source that knows one machine.
+type rack struct {
+	Source
+	machine policy.Machine
+}
+
+func (r rack) Name() string { return "first" }
+
+func (r rack) MachineOfNode(node string) policy.Fact[policy.Machine] {
+	if node != r.machine.NodeName {
+		return policy.None[policy.Machine](r.Name(), time.Now())
+	}
+	return policy.Know(r.machine, r.Name(), time.Now())
+}
+
+func (r rack) Owners(name string) policy.Fact[[]policy.Machine] {
+	if !r.machine.Owns(name) {
+		return policy.Know[[]policy.Machine](nil, r.Name(), time.Now())
+	}
+	return policy.Know([]policy.Machine{r.machine}, r.Name(), time.Now())
 }

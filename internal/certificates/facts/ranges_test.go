@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+package facts_test
 
 import (
 	"net/netip"
@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"muster.dev/muster/internal/certificates/facts"
+	"muster.dev/muster/internal/certificates/facts/factstest"
 	"muster.dev/muster/internal/certificates/policy"
 )
 
@@ -30,12 +32,12 @@ func ips(texts ...string) []netip.Addr {
 
 // What one source knows to be a machine's own is nobody's by a range of another source, also while the one cannot tell.
 func TestOwnersByRange(t *testing.T) {
-	ranged, exact := &FakeSource{Called: "ranged"}, &FakeSource{Called: "exact"}
+	ranged, exact := &factstest.Source{Called: "ranged"}, &factstest.Source{Called: "exact"}
 	ranged.Put(policy.Machine{ID: "r1", NodeName: "a", Ranges: prefixes("10.0.3.0/24")})
 	ranged.Put(policy.Machine{ID: "r2", NodeName: "b", Ranges: prefixes("10.0.3.0/24")})
 	exact.Put(policy.Machine{ID: "e", NodeName: "c", Addresses: ips("10.0.3.7")})
-	for _, mode := range []Mode{Any, All} {
-		c, err := Combine(mode, ranged, exact)
+	for _, mode := range []facts.Mode{facts.Any, facts.All} {
+		c, err := facts.Combine(mode, ranged, exact)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,11 +70,11 @@ func TestRangesThatAllSay(t *testing.T) {
 		},
 		"nothing in common": {policy.Machine{Ranges: prefixes("10.0.0.0/16")}, policy.Machine{Addresses: ips("10.1.0.1")}, ips(), nil},
 	} {
-		a, b := &FakeSource{Called: "a"}, &FakeSource{Called: "b"}
+		a, b := &factstest.Source{Called: "a"}, &factstest.Source{Called: "b"}
 		tc.a.ID, tc.a.NodeName, tc.b.ID, tc.b.NodeName = "a", "n", "b", "n"
 		a.Put(tc.a)
 		b.Put(tc.b)
-		c, err := Combine(All, a, b)
+		c, err := facts.Combine(facts.All, a, b)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -135,6 +135,6 @@ func (s *static) tell(before, after []policy.Machine) {
 		changed = append(changed, m)
 	}
 	if len(changed) > 0 {
-		s.onChange(changeOf(changed...))
+		s.onChange(ChangeOf(changed...))
 	}
 }

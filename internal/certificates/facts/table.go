@@ -148,8 +148,8 @@ func assigned(m *policy.Machine, kind corev1.NodeAddressType, address string) {
 	}
 }
 
-// changeOf tells that machines have changed.
-func changeOf(machines ...policy.Machine) Change {
+// ChangeOf is a change of machines, each as it was before or is after: the answers about their IDs, nodes, names and addresses may differ.
+func ChangeOf(machines ...policy.Machine) Change {
 	var c Change
 	for _, m := range machines {
 		if m.ID != "" {

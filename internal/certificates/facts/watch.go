@@ -137,7 +137,7 @@ func (w *Watch) handler(read func(any) (policy.Machine, bool)) cache.ResourceEve
 			o = d.Obj
 		}
 		if m, ok := read(o); ok {
-			w.config.OnChange(changeOf(m))
+			w.config.OnChange(ChangeOf(m))
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -147,7 +147,7 @@ func (w *Watch) handler(read func(any) (policy.Machine, bool)) cache.ResourceEve
 			a, wasOurs := read(before)
 			b, isOurs := read(after)
 			if wasOurs != isOurs || !reflect.DeepEqual(a, b) {
-				w.config.OnChange(changeOf(a, b))
+				w.config.OnChange(ChangeOf(a, b))
 			}
 		},
 	}

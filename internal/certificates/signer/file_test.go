@@ -22,6 +22,7 @@ import (
 	"muster.dev/muster/internal/certificates/pki"
 	"muster.dev/muster/internal/certificates/pki/pkitest"
 	"muster.dev/muster/internal/certificates/signer"
+	"muster.dev/muster/internal/certificates/signer/signertest"
 )
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -278,7 +279,7 @@ func TestNewFileReadsOldKeyFormats(t *testing.T) {
 
 func TestFakeFailsOnDemand(t *testing.T) {
 	ca, key := pkitest.Authority(t, "a", now, time.Hour)
-	s := signer.NewFake(ca, key)
+	s := signertest.New(ca, key)
 	want := errors.New("no")
 	s.Fail(want)
 	if _, err := s.Sign(t.Context(), prepare(t, ca)); !errors.Is(err, want) {

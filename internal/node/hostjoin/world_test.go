@@ -38,7 +38,7 @@ import (
 	"muster.dev/muster/internal/certificates/token"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/render"
-	"muster.dev/muster/internal/platform/systemd"
+	"muster.dev/muster/internal/platform/systemd/systemdtest"
 )
 
 const (
@@ -55,7 +55,7 @@ type world struct {
 	t        *testing.T
 	root     string
 	programs string
-	units    *systemd.Fake
+	units    *systemdtest.Fake
 	cluster  *fake.Clientset
 	ca       *x509.Certificate
 	caKey    *ecdsa.PrivateKey
@@ -106,7 +106,7 @@ func newWorld(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
-	w.units = &systemd.Fake{Root: w.root, Started: w.started}
+	w.units = &systemdtest.Fake{Root: w.root, Started: w.started}
 	w.newCluster()
 	return w
 }

@@ -2,6 +2,4 @@
 
 // Package systemd starts, stops and looks at units through systemctl, which is on every host that systemd runs: no D-Bus library,
 // no socket of systemd's that has moved between versions, and what is done is what a person would type.
-//
-// [Fake] is a systemd of a test, which fails on demand.
 package systemd

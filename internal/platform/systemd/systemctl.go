@@ -96,7 +96,8 @@ func Booted(root string) bool {
 // unitPattern is that of units' names as far as they are used here; none can be taken for an option.
 var unitPattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.@-]{0,200}\.(service|slice|target|socket)$`)
 
-func checkNames(units []string) error {
+// CheckNames refuses what is not the name of a unit.
+func CheckNames(units []string) error {
 	for _, unit := range units {
 		if !unitPattern.MatchString(unit) {
 			return fmt.Errorf("%q is not the name of a unit", unit)
@@ -107,7 +108,7 @@ func checkNames(units []string) error {
 
 // Do does something with units.
 func (s *Systemctl) Do(ctx context.Context, verb Verb, units ...string) error {
-	if err := checkNames(units); err != nil {
+	if err := CheckNames(units); err != nil {
 		return err
 	}
 	args := []string{string(verb), "--quiet"}
@@ -132,7 +133,7 @@ func (s *Systemctl) Show(ctx context.Context, unit string) (Unit, error) {
 
 // ShowAll tells about several at once, in their order. A unit that systemd has not read yet it reads for that.
 func (s *Systemctl) ShowAll(ctx context.Context, names ...string) ([]Unit, error) {
-	if err := checkNames(names); err != nil || len(names) == 0 {
+	if err := CheckNames(names); err != nil || len(names) == 0 {
 		return nil, err
 	}
 	out, err := s.run(ctx, append([]string{"show", "--property=LoadState,ActiveState,SubState,UnitFileState,FragmentPath,Result,NRestarts,NeedDaemonReload", "--"}, names...)...)

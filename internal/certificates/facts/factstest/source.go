@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+// Package factstest has sources of machines and an inventory in memory, which fail on demand.
+package factstest
 
 import (
 	"context"
@@ -9,16 +10,17 @@ import (
 	"sync"
 	"time"
 
+	"muster.dev/muster/internal/certificates/facts"
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// FakeSource is a source in memory, which fails on demand. Its zero value works. For tests.
-type FakeSource struct {
+// Source is a source in memory, which fails on demand. Its zero value works.
+type Source struct {
 	// Called is its name; "fake" if empty.
 	Called string
 	Now    func() time.Time // time.Now if nil
 	// OnChange is told of each change, as by any source.
-	OnChange func(Change)
+	OnChange func(facts.Change)
 
 	mu       sync.Mutex
 	machines map[string]policy.Machine
@@ -28,10 +30,10 @@ type FakeSource struct {
 	at       time.Time
 }
 
-var _ Source = (*FakeSource)(nil)
+var _ facts.Source = (*Source)(nil)
 
 // Put adds or replaces a machine.
-func (f *FakeSource) Put(m policy.Machine) {
+func (f *Source) Put(m policy.Machine) {
 	f.mu.Lock()
 	if f.machines == nil {
 		f.machines = map[string]policy.Machine{}
@@ -39,49 +41,49 @@ func (f *FakeSource) Put(m policy.Machine) {
 	before := f.machines[m.ID]
 	f.machines[m.ID] = m
 	f.mu.Unlock()
-	f.tell(changeOf(before, m))
+	f.tell(facts.ChangeOf(before, m))
 }
 
 // Remove takes a machine away.
-func (f *FakeSource) Remove(id string) {
+func (f *Source) Remove(id string) {
 	f.mu.Lock()
 	before := f.machines[id]
 	delete(f.machines, id)
 	f.mu.Unlock()
-	f.tell(changeOf(before))
+	f.tell(facts.ChangeOf(before))
 }
 
 // Break makes every answer Unknown, with the reason; "" repairs it.
-func (f *FakeSource) Break(why string) { f.set(why == "", func() { f.unknown, f.soon = why, false }) }
+func (f *Source) Break(why string) { f.set(why == "", func() { f.unknown, f.soon = why, false }) }
 
 // Ask makes every answer Unknown and Soon, as if it were being found out; Break("") answers.
-func (f *FakeSource) Ask() {
+func (f *Source) Ask() {
 	f.set(false, func() { f.unknown, f.soon = "it is being looked up", true })
 }
 
 // Unsync makes it as if it had never read anything, or had.
-func (f *FakeSource) Unsync(unsynced bool) { f.set(!unsynced, func() { f.unsynced = unsynced }) }
+func (f *Source) Unsync(unsynced bool) { f.set(!unsynced, func() { f.unsynced = unsynced }) }
 
 // Age makes answers as old as the time; the zero time makes them current.
-func (f *FakeSource) Age(at time.Time) { f.set(false, func() { f.at = at }) }
+func (f *Source) Age(at time.Time) { f.set(false, func() { f.at = at }) }
 
-func (f *FakeSource) set(tell bool, change func()) {
+func (f *Source) set(tell bool, change func()) {
 	f.mu.Lock()
 	change()
 	f.mu.Unlock()
 	if tell {
-		f.tell(Change{All: true})
+		f.tell(facts.Change{All: true})
 	}
 }
 
-func (f *FakeSource) tell(c Change) {
+func (f *Source) tell(c facts.Change) {
 	if f.OnChange != nil {
 		f.OnChange(c)
 	}
 }
 
 // Name is "fake" unless it is Called otherwise.
-func (f *FakeSource) Name() string {
+func (f *Source) Name() string {
 	if f.Called == "" {
 		return "fake"
 	}
@@ -89,20 +91,20 @@ func (f *FakeSource) Name() string {
 }
 
 // Run does nothing until ctx is done.
-func (f *FakeSource) Run(ctx context.Context) { <-ctx.Done() }
+func (f *Source) Run(ctx context.Context) { <-ctx.Done() }
 
 // HasSynced is true unless it was told otherwise.
-func (f *FakeSource) HasSynced() bool {
+func (f *Source) HasSynced() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !f.unsynced
 }
 
 // Status tells what it was told.
-func (f *FakeSource) Status() SourceStatus {
+func (f *Source) Status() facts.SourceStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := SourceStatus{Name: f.Name(), Synced: !f.unsynced, Problem: f.unknown}
+	s := facts.SourceStatus{Name: f.Name(), Synced: !f.unsynced, Problem: f.unknown}
 	if !f.at.IsZero() {
 		s.Age = f.now().Sub(f.at)
 	}
@@ -110,16 +112,16 @@ func (f *FakeSource) Status() SourceStatus {
 }
 
 // Machine finds a machine by its ID.
-func (f *FakeSource) Machine(id string) policy.Fact[policy.Machine] {
+func (f *Source) Machine(id string) policy.Fact[policy.Machine] {
 	return f.one(func(m policy.Machine) bool { return m.ID == id })
 }
 
 // MachineOfNode finds a machine by the name of its node.
-func (f *FakeSource) MachineOfNode(node string) policy.Fact[policy.Machine] {
+func (f *Source) MachineOfNode(node string) policy.Fact[policy.Machine] {
 	return f.one(func(m policy.Machine) bool { return node != "" && m.NodeName == node })
 }
 
-func (f *FakeSource) one(match func(policy.Machine) bool) policy.Fact[policy.Machine] {
+func (f *Source) one(match func(policy.Machine) bool) policy.Fact[policy.Machine] {
 	all := f.find(match)
 	switch {
 	case all.State != policy.Known:
@@ -133,14 +135,14 @@ func (f *FakeSource) one(match func(policy.Machine) bool) policy.Fact[policy.Mac
 }
 
 // Owners finds all machines with a name or address.
-func (f *FakeSource) Owners(name string) policy.Fact[[]policy.Machine] {
+func (f *Source) Owners(name string) policy.Fact[[]policy.Machine] {
 	return f.find(func(m policy.Machine) bool {
 		_, ranged := m.RangeOf(name)
-		return ranged || slices.Contains(namesOf(m), name)
+		return ranged || m.Owns(name)
 	})
 }
 
-func (f *FakeSource) find(match func(policy.Machine) bool) policy.Fact[[]policy.Machine] {
+func (f *Source) find(match func(policy.Machine) bool) policy.Fact[[]policy.Machine] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -163,7 +165,7 @@ func (f *FakeSource) find(match func(policy.Machine) bool) policy.Fact[[]policy.
 	return policy.Know(found, f.Name(), at)
 }
 
-func (f *FakeSource) now() time.Time {
+func (f *Source) now() time.Time {
 	if f.Now == nil {
 		return time.Now()
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package facts
+package factstest
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// Fake is an inventory of one FakeSource, and access reviews, which fail on demand. Its zero value works. For tests.
-type Fake struct {
-	FakeSource
+// Inventory is an inventory of one Source, and access reviews, which fail on demand. Its zero value works.
+type Inventory struct {
+	Source
 
 	reviewing sync.Mutex
 	refuse    bool
@@ -20,8 +20,8 @@ type Fake struct {
 }
 
 // Owners finds the IDs of all machines with a name or address.
-func (f *Fake) Owners(name string) policy.Fact[[]string] {
-	found := f.FakeSource.Owners(name)
+func (f *Inventory) Owners(name string) policy.Fact[[]string] {
+	found := f.Source.Owners(name)
 	if found.State != policy.Known {
 		return policy.Fact[[]string]{Why: found.Why, Source: found.Source, Soon: found.Soon}
 	}
@@ -33,21 +33,21 @@ func (f *Fake) Owners(name string) policy.Fact[[]string] {
 }
 
 // Refuse makes access reviews say no, or yes again.
-func (f *Fake) Refuse(refuse bool) {
+func (f *Inventory) Refuse(refuse bool) {
 	f.reviewing.Lock()
 	defer f.reviewing.Unlock()
 	f.refuse = refuse
 }
 
 // Reviews returns the access reviews so far.
-func (f *Fake) Reviews() []policy.Access {
+func (f *Inventory) Reviews() []policy.Access {
 	f.reviewing.Lock()
 	defer f.reviewing.Unlock()
 	return slices.Clone(f.reviews)
 }
 
 // Review says yes unless told otherwise, and Unknown while the source is broken.
-func (f *Fake) Review(_ context.Context, q policy.Access) policy.Fact[bool] {
+func (f *Inventory) Review(_ context.Context, q policy.Access) policy.Fact[bool] {
 	f.reviewing.Lock()
 	defer f.reviewing.Unlock()
 	f.reviews = append(f.reviews, q)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package systemd
+// Package systemdtest has a systemd in memory, which fails on demand.
+package systemdtest
 
 import (
 	"context"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"muster.dev/muster/internal/platform/systemd"
 )
 
 // Fake is a systemd of a test. It finds unit files where they would be below a root, knows what was enabled and started, and fails
@@ -23,8 +26,8 @@ type Fake struct {
 	Started, Stopped func(unit string)
 
 	mu    sync.Mutex
-	units map[string]Unit   // as loaded
-	read  map[string]string // what was in the unit's file when it was read
+	units map[string]systemd.Unit // as loaded
+	read  map[string]string       // what was in the unit's file when it was read
 	calls []string
 }
 
@@ -34,8 +37,8 @@ func unitDirs() []string {
 }
 
 // Do is systemctl's.
-func (f *Fake) Do(_ context.Context, verb Verb, units ...string) error {
-	if err := checkNames(units); err != nil {
+func (f *Fake) Do(_ context.Context, verb systemd.Verb, units ...string) error {
+	if err := systemd.CheckNames(units); err != nil {
 		return err
 	}
 	what := strings.TrimSpace(string(verb) + " " + strings.Join(units, " "))
@@ -47,7 +50,7 @@ func (f *Fake) Do(_ context.Context, verb Verb, units ...string) error {
 	f.mu.Lock()
 	f.calls = append(f.calls, what)
 	f.mu.Unlock()
-	if verb == Reload {
+	if verb == systemd.Reload {
 		f.mu.Lock()
 		f.read = nil
 		f.mu.Unlock()
@@ -60,31 +63,31 @@ func (f *Fake) Do(_ context.Context, verb Verb, units ...string) error {
 	return nil
 }
 
-func (f *Fake) one(verb Verb, name string) error {
+func (f *Fake) one(verb systemd.Verb, name string) error {
 	unit := f.show(name)
 	var begins, ends bool
 	switch {
-	case !unit.Exists() && verb != Stop && verb != ResetFailed:
+	case !unit.Exists() && verb != systemd.Stop && verb != systemd.ResetFailed:
 		return fmt.Errorf("systemctl %s: Unit %s not found", verb, name)
-	case unit.Outdated && (verb == Start || verb == Restart):
+	case unit.Outdated && (verb == systemd.Start || verb == systemd.Restart):
 		return fmt.Errorf("systemctl %s: the file of %s has changed since it was read", verb, name)
-	case verb == Enable:
+	case verb == systemd.Enable:
 		unit.UnitFileState = "enabled"
-	case verb == Disable:
+	case verb == systemd.Disable:
 		unit.UnitFileState = "disabled"
-	case verb == Start:
+	case verb == systemd.Start:
 		begins = !unit.Active()
 		unit.ActiveState, unit.SubState = "active", "running"
-	case verb == Restart:
+	case verb == systemd.Restart:
 		ends, begins = unit.Active(), true
 		unit.ActiveState, unit.SubState = "active", "running"
-	case verb == Stop:
+	case verb == systemd.Stop:
 		ends = unit.Active()
 		unit.ActiveState, unit.SubState = "inactive", "dead"
 	}
 	f.mu.Lock()
 	if f.units == nil {
-		f.units = map[string]Unit{}
+		f.units = map[string]systemd.Unit{}
 	}
 	f.units[name] = unit
 	f.mu.Unlock()
@@ -98,21 +101,21 @@ func (f *Fake) one(verb Verb, name string) error {
 }
 
 // Show is systemctl's.
-func (f *Fake) Show(_ context.Context, name string) (Unit, error) {
-	if err := checkNames([]string{name}); err != nil {
-		return Unit{}, err
+func (f *Fake) Show(_ context.Context, name string) (systemd.Unit, error) {
+	if err := systemd.CheckNames([]string{name}); err != nil {
+		return systemd.Unit{}, err
 	}
 	if f.Before != nil {
 		if err := f.Before("show " + name); err != nil {
-			return Unit{}, err
+			return systemd.Unit{}, err
 		}
 	}
 	return f.show(name), nil
 }
 
 // ShowAll is systemctl's.
-func (f *Fake) ShowAll(ctx context.Context, names ...string) ([]Unit, error) {
-	units := make([]Unit, len(names))
+func (f *Fake) ShowAll(ctx context.Context, names ...string) ([]systemd.Unit, error) {
+	units := make([]systemd.Unit, len(names))
 	for i, name := range names {
 		unit, err := f.Show(ctx, name)
 		if err != nil {
@@ -123,7 +126,7 @@ func (f *Fake) ShowAll(ctx context.Context, names ...string) ([]Unit, error) {
 	return units, nil
 }
 
-func (f *Fake) show(name string) Unit {
+func (f *Fake) show(name string) systemd.Unit {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	unit := f.units[name]
@@ -154,20 +157,20 @@ func (f *Fake) show(name string) Unit {
 }
 
 // Set makes a unit be in some state.
-func (f *Fake) Set(unit Unit) {
+func (f *Fake) Set(unit systemd.Unit) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.units == nil {
-		f.units = map[string]Unit{}
+		f.units = map[string]systemd.Unit{}
 	}
 	f.units[unit.Name] = unit
 }
 
 // Units are the names of all units that are active or enabled.
-func (f *Fake) Units() map[string]Unit {
+func (f *Fake) Units() map[string]systemd.Unit {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	found := map[string]Unit{}
+	found := map[string]systemd.Unit{}
 	for name, unit := range f.units {
 		if unit.Active() || unit.UnitFileState == "enabled" {
 			found[name] = unit

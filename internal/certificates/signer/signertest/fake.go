@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package signer
+// Package signertest has a signer in memory, which fails on demand.
+package signertest
 
 import (
 	"context"
@@ -10,9 +11,10 @@ import (
 	"sync"
 
 	"muster.dev/muster/internal/certificates/pki"
+	"muster.dev/muster/internal/certificates/signer"
 )
 
-// Fake signs with a key in memory, and fails when told to. For tests.
+// Fake signs with a key in memory, and fails when told to.
 type Fake struct {
 	mu          sync.Mutex
 	certificate *x509.Certificate
@@ -21,10 +23,10 @@ type Fake struct {
 	signed      int
 }
 
-var _ Signer = (*Fake)(nil)
+var _ signer.Signer = (*Fake)(nil)
 
-// NewFake makes one.
-func NewFake(certificate *x509.Certificate, key crypto.Signer) *Fake {
+// New makes one.
+func New(certificate *x509.Certificate, key crypto.Signer) *Fake {
 	return &Fake{certificate: certificate, key: key}
 }
 
