@@ -99,7 +99,7 @@ func contended() policy.Fact[string] {
 	return f
 }
 
-// awaitSignature claims the key of a request that somebody else signs, until it is seen that he did, or that nothing comes of it.
+// awaitSignature claims the key of a request that another signer signs, until its certificate or a failure is seen.
 func (c *Controller) awaitSignature(i item, uid types.UID, r policy.Request) {
 	if r.ParseError != nil || !c.claims.take(r.CSR.Fingerprint(), r.CSR.CommonName(), i) {
 		return // if the key is another's, the request comes again when it is given back

@@ -53,7 +53,7 @@ type Inventory interface {
 	Machine(id string) policy.Fact[policy.Machine]
 	MachineOfNode(node string) policy.Fact[policy.Machine]
 	Owners(name string) policy.Fact[[]string]
-	// Status tells how each of its sources is.
+	// Status returns the health of each of its sources.
 	Status() []facts.SourceStatus
 }
 

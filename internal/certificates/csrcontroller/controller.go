@@ -106,7 +106,7 @@ func (c *Controller) Ready() error {
 
 // Changed wakes up the requests that a change may matter to. It is for all sources of facts to call: inventory, nodes, register.
 func (c *Controller) Changed(change facts.Change) {
-	for i := range c.ledger.concerned(change) {
+	for i := range c.ledger.affectedBy(change) {
 		c.waits.Forget(i)
 		c.wake(i)
 	}
@@ -203,12 +203,12 @@ func (c *Controller) see(o any) {
 	if _, ours := c.config.Signers[h.item.signer]; !ours {
 		return
 	}
-	c.ledger.see(h.item, h.uid, c.config.Now())
+	c.ledger.observe(h.item, h.uid, c.config.Now())
 	if old, ok := c.lineages.see(h); ok {
 		c.wake(old) // first: of two requests of a node the one that came last is taken first
 	}
 	if h.finished {
-		c.ledger.shown(h.item, h.uid)
+		c.ledger.forgetFinished(h.item, h.uid)
 		c.unclaim(h.uid)
 		c.budget.forget(h.item, last)
 	}

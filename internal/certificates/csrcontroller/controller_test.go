@@ -84,19 +84,19 @@ func TestAPassThatBeginsAsTheInformerCatchesUp(t *testing.T) {
 	approved := []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: "True", Reason: "AutoApproved"}}
 	for name, did := range map[string]func(c *Controller, h *held) (shown func()){
 		"issued": func(c *Controller, h *held) func() {
-			c.ledger.finish(h.item, h.uid)
+			c.ledger.markFinished(h.item, h.uid)
 			later := &held{item: h.item, uid: h.uid, lineage: h.lineage, finished: true, issued: true}
 			return func() { c.see(later) }
 		},
 		"issued and superseded": func(c *Controller, h *held) func() {
-			c.ledger.finish(h.item, h.uid)
+			c.ledger.markFinished(h.item, h.uid)
 			supersede(c, h)
 			later := &held{item: h.item, uid: h.uid, lineage: h.lineage, finished: true, issued: true}
 			return func() { c.see(later) }
 		},
 		"deleted": func(c *Controller, h *held) func() {
 			supersede(c, h)
-			c.ledger.delete(h.item, h.uid)
+			c.ledger.markDeleted(h.item, h.uid)
 			return func() { c.remove(h) }
 		},
 	} {

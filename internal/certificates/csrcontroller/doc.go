@@ -9,7 +9,7 @@
 //	                                       ├─ Wait ────► again when a fact changes, and after a while
 //	                                       └─ Ignore ──► leave it
 //
-// A request that somebody else approved is decided again before it is signed, by the rules about its contents. What it was
-// judged by is what is signed: a pki.Request cannot change in between. Every pass ends in a log line with all checks, a metric
-// and, unless the request was approved, an Event on the request, because that is where people look.
+// A request that another approver approved is judged again before it is signed, by the rules about its contents. The bytes that were
+// judged are the bytes that are signed: a pki.Request is immutable. Every pass ends in a log line with all checks, a metric and, unless
+// the request was approved, an Event on the request, because that is where people look.
 package csrcontroller

@@ -10,7 +10,7 @@ import (
 )
 
 // errLapsed means that another replica may lead by now, of which this one has not heard yet.
-var errLapsed = errors.New("the lease of this replica has run out and was not renewed yet: nothing is decided, told or written")
+var errLapsed = errors.New("the lease of this replica has run out and was not renewed yet: nothing is decided, recorded or written")
 
 // tenure is the time for which the lease is this replica's.
 type tenure struct {
@@ -56,7 +56,7 @@ func (c *Controller) AwaitLease(ctx context.Context) error {
 // upToDate returns nil if what was judged may be written: it is asked right before each write. What gets past it in spite of that, because
 // it took long on its way, is written only if the request is still as it was read.
 func (c *Controller) upToDate(i item) error {
-	if c.ledger.changed(i) {
+	if c.ledger.factsChanged(i) {
 		return errChanged
 	}
 	return c.holdsLease()

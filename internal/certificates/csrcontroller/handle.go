@@ -24,7 +24,7 @@ var errChanged = errors.New("a fact changed meanwhile")
 // handle makes one pass over a request. What the informer shows may be old, so an object that was finished is left alone, and one
 // that changed meanwhile is read again and judged again from the start.
 func (c *Controller) handle(ctx context.Context, i item) (again when, err error) {
-	finished, deleted := c.ledger.did(i) // asked before the informer is: it is forgotten once that shows it
+	finished, deleted := c.ledger.finishedOrDeleted(i) // asked before the informer is: it is forgotten once that shows it
 	o, _, err := c.informer.GetStore().GetByKey(i.name)
 	if err != nil {
 		return onEvent, fmt.Errorf("looking the request up: %w", err)
@@ -43,11 +43,11 @@ func (c *Controller) handle(ctx context.Context, i item) (again when, err error)
 	if c.observes() {
 		return c.observe(ctx, h, csr)
 	}
-	stale := c.ledger.doubted(i)
+	stale := c.ledger.takeStale(i)
 	for range attempts {
 		if stale {
 			if csr, err = c.config.Client.CertificatesV1().CertificateSigningRequests().Get(ctx, i.name, metav1.GetOptions{}); err != nil {
-				c.ledger.doubt(i)
+				c.ledger.markStale(i)
 				break
 			}
 		}
@@ -57,13 +57,13 @@ func (c *Controller) handle(ctx context.Context, i item) (again when, err error)
 		}
 	}
 	if again == left {
-		h.csr.Store(nil) // anybody may leave as many as he likes to people; what people say comes with all of it
+		h.csr.Store(nil) // any requester may leave any number of them to people; what people say comes with all of it
 		return onEvent, nil
 	}
 	switch {
 	case apierrors.IsNotFound(err):
 		c.unclaim(h.uid)
-		c.ledger.settle(i)
+		c.ledger.stopWaiting(i)
 		return onEvent, nil
 	case errors.Is(err, errChanged):
 		return onEvent, nil // whoever told of the change has queued it again
@@ -81,7 +81,7 @@ func (c *Controller) pass(ctx context.Context, i item, csr *certificatesv1.Certi
 			c.config.Register.Observe(csr)
 		}
 		c.unclaim(csr.UID)
-		c.ledger.settle(i)
+		c.ledger.stopWaiting(i)
 		return onEvent, nil
 	}
 	if r.Phase == policy.Approved && !c.signs() {
@@ -89,10 +89,10 @@ func (c *Controller) pass(ctx context.Context, i item, csr *certificatesv1.Certi
 	}
 	switch { // somebody else's turn
 	case r.Phase == policy.Pending && !c.approves():
-		c.ledger.settle(i)
+		c.ledger.stopWaiting(i)
 		return left, nil
 	case r.Phase == policy.Approved && !c.signs():
-		c.ledger.settle(i)
+		c.ledger.stopWaiting(i)
 		c.budget.forget(i, last)
 		return onEvent, nil // it may have to wait for its key
 	}
@@ -113,7 +113,7 @@ func (c *Controller) pass(ctx context.Context, i item, csr *certificatesv1.Certi
 		return afterAWhile, nil
 	case decision.Ignore:
 		c.record(ctx, i, csr, d)
-		c.ledger.settle(i)
+		c.ledger.stopWaiting(i)
 		return left, nil
 	default:
 		err = fmt.Errorf("the verdict %q is not known here", d.Verdict)
@@ -135,13 +135,13 @@ func (c *Controller) observe(ctx context.Context, h *held, csr *certificatesv1.C
 	switch {
 	case h.finished:
 		h.csr.Store(nil)
-		c.ledger.settle(h.item)
+		c.ledger.stopWaiting(h.item)
 	case d.Verdict == decision.Wait:
 		return afterAWhile, nil
 	case d.Verdict == decision.Ignore:
-		c.ledger.settle(h.item)
+		c.ledger.stopWaiting(h.item)
 	default:
-		c.ledger.finish(h.item, h.uid)
+		c.ledger.markFinished(h.item, h.uid)
 	}
 	return onEvent, nil
 }
@@ -168,7 +168,7 @@ func (c *Controller) prune(ctx context.Context, h *held, finished bool) (again w
 		c.metrics.errors.WithLabelValues(h.item.signer, "prune").Inc()
 		return onEvent, fmt.Errorf("deleting a superseded request: %w", err)
 	}
-	c.ledger.delete(h.item, h.uid)
+	c.ledger.markDeleted(h.item, h.uid)
 	c.metrics.pruned.WithLabelValues(h.item.signer).Inc()
 	c.config.Logger.DebugContext(ctx, "superseded certificate request deleted", "csr", h.item.name, "signer", h.item.signer, "requester", h.item.requester)
 	return onEvent, nil

@@ -50,7 +50,7 @@ func (c *Controller) approve(ctx context.Context, i item, csr *certificatesv1.Ce
 		return c.issue(ctx, i, out, d, prepared)
 	}
 	c.record(ctx, i, out, d)
-	c.ledger.finish(i, csr.UID)
+	c.ledger.markFinished(i, csr.UID)
 	return nil
 }
 
@@ -66,7 +66,7 @@ func (c *Controller) writeApproval(ctx context.Context, i item, csr *certificate
 		return nil, c.unsure("approve", i, d, err)
 	}
 	now := c.config.Now()
-	c.metrics.approved(d, now.Sub(began(out, c.ledger.approve(i, now))))
+	c.metrics.approved(d, now.Sub(began(out, c.ledger.markApproved(i, now))))
 	out.ManagedFields = nil // the next write is smaller without, and they are kept
 	return out, nil
 }
@@ -90,7 +90,7 @@ func (c *Controller) issue(ctx context.Context, i item, out *certificatesv1.Cert
 	}
 	c.config.Register.Add(entryOf(out, certificate, d, p))
 	c.record(ctx, i, out, d)
-	seen, approved := c.ledger.finish(i, out.UID)
+	seen, approved := c.ledger.markFinished(i, out.UID)
 	now := c.config.Now()
 	if !approved.IsZero() {
 		c.metrics.signed(d, now.Sub(approved))
@@ -180,7 +180,7 @@ func (c *Controller) refuse(ctx context.Context, i item, csr *certificatesv1.Cer
 		}
 	}
 	c.record(ctx, i, out, d)
-	c.ledger.finish(i, csr.UID)
+	c.ledger.markFinished(i, csr.UID)
 	return nil
 }
 
@@ -209,7 +209,7 @@ func (c *Controller) failed(step string, d judgement, err error) error {
 // unsure is failed for a write, of which only the answer may have been lost.
 func (c *Controller) unsure(step string, i item, d judgement, err error) error {
 	if !apierrors.IsConflict(err) {
-		c.ledger.doubt(i)
+		c.ledger.markStale(i)
 	}
 	return c.failed(step, d, err)
 }

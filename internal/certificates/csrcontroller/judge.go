@@ -23,7 +23,7 @@ type judgement struct {
 // nobody else is given a certificate for the same key.
 func (c *Controller) judge(ctx context.Context, i item, r policy.Request) (d judgement, release func()) {
 	q := policy.Ask(c.config.Policy, r)
-	c.ledger.expect(i, q)
+	c.ledger.dependsOn(i, q)
 	var f policy.Facts
 	release = func() {}
 	if q.Key != (pki.Fingerprint{}) {
@@ -72,12 +72,12 @@ func (c *Controller) askInventory(f *policy.Facts, r policy.Request, q policy.Qu
 	why := ""
 	switch {
 	case !policy.Vouched(c.config.Policy, r):
-		why = "not asked, because nobody vouches for the requester"
+		why = "not looked up: no rule vouches for the requester"
 		f.TokenMachine = policy.DontKnow[policy.Machine](inventorySource, why)
 	case q.Machine != "":
 		f.TokenMachine = c.config.Inventory.Machine(q.Machine)
 		if m := f.TokenMachine; m.State == policy.Known && m.Value.NodeName != q.Node || m.State != policy.Known && !m.Soon {
-			why = "not asked, because the token was not made for it as far as is known"
+			why = "not looked up: the token is not known to be for this machine"
 		}
 	}
 	if why != "" {
@@ -110,7 +110,7 @@ func (c *Controller) decide(ctx context.Context, r policy.Request, f policy.Fact
 				return d
 			}
 		} else {
-			f.Access = policy.DontKnow[bool](source, "not asked, because of the other rules")
+			f.Access = policy.DontKnow[bool](source, "not looked up: other rules refuse or wait")
 		}
 	}
 	return policy.Decide(c.config.Policy, r, f, c.config.Now())

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lease is the Lease of an election. Who may not write it tries for ever, as upstream's programs do, and looks like who stands by: so
+// lease is the Lease of an election. A replica that may not write it retries forever, as upstream's programs do, and looks like who stands by: so
 // what fails is told, once for each reason, with what to do if it does not pass by itself.
 type lease struct {
 	resourcelock.Interface

@@ -37,8 +37,8 @@ func newLedger() *ledger {
 	return &ledger{entries: map[item]*entry{}, interest: map[string]map[item]bool{}, finished: map[types.UID]bool{}}
 }
 
-// see notes when a request was first seen. A request that has the name of another that is gone begins anew.
-func (l *ledger) see(i item, uid types.UID, now time.Time) {
+// observe notes when a request was first seen. A request that has the name of another that is gone begins anew.
+func (l *ledger) observe(i item, uid types.UID, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[i]
@@ -51,9 +51,9 @@ func (l *ledger) see(i item, uid types.UID, now time.Time) {
 	}
 }
 
-// expect notes which facts the request is judged by. It must be called before they are gathered: a change after that wakes the
+// dependsOn notes which facts the request is judged by. It must be called before they are gathered: a change after that wakes the
 // request up, so none is missed between gathering and waiting, or between gathering and writing.
-func (l *ledger) expect(i item, q policy.Question) {
+func (l *ledger) dependsOn(i item, q policy.Question) {
 	keys := make([]string, 0, 2+len(q.Names)+len(q.Nodes))
 	if q.Machine != "" {
 		keys = append(keys, "machine "+q.Machine)
@@ -83,16 +83,16 @@ func (l *ledger) expect(i item, q policy.Question) {
 	}
 }
 
-// changed reports whether a fact that the request was judged by may be another one by now.
-func (l *ledger) changed(i item) bool {
+// factsChanged reports whether a fact that the request was judged by may be another one by now.
+func (l *ledger) factsChanged(i item) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[i]
 	return e != nil && e.changed
 }
 
-// concerned returns the requests that a change may matter to.
-func (l *ledger) concerned(c facts.Change) map[item]bool {
+// affectedBy returns the requests that a change may matter to.
+func (l *ledger) affectedBy(c facts.Change) map[item]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found := map[item]bool{}
@@ -118,8 +118,8 @@ func (l *ledger) concerned(c facts.Change) map[item]bool {
 	return found
 }
 
-// news reports whether something was not said about the request last.
-func (l *ledger) news(i item, said string) bool {
+// isNewMessage reports whether something was not said about the request last.
+func (l *ledger) isNewMessage(i item, said string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[i]
@@ -130,8 +130,8 @@ func (l *ledger) news(i item, said string) bool {
 	return true
 }
 
-// settle ends the waiting of a request.
-func (l *ledger) settle(i item) {
+// stopWaiting ends the waiting of a request.
+func (l *ledger) stopWaiting(i item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.entries[i]; e != nil {
@@ -139,8 +139,8 @@ func (l *ledger) settle(i item) {
 	}
 }
 
-// approve notes that we approved a request, and returns since when it was known.
-func (l *ledger) approve(i item, now time.Time) (seen time.Time) {
+// markApproved notes that we approved a request, and returns since when it was known.
+func (l *ledger) markApproved(i item, now time.Time) (seen time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[i]
@@ -151,8 +151,8 @@ func (l *ledger) approve(i item, now time.Time) (seen time.Time) {
 	return e.seen
 }
 
-// finish notes that nothing more is to be done about an object, and returns since when it was known and when we approved it.
-func (l *ledger) finish(i item, uid types.UID) (seen, approved time.Time) {
+// markFinished notes that nothing more is to be done about an object, and returns since when it was known and when we approved it.
+func (l *ledger) markFinished(i item, uid types.UID) (seen, approved time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[i]
@@ -166,8 +166,8 @@ func (l *ledger) finish(i item, uid types.UID) (seen, approved time.Time) {
 	return e.seen, e.approved
 }
 
-// doubt notes that a write failed and may have been made all the same: what the informer shows is not to be acted on.
-func (l *ledger) doubt(i item) {
+// markStale notes that a write failed and may have been made all the same: what the informer shows is not to be acted on.
+func (l *ledger) markStale(i item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.entries[i]; e != nil {
@@ -175,8 +175,8 @@ func (l *ledger) doubt(i item) {
 	}
 }
 
-// doubted reports whether the request must be read anew, and counts on that being done.
-func (l *ledger) doubted(i item) bool {
+// takeStale reports whether the request must be read anew, and clears the mark: the caller reads it.
+func (l *ledger) takeStale(i item) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[i]
@@ -194,8 +194,8 @@ func (l *ledger) isFinished(uid types.UID) bool {
 	return l.finished[uid]
 }
 
-// shown notes that the informer shows it, too: then there is nothing to remember any more.
-func (l *ledger) shown(i item, uid types.UID) {
+// forgetFinished notes that the informer shows it, too: then there is nothing to remember any more.
+func (l *ledger) forgetFinished(i item, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.finished, uid)
@@ -205,8 +205,8 @@ func (l *ledger) shown(i item, uid types.UID) {
 	}
 }
 
-// delete notes that we deleted an object.
-func (l *ledger) delete(i item, uid types.UID) {
+// markDeleted notes that we deleted an object.
+func (l *ledger) markDeleted(i item, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.entries[i]; e != nil && e.uid == uid {
@@ -215,8 +215,8 @@ func (l *ledger) delete(i item, uid types.UID) {
 	}
 }
 
-// did returns which object of a request we finished, or deleted, that the informer may not show so yet; "" if none.
-func (l *ledger) did(i item) (finished, deleted types.UID) {
+// finishedOrDeleted returns which object of a request we finished, or deleted, that the informer may not show so yet; "" if none.
+func (l *ledger) finishedOrDeleted(i item) (finished, deleted types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[i]

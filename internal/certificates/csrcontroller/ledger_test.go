@@ -15,14 +15,14 @@ import (
 func TestWhatIsShownNeedNotBeRemembered(t *testing.T) {
 	i := item{"a", "r", "s", ""}
 	l := newLedger()
-	l.see(i, "1", time.Now())
-	l.finish(i, "1")
+	l.observe(i, "1", time.Now())
+	l.markFinished(i, "1")
 	if !l.isFinished("1") {
 		t.Error("forgotten before it was shown")
 	}
-	l.shown(i, "1")
-	l.see(i, "1", time.Now())
-	l.finish(i, "1")
+	l.forgetFinished(i, "1")
+	l.observe(i, "1", time.Now())
+	l.markFinished(i, "1")
 	if l.isFinished("1") || len(l.finished) > 0 {
 		t.Error("remembered for ever")
 	}
@@ -31,12 +31,12 @@ func TestWhatIsShownNeedNotBeRemembered(t *testing.T) {
 func TestANameThatIsUsedAgainBeginsAnew(t *testing.T) {
 	i := item{"a", "r", "s", ""}
 	l := newLedger()
-	l.see(i, "1", time.Now())
-	l.expect(i, policy.Question{Node: "n"})
-	l.finish(i, "1")
-	l.news(i, "something")
-	l.see(i, "2", time.Now())
-	if l.isFinished("1") || l.isFinished("2") || !l.news(i, "something") || len(l.interest) > 0 {
+	l.observe(i, "1", time.Now())
+	l.dependsOn(i, policy.Question{Node: "n"})
+	l.markFinished(i, "1")
+	l.isNewMessage(i, "something")
+	l.observe(i, "2", time.Now())
+	if l.isFinished("1") || l.isFinished("2") || !l.isNewMessage(i, "something") || len(l.interest) > 0 {
 		t.Error("what is known of the old one is still there")
 	}
 	l.remove(i, "1") // its deletion is told late
@@ -49,8 +49,8 @@ func TestWhomAChangeConcerns(t *testing.T) {
 	l := newLedger()
 	a, b := item{"a", "", "", ""}, item{"b", "", "", ""}
 	for i, q := range map[item]policy.Question{a: {Machine: "m", Node: "n", Names: []string{"x", "10.0.0.1"}}, b: {Node: "o"}} {
-		l.see(i, "", time.Now())
-		l.expect(i, q)
+		l.observe(i, "", time.Now())
+		l.dependsOn(i, q)
 	}
 	for _, tc := range []struct {
 		change facts.Change
@@ -63,10 +63,10 @@ func TestWhomAChangeConcerns(t *testing.T) {
 		{facts.Change{Names: []string{"10.0.0.1"}}, true, false},
 		{facts.Change{Names: []string{"m", "n", "o"}, Machines: []string{"x"}}, false, false},
 	} {
-		l.expect(a, policy.Question{Machine: "m", Node: "n", Names: []string{"x", "10.0.0.1"}})
-		l.expect(b, policy.Question{Node: "o"})
-		found := l.concerned(tc.change)
-		if found[a] != tc.a || found[b] != tc.b || l.changed(a) != tc.a || l.changed(b) != tc.b {
+		l.dependsOn(a, policy.Question{Machine: "m", Node: "n", Names: []string{"x", "10.0.0.1"}})
+		l.dependsOn(b, policy.Question{Node: "o"})
+		found := l.affectedBy(tc.change)
+		if found[a] != tc.a || found[b] != tc.b || l.factsChanged(a) != tc.a || l.factsChanged(b) != tc.b {
 			t.Errorf("%+v: %v", tc.change, found)
 		}
 	}

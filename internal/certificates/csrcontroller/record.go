@@ -25,7 +25,7 @@ func (c *Controller) record(ctx context.Context, i item, csr *certificatesv1.Cer
 	if d.Soon() {
 		return
 	}
-	if summary := d.Summary(); c.ledger.news(i, summary) {
+	if summary := d.Summary(); c.ledger.isNewMessage(i, summary) {
 		c.metrics.decided(d)
 		c.log(ctx, i, d, summary)
 		c.tell(i, csr, d, summary)
