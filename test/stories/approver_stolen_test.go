@@ -74,7 +74,7 @@ func (a *approver) spentToken(token kubernetes.Interface, node string) {
 	if state := stateOf(a.get("spent")); state != "" {
 		a.t.Errorf("it is %s", state)
 	}
-	said := fmt.Sprintf("node %s came in by this token, has asked for itself since, and its certificate is still good", node)
+	said := fmt.Sprintf("node %s joined by this token, has asked for itself since, and its certificate is still valid", node)
 	a.csr([]string{"State: Pending", "bootstrap-spent", said, "make another token, or approve by hand"}, "explain", "spent")
 	// Whoever takes a machine out and in again makes a token for that.
 	a.create(a.bootstrap(1), request("in-again", signerClient, pkitest.Kubelet(a.t, node)))

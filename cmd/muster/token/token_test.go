@@ -115,7 +115,7 @@ func TestTokenList(t *testing.T) {
 		if secrets := strings.Contains(b.Out.String(), secretHalf); secrets != (name == "token-list-secrets.txt") {
 			t.Errorf("%v shows secrets: %v", args, secrets)
 		}
-		if !strings.Contains(b.Err.String(), "Warning: Secret kube-system/bootstrap-token-broken is no usable bootstrap token") {
+		if !strings.Contains(b.Err.String(), "Warning: Secret kube-system/bootstrap-token-broken is not a usable bootstrap token") {
 			t.Errorf("%v warns %q", args, b.Err.String())
 		}
 	}

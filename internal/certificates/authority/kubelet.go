@@ -253,7 +253,7 @@ func loadPair(name, cert, key string) (pair, error) {
 	}
 	ecdsaKey, ok := loaded.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok {
-		return pair{}, fmt.Errorf("the key of the %s authority is no ECDSA key: %s", name, key)
+		return pair{}, fmt.Errorf("the key of the %s authority is not an ECDSA key: %s", name, key)
 	}
 	return pair{loaded.Leaf, ecdsaKey}, nil
 }

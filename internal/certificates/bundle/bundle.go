@@ -33,7 +33,7 @@ var descriptions = map[string]string{
 // annotationDescription is upstream's annotation for people.
 const annotationDescription = "kubernetes.io/description"
 
-// PEM is all of the authorities, each once, in an order that does not depend on how they were given: whoever compares bundles
+// PEM is all of the authorities, each once, in an order that does not depend on how they were given: a program that compares bundles
 // must not see a change where there is none.
 func PEM(authorities ...*x509.Certificate) []byte {
 	sorted := slices.Clone(authorities)
@@ -48,7 +48,7 @@ func PEM(authorities ...*x509.Certificate) []byte {
 	return out.Bytes()
 }
 
-// Parse reads a bundle. One without a certificate is an error: whoever trusted it would trust nobody.
+// Parse reads a bundle. One without a certificate is an error: a client with such a bundle would trust nobody.
 func Parse(raw []byte) ([]*x509.Certificate, error) {
 	var authorities []*x509.Certificate
 	for block, rest := pem.Decode(raw); block != nil; block, rest = pem.Decode(rest) {

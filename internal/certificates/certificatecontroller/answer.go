@@ -37,7 +37,7 @@ func answered(from io.Reader) (*certificatesv1.CertificateSigningRequest, error)
 func decoded(answer []byte) (*certificatesv1.CertificateSigningRequest, error) {
 	wrapped, ok := bytes.CutPrefix(answer, []byte("k8s\x00"))
 	if !ok {
-		return nil, errors.New("the answer is no protobuf of Kubernetes")
+		return nil, errors.New("the answer is not a protobuf of Kubernetes")
 	}
 	var meta runtime.TypeMeta
 	var object []byte

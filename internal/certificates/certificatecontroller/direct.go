@@ -93,7 +93,7 @@ func (d *direct) ask(c *link, r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if answer.StatusCode < http.StatusOK { // another would follow
-		return nil, fmt.Errorf("the answer %s is no last one", answer.Status)
+		return nil, fmt.Errorf("the answer %s is not a final answer", answer.Status)
 	}
 	memory, ok := d.buffers.Get().(*bytes.Buffer)
 	if !ok {

@@ -26,7 +26,7 @@ type Reviewer interface {
 	Create(context.Context, *authorizationv1.SubjectAccessReview, metav1.CreateOptions) (*authorizationv1.SubjectAccessReview, error)
 }
 
-// AccessConfig says who reviews and how long answers are kept.
+// AccessConfig names the reviewer and how long answers are kept.
 type AccessConfig struct {
 	Reviewer Reviewer
 	Allowed  time.Duration    // how long a yes is kept; 10 s if 0
@@ -83,7 +83,7 @@ func (a *Access) Review(ctx context.Context, q policy.Access) policy.Fact[bool] 
 	if f, ok := a.recallGroup(q); ok {
 		return f
 	}
-	// The review belongs to all who wait for it, so it does not end when the first of them gives up.
+	// The review belongs to all callers that wait for it, so it does not end when the first of them gives up.
 	answer := a.flight.DoChan(key, func() (any, error) {
 		if f, ok := a.recall(key); ok {
 			return f, nil

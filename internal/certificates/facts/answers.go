@@ -36,17 +36,17 @@ type AnswersConfig struct {
 	Name string // of the source
 	// Most answers that are kept, and lookups that wait, of each of two kinds; 10,000 if 0.
 	Most int
-	// OnChange is called after answers that somebody waits for, or that differ from the ones before.
+	// OnChange is called after answers that a caller waits for, or that differ from the ones before.
 	OnChange func(Change)
 	Now      func() time.Time
 }
 
-// Answers keeps what a source is told that must ask about each machine. It is the half of such a source that answers lookups: what
-// is not known is put in a queue, from which the other half takes it, to Put an answer later. One thing is looked up once at a
-// time, however many ask for it.
+// Answers is the cache of a source that must ask about each machine. It answers lookups: a subject without an answer is put into a queue,
+// from which the other half of the source takes it, to Put an answer later. A subject is looked up once at a time, however many
+// callers ask for it.
 //
-// There are two queues, which take turns and do not push each other's answers out: who has a name may be asked by whoever may ask for a
-// certificate, about as many names as fit into a request, and must not hold up who asks about machines.
+// There are two queues, which take turns and do not push each other's answers out: any requester of a certificate causes lookups of
+// owners, of as many names as fit into a request, and these must not delay lookups of machines.
 type Answers struct {
 	config AnswersConfig
 	ready  chan struct{} // holds a value while lookups wait
@@ -59,8 +59,8 @@ type Answers struct {
 	seen map[string]map[*entry]bool
 }
 
-// An answer that says no, or that nobody could tell, is good while it is looked up again, unless it is very old: it approves
-// nothing, and who waits for another one need not be woken up in vain. That nobody has a name is no such no: it does approve.
+// An answer that says no, or that failed, is good while it is looked up again, unless it is very old: it approves
+// nothing, and a caller that waits for another one need not be woken up in vain. That a name has no owner is different: it approves.
 const oldNo = 90 * time.Second
 
 // NewAnswers makes one.
@@ -86,7 +86,7 @@ func (a *Answers) Get(s Subject) policy.Fact[policy.Machine] {
 	return f
 }
 
-// Owners finds all machines that have a name or an address. Those count, too, of which another answer says so that is still good.
+// Owners finds all machines that have a name or an address. It includes machines that another still-valid answer lists.
 func (a *Answers) Owners(name string) policy.Fact[[]policy.Machine] {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -145,7 +145,7 @@ func (a *Answers) Take(most int) []Subject {
 	return out
 }
 
-// Put answers lookups. What was found out together is told by one change, so that whoever waits for several of the answers finds
+// Put answers lookups. What was found out together is told by one change, so that a caller that waits for several of the answers finds
 // all of them.
 func (a *Answers) Put(answers ...Answer) {
 	var all Change

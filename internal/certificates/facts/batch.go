@@ -26,8 +26,8 @@ type BatchConfig struct {
 	Window time.Duration
 	// AtOnce is how many batches are asked about at once; 2 if 0.
 	AtOnce int
-	// MaxAge is how long a machine is known after an answer, and who has a name, even if nobody has; MaxAgeOfNone how long that there
-	// is no machine; 30 s and 5 s if 0.
+	// MaxAge is how long a machine is known after an answer, and the owners of a name, even if there are none; MaxAgeOfNone is for the
+	// answer that there is no machine. 30 s and 5 s if 0.
 	MaxAge, MaxAgeOfNone time.Duration
 	Timeout              time.Duration // of one try; 10 s if 0
 	Most                 int           // answers kept, of each of two kinds; 10,000 if 0

@@ -14,7 +14,7 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// Mode says whom to believe when there are several sources.
+// Mode selects which of several sources must agree.
 type Mode string
 
 // The modes. The order of the sources matters in both.
@@ -49,7 +49,7 @@ func Combine(mode Mode, sources ...Source) (*Combined, error) {
 	names := map[string]bool{}
 	for _, s := range sources {
 		if names[s.Name()] {
-			return nil, fmt.Errorf("two sources of machines have the name %s, so nobody could tell which one said something", s.Name())
+			return nil, fmt.Errorf("two sources of machines have the name %s: give each its own", s.Name())
 		}
 		names[s.Name()] = true
 	}
@@ -73,7 +73,7 @@ func (c *Combined) HasSynced() bool {
 	return !slices.ContainsFunc(c.sources, func(s Source) bool { return !s.HasSynced() })
 }
 
-// Status tells how each source is, in their order.
+// Status returns the health of each source, in their order.
 func (c *Combined) Status() []SourceStatus {
 	var all []SourceStatus
 	for _, s := range c.sources {
@@ -145,7 +145,7 @@ func (c *Combined) Owners(name string) policy.Fact[[]string] {
 	if asked != "" {
 		return policy.Fact[[]string]{Source: asked, Why: "which machine it is that has it is being looked up", Soon: true}
 	}
-	// If any source may decide, who fails is not missed as long as another one knows an owner.
+	// If any source may decide, one that fails is not missed as long as another one knows an owner.
 	if len(unknown.facts) > 0 && (c.mode == All || len(ids) == 0) {
 		names, why, soon := unknown.unknown()
 		return policy.Fact[[]string]{Source: names, Why: why, Soon: soon}

@@ -19,7 +19,7 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// DNSConfig says whom to ask.
+// DNSConfig names the resolvers and the domain to query.
 type DNSConfig struct {
 	Name string // of the source; "dns" if empty
 	// Resolvers to ask, an address each, with or without a port; those of /etc/resolv.conf if none. All are asked, always.
@@ -39,7 +39,7 @@ type DNSConfig struct {
 //
 // All resolvers must agree: the machine is known with the addresses that all give, absent if all say that the name does not exist
 // or has no address, and unknown otherwise, as when one does not answer. Answers are kept for their time to live, but from 5 to
-// 30 s: who waits for an answer must be able to use it.
+// 30 s: a caller that waits for an answer must be able to use it.
 //
 // The names of addresses (PTR) are not asked for, since whoever has an address often writes them. So Owners asks nobody: it finds them
 // among the nodes whose names were looked up and whose answers are still good, which is forward-confirmed. That no other node has an

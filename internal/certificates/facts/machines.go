@@ -39,7 +39,7 @@ func NewMachines(c WatchConfig) (*Watch, error) {
 func Machines(config *rest.Config) (cache.ListerWatcher, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("registering kinds: %w", err)
+		return nil, fmt.Errorf("registering the kinds of Machine: %w", err)
 	}
 	metav1.AddToGroupVersion(scheme, v1alpha1.GroupVersion)
 	c := rest.CopyConfig(config)

@@ -9,7 +9,7 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// Nothing is the source of who has no inventory: it knows that there is no machine.
+// Nothing is the source of a cluster without an inventory: every machine is Absent.
 type Nothing struct{}
 
 var _ Source = Nothing{}

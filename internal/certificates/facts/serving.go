@@ -170,7 +170,7 @@ func (s *Serving) authorities() (*x509.CertPool, error) {
 			return nil, fmt.Errorf("reading the authority of kubelets' serving certificates: %w", err)
 		}
 		if !roots.AppendCertsFromPEM(raw) {
-			return nil, fmt.Errorf("the authority of kubelets' serving certificates in %s is no certificate in PEM", file)
+			return nil, fmt.Errorf("the authority of kubelets' serving certificates in %s is not a certificate in PEM", file)
 		}
 	}
 	return roots, nil

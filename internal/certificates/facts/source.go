@@ -9,8 +9,8 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// Source is one place that knows machines. Lookups never block and never ask anybody: what is not known yet is Unknown with
-// Soon set, and a Change tells when it is. Before Run nobody is told anything.
+// Source is one source of machines. Lookups never block and do no I/O: an answer that is not there yet is Unknown with Soon set, and a
+// Change announces it. There are no Changes before Run.
 type Source interface {
 	// Name of the source in facts, logs and metrics, as the policy file calls it.
 	Name() string
@@ -22,14 +22,14 @@ type Source interface {
 	Machine(id string) policy.Fact[policy.Machine]
 	// MachineOfNode finds the machine that may register a node.
 	MachineOfNode(node string) policy.Fact[policy.Machine]
-	// Owners finds all machines that have a DNS name or an address, both in the text in which policy.Ask gives them. Nobody
-	// having it is Known and empty. Of each the ID and the node's name are told; what else it has may be left out.
+	// Owners finds all machines that have a DNS name or an address, both in the text in which policy.Ask gives them. If
+	// no machine has it, the answer is Known and empty. Of each machine the ID and the node's name are set; the rest may be left out.
 	Owners(name string) policy.Fact[[]policy.Machine]
-	// Status tells how the source is.
+	// Status returns the health of the source.
 	Status() SourceStatus
 }
 
-// SourceStatus is how a source is, for readiness and metrics.
+// SourceStatus is the health of a source, for readiness and metrics.
 type SourceStatus struct {
 	Name   string
 	Synced bool
@@ -39,7 +39,7 @@ type SourceStatus struct {
 	Problem string
 }
 
-// Change tells what a change in a source may have changed the answer about.
+// Change lists the machines, nodes and names whose answers may have changed.
 type Change struct {
 	// All means everything: the source was not there or out of date, and is not any more.
 	All bool

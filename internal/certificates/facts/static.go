@@ -54,7 +54,7 @@ func (s *static) HasSynced() bool {
 	return s.machines != nil
 }
 
-// Status tells of a newest version that cannot be read, and of a list that is gone.
+// Status reports a newest version that cannot be read, and of a list that is gone.
 func (s *static) Status() SourceStatus {
 	status := SourceStatus{Name: s.name, Synced: s.HasSynced()}
 	status.Age, status.Problem = s.health.status()

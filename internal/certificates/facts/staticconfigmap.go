@@ -38,8 +38,8 @@ type StaticConfigMapConfig struct {
 }
 
 // StaticConfigMap is the source "static" in the key machines.yaml of a ConfigMap, in the format of a StaticFile. A version that
-// cannot be read changes nothing; a ConfigMap that is gone for a minute makes every answer Unknown. Whoever can write it decides
-// who is a node: keep it where nodes cannot.
+// cannot be read changes nothing; a ConfigMap that is gone for a minute makes every answer Unknown. Its writers decide which machines
+// are nodes: keep it where nodes cannot write.
 type StaticConfigMap struct {
 	static
 	key      string
@@ -112,7 +112,7 @@ func (s *StaticConfigMap) Run(ctx context.Context) {
 	<-done
 }
 
-// Status tells of a newest version that cannot be read, and of a ConfigMap that is gone.
+// Status reports a newest version that cannot be read, and of a ConfigMap that is gone.
 func (s *StaticConfigMap) Status() SourceStatus {
 	status := s.static.Status()
 	if age, problem := s.missing.status(); status.Age == 0 && problem != "" {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// trouble remembers whether the last thing that was asked was answered. Who asks may choose what nobody can answer, so one failure
+// trouble remembers whether the last thing that was asked was answered. A requester may choose names that cannot be answered, so one failure
 // says little, and it is logged once a minute at most.
 type trouble struct {
 	now    func() time.Time

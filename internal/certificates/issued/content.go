@@ -59,7 +59,7 @@ func read(cm *corev1.ConfigMap) (c content, problems []string) {
 		case err != nil:
 			return err
 		case seen[e.UID]:
-			return fmt.Errorf("uid %s is there twice", e.UID)
+			return fmt.Errorf("duplicate uid %s", e.UID)
 		}
 		seen[e.UID] = true
 		c.entries = append(c.entries, e)

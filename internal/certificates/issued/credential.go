@@ -16,7 +16,7 @@ type credential struct {
 	since, until   time.Time
 }
 
-// maxHeld is how many of a node are remembered: kubelets have two, and who asks for more pushes out his own.
+// maxHeld is how many of a node are remembered: kubelets have two, and a node that asks for more pushes out its own.
 const maxHeld = 8
 
 // tokenPrefix begins the users that bootstrap tokens are.
@@ -30,7 +30,7 @@ func (e Entry) token() string {
 	return e.Requester
 }
 
-// useOf is what is kept for ever of the use of a bootstrap token for a node, among the keys of the node.
+// useOf is what is kept forever of the use of a bootstrap token for a node, among the keys of the node.
 func useOf(token, node string) short { return shorten(sha256.Sum256([]byte(token + " " + node))) }
 
 // joins reports whether somebody else than the node asked for its client certificate: then a machine became the node, or became it anew.
@@ -38,7 +38,7 @@ func (e Entry) joins() bool {
 	return isClient(e.Signer) && e.Node != "" && e.Requester != "" && e.Requester != nodePrefix+e.Node
 }
 
-// joinOf is what is kept for ever of that somebody joined as a node, among the keys of the node.
+// joinOf is what is kept forever of that somebody joined as a node, among the keys of the node.
 func joinOf(node string) short { return shorten(sha256.Sum256([]byte("joined as " + node))) }
 
 // credential is the certificate with this fingerprint, false if it is not on record.
@@ -104,7 +104,7 @@ func (l *last) hold(e Entry, now time.Time) {
 	}
 }
 
-// spare is the place of the one that is forgotten first. What a token got is kept longer: that the token was used is written down for ever
+// spare is the place of the one that is forgotten first. What a token got is kept longer: that the token was used is written down forever
 // only when the certificate becomes a key. But the node uses the newest that it got by itself.
 func (l *last) spare() int {
 	renewed := func(c credential) bool { return c.token == "" }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package issued remembers every certificate that was issued: which node a public key was certified for, for ever, which machine the
-// last certificate of a node and each client certificate that is good went to, which bootstrap tokens were used for a node, and that somebody
-// joined as it, for ever. There is no secret in it.
+// Package issued is the record of all issued certificates. It keeps, forever, the node of each certified public key, the bootstrap tokens
+// that a node joined by and the fact that it joined; and it keeps the machines of a node's last certificate and of each valid client
+// certificate. The record contains no secrets.
 //
 // # Where it is
 //
@@ -25,12 +25,12 @@
 //
 // The machine of a certificate is not on record: see heal.
 //
-// Writing fails: it is tried again, for ever, and answers go on, as nothing is lost while the requests live. After half an hour,
-// or 20,000 certificates, nothing new is vouched for until it works again.
+// Writing fails: it is retried forever, and lookups are answered meanwhile, as nothing is lost while the requests exist. After half an
+// hour, or 20,000 certificates, new keys are Unknown until writing works again.
 //
 // Somebody deletes a segment: it is written again from memory.
 //
-// Somebody takes a line out: it is out. That is how a key is set free.
+// Somebody deletes a line: the entry is gone. That is how a key is set free.
 //
 // A segment is damaged, which is what any line means that cannot be read in exactly the way it is written here: it is set aside
 // and never written or deleted, and what can be read of it counts. If the register was running when that happened, it knows what

@@ -21,9 +21,9 @@ type Entry struct {
 	// UID and CSR are the UID and the name of the request that it was issued for.
 	UID, CSR string
 	Signer   string
-	// Node it was issued to, "" if it is no node's.
+	// Node it was issued to, "" if it is not a node's.
 	Node string
-	// Subject is the common name of a certificate that is no node's, "" otherwise.
+	// Subject is the common name of a certificate that is not a node's, "" otherwise.
 	Subject string
 	// Machine that the node was at that time, "" if nobody knew.
 	Machine string
@@ -42,7 +42,7 @@ type Entry struct {
 
 const (
 	nodePrefix = "system:node:"
-	// userPrefix begins owners that are no nodes: no node name has a colon.
+	// userPrefix begins owners that are not nodes: no node name has a colon.
 	userPrefix = "user:"
 	// maxField is the most bytes of one field: what is longer is cut off. It is more than any valid name has.
 	maxField = 600

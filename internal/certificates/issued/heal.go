@@ -13,10 +13,10 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// heal puts certificates down to a machine that are on record without one: others signed them, or a version of this program that forgot.
+// heal assigns a machine to certificates that are on record without one: other signers issued them, or an older version of this program.
 // It is the machine that a later certificate of the node went to, or else the one that the inventory names now. That may be another one than
-// it was; from then on it is no third one. What was issued before the node last joined, or before the machine was made that the inventory
-// names, is left as it is: whoever joined uses what he got then.
+// it was; from then on it is not a third one. What was issued before the node last joined, or before the machine was made that the inventory
+// names, is left as it is: the joined machine uses the certificate that it got then.
 func (r *Register) heal(ctx context.Context) error {
 	found := r.lost()
 	if len(found) == 0 {
@@ -25,7 +25,7 @@ func (r *Register) heal(ctx context.Context) error {
 	for _, s := range r.incomplete(found) {
 		switch err := r.write(ctx, s); {
 		case errors.Is(err, errAgain):
-			return nil // somebody else is at work: what he wrote is looked at the next time
+			return nil // another replica is at work: what it wrote is read the next time
 		case err != nil:
 			return fmt.Errorf("completing what is on record: %w", err)
 		}

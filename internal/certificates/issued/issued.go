@@ -153,7 +153,7 @@ func (r *Register) Flushed(uid string) bool {
 	return r.synced && !r.pending.uids[uid]
 }
 
-// KeyOwner tells which node a public key was certified for. Owners that are no nodes have a colon in their name.
+// KeyOwner returns the node that a public key was certified for. Owners that are not nodes have a colon in their name.
 func (r *Register) KeyOwner(key pki.Fingerprint) policy.Fact[string] {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -170,7 +170,7 @@ func (r *Register) KeyOwner(key pki.Fingerprint) policy.Fact[string] {
 	return policy.None[string](source, at)
 }
 
-// LastMachine tells which machine the last certificate of a node was issued to.
+// LastMachine returns the machine that the last certificate of a node was issued to.
 func (r *Register) LastMachine(node string) policy.Fact[policy.MachineRef] {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -203,7 +203,7 @@ func (r *Register) Expired(node string) policy.Fact[bool] {
 	return policy.None[bool](source, r.watch.at())
 }
 
-// Credential tells what is on record of the certificate that a node asks with.
+// Credential returns what is on record about the client certificate of a requesting node.
 func (r *Register) Credential(node string, id pki.Fingerprint) policy.Fact[policy.Credential] {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -221,7 +221,7 @@ func (r *Register) Credential(node string, id pki.Fingerprint) policy.Fact[polic
 }
 
 // TokenSpent reports whether a bootstrap token has got a node a certificate that the node has used, while one for another key than this is
-// good. Until it was used, who asks again may be a kubelet that never got it: it makes a new key each time.
+// good. Until it was used, a repeated request may come from a kubelet that never got it: it makes a new key each time.
 func (r *Register) TokenSpent(node, token string, key pki.Fingerprint) policy.Fact[bool] {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -12,7 +12,7 @@ import (
 	"muster.dev/muster/internal/certificates/pki"
 )
 
-// short is the beginning of a fingerprint: what is kept of a key for ever. 96 bits are enough: to find another key with the
+// short is the beginning of a fingerprint: what is kept of a key forever. 96 bits are enough: to find another key with the
 // same ones takes 2^96 attempts, and whoever found one would gain a denial. By chance a million keys meet once in 10^17 times.
 type short [12]byte
 
@@ -153,7 +153,7 @@ func (r *reader) time(name string, required bool) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339, value)
 	if (err != nil || t.UTC().Format(time.RFC3339) != value) && r.err == nil {
-		r.err = fmt.Errorf("%s is no time as 2006-01-02T15:04:05Z", name)
+		r.err = fmt.Errorf("%s must be a time such as 2006-01-02T15:04:05Z", name)
 	}
 	return t.UTC()
 }
@@ -164,7 +164,7 @@ func (r *reader) key(name, value string, into []byte) {
 	}
 	n, err := base64.RawURLEncoding.Strict().Decode(into, []byte(value[:min(len(value), base64.RawURLEncoding.EncodedLen(len(into)))]))
 	if err != nil || n != len(into) || len(value) != base64.RawURLEncoding.EncodedLen(n) {
-		r.err = fmt.Errorf("%s is no fingerprint of %d bytes", name, len(into))
+		r.err = fmt.Errorf("%s must be a fingerprint of %d bytes", name, len(into))
 	}
 }
 

@@ -63,7 +63,7 @@ func TestLinesThatAreRefused(t *testing.T) {
 		says           string
 	}{
 		"empty":                     {"", "", "", "uid is missing"},
-		"half a certificate":        {entryLine, " serial=", " cert=MiBrZXkAAAAA serial=", "cert is no fingerprint of 32 bytes"},
+		"half a certificate":        {entryLine, " serial=", " cert=MiBrZXkAAAAA serial=", "cert must be a fingerprint of 32 bytes"},
 		"without a field":           {entryLine, " key=MSBrZXkAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "", "key is missing"},
 		"an empty field":            {entryLine, "csr=csr-7x2kq", "csr=", "csr is missing"},
 		"in another order":          {entryLine, "serial=5f issuer=my%20CA", "issuer=my%20CA serial=5f", "from is missing"},
@@ -71,11 +71,11 @@ func TestLinesThatAreRefused(t *testing.T) {
 		"a field too many":          {entryLine, " to=2026-05-08T10:00:00Z", " to=2026-05-08T10:00:00Z x=1", "a field too many"},
 		"two blanks":                {entryLine, " from", "  from", "from is missing"},
 		"a blank at the end":        {entryLine, "10:00:00Z to=2026-05-08T10:00:00Z", "10:00:00Z to=2026-05-08T10:00:00Z ", "a field too many"},
-		"a short key":               {entryLine, "key=MSB", "key=", "key is no fingerprint of 32 bytes"},
-		"a long key":                {entryLine, "key=MSB", "key=MSBA", "key is no fingerprint of 32 bytes"},
-		"bits after the key":        {entryLine, "AAA serial", "AAB serial", "key is no fingerprint of 32 bytes"},
-		"another zone":              {entryLine, "from=2026-05-01T10:00:00Z", "from=2026-05-01T10:00:00+01:00", "from is no time"},
-		"no time":                   {entryLine, "to=2026-05-08T10:00:00Z", "to=soon", "to is no time"},
+		"a short key":               {entryLine, "key=MSB", "key=", "key must be a fingerprint of 32 bytes"},
+		"a long key":                {entryLine, "key=MSB", "key=MSBA", "key must be a fingerprint of 32 bytes"},
+		"bits after the key":        {entryLine, "AAA serial", "AAB serial", "key must be a fingerprint of 32 bytes"},
+		"another zone":              {entryLine, "from=2026-05-01T10:00:00Z", "from=2026-05-01T10:00:00+01:00", "from must be a time"},
+		"no time":                   {entryLine, "to=2026-05-08T10:00:00Z", "to=soon", "to must be a time"},
 		"a control character":       {entryLine, "serial=5f", "serial=5\x01", "serial: it has a character that should be escaped"},
 		"escaped for nothing":       {entryLine, "serial=5f", "serial=5%66", "serial: it has a wrongly escaped character"},
 		"escaped in lower case":     {entryLine, "%20", "%c3", "issuer: it has a wrongly escaped character"},
@@ -85,7 +85,7 @@ func TestLinesThatAreRefused(t *testing.T) {
 		"a node and a person":       {entryLine, " machine=", " subject=alice machine=", "it has a node and a subject"},
 		"a group without an owner":  {groupLine, "owner=user:alice%20%25%C3%A9 ", "", "owner is missing"},
 		"a group without keys":      {groupLine, " keys=MSBrZXkAAAAAAAAA,MiBrZXkAAAAAAAAA", "", "keys is missing"},
-		"a group with an empty key": {groupLine, "AAAA,Mi", "AAAA,,Mi", "keys is no fingerprint of 12 bytes"},
+		"a group with an empty key": {groupLine, "AAAA,Mi", "AAAA,,Mi", "keys must be a fingerprint of 12 bytes"},
 		"a group with many keys":    {groupLine, "keys=", "keys=" + strings.Repeat("MSBrZXkAAAAAAAAA,", 63), "it has 65 keys; a line has at most 64"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -137,7 +137,7 @@ func (r *Register) hasUID(uid string, except *segment) bool {
 	return false
 }
 
-// isRetired reports whether a key is kept for ever for this owner, in another segment than the given one.
+// isRetired reports whether a key is kept forever for this owner, in another segment than the given one.
 func (r *Register) isRetired(k short, owner string, except *segment) bool {
 	has := func(s *segment) bool {
 		n, _ := slices.BinarySearchFunc(s.retired, retired{key: k}, byKey)

@@ -166,7 +166,7 @@ func (r *Register) deleted(cm *corev1.ConfigMap) {
 	}
 }
 
-// remove drops a segment that is gone. What was in it is written again: a key belongs to its node for ever.
+// remove drops a segment that is gone. What was in it is written again: a key belongs to its node forever.
 func (r *Register) remove(s *segment) {
 	r.mu.Lock()
 	if r.segments[s.name] != s {

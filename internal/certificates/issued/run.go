@@ -17,7 +17,7 @@ import (
 )
 
 // Run reads what is on record, keeps it up to date and writes what is added, until ctx is done; then it writes the rest.
-// Only who leads should run it: two that do neither lose nor double anything, but write more often than they need to.
+// Only the leader should run it: two that do neither lose nor double anything, but write more often than they need to.
 func (r *Register) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() { r.reflect(ctx) })

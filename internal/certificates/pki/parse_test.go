@@ -223,8 +223,8 @@ func TestParseNames(t *testing.T) {
 	}{
 		{"a name and an address", []pkitest.GeneralName{dns("a"), ip(10, 0, 0, 1)}, ""},
 		{"an empty list", nil, "empty"},
-		{"the same name twice", []pkitest.GeneralName{dns("a"), dns("a")}, "twice"},
-		{"the same address twice, once mapped", []pkitest.GeneralName{ip(10, 0, 0, 1), ip(netip.MustParseAddr("::ffff:10.0.0.1").AsSlice()...)}, "twice"},
+		{"the same name twice", []pkitest.GeneralName{dns("a"), dns("a")}, "duplicate"},
+		{"the same address twice, once mapped", []pkitest.GeneralName{ip(10, 0, 0, 1), ip(netip.MustParseAddr("::ffff:10.0.0.1").AsSlice()...)}, "duplicate"},
 		{"an address with five bytes", []pkitest.GeneralName{ip(1, 2, 3, 4, 5)}, "5 bytes"},
 		{"an address with a mask, as name constraints have", []pkitest.GeneralName{ip(10, 0, 0, 0, 255, 0, 0, 0)}, "8 bytes"},
 		{"an address of six bytes as if it were one of IPv6", []pkitest.GeneralName{ip(0, 0, 10, 0, 0, 1)}, "6 bytes"},

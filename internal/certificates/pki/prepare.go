@@ -115,7 +115,7 @@ func (o Order) check(r Request) error {
 	case !o.Profile.AllowsNames(names):
 		return fmt.Errorf("a %s certificate with %d names cannot be made", o.Profile.Name, names)
 	case o.Profile.Node && (!slices.Equal(r.subject.organization, []string{nodesOrganization}) || len(r.subject.other) > 0):
-		return fmt.Errorf("a %s certificate has organization %s and nothing else beside the name of its node", o.Profile.Name, nodesOrganization)
+		return fmt.Errorf("the subject of a %s certificate must be the organization %s and the common name of its node, and nothing else", o.Profile.Name, nodesOrganization)
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func agree(r Request, csr *x509.CertificateRequest) error {
 	for _, ip := range csr.IPAddresses {
 		a, ok := netip.AddrFromSlice(ip)
 		if !ok {
-			return errors.New("the request holds an address that is none")
+			return errors.New("the request holds an invalid IP address: must be 4 or 16 bytes")
 		}
 		ips = append(ips, a.Unmap())
 	}

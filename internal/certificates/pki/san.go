@@ -35,7 +35,7 @@ func readSAN(der []byte) (names []string, addresses []netip.Addr, err error) {
 	seen := map[string]bool{}
 	for _, v := range list {
 		if v.Class != asn1.ClassContextSpecific {
-			return nil, nil, errors.New("the subject alternative names hold something that is no name")
+			return nil, nil, errors.New("the subject alternative names hold an entry that is not a name")
 		}
 		var key string
 		switch {
@@ -58,7 +58,7 @@ func readSAN(der []byte) (names []string, addresses []netip.Addr, err error) {
 			return nil, nil, fmt.Errorf("the subject alternative names hold a name of type %s; only DNS names and IP addresses may be asked for", kind)
 		}
 		if seen[key] {
-			return nil, nil, fmt.Errorf("the subject alternative name %q stands there twice", key)
+			return nil, nil, fmt.Errorf("duplicate subject alternative name %q", key)
 		}
 		seen[key] = true
 	}

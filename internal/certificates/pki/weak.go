@@ -64,7 +64,7 @@ func closeFactors(n *big.Int) bool {
 	return false
 }
 
-// maybeSquare is false for most numbers that are no squares: roots of large numbers cost a hundred times as much. A square leaves one of 12
+// maybeSquare is false for most numbers that are not squares: roots of large numbers cost a hundred times as much. A square leaves one of 12
 // remainders when it is divided by 64, of 16 by 63 and of 21 by 65.
 func maybeSquare(n *big.Int) bool {
 	if low := n.Bits(); len(low) > 0 && !squares(64)[uint64(low[0])%64] {

@@ -9,7 +9,7 @@ type Bootstrap struct {
 	// UnboundTokens accepts a token that nothing binds, for any machine of the inventory that is not a node yet. Else such
 	// requests are left to a person.
 	UnboundTokens bool
-	// Window is how long after a machine was made a first certificate may be asked for. 0 means for ever.
+	// Window is how long after a machine was made a first certificate may be asked for. 0 means no limit.
 	Window time.Duration
 	// Bindings narrow what tokens are good for.
 	Bindings []Binding
@@ -19,7 +19,7 @@ type Bootstrap struct {
 // enough; of several groups all must agree.
 //
 // With User instead, somebody who holds no token, such as the service account of a bootstrapper or a person, may ask for the
-// certificates of these machines, as RBAC alone lets him where upstream's approver decides. Nodes and tokens are never bound by it.
+// certificates of these machines, as RBAC alone lets that user where upstream's approver decides. Nodes and tokens are never bound by it.
 type Binding struct {
 	Group, User string
 	// NodeNames are patterns such as worker-*: see token.MatchName. Empty means any name.
@@ -28,7 +28,7 @@ type Binding struct {
 	MachineGroups []string
 }
 
-// who is bound, in words.
+// who returns the group or user that is bound, in words.
 func (b Binding) who() string {
 	if b.User != "" {
 		return b.User

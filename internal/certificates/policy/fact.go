@@ -12,7 +12,7 @@ type State int
 
 // The states. The zero value is Unknown: a fact that nobody gathered approves nothing.
 const (
-	Unknown State = iota // could not be told; Why says why
+	Unknown State = iota // not looked up, or the lookup failed; Why says which
 	Known
 	Absent // known not to exist
 )
@@ -24,7 +24,7 @@ type Fact[T any] struct {
 	Why    string    // for Unknown: what stood in the way
 	Source string    // who says so
 	At     time.Time // when it was so
-	// Soon means that an Unknown fact is being looked up right now and a change will tell: nobody need be told that it waits.
+	// Soon means that an Unknown fact is being looked up right now and a Change will follow: the wait is not reported.
 	Soon bool
 }
 
@@ -46,7 +46,7 @@ func DontKnow[T any](source, why string) Fact[T] {
 // why an unknown fact is unknown, in words.
 func (f Fact[T]) why() string {
 	if f.Why == "" {
-		return "nobody has found out yet"
+		return "not looked up yet"
 	}
 	return f.Why
 }
@@ -59,8 +59,8 @@ type Credential struct {
 	Since time.Time
 	// Replaced means that certificates of the node were issued to more than one machine.
 	Replaced bool
-	// Rejoined means that somebody else than the node was issued a client certificate of it after this one, or, if this one is on no
-	// record, ever.
+	// Rejoined means that a requester other than the node got a client certificate of it after this one, or, if this one is not
+	// on record, at any time.
 	Rejoined bool
 }
 
@@ -73,7 +73,7 @@ type Facts struct {
 	// Owners holds, for every name and address asked for (in text, as Ask gives it), the IDs of all machines whose own it is. If it is
 	// nobody's own, those are owners that may have it by a range.
 	Owners map[string]Fact[[]string]
-	// Nodes tells, of every DNS name asked for that is not the node's own, whether a Node object has it for its name.
+	// Nodes reports, for every DNS name asked for that is not the node's own, whether a Node object of that name exists.
 	Nodes map[string]Fact[bool]
 	// Node reports whether a Node object of the name exists.
 	Node Fact[bool]
@@ -83,12 +83,12 @@ type Facts struct {
 	Credential Fact[Credential]
 	// Serving is the certificate that the node's kubelet serves with.
 	Serving Fact[Serving]
-	// TokenSpent reports whether the requester's bootstrap token has got the node a certificate that the node has used, while it has one
-	// for another key than this that is still good.
+	// TokenSpent reports whether the node has joined by the requester's bootstrap token and holds a valid certificate for another key:
+	// reuse of the token is refused then.
 	TokenSpent Fact[bool]
 	// Expired reports whether all client certificates of the node that are on record have expired. Absent if none is on record.
 	Expired Fact[bool]
-	// KeyOwner is the node that the public key was certified for before. Absent if it never was. An owner that is no node has a
+	// KeyOwner is the node that the public key was certified for before. Absent if it never was. An owner that is not a node has a
 	// colon in its name.
 	KeyOwner Fact[string]
 	// Access is the answer to the SubjectAccessReview.

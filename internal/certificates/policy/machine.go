@@ -16,7 +16,7 @@ type Machine struct {
 	NodeName  string // "" until the provider has assigned one
 	Names     []string
 	Addresses []netip.Addr
-	// Ranges are networks of which it may have any address that is no machine's own. Other machines may have the same ones.
+	// Ranges are networks of which it may have any address that is not a machine's own. Other machines may have the same ones.
 	Ranges   []netip.Prefix
 	Deleting bool
 	// Group that it belongs to, such as its node group, "" if the source knows none.
@@ -56,8 +56,7 @@ func (m Machine) RangeOf(address string) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// OwnersOf are the IDs of those of the machines that have a name or an address: the ones whose own it is, or if it is nobody's own those that
-// may have it by a range.
+// OwnersOf returns the IDs of the machines that own a name or an address; if no machine owns it, of those that may have it by a range.
 func OwnersOf(name string, machines []Machine) []string {
 	var own, ranged []string
 	for _, m := range machines {

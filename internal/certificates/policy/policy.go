@@ -27,7 +27,7 @@ type Policy struct {
 	// ApprovalReasons are the reasons of approvals that count as a person's, beside those of kubectl and of muster csr approve: of
 	// programs that approve what a person decided.
 	ApprovalReasons []string
-	// RequireCredential makes nodes wait whose requests do not tell which certificate they were made with.
+	// RequireCredential makes a node wait if the API server did not report the client certificate of its request.
 	RequireCredential bool
 	// ServingRenewal lets the certificate that a kubelet serves with vouch for the next one, where the inventory knows no machine.
 	ServingRenewal bool

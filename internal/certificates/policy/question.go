@@ -8,7 +8,7 @@ import (
 	"muster.dev/muster/internal/certificates/pki"
 )
 
-// Question is what must be found out before Decide.
+// Question lists the facts that must be looked up before Decide.
 type Question struct {
 	// Machine is the ID of the machine that the bootstrap token names, "" if none.
 	Machine string
@@ -16,13 +16,13 @@ type Question struct {
 	Node string
 	// Names and addresses that are asked for, in text.
 	Names []string
-	// Key is the public key of the request, zero if nobody need know whose it is.
+	// Key is the public key of the request, zero if its owner does not matter.
 	Key pki.Fingerprint
 	// Nodes are those of the names that Node objects may have, beside Node.
 	Nodes []string
-	// Token is the user of a bootstrap token that asks, "" if none does.
+	// Token is the user of a bootstrap token that asks, "" if the requester is not one.
 	Token string
-	// Credential is the fingerprint of the certificate that a node asks with, zero if that is not told.
+	// Credential is the fingerprint of the certificate that a node asks with, zero if the API server does not report it.
 	Credential pki.Fingerprint
 	// Serving are addresses at which the node's kubelet is to be asked for the certificate that it serves with, if the inventory knows no machine.
 	Serving []netip.Addr
@@ -39,7 +39,7 @@ type Access struct {
 	Subresource string
 }
 
-// Ask tells which facts Decide will look at, so that nothing else need be gathered.
+// Ask returns the facts that Decide will look at, so that nothing else need be looked up.
 func Ask(p Policy, r Request) Question {
 	profile, ok := p.Profile(r.SignerName)
 	switch {

@@ -27,7 +27,7 @@ const (
 	garbled               // a bootstrap token that something was meant to bind, which cannot be read; why says why
 )
 
-// requester is what the API server says about who asks.
+// requester is what the API server says about the requester.
 type requester struct {
 	kind kind
 	// scopes of a bootstrap token, by its own groups: at most one of each kind, and all of them must agree.
@@ -52,7 +52,7 @@ func identify(p Policy, r Request) requester {
 	}
 }
 
-// identifyUser finds what the policy lets somebody ask for who is neither node nor token. Names with a prefix of Kubernetes' own are
+// identifyUser finds what the policy lets a requester ask for that is neither a node nor a token. Names with a prefix of Kubernetes' own are
 // nobody's to choose in a policy file, except those of service accounts.
 func (p Policy) identifyUser(name string) requester {
 	q := requester{kind: bootstrap}
@@ -87,7 +87,7 @@ func (p Policy) identifyToken(groups []string) requester {
 		}
 	}
 	if len(q.scopes)+len(q.bindings) == 0 && !p.Bootstrap.UnboundTokens {
-		return requester{kind: unbound, why: "it was made for no machine"}
+		return requester{kind: unbound, why: "it was not made for a machine"}
 	}
 	return q
 }

@@ -15,7 +15,7 @@ func checkAccessReview(e evaluation) outcome {
 	a := e.facts.Access
 	switch {
 	case a.State != Known:
-		return waitFor(a, "whether %s may create certificatesigningrequests/%s is not known", e.request.Username, sub)
+		return waitFor(a, "it is not known whether %s may create certificatesigningrequests/%s", e.request.Username, sub)
 	case !a.Value:
 		return wait("bind a role that allows it to one of its groups", "%s may not create certificatesigningrequests/%s in group certificates.k8s.io",
 			e.request.Username, sub)

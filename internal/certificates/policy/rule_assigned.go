@@ -33,7 +33,7 @@ func checkNamesAssigned(e evaluation) outcome {
 		switch isNode := e.facts.Nodes[n]; {
 		case n == e.node:
 		case isNode.State == Unknown:
-			return waitFor(isNode, "whether there is a node %s is not known", n)
+			return waitFor(isNode, "it is not known whether there is a node %s", n)
 		case isNode.State == Known && isNode.Value:
 			return wait("delete that Node, or take the name out of the inventory", "machine %s has the name of another node, %s", e.facts.NodeMachine.Value.ID, n)
 		}
@@ -101,13 +101,13 @@ func (e evaluation) assigned(what string, asked []string, have func(Machine) []s
 	return witness("%s assigned to machine %s (%s)", strings.Join(shown, ", "), m.Value.ID, m.Source)
 }
 
-// ranged returns nil if an address of one of this machine's ranges is no other machine's own. Others may have the same range: which of them
+// ranged returns nil if an address of one of this machine's ranges is not another machine's own. Others may have the same range: which of them
 // has the address is nothing that the inventory knows.
 func (e evaluation) ranged(asked, id string, in netip.Prefix) *outcome {
 	o := pass("")
 	switch owners := e.facts.Owners[asked]; {
 	case owners.State != Known:
-		o = waitFor(owners, "whether another machine has the address %s is not known", asked)
+		o = waitFor(owners, "it is not known whether another machine has the address %s", asked)
 	case slices.Contains(owners.Value, id):
 		return nil
 	case len(owners.Value) > 0:
@@ -135,7 +135,7 @@ func (e evaluation) owned(what, asked, id string, own []string) *outcome {
 			"the %s %s is not assigned to machine %s, and no other machine is known to have it", what, asked, id)
 		o.soon = owners.State == Unknown && owners.Soon
 	case owners.State != Known:
-		o = waitFor(owners, "whether another machine has the %s %s is not known", what, asked)
+		o = waitFor(owners, "it is not known whether another machine has the %s %s", what, asked)
 	case len(others) > 0:
 		o = wait("one of them must go", "the %s %s is assigned to machine %s, too", what, asked, strings.Join(others, ", "))
 	case !slices.Contains(owners.Value, id):

@@ -33,7 +33,7 @@ func (e evaluation) machineOfNode() (Machine, *outcome) {
 	var o outcome
 	switch {
 	case m.State == Unknown:
-		o = waitFor(m, "which machine is node %s is not known", name)
+		o = waitFor(m, "the machine of node %s is not known", name)
 	case m.State == Absent, name == "", m.Value.NodeName != name:
 		o = wait("it may yet appear in the inventory", "no machine is node %s", name)
 	default:

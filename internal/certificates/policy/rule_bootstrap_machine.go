@@ -15,7 +15,7 @@ func checkBootstrapMachine(e evaluation) outcome {
 	m := e.facts.TokenMachine
 	switch {
 	case m.State == Unknown:
-		return waitFor(m, "whether machine %s exists is not known", id)
+		return waitFor(m, "it is not known whether machine %s exists", id)
 	case m.State == Absent:
 		return wait("it may yet appear in the inventory", "the token was made for machine %s, which does not exist", id)
 	case m.Value.ID != id:

@@ -7,9 +7,9 @@ import "time"
 // createdSkew is how much a request may seem to be older than its machine, as the clocks of the API server and of the inventory differ.
 const createdSkew = time.Minute
 
-// checkBootstrapWindow wants whoever is not yet a node to ask soon after its machine was made, as machines do by themselves. A token that
-// is found later is good for no machine that is older, and a request that waited for a name before there was a machine is nobody's. It
-// counts when a request was made, not when it is judged: who asked in time does not lose by an inventory that is slow.
+// checkBootstrapWindow requires a first certificate to be requested soon after the machine was made, as machines do by themselves. A token that
+// is found later is not valid for machines that are older, and a request that waited for a name before there was a machine is nobody's. It
+// counts when a request was made, not when it is judged: a request in time is not refused because the inventory is slow.
 func checkBootstrapWindow(e evaluation) outcome {
 	window := e.policy.Bootstrap.Window
 	switch {
@@ -28,9 +28,9 @@ func checkBootstrapWindow(e evaluation) outcome {
 	case unknown != nil:
 		return *unknown
 	case m.Created.IsZero():
-		return wait("let the inventory say it, or approve by hand", "when machine %s was made is not in the inventory, and the policy wants requests within %s of it", m.ID, window)
+		return wait("let the inventory say it, or approve by hand", "the inventory does not say when machine %s was made, and the policy wants requests within %s of that", m.ID, window)
 	case asked.IsZero():
-		return wait("", "when the request was made is not known")
+		return wait("", "the time of the request is not known")
 	case asked.Before(m.Created.Add(-createdSkew)):
 		return wait("let the machine ask again, or approve by hand", "the request was made at %s, before machine %s was, at %s", clock(asked), m.ID, clock(m.Created))
 	case asked.After(m.Created.Add(window)):

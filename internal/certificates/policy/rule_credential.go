@@ -13,10 +13,10 @@ import (
 
 const joinAgain = "let it join again, or approve by hand"
 
-// checkCredential wants the certificate that a node asks with to be one that this very machine got. Without it a key that was copied
-// from a machine stays good for ever: its holder renews, and when another machine takes over the node's name he gets certificates for
-// its addresses, too. API servers from v1.32 on tell which certificate it was. One of unknown machine, such as one from before the controller
-// came, is good for what no other machine has been given since, as far as anything on record tells.
+// checkCredential requires that the client certificate of the requesting node was issued to the node's current machine. Without this rule a
+// key that was copied from a machine stays usable forever: its holder renews, and when another machine takes over the node's name the
+// holder gets certificates for its addresses, too. API servers from v1.32 on report the certificate. A certificate of an unknown machine,
+// such as one from before the controller was installed, is accepted as long as no record shows that another machine took over the node.
 func checkCredential(e evaluation) outcome {
 	switch {
 	case !e.profile.Node:
@@ -33,13 +33,13 @@ func checkCredential(e evaluation) outcome {
 	c, m := e.facts.Credential, e.facts.NodeMachine
 	switch {
 	case !told && e.policy.RequireCredential:
-		return wait("let the node use a client certificate", "the API server does not tell with which certificate %s asks, and the policy wants it told", e.request.Username)
+		return wait("let the node use a client certificate", "the API server does not report the client certificate of %s, and policy.credential.required is set", e.request.Username)
 	case !told:
-		return notApplicable("the API server tells of no certificate: the node has a token, or the API server is older than v1.32")
+		return notApplicable("the API server reports no client certificate: the node has a token, or the API server is older than v1.32")
 	case c.State != Known:
-		return waitFor(c, "which machine got the certificate that %s asks with is not known", e.request.Username)
+		return waitFor(c, "the machine that got the certificate of %s is not known", e.request.Username)
 	case m.State != Known || m.Value.NodeName != e.node:
-		return notApplicable("there is no machine to compare with, of which the rule machine speaks")
+		return notApplicable("there is no machine to compare with; see the rule machine")
 	}
 	switch same, ok := c.Value.Machine.Same(RefOf(m)); {
 	case ok && same:
@@ -51,11 +51,11 @@ func checkCredential(e evaluation) outcome {
 	case c.Value.Machine == "" && c.Value.Since.Before(m.Value.CertifiedFrom()) && !c.Value.Since.IsZero():
 		return wait(joinAgain, "node %s is machine %s, which was made after the certificate that asks was issued, and to which one that was is on no record", e.node, m.Value.ID)
 	case c.Value.Rejoined:
-		return wait(joinAgain, "another certificate made a machine node %s since, and to which one the certificate that asks was issued is on no record", e.node)
+		return wait(joinAgain, "another certificate made a machine node %s since, and no record says which machine got the certificate that asks", e.node)
 	case c.Value.Replaced || e.taken():
-		return wait(joinAgain, "node %s was another machine before, and to which one the certificate that asks was issued is on no record", e.node)
+		return wait(joinAgain, "node %s was another machine before, and no record says which machine got the certificate that asks", e.node)
 	}
-	return pass("to which machine its certificate was issued is on no record, and node %s was never another machine", e.node)
+	return pass("no record says which machine got its certificate, and node %s was never another machine", e.node)
 }
 
 // taken reports whether the inventory gave the name of the node to another machine, which has no certificate yet.

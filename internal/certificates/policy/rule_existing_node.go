@@ -9,10 +9,10 @@ import (
 
 const freeTheName = "delete the Node if its machine is gone, approve by hand, or if its certificate has expired let it join by a token of muster token create --rejoin"
 
-// checkExistingNode keeps the name of a node that exists from whoever is not that node, as a bootstrap token makes its holder
-// any node that it is good for: with upstream's approver, every node there is. A name may change hands when the inventory says
+// checkExistingNode keeps the name of an existing node from every other machine, as the holder of a bootstrap token can become
+// any node that the token is valid for: with upstream's approver, every node there is. A name may change hands when the inventory says
 // that another machine has it by now, or when a person approved. An approval by upstream's approver is not one by a person. A person
-// may say so beforehand, with a token for this very node to join again: that is good when its certificate is no more.
+// may say so beforehand, with a token for this very node to join again: that works once its certificate has expired.
 func checkExistingNode(e evaluation) outcome {
 	switch {
 	case e.request.SignerName != pki.SignerKubeletClient || !e.profile.Node:
@@ -28,17 +28,17 @@ func checkExistingNode(e evaluation) outcome {
 	name := e.node
 	switch {
 	case exists.State == Unknown:
-		return waitFor(exists, "whether node %s exists is not known", name)
+		return waitFor(exists, "it is not known whether node %s exists", name)
 	case exists.State == Absent || !exists.Value:
 		return pass("there is no node %s", name)
 	case e.who.rejoins() != "":
 		return e.mayRejoin(name)
 	case last.State == Unknown:
-		return waitFor(last, "node %s exists, and which machine it was is not known", name)
+		return waitFor(last, "node %s exists, and its last machine is not known", name)
 	case last.State == Absent || last.Value == "":
-		return wait(freeTheName, "node %s exists, and which machine got its certificate is on no record", name)
+		return wait(freeTheName, "node %s exists, and no record says which machine got its certificate", name)
 	case m.State == Unknown:
-		return waitFor(m, "node %s exists, and which machine it is now is not known", name)
+		return waitFor(m, "node %s exists, and its current machine is not known", name)
 	case m.State == Absent || m.Value.ID == "" || m.Value.NodeName != name:
 		return wait(freeTheName, "node %s exists, and no machine has replaced it", name)
 	}
@@ -59,11 +59,11 @@ func (q requester) rejoins() string { return q.scopes[token.ScopeRejoin] }
 func (e evaluation) mayRejoin(name string) outcome {
 	switch expired := e.facts.Expired; {
 	case expired.State == Unknown:
-		return waitFor(expired, "node %s exists, and whether its certificate has expired is not known", name)
+		return waitFor(expired, "node %s exists, and it is not known whether its certificate has expired", name)
 	case expired.State == Absent:
-		return wait(freeTheName, "node %s exists, and no certificate of it is on record, so whether it has expired is not known", name)
+		return wait(freeTheName, "node %s exists, and no certificate of it is on record, so it is not known whether it has expired", name)
 	case !expired.Value:
-		return wait(freeTheName, "node %s exists, and has a certificate that is still good", name)
+		return wait(freeTheName, "node %s exists, and has a certificate that is still valid", name)
 	}
 	return witness("the token was made for node %s to join again, and its certificate has expired", name)
 }

@@ -16,7 +16,7 @@ func controlPlaneUsers() []string {
 }
 
 // checkIdentityReserved refuses users and groups of nodes and of the control plane on certificates that no machine stands
-// behind, even if a person approved: who reads "CN=system:node:a" in a hurry does not see that the signer skips every rule
+// behind, even if a person approved: a person that reads "CN=system:node:a" in a hurry does not see that the signer skips every rule
 // about nodes. Kubernetes keeps system: for itself, kubeadm binds kubeadm:cluster-admins to cluster-admin, and eks: and muster:
 // are the prefixes of those control planes. Upstream refuses system:masters only, and for one signer.
 func checkIdentityReserved(e evaluation) outcome {

@@ -17,7 +17,7 @@ func checkMachine(e evaluation) outcome {
 	bound := e.who.machine()
 	switch {
 	case m.State == Unknown:
-		return waitFor(m, "which machine is node %s is not known", name)
+		return waitFor(m, "the machine of node %s is not known", name)
 	case m.State == Absent && e.servesAlready():
 		return notApplicable("no machine is node " + name + ", and the certificate that it serves with vouches for it")
 	case m.State == Absent:

@@ -4,7 +4,7 @@ package policy
 
 const byHand = "look at it, then kubectl certificate approve or deny it"
 
-// checkManualApproval leaves to people what no fact can vouch for: who may be which user is for them to know. The other rules
+// checkManualApproval leaves to people what no fact can vouch for: they know which requester may be which user. The other rules
 // still run, and say what would come of an approval.
 func checkManualApproval(e evaluation) outcome {
 	switch {

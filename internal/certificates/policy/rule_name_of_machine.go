@@ -26,7 +26,7 @@ func checkNamesOfMachines(e evaluation) outcome {
 	for _, n := range names {
 		switch isNode := e.facts.Nodes[n]; {
 		case isNode.State == Unknown:
-			note(waitFor(isNode, "whether there is a node %s is not known", n))
+			note(waitFor(isNode, "it is not known whether there is a node %s", n))
 		case isNode.State == Known && isNode.Value:
 			return refuse("ask for names of its own", "%s is the name of a node", n)
 		}
@@ -39,7 +39,7 @@ func checkNamesOfMachines(e evaluation) outcome {
 		case owners.State == Known && len(owners.Value) > 0:
 			return refuse("ask for names of its own", "%s is machine %s's", n, strings.Join(owners.Value, ", "))
 		case owners.State == Unknown:
-			note(waitFor(owners, "whether a machine has %s is not known", n))
+			note(waitFor(owners, "it is not known whether a machine has %s", n))
 		}
 	}
 	if undecided != nil {

@@ -4,7 +4,7 @@ package policy
 
 import "muster.dev/muster/internal/certificates/pki"
 
-// checkRequester asks whether anything here can vouch for who asks. It does not deny: a person may know more, and an approval by one
+// checkRequester asks whether anything here can vouch for the requester. It does not deny: a person may know more, and an approval by one
 // stands in for this rule. One by a program does not, as upstream's approver looks at no name. Nobody stands in for what was meant to
 // bind a token.
 func checkRequester(e evaluation) outcome {
@@ -14,11 +14,11 @@ func checkRequester(e evaluation) outcome {
 	case subresource(e.request, e.who) != "":
 		return pass("%s", e.request.Username)
 	case e.who.kind == garbled:
-		return refuse("make a token anew", "nobody can tell what the bootstrap token of %s is good for: %s", e.request.Username, e.who.why)
+		return refuse("make a token anew", "the scope of the bootstrap token of %s cannot be read: %s", e.request.Username, e.who.why)
 	case e.request.ByPerson:
 		return notApplicable(personApproved)
 	case e.who.kind == unbound:
-		return refuse(byHand, "the bootstrap token of %s is good for no machine: %s", e.request.Username, e.who.why)
+		return refuse(byHand, "the bootstrap token of %s is not valid for any machine: %s", e.request.Username, e.who.why)
 	case e.who.kind == bootstrap && e.request.SignerName == pki.SignerKubeletServing:
 		return refuse("the node must ask, with its client certificate", "%s asks for a serving certificate", e.request.Username)
 	default:

@@ -20,7 +20,7 @@ type Serving struct {
 	Asked     netip.Addr // where it was shown
 }
 
-// checkServingRenewal lets a node go on serving under the names that it serves under, where no inventory knows its machine: whoever answers at
+// checkServingRenewal lets a node go on serving under the names that it serves under, where no inventory knows its machine: the kubelet that answers at
 // one of the addresses has a certificate for exactly these names and its key. The inventory has the say wherever it knows the machine or
 // cannot tell, and a first certificate is for a person to approve. Nothing here is final: the kubelet may answer, or the names change.
 func checkServingRenewal(e evaluation) outcome {
@@ -37,9 +37,9 @@ func checkServingRenewal(e evaluation) outcome {
 	s := e.facts.Serving
 	switch {
 	case s.State != Known:
-		return waitFor(s, "which certificate the kubelet of node %s serves with is not known", e.node)
+		return waitFor(s, "the serving certificate of the kubelet of node %s is not known", e.node)
 	case s.Value.Node != e.node:
-		return wait(approveFirst, "at %s serves the kubelet of node %s", s.Value.Asked, s.Value.Node)
+		return wait(approveFirst, "the kubelet at %s is that of node %s", s.Value.Asked, s.Value.Node)
 	case !slices.Contains(e.request.CSR.Addresses(), s.Value.Asked):
 		return wait("", "the kubelet was asked at %s, which is not asked for", s.Value.Asked)
 	case !sameSet(canonicalNames(e.request.CSR.DNSNames()), canonicalNames(s.Value.Names)) || !sameSet(texts(e.request.CSR.Addresses()), texts(s.Value.Addresses)):
@@ -66,12 +66,12 @@ func (e evaluation) unowned(what string, asked []string) outcome {
 		case owners.State == Known && len(owners.Value) > 0:
 			return refuse("", "the %s %s is machine %s's", what, a, strings.Join(owners.Value, ", "))
 		case owners.State == Unknown:
-			return waitFor(owners, "whether a machine has the %s %s is not known", what, a)
+			return waitFor(owners, "it is not known whether a machine has the %s %s", what, a)
 		}
 		if isNode := e.facts.Nodes[a]; what != "address" && a != e.node {
 			switch {
 			case isNode.State == Unknown:
-				return waitFor(isNode, "whether there is a node %s is not known", a)
+				return waitFor(isNode, "it is not known whether there is a node %s", a)
 			case isNode.State == Known && isNode.Value:
 				return wait("delete that Node", "%s is the name of another node", a)
 			}

@@ -79,7 +79,7 @@ type PKCS11 struct {
 type Trust struct {
 	Client  []string `json:"client,omitempty"`  // files in PEM
 	Serving []string `json:"serving,omitempty"` // files in PEM
-	// Publish tells where the bundles are published.
+	// Publish is where the bundles are published.
 	Publish *Namespaced `json:"publish,omitempty"`
 }
 
@@ -106,7 +106,7 @@ type Rules struct {
 
 // Credential says what nodes have to show.
 type Credential struct {
-	// Required leaves nodes waiting of which the API server does not tell with which certificate they ask.
+	// Required leaves a node waiting if the API server did not report the client certificate of its request.
 	Required bool `json:"required,omitempty"`
 }
 
@@ -128,7 +128,7 @@ type Reserved struct {
 type Bootstrap struct {
 	// UnboundTokens is refuse (the default) or allow.
 	UnboundTokens string `json:"unboundTokens,omitempty"`
-	// Window is how long after a machine was made its first certificate may be asked for; for ever if absent.
+	// Window is how long after a machine was made its first certificate may be asked for; no limit if absent.
 	Window   Duration  `json:"window,omitempty"`
 	Bindings []Binding `json:"bindings,omitempty"`
 }
@@ -219,7 +219,7 @@ type Pruning struct {
 
 // LeaderElection among replicas.
 type LeaderElection struct {
-	// Enabled is true if absent: only who knows that there is no other replica can do without.
+	// Enabled is true if absent: set it to false only if there is one replica for sure.
 	Enabled   *bool  `json:"enabled,omitempty"`
 	Namespace string `json:"namespace,omitempty"` // muster-system if absent
 	Name      string `json:"name,omitempty"`      // muster-certificate-controller if absent

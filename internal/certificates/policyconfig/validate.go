@@ -52,7 +52,7 @@ func (k *check) required(path *field.Path, value, what string) {
 	}
 }
 
-// file wants an absolute path: a service's working directory is no place to depend on.
+// file wants an absolute path: a service's working directory must not be depended on.
 func (k *check) file(path *field.Path, value, what string) {
 	switch {
 	case value == "":

@@ -25,7 +25,7 @@ const (
 	Trust    Phase = "Trust"
 	Replace  Phase = "Replace"
 	Withdraw Phase = "Withdraw"
-	// Done is no phase that is ever kept: the rotation is over.
+	// Done is never stored: the rotation is over.
 	Done Phase = "Done"
 )
 
@@ -166,7 +166,7 @@ func (r Rotation) enter(phase Phase, now time.Time) Rotation {
 	return r
 }
 
-// String tells people how many nodes are not done yet.
+// String counts, for people, the nodes that are not done yet.
 func (p Progress) String() string {
 	return fmt.Sprintf("of %d nodes, %d have a client and %d a serving certificate of the old authority; the last of them ends at %s, and is renewed before",
 		p.Nodes, p.Client, p.Serving, p.Until.UTC().Format(time.RFC3339))

@@ -16,7 +16,7 @@ import (
 	"muster.dev/muster/internal/certificates/pki"
 )
 
-// Config tells what a certificate authority is made of.
+// Config lists the parts of a certificate authority.
 type Config struct {
 	Certificate string // file in PEM, which may hold a private key as well
 	Key         Source

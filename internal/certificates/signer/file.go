@@ -8,7 +8,7 @@ import (
 	"log/slog"
 )
 
-// FileConfig tells where a certificate authority's files are.
+// FileConfig names the files of a certificate authority.
 type FileConfig struct {
 	CertFile string
 	KeyFile  string // may be the same file

@@ -65,7 +65,7 @@ func only(data []byte, wanted func(string) bool) (*pem.Block, error) {
 		b, data = pem.Decode(data)
 		switch {
 		case b == nil && found == nil:
-			return nil, errors.New("there is none in PEM")
+			return nil, errors.New("no PEM block found")
 		case b == nil:
 			return found, nil
 		case !wanted(b.Type):

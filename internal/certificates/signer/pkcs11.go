@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// PKCS11Config tells where a key in a token is.
+// PKCS11Config locates a key in a token.
 type PKCS11Config struct {
 	// Program that talks to the token; muster-pkcs11 if empty. Without a slash it is looked for beside this one, then in PATH.
 	Program string

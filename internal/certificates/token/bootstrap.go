@@ -75,7 +75,7 @@ func (b Bootstrap) Scopes() ([]Scope, error) {
 		case !ok:
 			continue
 		case slices.ContainsFunc(scopes, func(other Scope) bool { return other.Kind == s.Kind }):
-			return nil, fmt.Errorf("it is bound to two values of %s, and nothing can be both", s.Kind)
+			return nil, fmt.Errorf("it is bound to two values of %s: give one", s.Kind)
 		}
 		scopes = append(scopes, s)
 	}
@@ -95,14 +95,14 @@ func (b Bootstrap) Check() error {
 		return errors.New("there is no token")
 	}
 	if len(b.Usages) == 0 {
-		return fmt.Errorf("a token without usages is good for nothing; there are %s and %s", UsageSigning, UsageAuthentication)
+		return fmt.Errorf("a token needs a usage: %s or %s", UsageSigning, UsageAuthentication)
 	}
 	for i, usage := range b.Usages {
 		if usage != UsageAuthentication && usage != UsageSigning {
 			return fmt.Errorf("%q is not a usage of tokens; there are %s and %s", usage, UsageSigning, UsageAuthentication)
 		}
 		if slices.Contains(b.Usages[:i], usage) {
-			return fmt.Errorf("the usage %s is there twice", usage)
+			return fmt.Errorf("duplicate usage %s", usage)
 		}
 	}
 	if len(b.Groups) > 0 && !b.May(UsageAuthentication) {
@@ -116,7 +116,7 @@ func (b Bootstrap) Check() error {
 			return fmt.Errorf("%q is not a group of bootstrap tokens: it must begin with system:bootstrappers: and go on with a-z, 0-9, : and -", group)
 		}
 		if slices.Contains(b.Groups[:i], group) {
-			return fmt.Errorf("the group %s is there twice", group)
+			return fmt.Errorf("duplicate group %s", group)
 		}
 	}
 	scopes, err := b.Scopes()
@@ -162,7 +162,7 @@ func (b Bootstrap) Secret() (*corev1.Secret, error) {
 func Read(s *corev1.Secret) (Bootstrap, error) {
 	b, err := readAny(s)
 	if err != nil {
-		return Bootstrap{}, fmt.Errorf("Secret %s/%s is no usable bootstrap token: %w", s.Namespace, s.Name, err)
+		return Bootstrap{}, fmt.Errorf("Secret %s/%s is not a usable bootstrap token: %w", s.Namespace, s.Name, err)
 	}
 	return b, nil
 }

@@ -86,16 +86,16 @@ func TestBootstrapThatIsRefused(t *testing.T) {
 		says   string
 	}{
 		"no token":               {func(b *token.Bootstrap) { b.Token = token.Token{} }, "no token"},
-		"no usages":              {func(b *token.Bootstrap) { b.Usages = nil }, "good for nothing"},
+		"no usages":              {func(b *token.Bootstrap) { b.Usages = nil }, "needs a usage"},
 		"an unknown usage":       {func(b *token.Bootstrap) { b.Usages = []string{"joining"} }, `"joining" is not a usage`},
-		"a usage twice":          {func(b *token.Bootstrap) { b.Usages = []string{"signing", "signing"} }, "signing is there twice"},
+		"a usage twice":          {func(b *token.Bootstrap) { b.Usages = []string{"signing", "signing"} }, "duplicate usage signing"},
 		"groups of nobody":       {func(b *token.Bootstrap) { b.Usages = []string{"signing"} }, "groups go with"},
 		"a group of others":      {func(b *token.Bootstrap) { b.Groups = []string{"system:masters"} }, `"system:masters" is not a group of bootstrap tokens`},
 		"a group with two in it": {func(b *token.Bootstrap) { b.Groups = []string{"system:bootstrappers:a,system:bootstrappers:b"} }, "is not a group"},
 		"a group that ends":      {func(b *token.Bootstrap) { b.Groups = []string{"system:bootstrappers:"} }, "is not a group"},
 		"a group ends with -":    {func(b *token.Bootstrap) { b.Groups = []string{"system:bootstrappers:a-"} }, "is not a group"},
 		"a long group":           {func(b *token.Bootstrap) { b.Groups = []string{"system:bootstrappers:" + strings.Repeat("a", 257)} }, "is not a group"},
-		"a group twice":          {func(b *token.Bootstrap) { b.Groups = append(b.Groups, b.Groups...) }, "is there twice"},
+		"a group twice":          {func(b *token.Bootstrap) { b.Groups = append(b.Groups, b.Groups...) }, "duplicate group"},
 		"many groups":            {func(b *token.Bootstrap) { b.Groups = many(33) }, "33 groups"},
 		"two names": {func(b *token.Bootstrap) {
 			b.Groups = []string{"system:bootstrappers:muster:name:a", "system:bootstrappers:muster:name:b"}

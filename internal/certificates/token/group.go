@@ -147,7 +147,7 @@ func agree(scopes []Scope) error {
 		for _, b := range scopes {
 			other := (b.Kind == ScopeName || b.Kind == ScopeRejoin) && b.Value != a.Value
 			if other || b.Kind == ScopePattern && !MatchName(b.Value, a.Value) {
-				return fmt.Errorf("nobody could use the token: it is bound to the %s %q and to the %s %q, and no node's name is both", a.Kind, a.Value, b.Kind, b.Value)
+				return fmt.Errorf("no node could use the token: it is bound to the %s %q and to the %s %q, and no node name is both", a.Kind, a.Value, b.Kind, b.Value)
 			}
 		}
 	}

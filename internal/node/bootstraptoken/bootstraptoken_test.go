@@ -96,7 +96,7 @@ func TestTokensComeAndGo(t *testing.T) {
 	if len(unusable) != 2 {
 		t.Fatalf("unusable are %v", unusable)
 	}
-	wantErr(t, unusable[0], "Secret kube-system/bootstrap-token-broken is no usable bootstrap token")
+	wantErr(t, unusable[0], "Secret kube-system/bootstrap-token-broken is not a usable bootstrap token")
 	wantErr(t, unusable[1], "refuses the token twice0: it is bound to two values of name")
 	if l, err := bootstraptoken.Get(t.Context(), c, "later0"); err != nil || l.Token.ID != "later0" {
 		t.Errorf("got %+v, %v", l, err)

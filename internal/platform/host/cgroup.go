@@ -25,7 +25,7 @@ type Hierarchy struct {
 	MountPoint string `json:"mountPoint"`
 	// Options that mount this tree again: its version 1 controllers, or its name. Empty for version 2.
 	Options []string `json:"options,omitempty"`
-	// Unified tells a version 2 tree.
+	// Unified means a version 2 tree.
 	Unified bool `json:"unified,omitempty"`
 }
 

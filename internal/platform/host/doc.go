@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host is what muster needs of the Linux machine it runs on: control groups of either version, network
-// namespaces, capabilities, and the processes that it started in an earlier life.
+// Package host gives access to the Linux machine that muster runs on: control groups of both versions, network namespaces,
+// capabilities, and processes that an earlier run of muster started.
 package host

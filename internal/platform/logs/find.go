@@ -70,7 +70,7 @@ func Machine(dir statedir.Dir, id string) []Source {
 // largestZone is more than any file of the time zone database has.
 const largestZone = 64 << 10
 
-// zoneOf is a machine's time zone; UTC if it has none that can be read. What is no file, but a pipe, must not hold the reader, nor what is
+// zoneOf is a machine's time zone; UTC if it has none that can be read. A path that is not a file, but a pipe, must not hold the reader, nor what is
 // larger than any such file.
 func zoneOf(root *os.Root) *time.Location {
 	file, err := root.OpenFile("etc/localtime", os.O_RDONLY|unix.O_NONBLOCK, 0)

@@ -92,7 +92,7 @@ func newReader(source Source, tail int, keep bool) (*reader, error) {
 
 // open opens a file of a log; nil if there is none.
 func (s Source) open(path string) (*os.File, error) {
-	// What is no file, but a pipe, must not hold the reader.
+	// A path that is not a file, but a pipe, must not hold the reader.
 	const how = os.O_RDONLY | unix.O_NONBLOCK
 	var file *os.File
 	err := s.below(path, func(root *os.Root, name string) (err error) {
@@ -110,7 +110,7 @@ func (s Source) open(path string) (*os.File, error) {
 	}
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		_ = file.Close()
-		return nil, fmt.Errorf("opening log %s: it is no file", path)
+		return nil, fmt.Errorf("opening log %s: it is not a regular file", path)
 	}
 	return file, nil
 }

@@ -31,7 +31,7 @@ func Hold(pid int) (*Handle, error) {
 // Close lets go of the process, which it does not end.
 func (h *Handle) Close() { _ = unix.Close(h.fd) }
 
-// Signal sends a signal. A process that has ended already is no error.
+// Signal sends a signal. If the process has ended already, the error is nil.
 func (h *Handle) Signal(signal syscall.Signal) error {
 	if err := unix.PidfdSendSignal(h.fd, signal, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("signalling process %d: %w", h.PID, err)

@@ -24,7 +24,7 @@ func ToJSON(document []byte) (data []byte, problems []string) {
 	return data, nil
 }
 
-// JSON makes JSON of the document. A key twice is wrong, and the rest can be looked at all the same; the data is nil if it is no YAML.
+// JSON makes JSON of the document. A key twice is wrong, and the rest can be looked at all the same; the data is nil if it is not YAML.
 func (d *Document) JSON() (data []byte, wrong []Wrong) {
 	data, err := yaml.YAMLToJSONStrict(d.Text)
 	if err == nil {

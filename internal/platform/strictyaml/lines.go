@@ -104,7 +104,7 @@ func (d *Document) LineOf(w Wrong) int {
 	return line
 }
 
-// root is nil if the text is no YAML.
+// root is nil if the text is not YAML.
 func (d *Document) root() *yaml.Node {
 	if d.tree == nil {
 		d.tree = &yaml.Node{}

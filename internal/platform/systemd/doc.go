@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package systemd starts, stops and looks at units through systemctl, which is on every host that systemd runs: no D-Bus library,
-// no socket of systemd's that has moved between versions, and what is done is what a person would type.
+// Package systemd starts, stops and inspects units through systemctl, which is on every host with systemd: no D-Bus library, no
+// socket of systemd's that has moved between versions, and each action is a command that a person could type.
 package systemd

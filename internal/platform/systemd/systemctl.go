@@ -45,7 +45,7 @@ type Unit struct {
 	Result string
 	// Restarts is how often systemd has started it again.
 	Restarts int
-	// Outdated tells that its files are not those that systemd has read: after a daemon-reload they are.
+	// Outdated means that its files have changed since systemd read them: a daemon-reload is due.
 	Outdated bool
 }
 
@@ -117,12 +117,12 @@ func (s *Systemctl) Do(ctx context.Context, verb Verb, units ...string) error {
 	}
 	_, err := s.run(ctx, append(append(args, "--"), units...)...)
 	if err != nil && len(units) > 0 && (verb == Start || verb == Restart) {
-		return fmt.Errorf("%w (journalctl -u %s tells more)", err, units[0])
+		return fmt.Errorf("%w (see journalctl -u %s)", err, units[0])
 	}
 	return err
 }
 
-// Show tells about one unit; one that does not exist is no error.
+// Show returns the state of one unit. A unit that does not exist is not an error.
 func (s *Systemctl) Show(ctx context.Context, unit string) (Unit, error) {
 	units, err := s.ShowAll(ctx, unit)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *Systemctl) Show(ctx context.Context, unit string) (Unit, error) {
 	return units[0], nil
 }
 
-// ShowAll tells about several at once, in their order. A unit that systemd has not read yet it reads for that.
+// ShowAll returns the states of several units at once, in their order. systemd loads units for that.
 func (s *Systemctl) ShowAll(ctx context.Context, names ...string) ([]Unit, error) {
 	if err := CheckNames(names); err != nil || len(names) == 0 {
 		return nil, err
@@ -142,7 +142,7 @@ func (s *Systemctl) ShowAll(ctx context.Context, names ...string) ([]Unit, error
 	}
 	texts := strings.Split(strings.TrimSpace(string(out)), "\n\n") // an empty line between two units
 	if len(texts) != len(names) {
-		return nil, fmt.Errorf("systemctl show told about %d units, and not about %d: %s", len(texts), len(names), strings.Join(names, ", "))
+		return nil, fmt.Errorf("systemctl show returned %d units, want %d: %s", len(texts), len(names), strings.Join(names, ", "))
 	}
 	units := make([]Unit, len(names))
 	for i, name := range names {
@@ -170,7 +170,7 @@ func parseUnit(name, text string) Unit {
 		case "Result":
 			u.Result = value
 		case "NRestarts":
-			u.Restarts, _ = strconv.Atoi(value) // 0 if it is no number, which it always is
+			u.Restarts, _ = strconv.Atoi(value) // 0 if it is not a number, which it always is
 		case "NeedDaemonReload":
 			u.Outdated = value == "yes"
 		}

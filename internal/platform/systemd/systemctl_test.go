@@ -72,7 +72,7 @@ func TestNamesThatAreNoUnits(t *testing.T) {
 func TestWhatSystemctlSaysIsTheError(t *testing.T) {
 	manager, _ := scripted(t, "echo 'Failed to start kubelet.service:' >&2; echo '  Unit is masked.' >&2; exit 1")
 	err := manager.Do(t.Context(), Start, "kubelet.service")
-	want := "systemctl start --quiet -- kubelet.service: Failed to start kubelet.service: Unit is masked. (journalctl -u kubelet.service tells more)"
+	want := "systemctl start --quiet -- kubelet.service: Failed to start kubelet.service: Unit is masked. (see journalctl -u kubelet.service)"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v\nwant %s", err, want)
 	}
@@ -124,7 +124,7 @@ END`)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("error %v, units (-want +got):\n%s", err, diff)
 	}
-	if _, err := manager.ShowAll(t.Context(), "a.service"); err == nil || !strings.Contains(err.Error(), "told about 2 units, and not about 1: a.service") {
+	if _, err := manager.ShowAll(t.Context(), "a.service"); err == nil || !strings.Contains(err.Error(), "returned 2 units, want 1: a.service") {
 		t.Errorf("error %v", err)
 	}
 	if got := strings.Count(calls(), "show "); got != 2 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package termsafe escapes text that others chose before it is shown on a terminal: names, requests and logs of nodes and users could move
-// the cursor, colour or hide lines, and turn the order of letters.
+// Package termsafe escapes untrusted text for terminals: names, requests and logs of nodes and users could otherwise move the cursor,
+// colour or hide lines, and reverse the order of letters.
 package termsafe

@@ -33,7 +33,7 @@ type File struct {
 	Watch func(directory string) (*fsnotify.Watcher, error)
 }
 
-// Read reads it whole. What is no regular file, or larger than it may be, is an error.
+// Read reads the whole file. A file that is not regular, or larger than the limit, is an error.
 func (f File) Read() ([]byte, error) {
 	file, err := os.Open(f.Path)
 	if err != nil {

@@ -137,7 +137,7 @@ func client(ctx context.Context, c *Config) (Describer, error) {
 		return nil, fmt.Errorf("reading the configuration of AWS: %w", err)
 	}
 	if c.Region = loaded.Region; c.Region == "" {
-		return nil, errors.New("the region of EC2 is not known: name it in the policy, or in AWS_REGION")
+		return nil, errors.New("the region of EC2 is not known: set it in the policy or in AWS_REGION")
 	}
 	if c.Endpoint != "" {
 		if u, err := url.Parse(c.Endpoint); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {

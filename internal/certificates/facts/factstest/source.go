@@ -100,7 +100,7 @@ func (f *Source) HasSynced() bool {
 	return !f.unsynced
 }
 
-// Status tells what it was told.
+// Status returns what Break, Unsync and Age set.
 func (f *Source) Status() facts.SourceStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()
