@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watchretry has a watch go on soon after its API server was away.
+// Package watchretry retries list and watch within half a second after an API server outage.
 //
 // A reflector of client-go's asks again after pauses that double, up to a minute, and a server that has just been started makes that
 // worse: it takes connections before it knows what anybody may do (RBAC), so all that waited for it are refused, and double their pauses
-// once more. Many clients spare a server so. The few that nodes wait for ask every second.
+// once more. Many clients spare a server so. The few that nodes wait for, and those that revoke, ask twice a second.
 package watchretry
 
 import (
@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	firstPause, longestPause = 100 * time.Millisecond, time.Second
+	firstPause, longestPause = 100 * time.Millisecond, 500 * time.Millisecond
 	// refusals in a row are those of a server that has just been started. After more, they are meant.
-	refusals = 15
+	refusals = 30
 )
 
 // New makes requests of another one again until they are answered.

@@ -45,7 +45,7 @@ func forbidden() error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("RBAC knows no roles yet"))
 }
 
-// After an outage of minutes, in the end of which the server refuses everybody, both requests are answered within two seconds.
+// After an outage of minutes, in the end of which the server refuses everybody, both requests are answered within half a second.
 func TestBackSoonAfterAnOutage(t *testing.T) {
 	const outage, cold = 5 * time.Minute, 3 * time.Second
 	for name, request := range map[string]func(cache.ListerWatcherWithContext, context.Context) error{
@@ -73,7 +73,7 @@ func TestBackSoonAfterAnOutage(t *testing.T) {
 				if took := time.Since(s.began); err != nil || took > outage+cold+longestPause {
 					t.Errorf("after %s, %v", took, err)
 				}
-				if s.asked > 800 {
+				if s.asked > 1600 {
 					t.Errorf("asked %d times", s.asked)
 				}
 			})
@@ -86,11 +86,11 @@ func TestWhatIsMeantIsPassedOn(t *testing.T) {
 		err   error
 		times int
 	}{
-		"for ever forbidden": {forbidden(), refusals + 1},
-		"expired":            {apierrors.NewResourceExpired("too old"), 1},
-		"cannot stream":      {apierrors.NewInvalid(schema.GroupKind{}, "", nil), 1},
-		"too many":           {apierrors.NewTooManyRequests("later", 1), 1},
-		"no such kind":       {apierrors.NewNotFound(schema.GroupResource{}, "x"), 1},
+		"always forbidden": {forbidden(), refusals + 1},
+		"expired":          {apierrors.NewResourceExpired("too old"), 1},
+		"cannot stream":    {apierrors.NewInvalid(schema.GroupKind{}, "", nil), 1},
+		"too many":         {apierrors.NewTooManyRequests("later", 1), 1},
+		"no such kind":     {apierrors.NewNotFound(schema.GroupResource{}, "x"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
