@@ -18,6 +18,7 @@ import (
 	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
 	"muster.dev/muster/internal/iam/authenticator"
 	"muster.dev/muster/internal/iam/keyservice"
+	"muster.dev/muster/internal/platform/watchretry"
 )
 
 // admitted tells when whom a cluster lets in may have changed: its mappings, or what the identity service tells authenticators.
@@ -57,18 +58,16 @@ func (a *admitted) run(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, source := range a.sources {
-		informer := cache.NewSharedInformer(source.from, source.example, 0)
-		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		informer := watchretry.NewInformer(source.from, source.example)
+		informer.Handle(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(any) { a.tell() }, DeleteFunc: func(any) { a.tell() },
 			UpdateFunc: func(before, after any) {
 				if !sameGeneration(before, after) {
 					a.tell()
 				}
 			},
-		}); err != nil {
-			return fmt.Errorf("watching mappings: %w", err)
-		}
-		group.Go(func() { informer.RunWithContext(ctx) })
+		})
+		group.Go(func() { informer.Run(ctx) })
 	}
 	if a.keys != nil {
 		a.keys.Watch(ctx, func(keyservice.Change) { a.tell() })

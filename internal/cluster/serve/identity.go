@@ -65,7 +65,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	}
 	machines := identityservice.NewInformer(api, &v1alpha1.Machine{}, &v1alpha1.MachineList{}, "")
 	service, err := identityservice.New(identityservice.Config{
-		Store: store, Sealer: sealer, Instances: machineInstances{machines.GetStore()}, Log: s.cfg.Log,
+		Store: store, Sealer: sealer, Instances: machineInstances{machines.Store()}, Log: s.cfg.Log,
 		Refused: func(instance string, r keyservice.Refused) {
 			select {
 			case s.refused <- nodegroup.Heard{Machine: instance, Refusal: nodegroup.Refusal{Rule: r.Rule, Saw: r.Saw, Fix: r.Fix}}:
@@ -76,28 +76,22 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	if err != nil {
 		return err
 	}
-	registration, err := machines.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	machines.Handle(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { service.InstancesChanged(o.(*v1alpha1.Machine).Name) },
 		UpdateFunc: func(old, now any) { machineChanged(service, old.(*v1alpha1.Machine), now.(*v1alpha1.Machine)) },
 		DeleteFunc: func(o any) {
-			if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = unknown.Obj
-			}
 			if m, ok := o.(*v1alpha1.Machine); ok {
 				service.InstancesChanged(m.Name)
 			}
 		},
 	})
-	if err != nil {
-		return err
-	}
-	group.Go(func() { machines.RunWithContext(ctx) })
+	group.Go(func() { machines.Run(ctx) })
 	begin(func() error { return store.Run(ctx) })
 	s.setIdentities(store)
 	defer s.setIdentities(nil)
 	begin(func() error { return s.firstIdentity(ctx, store, c) })
 	// An instance that was not heard of yet would look like one that is gone: machines are known before anything is answered.
-	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), machines.HasSynced) {
 		return ctx.Err()
 	}
 	group.Go(func() { service.Run(ctx) })

@@ -25,6 +25,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/iam/iam"
+	"muster.dev/muster/internal/platform/watchretry"
 )
 
 const (
@@ -94,16 +95,13 @@ func (k *Kubernetes) Run(ctx context.Context) error {
 		{&corev1.Secret{}, &corev1.SecretList{}, v1alpha1.NamespaceIAM},
 	} {
 		informer := NewInformer(k.client, followed.object, followed.list, followed.namespace)
-		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		informer.Handle(cache.ResourceEventHandlerFuncs{
 			AddFunc:    k.heard,
 			UpdateFunc: func(_, now any) { k.heard(now) },
 			DeleteFunc: k.heardGone,
 		})
-		if err != nil {
-			return fmt.Errorf("following the management plane: %w", err)
-		}
-		synced = append(synced, registration.HasSynced)
-		group.Go(func() { informer.RunWithContext(ctx) })
+		synced = append(synced, informer.HasSynced)
+		group.Go(func() { informer.Run(ctx) })
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return ctx.Err()
@@ -114,10 +112,10 @@ func (k *Kubernetes) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// NewInformer follows the objects of one kind. It lists and watches as informers always have: streaming lists save memory where there
-// is a lot, and there is not.
-func NewInformer(c client.WithWatch, example client.Object, list client.ObjectList, namespace string) cache.SharedIndexInformer {
-	return cache.NewSharedIndexInformer(plainListWatch{&cache.ListWatch{
+// NewInformer follows the objects of one kind, and hears of a deletion within a second after an outage. It lists and watches as informers
+// always have: streaming lists save memory where there is a lot, and there is not.
+func NewInformer(c client.WithWatch, example client.Object, list client.ObjectList, namespace string) *watchretry.Informer {
+	return watchretry.NewInformer(plainListWatch{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			into := list.DeepCopyObject().(client.ObjectList)
 			err := c.List(ctx, into, &client.ListOptions{Namespace: namespace, Raw: &o})
@@ -126,7 +124,7 @@ func NewInformer(c client.WithWatch, example client.Object, list client.ObjectLi
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return c.Watch(ctx, list.DeepCopyObject().(client.ObjectList), &client.ListOptions{Namespace: namespace, Raw: &o})
 		},
-	}}, example, 0, cache.Indexers{})
+	}}, example)
 }
 
 type plainListWatch struct{ *cache.ListWatch }
@@ -209,9 +207,6 @@ func (k *Kubernetes) heard(o any) {
 
 // heardGone takes that an object is gone.
 func (k *Kubernetes) heardGone(o any) {
-	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
-		o = unknown.Obj
-	}
 	object, ok := o.(client.Object)
 	if !ok {
 		return
