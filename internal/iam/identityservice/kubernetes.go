@@ -112,10 +112,9 @@ func (k *Kubernetes) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// NewInformer follows the objects of one kind, and hears of a deletion within a second after an outage. It lists and watches as informers
-// always have: streaming lists save memory where there is a lot, and there is not.
+// NewInformer follows the objects of one kind, and hears of a deletion within a second after an outage.
 func NewInformer(c client.WithWatch, example client.Object, list client.ObjectList, namespace string) *watchretry.Informer {
-	return watchretry.NewInformer(plainListWatch{&cache.ListWatch{
+	return watchretry.NewInformer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			into := list.DeepCopyObject().(client.ObjectList)
 			err := c.List(ctx, into, &client.ListOptions{Namespace: namespace, Raw: &o})
@@ -124,13 +123,8 @@ func NewInformer(c client.WithWatch, example client.Object, list client.ObjectLi
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return c.Watch(ctx, list.DeepCopyObject().(client.ObjectList), &client.ListOptions{Namespace: namespace, Raw: &o})
 		},
-	}}, example)
+	}, example)
 }
-
-type plainListWatch struct{ *cache.ListWatch }
-
-// IsWatchListSemanticsUnSupported says so to the reflector.
-func (plainListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // State is what is known now.
 func (k *Kubernetes) State() (*State, error) {

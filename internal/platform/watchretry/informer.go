@@ -17,7 +17,8 @@ import (
 //
 // An informer of client-go's lists again only after a pause of 0.8 s to 1.6 s, and each API server that was started again makes it list
 // again ("too old resource version"). The pause of an Informer is 0.1 s at first and 0.75 s at most. An object that was deleted and made
-// again under its name while nobody watched is reported as both.
+// again under its name while nobody watched is reported as both. It lists and watches as informers always have: streaming lists save
+// memory where there is a lot, and there is not.
 type Informer struct {
 	reflector *cache.Reflector
 	store     cache.Store
@@ -28,7 +29,7 @@ type Informer struct {
 // NewInformer makes an Informer of objects like the example. Handle must be called before Run.
 func NewInformer(from cache.ListerWatcher, example runtime.Object) *Informer {
 	i := &Informer{store: cache.NewStore(cache.MetaNamespaceKeyFunc), handler: cache.ResourceEventHandlerFuncs{}}
-	i.reflector = cache.NewReflectorWithOptions(New(from), example, reflected{i}, cache.ReflectorOptions{
+	i.reflector = cache.NewReflectorWithOptions(plain{listerWatcher{from}}, example, reflected{i}, cache.ReflectorOptions{
 		Backoff: &wait.Backoff{Duration: firstPause, Cap: longestPause, Factor: 2, Jitter: 0.5, Steps: int(time.Minute / firstPause)},
 	})
 	return i
@@ -45,6 +46,11 @@ func (i *Informer) Store() cache.Store { return i.store }
 
 // HasSynced reports whether the first list has been reported.
 func (i *Informer) HasSynced() bool { return i.synced.Load() }
+
+type plain struct{ listerWatcher }
+
+// IsWatchListSemanticsUnSupported keeps the reflector from streaming lists.
+func (plain) IsWatchListSemanticsUnSupported() bool { return true }
 
 // reflected is what the reflector of an Informer calls, one call at a time.
 type reflected struct{ *Informer }
