@@ -421,8 +421,8 @@ func TestLookup(t *testing.T) {
 	for arn, want := range map[string]string{
 		arnPrefix + "AmazonEKSViewPolicy":                                    "",
 		"arn:aws-us-gov:eks::aws:cluster-access-policy/AmazonEKSViewPolicy":  "",
-		"arn:aws:iam::aws:policy/AdministratorAccess":                        `"arn:aws:iam::aws:policy/AdministratorAccess" is no access policy`,
-		"arn:evil:eks::aws:cluster-access-policy/AmazonEKSViewPolicy":        "is no access policy",
+		"arn:aws:iam::aws:policy/AdministratorAccess":                        `"arn:aws:iam::aws:policy/AdministratorAccess" is not an access policy`,
+		"arn:evil:eks::aws:cluster-access-policy/AmazonEKSViewPolicy":        "is not an access policy",
 		arnPrefix + "AmazonEKSHybridPolicy":                                  "AmazonEKSHybridPolicy is for nodes, whose rights come from the type of their entry; there are ",
 		arnPrefix + "AmazonEMRJobPolicy":                                     "is for another service of AWS",
 		arnPrefix + "AmazonEKSComputePolicy":                                 "is for EKS's own controllers",

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package accesspolicy keeps RBAC in step with the access policies of access entries: who is mapped by an entry is in a group of
-// its own (identity.PolicyGroup), and bindings of that group to cluster roles say what its policies say. They are objects like any
-// other, so kubectl auth can-i and everybody's audits see them.
+// Package accesspolicy turns the access policies of access entries into RBAC: each entry has a group of its own
+// (identity.PolicyGroup), and bindings of that group to cluster roles grant the rights of its policies. The bindings are objects like any
+// other, so kubectl auth can-i and audits see them.
 //
-// For this the part itself needs no right to do what policies allow. It needs bind on the cluster roles that they are, by name,
-// see [Rules].
+// The controller itself does not need the rights that policies grant. It needs bind on their cluster roles, by name, see [Rules].
 package accesspolicy

@@ -40,7 +40,7 @@ func Policies() []Policy {
 func Lookup(arn string) (Policy, error) {
 	partition, name, ok := strings.Cut(arn, arnMiddle)
 	if !ok || !strings.HasPrefix(partition, "arn:aws") || strings.Trim(partition[len("arn:aws"):], "abcdefghijklmnopqrstuvwxyz-") != "" {
-		return Policy{}, fmt.Errorf("%q is no access policy; its ARN is arn:aws%sNAME", arn, arnMiddle)
+		return Policy{}, fmt.Errorf("%q is not an access policy; its ARN is arn:aws%sNAME", arn, arnMiddle)
 	}
 	for _, p := range Policies() {
 		if p.Name == name {

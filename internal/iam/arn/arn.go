@@ -24,7 +24,7 @@ const (
 func Parse(s string) (ARN, error) {
 	a, err := parse(s)
 	if err != nil {
-		return ARN{}, fmt.Errorf("%s is no ARN: %w", quote(s), err)
+		return ARN{}, fmt.Errorf("%s is not an ARN: %w", quote(s), err)
 	}
 	return a, nil
 }

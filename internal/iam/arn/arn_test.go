@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 		{name: "as long as may be", in: "arn:aws:s3:::" + strings.Repeat("x", 2035), want: arn.ARN{Partition: "aws", Service: "s3", Resource: strings.Repeat("x", 2035)}},
 		{name: "one byte longer", in: "arn:aws:s3:::" + strings.Repeat("x", 2036), says: "it has 2049 bytes, and 2048 are the most"},
 		{name: "nothing", in: "", says: "it must begin with arn:"},
-		{name: "words", in: "NOT AN ARN", says: `"NOT AN ARN" is no ARN: it must begin with arn:`},
+		{name: "words", in: "NOT AN ARN", says: `"NOT AN ARN" is not an ARN: it must begin with arn:`},
 		{name: "upper case", in: "ARN:aws:iam::123456789012:root", says: "it must begin with arn: in lower case"},
 		{name: "a space in front", in: " arn:aws:iam::123456789012:root", says: "it must begin with arn:"},
 		{name: "five fields", in: "arn:aws:iam::123456789012", says: "it must have the form arn:PARTITION:SERVICE:REGION:ACCOUNT:RESOURCE"},

@@ -149,7 +149,7 @@ func (a *Authenticator) identify(ctx context.Context, token string) (id *person,
 	if len(token) > ststoken.MaxSize || !strings.HasPrefix(token, ststoken.Prefix) {
 		_, err := ststoken.Parse(token, a.config.ClusterID, a.config.Hosts, now) // says why
 		if err == nil {
-			err = errors.New("a token that is none was taken for one")
+			err = errors.New("a malformed token was taken for a valid one")
 		}
 		return nil, "", false, err
 	}

@@ -42,7 +42,7 @@ func IdentityMappings(config *rest.Config) (cache.ListerWatcher, error) {
 func customObjects(config *rest.Config, version schema.GroupVersion, add func(*runtime.Scheme) error, resource string) (cache.ListerWatcher, error) {
 	scheme := runtime.NewScheme()
 	if err := add(scheme); err != nil {
-		return nil, fmt.Errorf("registering kinds: %w", err)
+		return nil, fmt.Errorf("registering kinds of %s: %w", version, err)
 	}
 	metav1.AddToGroupVersion(scheme, version)
 	c := rest.CopyConfig(config)

@@ -47,8 +47,8 @@ func RecordMode(ctx context.Context, client kubernetes.Interface, namespace stri
 			recorded := slices.Index(order, identity.Mode(have.Data[modeKey]))
 			switch {
 			case recorded > want:
-				return fmt.Errorf("%w: it is %s already (ConfigMap %s/%s) and goes one way: going back to %s would let those in again "+
-					"whom only access entries keep out. Set mapping.mode to %[2]s; whoever really wants to go back deletes that ConfigMap",
+				return fmt.Errorf("%w: it is %s already (ConfigMap %s/%s) and goes one way: going back to %s would again admit "+
+					"principals that only access entries keep out. Set mapping.mode to %[2]s; to go back all the same, delete that ConfigMap",
 					ErrMode, order[recorded], namespace, ModeConfigMap, mode)
 			case recorded == want:
 				return nil

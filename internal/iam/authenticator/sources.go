@@ -62,7 +62,7 @@ func NewSources(c SourcesConfig) (*Sources, error) {
 		return nil, errors.New("sources of mappings need metrics and a logger")
 	}
 	if c.AccessEntries == nil && c.IdentityMappings == nil && c.AWSAuth == nil && c.File == "" {
-		return nil, errors.New("there is no source of mappings, so nobody would be let in: name a cluster or a file")
+		return nil, errors.New("no source of mappings is configured, so nobody could log in: name a cluster or a file")
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -117,7 +117,7 @@ func (s Server) validate(k *check, path *field.Path) {
 	if err != nil {
 		k.add(field.Invalid(path.Child("bindAddress"), s.BindAddress, "must be an IP address and a port, such as 127.0.0.1:21362"))
 	} else if s.ClientCA == "" && !bind.Addr().Unmap().IsLoopback() {
-		k.add(field.Required(path.Child("clientCA"), "who may ask must be known away from loopback: name the authority of the API server's client certificate"))
+		k.add(field.Required(path.Child("clientCA"), "an address other than loopback needs client certificates: name the authority of the API server's client certificate"))
 	}
 	if s.HealthAddress != None {
 		if _, err := netip.ParseAddrPort(s.HealthAddress); err != nil {

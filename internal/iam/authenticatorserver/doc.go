@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package authenticatorserver puts the authenticator together from its configuration file: the sources of mappings, the leases, the webhook.
+// Package authenticatorserver assembles the authenticator from its configuration file: the sources of mappings, the lease, the webhook.
 package authenticatorserver

@@ -67,9 +67,12 @@ func (l leading) run(ctx context.Context) error {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, accessv1alpha1.AddToScheme} {
+	for group, add := range map[string]func(*runtime.Scheme) error{
+		corev1.SchemeGroupVersion.String(): corev1.AddToScheme, rbacv1.SchemeGroupVersion.String(): rbacv1.AddToScheme,
+		accessv1alpha1.GroupVersion.String(): accessv1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
-			return fmt.Errorf("registering kinds: %w", err)
+			return fmt.Errorf("registering kinds of %s: %w", group, err)
 		}
 	}
 	again := true // the controller's name is the same in each life
@@ -80,7 +83,7 @@ func (l leading) run(ctx context.Context) error {
 	if !l.alone {
 		leases, err := coordinationv1client.NewForConfig(l.cluster)
 		if err != nil {
-			return fmt.Errorf("preparing to lead: %w", err)
+			return fmt.Errorf("making a client of leases: %w", err)
 		}
 		// With an identity that lasts as long as the process, one that lost its own lease in an outage need not wait until it ends.
 		options.LeaderElectionResourceLockInterface = &resourcelock.LeaseLock{
@@ -91,10 +94,10 @@ func (l leading) run(ctx context.Context) error {
 	options.Controller.SkipNameValidation = &again
 	mgr, err := ctrl.NewManager(l.cluster, options)
 	if err != nil {
-		return fmt.Errorf("preparing to lead: %w", err)
+		return fmt.Errorf("making the manager of access policies: %w", err)
 	}
 	if err := mgr.Add(manager.RunnableFunc(l.status)); err != nil {
-		return fmt.Errorf("preparing to lead: %w", err)
+		return fmt.Errorf("adding the status of access entries to the manager: %w", err)
 	}
 	if l.policies {
 		if err := accesspolicy.Add(mgr, accesspolicy.Config{Log: l.logger, Now: time.Now}); err != nil {

@@ -186,7 +186,7 @@ func (p *authenticatorParts) assembleSources(ctx context.Context) error {
 		}
 		client, err := kubernetes.NewForConfig(cluster)
 		if err != nil {
-			return fmt.Errorf("making a client: %w", err)
+			return fmt.Errorf("making a client of the cluster: %w", err)
 		}
 		p.recordMode = func(ctx context.Context) error {
 			return authenticator.RecordMode(ctx, client, p.File.Mapping.Namespace, identity.Mode(p.File.Mapping.Mode))

@@ -121,7 +121,7 @@ func parse(form string, limits Limits) (url.Values, error) {
 			return nil, err
 		}
 		if key == "" || strings.ContainsFunc(key, func(r rune) bool { return !nameRune(r) }) {
-			return nil, Errorf(MalformedQueryString, "%.100q is no name of a parameter: letters, digits and . - _ make one", key)
+			return nil, Errorf(MalformedQueryString, "%.100q is not a valid parameter name: use letters, digits and . - _", key)
 		}
 		if params.Has(key) {
 			return nil, Errorf(InvalidQueryParameter, "the parameter %.100q comes twice: which one is meant?", key)

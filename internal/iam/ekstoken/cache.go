@@ -72,11 +72,11 @@ func (c Cache) Get(r Request, now time.Time) (Token, bool, error) {
 // Put keeps a token.
 func (c Cache) Put(r Request, t Token) error {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return fmt.Errorf("keeping the token: %w", err)
+		return fmt.Errorf("making the directory of the token cache: %w", err)
 	}
 	raw, err := json.Marshal(cached{t.Reveal(), t.Expires})
 	if err != nil {
-		return fmt.Errorf("keeping the token: %w", err)
+		return fmt.Errorf("encoding the token for the cache: %w", err)
 	}
 	return atomicfile.Replace(c.path(r), raw, 0o600)
 }

@@ -129,7 +129,7 @@ func KeyID(ctx context.Context, r Request) (string, error) {
 	}
 	credentials, err := config.Credentials.Retrieve(ctx)
 	if err != nil {
-		return "", fmt.Errorf("finding AWS credentials: %w", err)
+		return "", fmt.Errorf("finding the access key of the AWS credentials: %w", err)
 	}
 	return credentials.AccessKeyID, nil
 }
@@ -185,7 +185,7 @@ func currentSession(ctx context.Context, client *sts.Client) (string, error) {
 	}
 	parts := strings.Split(aws.ToString(who.Arn), "/")
 	if len(parts) != 3 || !strings.HasSuffix(parts[0], ":assumed-role") {
-		return "", fmt.Errorf("%s is no session of a role, so there is no session name to forward", aws.ToString(who.Arn))
+		return "", fmt.Errorf("%s is not a session of a role, so there is no session name to forward", aws.ToString(who.Arn))
 	}
 	return parts[2], nil
 }

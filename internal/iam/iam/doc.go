@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package iam has the nouns of AWS Identity and Access Management that muster keeps: accounts, users, access keys, roles, instance
-// profiles and policies, with the names, paths, tags, unique ids and limits that IAM's API reference gives them.
+// profiles and policies, with the names, paths, tags, unique IDs and limits that IAM's API reference gives them.
 //
 // It is pure: values in, values out. Chance is an io.Reader and time an argument. What a policy document says is package iampolicy's.
 //
-// An ARN names a thing, and a name can be given again after its owner is gone. The unique id (AIDA…, AROA…) is never given again. Whatever
-// must not pass from a deleted user to the next one of that name is therefore kept by id: the owner of a key, the principals of a trust
+// An ARN names a thing, and a name can be given again after its owner is gone. The unique id (AIDA…, AROA…) is never given again. What
+// must not pass from a deleted user to the next user of that name is therefore kept by ID: the owner of a key, the principals of a trust
 // policy (see iampolicy.Document.Bind), the role of an instance profile.
 package iam

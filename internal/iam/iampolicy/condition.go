@@ -232,7 +232,7 @@ func parseNumber(text string) (*big.Rat, error) {
 		_, ok = number.SetString(text)
 	}
 	if !ok {
-		return nil, fmt.Errorf("%.40q is no number such as 3600 or 0.5", text)
+		return nil, fmt.Errorf("%.40q is not a number such as 3600 or 0.5", text)
 	}
 	return number, nil
 }
@@ -247,7 +247,7 @@ func parseDate(text string) (time.Time, error) {
 	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil && len(text) <= 12 {
 		return time.Unix(seconds, 0).UTC(), nil
 	}
-	return time.Time{}, fmt.Errorf("%.40q is no date such as 2026-11-21T14:00:00Z", text)
+	return time.Time{}, fmt.Errorf("%.40q is not a date such as 2026-11-21T14:00:00Z", text)
 }
 
 func parsePrefix(text string) (netip.Prefix, error) {
@@ -262,7 +262,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	}
 	address, err := netip.ParseAddr(text)
 	if err != nil || address.Zone() != "" {
-		return netip.Prefix{}, fmt.Errorf("%.50q is no address and no CIDR such as 10.0.0.0/8", text)
+		return netip.Prefix{}, fmt.Errorf("%.50q is not an address or a CIDR such as 10.0.0.0/8", text)
 	}
 	address = address.Unmap()
 	return netip.PrefixFrom(address, address.BitLen()), nil

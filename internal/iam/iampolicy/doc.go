@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package iampolicy reads IAM policy documents strictly and decides by them. It is pure.
+// Package iampolicy parses and evaluates IAM policy documents. It is pure.
 //
-// What it does not know it refuses when the document is saved, with the place named: an element or operator that was ignored later would be
-// a permission that nobody meant. A condition key is kept whatever it is, and evaluated: one that a request does not carry is absent, as on
-// AWS, and Document.Warnings names those that none carries. Where a request cannot be judged (a value that is no date where a date is
+// An unknown element or operator is refused when the document is saved, with its place: one that was ignored later would be a permission
+// that nobody meant. A condition key is kept whatever it is, and evaluated: one that a request does not carry is absent, as on
+// AWS, and Document.Warnings names those that none carries. Where a request cannot be judged (a value that is not a date where a date is
 // compared), an Allow does not apply and a Deny does.
 //
 // An explicit Deny wins over every Allow. Else the identity policies, the permissions boundary and the session policies must all allow,

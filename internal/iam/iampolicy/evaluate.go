@@ -20,7 +20,7 @@ type Rights struct {
 // Evaluate asks one document. A Deny is told before any Allow.
 func (d Document) Evaluate(r Request) Decision {
 	if d.Kind == Trust && !d.Bound() {
-		return Decision{Reason: "the trust policy names somebody who is not bound to a unique id: save the policy again"}
+		return Decision{Reason: "the trust policy names a principal that is not bound to a unique ID: save the policy again"}
 	}
 	context := make(map[string][]string, len(r.Context))
 	for key, values := range r.Context {
@@ -176,7 +176,7 @@ func Assume(trust Named, roleAccount string, rights Rights, r Request) Decision 
 	by := trust.Document.Evaluate(r)
 	by.Policy, by.By = trust.Name, TrustLayer
 	if trust.Document.Kind != Trust {
-		return Decision{Policy: trust.Name, Reason: "this is no trust policy"}
+		return Decision{Policy: trust.Name, Reason: "the document is not a trust policy"}
 	}
 	if by.Verdict == Deny || r.Caller.Service != "" {
 		return by

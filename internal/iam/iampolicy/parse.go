@@ -137,7 +137,7 @@ func parseStatement(k Kind, n node, variables bool) (Statement, error) {
 	case (s.Actions == nil) == (s.NotActions == nil):
 		return Statement{}, n.wrong("it needs one of Action and NotAction")
 	case trust && s.Principals == nil:
-		return Statement{}, n.wrong("a trust policy needs Principal: who may take the role?")
+		return Statement{}, n.wrong("a trust policy needs Principal: name the principals that may assume the role")
 	case !trust && (s.Resources == nil) == (s.NotResources == nil):
 		return Statement{}, n.wrong("it needs one of Resource and NotResource")
 	}
@@ -179,7 +179,7 @@ func (s *Statement) element(k Kind, f field, variables bool) (err error) {
 		}
 		s.Principals, err = parsePrincipals(n)
 	case "NotPrincipal":
-		return n.wrong("muster takes no NotPrincipal: name those who may by Principal, or exclude some by a Deny with a condition on aws:PrincipalArn")
+		return n.wrong("NotPrincipal is not supported: name the allowed principals in Principal, or exclude some by a Deny with a condition on aws:PrincipalArn")
 	case "Condition":
 		err = s.parseConditions(n, variables)
 	default:

@@ -59,7 +59,7 @@ func awsPrincipal(text string) (Principal, error) {
 	}
 	a, err := arn.Parse(text)
 	if err != nil {
-		return Principal{}, fmt.Errorf("it is no account id, no unique id and no ARN: %w", err)
+		return Principal{}, fmt.Errorf("it is not an account ID, a unique ID or an ARN: %w", err)
 	}
 	if strings.ContainsAny(text, "*?") {
 		return Principal{}, fmt.Errorf("a principal has no wildcards: name the account and put ArnLike on aws:PrincipalArn into Condition")

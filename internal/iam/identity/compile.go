@@ -66,19 +66,19 @@ func (c *compiler) compile(d draft) rule {
 	}
 	if d.principalID == "" && d.source == SourceAccessEntry && c.options.PrincipalIDs {
 		c.refuse(d.fields.id, fault{
-			"is missing, so that nothing tells whom the entry was made for from the next one of that name",
+			"is missing, so that a principal that is created later under the same name could not be told from the one the entry is for",
 			"it is filled in when the entry is made, if its principal is there by then: make sure of the principal, then delete the entry and make it again",
 		})
 	}
 	if d.principalID != "" && !isPrincipalID(d.principalID) {
-		c.refuse(d.fields.id, fault{fmt.Sprintf("is no id of a principal: %q", d.principalID), "it is AROA… of a role or AIDA… of a user, as aws iam get-role says, without a session"})
+		c.refuse(d.fields.id, fault{fmt.Sprintf("is not an ID of a principal: %q", d.principalID), "it is AROA… of a role or AIDA… of a user, as aws iam get-role says, without a session"})
 	}
 	if d.wrongType {
-		c.refuse("spec.type", fault{"is none that there is", "it is STANDARD, EC2_LINUX, EC2_WINDOWS, FARGATE_LINUX or HYBRID_LINUX"})
+		c.refuse("spec.type", fault{"is not a type of access entries", "it is STANDARD, EC2_LINUX, EC2_WINDOWS, FARGATE_LINUX or HYBRID_LINUX"})
 		return r
 	}
 	if prefix := map[Kind]string{KindRole: "AROA", KindUser: "AIDA"}[d.kind]; d.byID && r.problem == nil && !strings.HasPrefix(d.principalID, prefix) {
-		c.refuse(d.fields.id, fault{fmt.Sprintf("is no id of a %s: %q", d.kind, d.principalID), fmt.Sprintf("ids of a %s begin with %s", d.kind, prefix)})
+		c.refuse(d.fields.id, fault{fmt.Sprintf("is not an ID of a %s: %q", d.kind, d.principalID), fmt.Sprintf("ids of a %s begin with %s", d.kind, prefix)})
 	}
 	if d.session != "" {
 		c.warn(d.fields.arn, fault{fmt.Sprintf("is the ARN of a session, and every session of the role is let in: %s", d.session), "give that of its role, " + d.arn})
@@ -105,7 +105,7 @@ func (c *compiler) accountOf(d draft) {
 	c.rule.subject = "every principal of account " + d.account
 	c.rule.key.account = d.account
 	if !isAccount(d.account) {
-		c.refuse("", fault{fmt.Sprintf("is no account: %q", d.account), "an account is 12 digits, in quotes so that YAML keeps zeros at its start"})
+		c.refuse("", fault{fmt.Sprintf("is not an account: %q", d.account), "an account is 12 digits, in quotes so that YAML keeps zeros at its start"})
 	}
 }
 
@@ -121,11 +121,11 @@ func (c *compiler) ssoOf(d draft) {
 	case !c.options.RolePatterns:
 		c.refuse("sso", fault{"maps the roles of a permission set, which is not switched on", "switch role patterns on, or name the role by its ARN"})
 	case !isPermissionSet(d.sso.PermissionSet):
-		c.refuse("sso.permissionSetName", fault{fmt.Sprintf("is no permission set: %q", d.sso.PermissionSet), "give its name, of at most 32 letters, digits and +=,.@-_"})
+		c.refuse("sso.permissionSetName", fault{fmt.Sprintf("is not a permission set: %q", d.sso.PermissionSet), "give its name, of at most 32 letters, digits and +=,.@-_"})
 	case !isAccount(d.sso.Account):
-		c.refuse("sso.accountID", fault{fmt.Sprintf("is no account: %q", d.sso.Account), "an account is 12 digits, in quotes so that YAML keeps zeros at its start"})
+		c.refuse("sso.accountID", fault{fmt.Sprintf("is not an account: %q", d.sso.Account), "an account is 12 digits, in quotes so that YAML keeps zeros at its start"})
 	case !strings.HasPrefix(partition, "aws") || strings.Trim(partition, "abcdefghijklmnopqrstuvwxyz-") != "":
-		c.refuse("sso.partition", fault{fmt.Sprintf("is no partition: %q", partition), "it is aws, aws-cn, aws-us-gov or the like"})
+		c.refuse("sso.partition", fault{fmt.Sprintf("is not a partition: %q", partition), "it is aws, aws-cn, aws-us-gov or the like"})
 	}
 }
 
@@ -142,7 +142,7 @@ func (c *compiler) principalOf(d draft) {
 	}
 	a, err := arn.Parse(d.arn)
 	if err != nil {
-		c.refuse(field, fault{fmt.Sprintf("is no ARN: %q: %v", clip(d.arn), err), fmt.Sprintf("give the ARN of the %s, as aws iam get-%[1]s says", d.kind)})
+		c.refuse(field, fault{fmt.Sprintf("is not an ARN: %q: %v", clip(d.arn), err), fmt.Sprintf("give the ARN of the %s, as aws iam get-%[1]s says", d.kind)})
 		return
 	}
 	k, path, ok := keyOf(a)
@@ -205,7 +205,7 @@ func (c *compiler) patternOf(d draft) {
 	case err == nil && len(strings.ReplaceAll(name, "*", "")) > arn.MaxName:
 		c.refuse(field, fault{fmt.Sprintf("is longer without * than any name, which has at most %d characters: %q", arn.MaxName, clip(d.arn)), "shorten it"})
 	case err != nil, !ok, k.kind != KindRole:
-		c.refuse(field, fault{fmt.Sprintf("is no pattern of roles: %q", clip(d.arn)), "* may stand in the name of a role only: arn:aws:iam::111122223333:role/team-*"})
+		c.refuse(field, fault{fmt.Sprintf("is not a pattern of roles: %q", clip(d.arn)), "* may stand in the name of a role only: arn:aws:iam::111122223333:role/team-*"})
 	case len(first) < minPattern, strings.Count(name, "*") > 4:
 		c.refuse(field, fault{fmt.Sprintf("is too wide a pattern: %q", clip(d.arn)), fmt.Sprintf("begin the name with at least %d characters, and write at most four *", minPattern)})
 	default:

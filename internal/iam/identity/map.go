@@ -49,7 +49,7 @@ func (t Table) walk(p Principal, k key, path string, places []int32) Outcome {
 			o.Checks = append(o.Checks, r.check(RuleMode, outcome, fmt.Sprintf("the authentication mode %s does not ask this source", t.mode), t.mode.otherThan(r.source)))
 		case !ok && by == RulePrincipalID:
 			o.Checks = append(o.Checks, r.check(by, decision.Refuse, fmt.Sprintf("it is for the principal %s, and this is %s: another one of that name, made after the first was deleted", r.principalID, or(p.UserID, "unknown")),
-				"delete the entry and make it again, if this is whom it is for"))
+				"if the entry is for this principal, delete the entry and create it again"))
 		case !ok:
 			o.Checks = append(o.Checks, r.check(by, decision.NotApplicable, r.difference(p, k, path), ""))
 		default:

@@ -25,8 +25,8 @@ const (
 )
 
 // unproven is told of an entry that is used, and lets nobody in but instances.
-const unproven = "names nodes after their sessions, and whoever may assume the role chooses the name: only instances' own sessions are let in, " +
-	"hybrid nodes and those of Fargate are refused; if a service names the sessions of this role, and not who assumes it, " +
+const unproven = "names nodes after their sessions, and each principal that may assume the role chooses the name: only instances' own sessions are let in, " +
+	"hybrid nodes and those of Fargate are refused; if a service names the sessions of this role, and not the principal that assumes it, " +
 	"trust them in the authenticator's configuration (mapping.trustedSessionNames); otherwise let such nodes join with bootstrap tokens"
 
 func TestWhatIsWrongWithAMapping(t *testing.T) {
@@ -108,19 +108,19 @@ func TestWhatIsWrongWithAMapping(t *testing.T) {
 			`aws-auth mapRoles[0] rolearn: has a * in it, and role patterns are not switched on: "arn:aws:iam::111122223333:role/team-*"` + unused + "switch role patterns on, or name the role by its ARN",
 		}},
 		{"a pattern of accounts", identity.Options{RolePatterns: true}, m("arn:aws:iam::*:role/team", "x"), []string{
-			`aws-auth mapRoles[0] rolearn: is no pattern of roles: "arn:aws:iam::*:role/team"` + unused + "* may stand in the name of a role only: arn:aws:iam::111122223333:role/team-*",
+			`aws-auth mapRoles[0] rolearn: is not a pattern of roles: "arn:aws:iam::*:role/team"` + unused + "* may stand in the name of a role only: arn:aws:iam::111122223333:role/team-*",
 		}},
 		{"a pattern of everybody", identity.Options{RolePatterns: true}, m(role("*"), "x"), []string{
 			`aws-auth mapRoles[0] rolearn: is too wide a pattern: "arn:aws:iam::111122223333:role/*"` + unused + "begin the name with at least 3 characters, and write at most four *",
 		}},
 		{"an account", identity.Options{}, identity.Mapping{Source: identity.SourceAWSAuth, Entry: "mapAccounts[0]", Kind: identity.KindAccount, Account: "1"}, []string{
-			`aws-auth mapAccounts[0]: is no account: "1"` + unused + "an account is 12 digits, in quotes so that YAML keeps zeros at its start",
+			`aws-auth mapAccounts[0]: is not an account: "1"` + unused + "an account is 12 digits, in quotes so that YAML keeps zeros at its start",
 		}},
 		{"a permission set where there are none", identity.Options{}, identity.Mapping{Source: identity.SourceAWSAuth, Entry: "mapRoles[0]", Kind: identity.KindSSO, SSO: identity.SSO{PermissionSet: "A", Account: account}, Username: "x"}, []string{
 			"aws-auth mapRoles[0] sso: maps the roles of a permission set, which is not switched on" + unused + "switch role patterns on, or name the role by its ARN",
 		}},
 		{"an id that is none", identity.Options{}, identity.Mapping{Source: identity.SourceAWSAuth, Entry: "mapRoles[0]", Kind: identity.KindRole, ARN: role("a"), Username: "x", PrincipalID: "AROAEXAMPLEEXAMPLE123:s"}, []string{
-			`aws-auth mapRoles[0] userid: is no id of a principal: "AROAEXAMPLEEXAMPLE123:s"` + unused + "it is AROA… of a role or AIDA… of a user, as aws iam get-role says, without a session",
+			`aws-auth mapRoles[0] userid: is not an ID of a principal: "AROAEXAMPLEEXAMPLE123:s"` + unused + "it is AROA… of a role or AIDA… of a user, as aws iam get-role says, without a session",
 		}},
 		{"no source", identity.Options{}, identity.Mapping{Source: "elsewhere", Entry: "a", Kind: identity.KindRole, ARN: role("a"), Username: "x"}, []string{"elsewhere a: is of no source of mappings" + unused + "say where it is from"}},
 		{"an object of a session is its role's", identity.Options{}, identity.Mapping{Source: identity.SourceIdentityMapping, Entry: "o", ARN: "arn:aws:sts::111122223333:assumed-role/dev/anna", Username: "x"}, nil},
@@ -154,7 +154,7 @@ func TestWhatIsWrongWithAnAccessEntry(t *testing.T) {
 		}},
 		{"a pattern", identity.AccessEntry{PrincipalARN: role("team-*")}, []string{`AccessEntry e spec.principalARN: has a * in it: "arn:aws:iam::111122223333:role/team-*"` + unused + "name one principal"}},
 		{"a type that is none", identity.AccessEntry{PrincipalARN: role("a"), Type: "EC2"}, []string{
-			"AccessEntry e spec.type: is none that there is" + unused + "it is STANDARD, EC2_LINUX, EC2_WINDOWS, FARGATE_LINUX or HYBRID_LINUX",
+			"AccessEntry e spec.type: is not a type of access entries" + unused + "it is STANDARD, EC2_LINUX, EC2_WINDOWS, FARGATE_LINUX or HYBRID_LINUX",
 		}},
 		{"hybrid nodes", identity.AccessEntry{PrincipalARN: role("a"), Type: identity.TypeHybridLinux}, []string{"AccessEntry e spec.type: " + unproven}},
 		{"nodes of Fargate", identity.AccessEntry{PrincipalARN: role("a"), Type: identity.TypeFargateLinux}, []string{"AccessEntry e spec.type: " + unproven}},
@@ -178,7 +178,7 @@ func TestWhatIsWrongWithAnAccessEntry(t *testing.T) {
 			`AccessEntry e spec.username: has the name of the session, which callers choose, before any colon: "{{SessionNameRaw}}:a"` + unused + "put a prefix with a colon before it, as in team:{{SessionName}}",
 		}},
 		{"no ARN", identity.AccessEntry{PrincipalARN: "dev"}, []string{
-			`AccessEntry e spec.principalARN: is no ARN: "dev": ` + arnError("dev") + unused + "give the ARN of the role, as aws iam get-role says",
+			`AccessEntry e spec.principalARN: is not an ARN: "dev": ` + arnError("dev") + unused + "give the ARN of the role, as aws iam get-role says",
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestTheSecondOfTwoForOnePrincipalIsTold(t *testing.T) {
 	}
 	first.ARN = role("dev")
 	_, problems = identity.NewTable(identity.Options{}, nil, []identity.Mapping{first, second})
-	want := []string{"aws-auth mapRoles[1] rolearn: names whom mapRoles[0] names, which comes first; the entry is not used; remove one of the two; here the first counts, aws-iam-authenticator takes the last"}
+	want := []string{"aws-auth mapRoles[1] rolearn: names the same principal as mapRoles[0], which comes first; the entry is not used; remove one of the two; here the first counts, aws-iam-authenticator takes the last"}
 	if diff := cmp.Diff(want, told(problems)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -199,13 +199,13 @@ func decode(data []byte) (any, *fault) {
 	const fix = "correct it; yamllint shows where"
 	asJSON, problems := strictyaml.ToJSON(data)
 	if len(problems) > 0 {
-		return nil, &fault{"is no YAML: " + clip(strings.Join(problems, "; ")), fix}
+		return nil, &fault{"is not YAML: " + clip(strings.Join(problems, "; ")), fix}
 	}
 	decoder := json.NewDecoder(bytes.NewReader(asJSON))
 	decoder.UseNumber()
 	var value any
 	if err := decoder.Decode(&value); err != nil {
-		return nil, &fault{"is no YAML: " + clip(err.Error()), fix}
+		return nil, &fault{"is not YAML: " + clip(err.Error()), fix}
 	}
 	return value, nil
 }

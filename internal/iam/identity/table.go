@@ -71,7 +71,7 @@ func NewTable(options Options, entries []AccessEntry, mappings []Mapping) (Table
 		t.mode = ModeAPIAndConfigMap
 	}
 	if !slices.Contains([]Mode{ModeAPI, ModeConfigMap, ModeAPIAndConfigMap}, t.mode) {
-		c.problems = append(c.problems, Problem{Field: "mode", Saw: fmt.Sprintf("is none: %q", t.mode), Fix: "it is CONFIG_MAP, API_AND_CONFIG_MAP or API; nobody is mapped", Unused: true})
+		c.problems = append(c.problems, Problem{Field: "mode", Saw: fmt.Sprintf("is not a mode: %q", t.mode), Fix: "it is CONFIG_MAP, API_AND_CONFIG_MAP or API; nobody is mapped", Unused: true})
 		return Table{}, c.problems
 	}
 	c.trust(options.Trusted)
@@ -133,7 +133,7 @@ func (t *Table) shadowed(c *compiler, r *rule, earlier []int32) {
 			continue
 		}
 		c.rule = r
-		c.refuse(c.draft.fields.arn, fault{fmt.Sprintf("names whom %s names, which comes first", e.entry), "remove one of the two; here the first counts, aws-iam-authenticator takes the last"})
+		c.refuse(c.draft.fields.arn, fault{fmt.Sprintf("names the same principal as %s, which comes first", e.entry), "remove one of the two; here the first counts, aws-iam-authenticator takes the last"})
 	}
 }
 

@@ -108,11 +108,11 @@ func (c *compiler) sessions(d draft) {
 	default:
 		c.rule.hint = unprovenHint
 	}
-	c.warn(sessionField(d), fault{"names nodes after their sessions, and whoever may assume the role chooses the name: only instances' own sessions are let in, hybrid nodes and those of Fargate are refused", c.rule.hint})
+	c.warn(sessionField(d), fault{"names nodes after their sessions, and each principal that may assume the role chooses the name: only instances' own sessions are let in, hybrid nodes and those of Fargate are refused", c.rule.hint})
 }
 
 // unprovenHint is what to do about nodes of which no session can be proven to be theirs.
-const unprovenHint = "if a service names the sessions of this role, and not who assumes it, trust them in the authenticator's configuration " +
+const unprovenHint = "if a service names the sessions of this role, and not the principal that assumes it, trust them in the authenticator's configuration " +
 	"(mapping.trustedSessionNames); otherwise let such nodes join with bootstrap tokens"
 
 // sessionField is what says that nodes are named after their sessions.

@@ -154,7 +154,7 @@ func TestWhatToDoWhereNoNameIsTrusted(t *testing.T) {
 		o             identity.Options
 		want          string
 	}{
-		{"nothing is trusted", "mi-1", identity.Options{}, onlyInstances + "; of hybrid nodes and those of Fargate nothing can be proven: if a service names the sessions of this role, and not who assumes it, " +
+		{"nothing is trusted", "mi-1", identity.Options{}, onlyInstances + "; of hybrid nodes and those of Fargate nothing can be proven: if a service names the sessions of this role, and not the principal that assumes it, " +
 			"trust them in the authenticator's configuration (mapping.trustedSessionNames); otherwise let such nodes join with bootstrap tokens"},
 		{"an instance", node, identity.Options{}, onlyInstances},
 		{"another path", "mi-1", trusting(t, role("p/h"), "mi-*"), onlyInstances + "; of hybrid nodes and those of Fargate nothing can be proven: " +
@@ -183,7 +183,7 @@ func TestAnEntrySaysThatSessionsAreTrusted(t *testing.T) {
 	}
 	auth := awsAuth(role("h"), "system:node:{{SessionName}}", "system:nodes")
 	made, problems := identity.NewTable(o, entries, []identity.Mapping{auth, awsAuth(role("dev"), "x")})
-	want := []string{"AccessEntry again spec.principalARN: names whom hybrid names, which comes first; the entry is not used; remove one of the two; here the first counts, aws-iam-authenticator takes the last"}
+	want := []string{"AccessEntry again spec.principalARN: names the same principal as hybrid, which comes first; the entry is not used; remove one of the two; here the first counts, aws-iam-authenticator takes the last"}
 	if diff := cmp.Diff(want, told(problems)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}

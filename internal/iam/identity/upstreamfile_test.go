@@ -41,9 +41,9 @@ mapUsers:
 	}
 	for _, want := range []string{
 		"file mapRoles[0] rolearn: is the ARN of a session, and every session of the role is let in: arn:aws:sts::111122223333:assumed-role/deploy/anna; give that of its role, arn:aws:iam::111122223333:role/deploy\n",
-		"file mapRoles[2] rolearn: names whom mapRoles[1] names, which comes first; the entry is not used;",
-		`file mapRoles[3] userid: is no id of a role: "AIDAEXAMPLEEXAMPLE123"; the entry is not used; ids of a role begin with AROA`,
-		`file mapUsers[1] userid: is no id of a principal: "1234"; the entry is not used;`,
+		"file mapRoles[2] rolearn: names the same principal as mapRoles[1], which comes first; the entry is not used;",
+		`file mapRoles[3] userid: is not an ID of a role: "AIDAEXAMPLEEXAMPLE123"; the entry is not used; ids of a role begin with AROA`,
+		`file mapUsers[1] userid: is not an ID of a principal: "1234"; the entry is not used;`,
 		"file mapUsers[2] userarn: is the ARN of a session: ",
 	} {
 		if !strings.Contains(all.String(), want) {

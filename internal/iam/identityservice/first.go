@@ -49,7 +49,7 @@ func First(ctx context.Context, store Store, account, credentials string, now ti
 		return false, fmt.Errorf("making the first access key: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(credentials), 0o700); err != nil {
-		return false, fmt.Errorf("making directory of credentials: %w", err)
+		return false, fmt.Errorf("making directory of the first access key: %w", err)
 	}
 	content := "# Written once by muster: the first user of the account " + account + ". It is yours to change or remove.\n" +
 		"[default]\naws_access_key_id = " + key.ID + "\naws_secret_access_key = " + key.Secret.Reveal() + "\n"
@@ -94,7 +94,7 @@ func firstNodeRole(ctx context.Context, store Store, account string, now time.Ti
 	role, ok := state.Role(account, v1alpha1.DefaultNodeRole)
 	if !ok {
 		role = iam.Role{
-			Account: account, Path: "/", Name: v1alpha1.DefaultNodeRole, Description: "Machines whose node group names no role.", Trust: nodeTrust,
+			Account: account, Path: "/", Name: v1alpha1.DefaultNodeRole, Description: "Machines of node groups without a role of their own.", Trust: nodeTrust,
 			MaxSession: iam.DefaultRoleSession, Created: moment(now), Grants: iam.Grants{Attached: []string{
 				managedPolicy("AmazonEKSWorkerNodePolicy"), managedPolicy("AmazonEC2ContainerRegistryPullOnly"), managedPolicy("AmazonEKS_CNI_Policy"),
 			}},
@@ -156,7 +156,7 @@ func firstKey(ctx context.Context, store Store, account string, now time.Time) (
 // WriteToolConfig writes the configuration that AWS's tools find the service by.
 func WriteToolConfig(path, endpoint, authority string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("making directory of credentials: %w", err)
+		return fmt.Errorf("making directory of the AWS configuration: %w", err)
 	}
 	content := "# Written by muster at every start.\n[default]\nregion = " + Region + "\noutput = json\nendpoint_url = " + endpoint + "\nca_bundle = " + authority + "\n"
 	return atomicfile.Write(path, []byte(content), 0o600)

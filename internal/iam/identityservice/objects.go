@@ -107,7 +107,7 @@ func object(e Entity) (client.Object, error) {
 			Data: map[string][]byte{dataKeyID: []byte(e.ID), dataSecret: []byte(e.Secret.Reveal()), dataUserID: []byte(e.UserID)},
 		}, nil
 	}
-	return nil, fmt.Errorf("%T is no entity", e)
+	return nil, fmt.Errorf("%T is not an entity", e)
 }
 
 func keyLabels(e iam.AccessKey) map[string]string {
@@ -181,7 +181,7 @@ func entity(o client.Object) (Entity, error) {
 	case *corev1.Secret:
 		return accessKey(o)
 	default:
-		return nil, fmt.Errorf("%T is no entity", o)
+		return nil, fmt.Errorf("%T is not an entity", o)
 	}
 	if want := arnOf(e); arn != want {
 		return nil, fmt.Errorf("its arn is %q, and should be %s", arn, want)

@@ -96,7 +96,7 @@ func (s *Service) lookup(state *State, keyID, token string, now time.Time) (prin
 	}
 	role, ok := state.RoleByID(session.PrincipalID)
 	if !ok {
-		return principal{}, invalidToken("whose session it was, %s, does not exist any more", session.PrincipalID)
+		return principal{}, invalidToken("the principal of the session, %s, does not exist any more", session.PrincipalID)
 	}
 	p.arn, p.account, p.grants, p.boundary = role.SessionARN(session.Name), role.Account, role.Grants, role.Boundary
 	if session.Instance != "" {

@@ -100,11 +100,11 @@ func newSealKeys(ring keyring) (*sealKeys, error) {
 	for _, k := range ring {
 		block, err := aes.NewCipher(k.Key)
 		if err != nil {
-			return nil, fmt.Errorf("reading session key: %w", err)
+			return nil, fmt.Errorf("reading session key as AES: %w", err)
 		}
 		aead, err := cipher.NewGCM(block)
 		if err != nil {
-			return nil, fmt.Errorf("reading session key: %w", err)
+			return nil, fmt.Errorf("reading session key as AES-GCM: %w", err)
 		}
 		s.keys[k.ID], s.newest = aead, k.ID
 	}

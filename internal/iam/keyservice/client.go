@@ -125,7 +125,7 @@ func (c *Client) ask(ctx context.Context, path string, question, answer any) err
 	raw, err := io.ReadAll(io.LimitReader(response.Body, MaxAnswer+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("reading the answer: %w", err)
+		return fmt.Errorf("reading the identity service's answer on %s: %w", c.config.Socket, err)
 	case len(raw) > MaxAnswer:
 		return fmt.Errorf("the answer has more than %d bytes", MaxAnswer)
 	case response.StatusCode == http.StatusOK:

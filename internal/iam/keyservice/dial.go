@@ -37,7 +37,7 @@ func trustedPeer(uid uint32, own int) bool { return uid == 0 || int64(uid) == in
 func peerOf(connection net.Conn) (*unix.Ucred, error) {
 	with, ok := connection.(syscall.Conn)
 	if !ok {
-		return nil, errors.New("the connection is no socket")
+		return nil, errors.New("the connection is not a socket")
 	}
 	raw, err := with.SyscallConn()
 	if err != nil {
@@ -49,7 +49,7 @@ func peerOf(connection net.Conn) (*unix.Ucred, error) {
 		return nil, err
 	}
 	if failed != nil {
-		return nil, fmt.Errorf("asking who is at the other end of the socket: %w", failed)
+		return nil, fmt.Errorf("reading the peer credentials of the socket: %w", failed)
 	}
 	return peer, nil
 }

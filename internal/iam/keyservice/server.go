@@ -88,7 +88,7 @@ func (s *Server) Listen(ctx context.Context, socket string) (net.Listener, error
 	}
 	if err := os.Chmod(socket, 0o600); err != nil {
 		_ = listener.Close()
-		return nil, fmt.Errorf("listening for authenticators: %w", err)
+		return nil, fmt.Errorf("restricting the socket of authenticators: %w", err)
 	}
 	return &ownListener{Listener: listener, logger: s.config.Logger, own: os.Geteuid(), free: make(chan struct{}, maxConnections)}, nil
 }
@@ -240,7 +240,7 @@ func (l *ownListener) Accept() (net.Conn, error) {
 		peer, err := peerOf(connection)
 		switch {
 		case err != nil:
-			l.logger.Warn("refused a connection: nobody knows who is at the other end", "error", err)
+			l.logger.Warn("refused a connection: its peer credentials cannot be read", "error", err)
 		case !trustedPeer(peer.Uid, l.own):
 			l.logger.Warn("refused a connection of another user", "uid", peer.Uid, "pid", peer.Pid)
 		default:

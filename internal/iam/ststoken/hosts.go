@@ -98,7 +98,7 @@ func readEndpoint(s string) (e endpoint, region string, err error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		return e, "", errors.New("it is no HOST, HOST:PORT or https://HOST:PORT")
+		return e, "", errors.New("it is not HOST, HOST:PORT or https://HOST:PORT")
 	case u.Scheme != "https" && u.Scheme != "http":
 		return e, "", fmt.Errorf("scheme %q: use https, or http if it must be", u.Scheme)
 	case u.Hostname() == "", s != u.Scheme+"://"+u.Host, u.Host != strings.ToLower(u.Host), strings.HasSuffix(u.Host, ":"):

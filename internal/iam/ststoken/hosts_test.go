@@ -88,10 +88,10 @@ func TestHostsConfigured(t *testing.T) {
 		{"a fragment", "aws", "eu-west-1", "https://sts.internal#x", "without user"},
 		{"upper case", "aws", "eu-west-1", "STS.internal", "in lower case"},
 		{"a colon without a port", "aws", "eu-west-1", "sts.internal:", "in lower case"},
-		{"a port that is none", "aws", "eu-west-1", "sts.internal:https", "it is no HOST"},
+		{"a port that is none", "aws", "eu-west-1", "sts.internal:https", "it is not HOST"},
 		{"another scheme", "aws", "eu-west-1", "ftp://sts.internal", `scheme "ftp": use https`},
 		{"an empty region behind the endpoint", "aws", "eu-west-1", "sts.internal=", `region ""`},
-		{"a space", "aws", "eu-west-1", "sts. internal", "it is no HOST"},
+		{"a space", "aws", "eu-west-1", "sts. internal", "it is not HOST"},
 		{"two regions for one", "aws", "eu-west-1", "twice.example=eu-west-1", "it is there twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

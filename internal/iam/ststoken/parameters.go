@@ -34,7 +34,7 @@ func checkParameters(query string) *Refusal {
 		case names[which] != name:
 			return refuse(RuleParameter, quote(name), "spell it "+names[which])
 		case !ok || value == "" || !isEncoded(value):
-			return refuse(RuleValue, name+" whose value is empty or not encoded as it is signed",
+			return refuse(RuleValue, name+" with a value that is empty or not encoded as it is signed",
 				"escape all but letters, digits and -._~, once and in upper case")
 		}
 		there[which] = true

@@ -111,7 +111,7 @@ func (a answer) identity(t ststoken.Token) (Identity, error) {
 	}
 	p, err := principalOf(a.ARN, a.Account, a.UserID, t.Signed.AccessKeyID)
 	if err != nil { // STS did answer, and others go on asking it
-		return Identity{}, &Refused{Rule: "sts", Saw: fmt.Sprintf("%s vouches for somebody who cannot be mapped: %v", t.Host, err)}
+		return Identity{}, &Refused{Rule: "sts", Saw: fmt.Sprintf("%s confirms a principal that cannot be mapped: %v", t.Host, err)}
 	}
 	return Identity{Principal: p, ValidUntil: t.Expires, OutageUntil: t.Expires}, nil
 }

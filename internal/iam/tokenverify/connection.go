@@ -31,7 +31,7 @@ type connection struct {
 func newConnection(raw, secured net.Conn) (*connection, error) {
 	tcp, ok := raw.(syscall.Conn)
 	if !ok {
-		return nil, errors.New("the connection is no socket")
+		return nil, errors.New("the connection is not a socket")
 	}
 	socket, err := tcp.SyscallConn()
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *connection) exchange(host, query, header string) (r response, clean boo
 func (c *connection) wrong(err error) error {
 	switch {
 	case c.answer.err != nil:
-		return fmt.Errorf("reading the answer: %w", c.answer.err)
+		return fmt.Errorf("reading the header of the answer: %w", c.answer.err)
 	case errors.Is(err, errNotSTS):
 		return err
 	}

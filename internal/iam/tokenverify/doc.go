@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tokenverify finds out who made a token. There are two ways, both a [Verifier]: [Remote] replays the presigned request that the
-// token is at the STS it was made for, as aws-iam-authenticator does, and [Own] checks the signature itself, with a derived key
-// that muster's identity service tells.
+// Package tokenverify verifies tokens and returns their principals. There are two implementations of [Verifier]: [Remote] replays the
+// presigned request in the token at the STS it was made for, as aws-iam-authenticator does, and [Own] checks the signature itself, with a
+// derived key from muster's identity service.
 //
 // An error is one of three: *[Refused] is a "no" that may be remembered for a while, [ErrThrottled] means that the question was not
-// even asked (or STS did not want to answer), and *[Unavailable] that nobody could tell. Only the first is about the caller.
+// even asked (or STS did not want to answer), and *[Unavailable] that the token could not be verified. Only the first is about the caller.
 package tokenverify

@@ -78,7 +78,7 @@ const (
 // NewInstances adds the proof to a verifier.
 func NewInstances(verifier Verifier, c InstancesConfig) (*Instances, error) {
 	if verifier == nil || c.Describe == nil {
-		return nil, errors.New("proving instances takes a verifier and somebody who describes instances")
+		return nil, errors.New("verifying instances needs a verifier and a function that describes instances")
 	}
 	for field, value := range map[*time.Duration]time.Duration{&c.Window: 20 * time.Millisecond, &c.MaxAge: 30 * time.Second, &c.Timeout: 5 * time.Second} {
 		if *field <= 0 {

@@ -76,7 +76,7 @@ const noneFor = 10 * time.Second
 // NewOwn makes a verifier.
 func NewOwn(c OwnConfig) (*Own, error) {
 	if c.ClusterID == "" || c.Keys == nil || c.Live == nil {
-		return nil, errors.New("verifying signatures takes the cluster's id and somebody who knows keys and their changes")
+		return nil, errors.New("verifying signatures needs the cluster's ID, a source of keys and a report of their changes")
 	}
 	if c.Most <= 0 {
 		c.Most = 16384

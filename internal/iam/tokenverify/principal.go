@@ -15,11 +15,11 @@ import (
 func principalOf(name, account, userID, accessKeyID string) (identity.Principal, error) {
 	parsed, err := arn.Parse(name)
 	if err != nil {
-		return identity.Principal{}, fmt.Errorf("reading the ARN of the answer: %w", err)
+		return identity.Principal{}, fmt.Errorf("reading the ARN of STS's answer: %w", err)
 	}
 	canonical, err := parsed.Canonical()
 	if err != nil {
-		return identity.Principal{}, fmt.Errorf("reading the ARN of the answer: %w", err)
+		return identity.Principal{}, fmt.Errorf("naming the role or user of STS's answer: %w", err)
 	}
 	if account != parsed.Account {
 		return identity.Principal{}, fmt.Errorf("the answer says account %.32q, its ARN %s", account, parsed)

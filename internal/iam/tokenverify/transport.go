@@ -57,7 +57,7 @@ func headers(clusterID string) http.Header {
 func readBody(r *http.Response) (response, error) {
 	raw, err := io.ReadAll(io.LimitReader(r.Body, maxAnswer+1))
 	if err != nil {
-		return response{status: r.StatusCode}, fmt.Errorf("reading the answer: %w", err)
+		return response{status: r.StatusCode}, fmt.Errorf("reading the body of the answer: %w", err)
 	}
 	if len(raw) > maxAnswer {
 		return response{status: r.StatusCode}, fmt.Errorf("%w: it has more than %d bytes", errNotSTS, maxAnswer)

@@ -66,7 +66,7 @@ type Unavailable struct {
 }
 
 func (u *Unavailable) Error() string {
-	return fmt.Sprintf("%s could not tell who it is: %v", u.Asked, u.Err)
+	return fmt.Sprintf("%s could not verify the token: %v", u.Asked, u.Err)
 }
 
 // Unwrap returns the cause.
