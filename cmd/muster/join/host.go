@@ -3,20 +3,18 @@
 package join
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/thishost"
+	"muster.dev/muster/internal/node/agent"
 	"muster.dev/muster/internal/node/hostjoin"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/render"
-	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/systemd"
 	"muster.dev/muster/internal/platform/termsafe"
 )
@@ -48,16 +46,31 @@ func NewHost(o *console.Options) (*hostjoin.Host, error) {
 	return hostjoin.New(hostjoin.Config{
 		Programs: programs, BinDir: binDir, CNIBinDir: cniBinDir, Units: units, Runtime: hostjoin.NewCRI(render.ContainerdSocket),
 		Render: func(spec nodeconfig.Spec, self hostjoin.Self) ([]render.File, error) {
-			facts, err := hostFacts()
+			r, err := rendering(spec, self, layout)
 			if err != nil {
 				return nil, err
 			}
-			layout.ExistingContainerd = !self.OwnContainerd
-			files, err := render.Files(spec, render.Instance{PrivateIP: self.IP, PrivateDNSName: self.Name}, facts, layout)
+			files, err := render.Files(r.Spec, r.Instance, r.Facts, r.Layout)
 			return files, thishost.Refused(err)
+		},
+		Validate: func(ctx context.Context, spec nodeconfig.Spec, self hostjoin.Self, files []render.File) ([]string, error) {
+			r, err := rendering(spec, self, layout)
+			if err != nil {
+				return nil, err
+			}
+			r.Files = files
+			notes, err := agent.Validate(ctx, r, thishost.KubeletCheck(programs))
+			return notes, thishost.Refused(err)
 		},
 		Show: func(s hostjoin.Step) { showStep(o.Err, s) },
 	})
+}
+
+// rendering is what the files of this host are made of.
+func rendering(spec nodeconfig.Spec, self hostjoin.Self, layout render.Layout) (agent.Rendered, error) {
+	facts, err := agent.ReadFacts()
+	layout.ExistingContainerd = !self.OwnContainerd
+	return agent.Rendered{Spec: spec, Instance: render.Instance{PrivateIP: self.IP, PrivateDNSName: self.Name}, Facts: facts, Layout: layout}, err
 }
 
 // showStep prints a line for each step, as muster up does where nothing can move.
@@ -70,29 +83,4 @@ func showStep(w io.Writer, s hostjoin.Step) {
 		text = "Warning: " + text
 	}
 	fmt.Fprintf(w, "%7.2fs  %-14s %s\n", s.At.Seconds(), s.Name, text)
-}
-
-// hostFacts is what this host is.
-func hostFacts() (render.Facts, error) {
-	own, err := thishost.ThisMachine()
-	if err != nil {
-		return render.Facts{}, err
-	}
-	kernel, err := host.Kernel()
-	if err != nil {
-		return render.Facts{}, err
-	}
-	resource, err := host.Capable(unix.CAP_SYS_RESOURCE)
-	if err != nil {
-		return render.Facts{}, err
-	}
-	facts := render.Facts{CPUs: own.Cpus, MemoryBytes: own.MemoryBytes, CgroupVersion: own.CgroupVersion, Kernel: kernel, SysResource: resource}
-	// /var/lib/containerd is not there yet; what is on an overlay itself, as in a container, can hold none.
-	var disk unix.Statfs_t
-	facts.OverlayFS = unix.Statfs("/var/lib", &disk) == nil && disk.Type != unix.OVERLAYFS_SUPER_MAGIC && disk.Type != unix.NFS_SUPER_MAGIC
-	const resolved = "/run/systemd/resolve/resolv.conf"
-	if raw, err := os.ReadFile("/etc/resolv.conf"); err == nil && strings.Contains(string(raw), "127.0.0.53") && console.Exists(resolved) {
-		facts.ResolverConfig = resolved
-	}
-	return facts, nil
 }

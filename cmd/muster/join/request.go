@@ -71,7 +71,7 @@ func (j *joinCommand) request(ctx context.Context) (hostjoin.JoinRequest, error)
 	}
 	if storage := spec.Instance.LocalStorage; localdisk.Wanted(storage) {
 		r.Storage = func(ctx context.Context, say func(string)) error {
-			return agent.PrepareDisks(ctx, storage, true, "", say)
+			return agent.PrepareDisks(ctx, storage, say)
 		}
 	}
 	if r.NodeName == "" {

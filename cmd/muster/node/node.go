@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/thishost"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/node/agent"
 	"muster.dev/muster/internal/node/configsource"
@@ -86,8 +87,13 @@ for the agent, which goes on from there.`,
 			if len(sources) == 0 {
 				sources = agent.Sources()
 			}
+			programs, err := ownDirectory()
+			if err != nil {
+				return err
+			}
 			return agent.Init(cmd.Context(), agent.InitConfig{
 				Sources: sources, Skip: skip, Metadata: imds.DefaultEndpoint, DropInDir: agent.DropInDir, Stdin: o.In,
+				Facts: agent.ReadFacts, Check: thishost.KubeletCheck(programs),
 				Write: agent.WriteFiles, Restart: restartNode, Forget: agent.ForgetBootstrap,
 				Say: func(what string) { fmt.Fprintln(o.Err, what) },
 			})

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/node/kubeletcheck"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/termsafe"
@@ -51,4 +53,13 @@ func ThisMachine() (Hardware, error) {
 		return Hardware{}, err
 	}
 	return Hardware{OpenFiles: files, Cpus: host.CPUs(), MemoryBytes: memory, CgroupVersion: cgroups.Version(), Hostname: strings.ToLower(name)}, nil
+}
+
+// KubeletCheck runs the kubelet's own validation by its program in a directory; nil if it is not there.
+func KubeletCheck(dir string) kubeletcheck.Run {
+	program := filepath.Join(dir, kubeletcheck.Program)
+	if !console.Exists(program) {
+		return nil
+	}
+	return kubeletcheck.Exec(program)
 }

@@ -61,10 +61,8 @@ type agent struct {
 	credential credential
 
 	becoming sync.Mutex
-	booted   bool     // it has become a node since it was booted
-	ignored  string   // what the log says already of user data that failed and is to be ignored
-	disks    string   // and of disks
-	notes    []string // and of what is done in another way than it was told
+	booted   bool            // it has become a node since it was booted
+	said     map[step]string // what the log says already of each step
 
 	mutex    sync.Mutex
 	instance render.Instance
@@ -82,7 +80,7 @@ func Run(ctx context.Context, config Config) error {
 	a := &agent{
 		config: config, log: config.Log, reaper: newReaper(), metadata: imds.NewClient(config.Metadata),
 		kubelet:    &program{name: "kubelet", repeats: true, restart: make(chan struct{}, 1)},
-		credential: machineCredential(),
+		credential: machineCredential(), said: map[step]string{},
 	}
 	reaping, stopReaping := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopReaping()
@@ -105,7 +103,7 @@ func Run(ctx context.Context, config Config) error {
 func (a *agent) prepare() (err error) {
 	for _, dir := range []string{a.config.DataDir, imageDir, "/var/lib/kubelet/pki", "/etc/cni/net.d", render.PathStaticPods} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("making directories: %w", err)
+			return fmt.Errorf("making directory %s: %w", dir, err)
 		}
 	}
 	if a.reports, err = bootreport.Create(filepath.Join("/", bootreport.Path)); err != nil {
@@ -114,7 +112,7 @@ func (a *agent) prepare() (err error) {
 	if err := sweep("", a.config); err != nil {
 		a.log.Warn("a file may be left that nobody needs", "error", err)
 	}
-	a.facts, err = readFacts()
+	a.facts, err = ReadFacts()
 	return err
 }
 

@@ -3,12 +3,14 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net"
@@ -121,6 +123,16 @@ func document(t *testing.T, spec nodeconfig.Spec) []byte {
 	return raw
 }
 
+// facts are those of some machine.
+func facts() (render.Facts, error) {
+	return render.Facts{CPUs: 1, MemoryBytes: 1 << 30, CgroupVersion: 2}, nil
+}
+
+// mention reports whether a text is in any of the files.
+func mention(files []render.File, text string) bool {
+	return slices.ContainsFunc(files, func(file render.File) bool { return bytes.Contains(file.Content, []byte(text)) })
+}
+
 // The agent knows who it is and what it is told from the metadata service, and adds what is in the directory of drop-ins.
 func TestAsk(t *testing.T) {
 	l := &launched{}
@@ -207,11 +219,13 @@ func TestInit(t *testing.T) {
 	if err := os.WriteFile(file, document(t, complete(t)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	const wrote = "wrote (for i-0000000000000000a: true, joined: false)"
 	var did []string
 	config := InitConfig{
 		Sources: []string{file}, Metadata: l.serve(t), DropInDir: filepath.Join(dir, "nodeadm.d"), Root: dir, Say: func(string) {},
-		Write: func(spec nodeconfig.Spec, instance render.Instance, _ render.Layout, _ func(string)) error {
-			did = append(did, "wrote "+spec.Cluster.Name+" for "+instance.ID)
+		Facts: facts,
+		Write: func(files []render.File, joined bool, _ func(string)) error {
+			did = append(did, fmt.Sprintf("wrote (for i-0000000000000000a: %t, joined: %t)", mention(files, "muster:///i-0000000000000000a"), joined))
 			return nil
 		},
 		Restart: func(context.Context, render.Layout) error { did = append(did, "restarted"); return nil },
@@ -230,11 +244,11 @@ func TestInit(t *testing.T) {
 	}
 	config.Sources = []string{"imds://user-data"}
 	l.set(document(t, complete(t)))
-	run("wrote test for i-0000000000000000a", "restarted")
+	run(wrote, "restarted")
 	config.Sources = append(config.Sources, "file://"+config.DropInDir)
-	run("wrote test for i-0000000000000000a", "restarted")
+	run(wrote, "restarted")
 	config.Skip = []string{PhaseRun}
-	run("wrote test for i-0000000000000000a")
+	run(wrote)
 	config.Skip = []string{PhaseConfig}
 	run("restarted")
 	config.Skip = []string{"sleep"}

@@ -7,99 +7,17 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/miekg/dns"
-	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/node/bootreport"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/render"
 	"muster.dev/muster/internal/node/userdata"
-	"muster.dev/muster/internal/platform/atomicfile"
-	"muster.dev/muster/internal/platform/host"
 )
-
-// readFacts finds out what the machine is.
-func readFacts() (render.Facts, error) {
-	memory, err := host.Memory()
-	if err != nil {
-		return render.Facts{}, err
-	}
-	cgroups, err := host.ReadCgroups()
-	if err != nil {
-		return render.Facts{}, err
-	}
-	kernel, err := host.Kernel()
-	if err != nil {
-		return render.Facts{}, err
-	}
-	resource, err := host.Capable(unix.CAP_SYS_RESOURCE)
-	if err != nil {
-		return render.Facts{}, err
-	}
-	servers, domains, err := resolver("/etc/resolv.conf")
-	if err != nil {
-		return render.Facts{}, err
-	}
-	files, err := host.OpenFiles()
-	if err != nil {
-		return render.Facts{}, err
-	}
-	return render.Facts{
-		OpenFiles: files,
-		CPUs:      host.CPUs(), MemoryBytes: memory, CgroupVersion: cgroups.Version(), Kernel: kernel,
-		SysResource: resource, OverlayFS: overlays(imageDir), Authenticator: authenticator(),
-		NameServers: servers, SearchDomains: domains,
-	}, nil
-}
-
-// resolver reads which name servers are asked and which domains searched. No file is none of both.
-func resolver(path string) (servers, domains []string, err error) {
-	config, err := dns.ClientConfigFromFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the machine's name servers: %w", err)
-	}
-	return config.Servers, config.Search, nil
-}
-
-// authenticator is where this machine has aws-iam-authenticator.
-func authenticator() string {
-	if !exists(render.PathAuthenticator) && exists(render.PathAuthenticatorFallback) {
-		return render.PathAuthenticatorFallback
-	}
-	return render.PathAuthenticator
-}
-
-// overlays tries whether a directory's file system can be the upper layer of an overlay: another overlay, or NFS, cannot.
-func overlays(dir string) bool {
-	base, err := os.MkdirTemp(dir, overlayTry)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = os.RemoveAll(base) }()
-	for _, name := range []string{"lower", "upper", "work", "merged"} {
-		if err := os.Mkdir(filepath.Join(base, name), 0o700); err != nil {
-			return false
-		}
-	}
-	options := fmt.Sprintf("lowerdir=%s/lower,upperdir=%s/upper,workdir=%s/work", base, base, base)
-	merged := filepath.Join(base, "merged")
-	if err := unix.Mount("overlay", merged, "overlay", 0, options); err != nil {
-		return false
-	}
-	return unix.Unmount(merged, 0) == nil
-}
 
 // configure makes the machine's files out of what it is told. It waits for better for as long as that is bad.
 func (a *agent) configure(ctx context.Context) bool {
@@ -129,7 +47,7 @@ func (a *agent) configure(ctx context.Context) bool {
 	}
 }
 
-// become makes the files that follow from what the machine is told.
+// become makes the files that follow from what the machine is told. Scripts of the user data run first, once.
 func (a *agent) become(ctx context.Context, now told) error {
 	a.becoming.Lock()
 	defer a.becoming.Unlock()
@@ -150,48 +68,8 @@ func (a *agent) become(ctx context.Context, now told) error {
 		}
 		a.setHeard(now)
 	}
-	failed = append(failed, refusedBootstrap(a.config.DropInDir)...)
-	merged, err := nodeconfig.Read(append(documents, now.dropIns...), false)
-	if err := a.mayGoOn(merged.Spec, failed, err); err != nil {
-		return err
-	}
-	say := func(what string) { a.log.Info("discovery", "found", what) }
-	self := a.self()
-	name := render.NodeName(merged.Spec, self)
-	if whose, ok := a.credential.anothers(name, time.Now()); ok && a.booted {
-		return fmt.Errorf("by what this machine is told it is node %s, and its certificate is that of %s: it becomes another node when it boots, and not before", name, whose)
-	}
-	notice := func(what string) { a.log.Warn("this machine was not as it should be", "found", what) }
-	joined, err := a.credential.regain(name, time.Now(), notice)
+	spec, err := a.pipeline().become(ctx, append(documents, now.dropIns...), append(failed, refusedBootstrap(a.config.DropInDir)...))
 	if err != nil {
-		return err
-	}
-	spec, err := a.credential.prove(ctx, merged.Spec, joined, a.metadata, time.Now(), say)
-	if err != nil {
-		return err
-	}
-	spec, err = settle(ctx, spec, joined, say)
-	if err != nil {
-		return err
-	}
-	files, err := render.Files(spec, self, a.facts, render.MachineLayout())
-	if err != nil {
-		return err
-	}
-	if err := a.checkKubelet(ctx, spec, files); err != nil {
-		return err
-	}
-	if notes := render.Notes(spec, render.MachineLayout()); !slices.Equal(notes, a.notes) {
-		a.log.Warn("user data says what is done in another way here", "notes", strings.Join(notes, "; "))
-		a.notes = notes
-	}
-	if err := PrepareDisks(ctx, spec.Instance.LocalStorage, false, "", a.noteDisks); err != nil {
-		return err
-	}
-	if err := a.credential.disown(name, time.Now(), notice); err != nil {
-		return err
-	}
-	if err := write(files, joined, notice); err != nil {
 		return err
 	}
 	a.booted = true
@@ -201,21 +79,33 @@ func (a *agent) become(ctx context.Context, now told) error {
 	return nil
 }
 
-// mayGoOn returns why the machine does not become a node, if parts of its user data failed or its NodeConfig could not be read.
-func (a *agent) mayGoOn(spec nodeconfig.Spec, failed []string, unread error) error {
-	switch {
-	case len(failed) == 0:
-		return unread
-	case unread != nil:
-		return errors.Join(userDataFailure(failed), unread)
-	case spec.Instance.UserDataFailurePolicy != nodeconfig.Ignore:
-		return userDataFailure(append(failed, "to go on nevertheless, set spec.instance.userDataFailurePolicy: Ignore in a NodeConfig of "+nodeconfig.APIVersion))
+// pipeline is that of this machine. What the machine is was found out when it booted: by now its files say what the agent wrote.
+func (a *agent) pipeline() pipeline {
+	return pipeline{
+		credential: a.credential, metadata: a.metadata, layout: render.MachineLayout(), self: a.self(), keepsName: a.booted,
+		facts: func() (render.Facts, error) { return a.facts, nil },
+		check: a.runCheck, tool: a.runTool, write: WriteFiles, say: a.say,
 	}
-	if ignored := strings.Join(failed, "; "); ignored != a.ignored {
-		a.log.Warn("user data failed; this machine becomes a node nevertheless, as its NodeConfig says", "failed", ignored)
-		a.ignored = ignored
+}
+
+// say logs what a step of the pipeline says. Each that comes again at every attempt is logged when it changes.
+func (a *agent) say(step step, text string) {
+	if step != stepSettle && a.said[step] == text {
+		return
 	}
-	return nil
+	a.said[step] = text
+	switch step {
+	case stepJudge:
+		a.log.Warn("user data failed; this machine becomes a node nevertheless, as its NodeConfig says", "failed", text)
+	case stepSettle:
+		a.log.Info("discovery", "found", text)
+	case stepNote:
+		a.log.Warn("user data says what is done in another way here", "notes", text)
+	case stepDisks:
+		a.log.Info("local disks", "what", text)
+	default:
+		a.log.Warn("this machine was not as it should be", "found", text)
+	}
 }
 
 func (a *agent) setHeard(now told) {
@@ -236,35 +126,6 @@ func (a *agent) current() nodeconfig.Spec {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	return a.spec
-}
-
-// write writes files; those that are right already are left alone, and a machine that has joined needs no token. Say is told of those
-// that more could read or write than should.
-func write(files []render.File, joined bool, say func(string)) error {
-	for _, file := range files {
-		if file.Path == render.PathBootstrapKubeconfig && joined {
-			continue
-		}
-		if was, ok := loosened(file); ok {
-			say(fmt.Sprintf("%s had mode %04o, and has %04o again", file.Path, was, file.Mode))
-		}
-		if err := os.MkdirAll(filepath.Dir(file.Path), 0o755); err != nil { //nolint:gosec // G301: as on every node
-			return fmt.Errorf("making directory: %w", err)
-		}
-		if err := atomicfile.Write(file.Path, file.Content, file.Mode); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// loosened reports whether a file is there with more permissions than it is to have.
-func loosened(file render.File) (was fs.FileMode, ok bool) {
-	info, err := os.Lstat(file.Path)
-	if err != nil || !info.Mode().IsRegular() {
-		return 0, false
-	}
-	return info.Mode().Perm(), info.Mode().Perm()&^file.Mode != 0
 }
 
 // joined reports whether the machine's kubelet has a certificate of its own that is still good.

@@ -132,7 +132,7 @@ func TestLoosenedFilesAreClosed(t *testing.T) {
 			}
 		}
 		said = nil
-		if err := write(files, true, say); err != nil || len(said) > 0 != loose {
+		if err := WriteFiles(files, true, say); err != nil || len(said) > 0 != loose {
 			t.Errorf("%v, said %q", err, said)
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {

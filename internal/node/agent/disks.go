@@ -12,29 +12,31 @@ import (
 	"muster.dev/muster/internal/node/nodeconfig"
 )
 
-// PrepareDisks gives a machine the disks that its instance came with, as its NodeConfig asks for it.
-func PrepareDisks(ctx context.Context, storage nodeconfig.LocalStorage, systemd bool, root string, say func(string)) error {
-	return localdisk.Setup(ctx, localdisk.Config{Root: root, Storage: storage, Systemd: systemd, Run: runTool, Say: say})
+// PrepareDisks gives a host with systemd the disks that its instance came with, as its NodeConfig asks for it. It is not for process
+// number one, whose reaper takes the end of every child.
+func PrepareDisks(ctx context.Context, storage nodeconfig.LocalStorage, say func(string)) error {
+	return localdisk.Setup(ctx, localdisk.Config{Storage: storage, Systemd: true, Run: execTool, Say: say})
 }
 
-// runTool runs a program of the system's.
-func runTool(ctx context.Context, program string, args ...string) (string, error) {
+// execTool is a [localdisk.Run] of a program that reaps no children but its own.
+func execTool(ctx context.Context, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = []string{"HOME=/root", "LANG=C.UTF-8", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	cmd.Env = toolEnvironment()
 	var said, complained strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &complained
 	if err := cmd.Run(); err != nil {
-		const most = 300
-		text := strings.Join(strings.Fields(complained.String()), " ")
-		return "", fmt.Errorf("%s: %w: %.*s", program, err, most, text)
+		return "", toolFailed(program, err, complained.String())
 	}
 	return said.String(), nil
 }
 
-// noteDisks says the same thing once.
-func (a *agent) noteDisks(what string) {
-	if what != a.disks {
-		a.log.Info("local disks", "what", what)
-		a.disks = what
-	}
+// toolEnvironment is what programs of the system see.
+func toolEnvironment() []string {
+	return []string{"HOME=/root", "LANG=C.UTF-8", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+}
+
+// toolFailed is the error of a program of the system, with the beginning of what it complained of.
+func toolFailed(program string, err error, complained string) error {
+	const most = 300
+	return fmt.Errorf("%s: %w: %.*s", program, err, most, strings.Join(strings.Fields(complained), " "))
 }

@@ -15,8 +15,10 @@ import (
 
 	"muster.dev/muster/internal/node/configsource"
 	"muster.dev/muster/internal/node/imds"
+	"muster.dev/muster/internal/node/kubeletcheck"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/render"
+	"muster.dev/muster/internal/node/userdata"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/systemd"
 )
@@ -39,8 +41,12 @@ type InitConfig struct {
 	Stdin     io.Reader
 	// Root is put before the paths that tell what this machine is; it is empty but in tests.
 	Root string
-	// Write writes the machine's files, Restart starts or restarts its programs.
-	Write   func(spec nodeconfig.Spec, instance render.Instance, layout render.Layout, say func(string)) error
+	// Facts finds out what this machine is; see [ReadFacts].
+	Facts func() (render.Facts, error)
+	// Check runs the kubelet's own validation; nil where its program is not.
+	Check kubeletcheck.Run
+	// Write writes the machine's files, see [WriteFiles]; Restart starts or restarts its programs.
+	Write   func(files []render.File, joined bool, say func(string)) error
 	Restart func(ctx context.Context, layout render.Layout) error
 	// Forget removes the bootstrap token when the kubelet has a certificate, and reports whether it has; see [ForgetBootstrap].
 	Forget func(ctx context.Context) (bool, error)
@@ -107,14 +113,14 @@ func (c InitConfig) configure(ctx context.Context, layout render.Layout) error {
 	if err != nil {
 		return err
 	}
-	for _, doubt := range found.Doubts {
-		c.Say(doubt)
-	}
-	merged, err := nodeconfig.Read(found.Documents, false)
+	judging := pipeline{say: func(_ step, text string) {
+		c.Say("user data failed, and its NodeConfig says to go on nevertheless: " + text)
+	}}
+	spec, err := judging.judge(found.Documents, c.failed(found, layout))
 	if err != nil {
 		return err
 	}
-	if spec := merged.Spec; !layout.Systemd && slices.ContainsFunc(c.Sources, c.foreign) {
+	if !layout.Systemd && slices.ContainsFunc(c.Sources, c.foreign) {
 		if problems := spec.Validate(); len(problems) > 0 {
 			return fmt.Errorf("NodeConfig: %w", problems.ToAggregate())
 		}
@@ -124,7 +130,7 @@ func (c InitConfig) configure(ctx context.Context, layout render.Layout) error {
 		}
 		path := filepath.Join(c.DropInDir, initDropIn)
 		if err := os.MkdirAll(c.DropInDir, 0o755); err != nil { //nolint:gosec // G301: as on EKS; what is secret in there is closed
-			return fmt.Errorf("making directory: %w", err)
+			return fmt.Errorf("making directory %s: %w", c.DropInDir, err)
 		}
 		c.Say("the agent of this machine will read it from " + path)
 		return atomicfile.Write(path, raw, 0o600)
@@ -133,29 +139,27 @@ func (c InitConfig) configure(ctx context.Context, layout render.Layout) error {
 	if err != nil {
 		return fmt.Errorf("%w; a host that has no instance metadata service becomes a node by muster join", err)
 	}
-	self := instance(identity)
-	joined, err := c.credential().regain(render.NodeName(merged.Spec, self), time.Now(), c.Say)
-	if err != nil {
-		return err
+	// A machine's kubelet runs as the node that it was booted as; a host's is restarted by systemd with all that is written here.
+	p := pipeline{
+		credential: c.credential(), metadata: client, layout: layout, self: instance(identity), keepsName: !layout.Systemd,
+		root: c.Root, facts: c.Facts, check: c.Check, tool: execTool, write: c.Write,
+		say: func(_ step, text string) { c.Say(text) },
 	}
-	spec, err := c.credential().prove(ctx, merged.Spec, joined, client, time.Now(), c.Say)
-	if err != nil {
-		return err
-	}
-	spec, err = settle(ctx, spec, joined, c.Say)
-	if err != nil {
-		return err
-	}
-	if !joined {
-		if err := PrepareDisks(ctx, spec.Instance.LocalStorage, layout.Systemd, c.Root, c.Say); err != nil {
-			return err
-		}
-	}
-	if err := c.Write(spec, self, layout, c.Say); err != nil {
+	if _, err := p.carryOut(ctx, spec); err != nil {
 		return err
 	}
 	c.Say("the files of " + identity.PrivateDNSName + " are written")
 	return nil
+}
+
+// failed are parts of the sources that failed or that nothing carries out, a line each. On a host with systemd, cloud-init carries out those
+// of its types.
+func (c InitConfig) failed(found configsource.Found, layout render.Layout) []string {
+	failed := slices.Clone(found.Doubts)
+	if !layout.Systemd {
+		failed = append(failed, userdata.Ignored(found.Parts)...)
+	}
+	return append(failed, refusedBootstrap(c.DropInDir)...)
 }
 
 // foreign reports whether a source is one that the agent does not read by itself.
@@ -169,21 +173,4 @@ func Sources() []string {
 		return []string{configsource.UserData}
 	}
 	return []string{configsource.UserData, "file://" + DropInDir}
-}
-
-// WriteFiles writes the files of this very machine, for [InitConfig].
-func WriteFiles(spec nodeconfig.Spec, instance render.Instance, layout render.Layout, say func(string)) error {
-	facts, err := readFacts()
-	if err != nil {
-		return err
-	}
-	files, err := render.Files(spec, instance, facts, layout)
-	if err != nil {
-		return err
-	}
-	name, own := render.NodeName(spec, instance), machineCredential()
-	if err := own.disown(name, time.Now(), say); err != nil {
-		return err
-	}
-	return write(files, own.joined(name, time.Now()), say)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,11 +97,11 @@ func TestInitByRole(t *testing.T) {
 	eks.Cluster.CIDR = "fd00:10::/108"
 	document := strings.Replace(string(document(t, eks)), nodeconfig.APIVersion, nodeconfig.APIVersionEKS, 1)
 	machine := &launched{data: []byte(document)}
-	var spec nodeconfig.Spec
+	var files []render.File
 	config := InitConfig{
-		Sources: []string{"imds://user-data"}, DropInDir: t.TempDir(), Root: t.TempDir(), Say: func(string) {},
-		Write: func(s nodeconfig.Spec, _ render.Instance, _ render.Layout, _ func(string)) error {
-			spec = s
+		Sources: []string{"imds://user-data"}, DropInDir: t.TempDir(), Root: t.TempDir(), Say: func(string) {}, Facts: facts,
+		Write: func(made []render.File, _ bool, _ func(string)) error {
+			files = made
 			return nil
 		},
 		Restart: func(context.Context, render.Layout) error { return nil },
@@ -110,22 +111,20 @@ func TestInitByRole(t *testing.T) {
 		t.Errorf("without a role: %v", err)
 	}
 	config.Metadata = machine.serveRole(t)
-	if err := Init(t.Context(), config); err != nil || !spec.Join.InstanceRole {
-		t.Fatalf("%+v, %v", spec.Join, err)
+	if err := Init(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(files, func(file render.File) bool {
+		return file.Path == render.PathKubeconfig && render.JoinsByRole(file.Content)
+	}) {
+		t.Error("there is no kubeconfig by role")
 	}
 	identity, err := imds.NewClient(config.Metadata).Identity(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := render.Files(spec, instance(identity), render.Facts{CPUs: 1, MemoryBytes: 1 << 30}, render.MachineLayout())
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := false
-	for _, file := range files {
-		found = found || file.Path == render.PathKubeconfig && render.JoinsByRole(file.Content)
-	}
-	if args := strings.Join(render.KubeletArgs(spec, instance(identity), render.MachineLayout(), false), " "); !found || !strings.Contains(args, "--node-ip=fd00:1::5") {
-		t.Errorf("kubeconfig by role: %t; %s", found, args)
+	eks.Join.InstanceRole = true
+	if args := strings.Join(render.KubeletArgs(eks, instance(identity), render.MachineLayout(), false), " "); !strings.Contains(args, "--node-ip=fd00:1::5") {
+		t.Errorf("the kubelet's arguments: %s", args)
 	}
 }

@@ -31,11 +31,11 @@ func (r *reaper) start(path string, args, env []string, output *os.File) (pid in
 		return 0, nil, fmt.Errorf("starting %s: %w", path, err)
 	}
 	defer func() { _ = null.Close() }()
-	return r.startWith(path, args, env, null, output)
+	return r.startWith(path, args, env, null, output, output)
 }
 
-// startWith is start with a file for its input.
-func (r *reaper) startWith(path string, args, env []string, input, output *os.File) (pid int, ended <-chan unix.WaitStatus, err error) {
+// startWith is start with a file for its input, and one for what it complains of.
+func (r *reaper) startWith(path string, args, env []string, input, output, complaints *os.File) (pid int, ended <-chan unix.WaitStatus, err error) {
 	done := make(chan unix.WaitStatus, 1)
 	// A child may end before its number is noted: until then nobody may wait.
 	r.mutex.Lock()
@@ -43,7 +43,7 @@ func (r *reaper) startWith(path string, args, env []string, input, output *os.Fi
 	pid, err = syscall.ForkExec(path, append([]string{path}, args...), &syscall.ProcAttr{
 		Dir:   "/",
 		Env:   env,
-		Files: []uintptr{input.Fd(), output.Fd(), output.Fd()},
+		Files: []uintptr{input.Fd(), output.Fd(), complaints.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {

@@ -21,6 +21,7 @@ func newAgent(t *testing.T) *agent {
 		config: Config{BinDir: t.TempDir(), LogDir: t.TempDir(), DataDir: t.TempDir(), DropInDir: t.TempDir(), ScriptPatience: scriptPatience, ScriptSlow: scriptSlow},
 		log:    slog.New(slog.DiscardHandler),
 		reaper: newReaper(),
+		said:   map[step]string{},
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan struct{})

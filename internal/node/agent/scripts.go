@@ -93,7 +93,7 @@ func (a *agent) runScript(ctx context.Context, i int, script userdata.Part) erro
 	}
 	dir := filepath.Join(a.config.DataDir, scriptDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making directory: %w", err)
+		return fmt.Errorf("making directory %s: %w", dir, err)
 	}
 	path := filepath.Join(dir, fmt.Sprintf("part-%03d", i+1))
 	if err := atomicfile.Replace(path, script.Content, 0o700); err != nil {

@@ -49,6 +49,9 @@ type Config struct {
 	Runtime                     Runtime
 	// Render makes the files of a node.
 	Render func(nodeconfig.Spec, Self) ([]render.File, error)
+	// Validate judges what was rendered before anything on the host is changed, as a machine does that boots. Its notes are told; nil:
+	// nothing judges it but the kubelet itself.
+	Validate func(context.Context, nodeconfig.Spec, Self, []render.File) (notes []string, err error)
 	// Run runs a program to its end and returns what it said; nil: as a child.
 	Run func(ctx context.Context, program string, args ...string) (string, error)
 	// Connect makes a client; nil: [Connect].
@@ -79,9 +82,9 @@ type Host struct {
 func New(c Config) (*Host, error) {
 	switch {
 	case c.Programs == "" || c.BinDir == "" || c.CNIBinDir == "":
-		return nil, errors.New("hostnode: Programs, BinDir and CNIBinDir are needed")
+		return nil, errors.New("hostjoin: Programs, BinDir and CNIBinDir are needed")
 	case c.Units == nil || c.Runtime == nil || c.Render == nil:
-		return nil, errors.New("hostnode: Units, Runtime and Render are needed")
+		return nil, errors.New("hostjoin: Units, Runtime and Render are needed")
 	}
 	if c.Run == nil {
 		c.Run = runChild

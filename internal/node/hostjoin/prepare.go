@@ -230,6 +230,9 @@ func (h *Host) fill(ctx context.Context, p *Plan, known bool, around surrounding
 	if err != nil {
 		return err
 	}
+	if err := h.validate(ctx, p, rendered); err != nil {
+		return err
+	}
 	wanted, err := h.programs(p.Self.OwnContainerd, p.ledger.SkipKubeProxy)
 	if err != nil {
 		return err
@@ -247,6 +250,22 @@ func (h *Host) fill(ctx context.Context, p *Plan, known bool, around surrounding
 	wanted = append(wanted, h.watchArtifact())
 	add(&p.Services, watchUnit)
 	return h.compare(ctx, p, wanted, known, around)
+}
+
+// validate has judged what was rendered, and tells the notes.
+func (h *Host) validate(ctx context.Context, p *Plan, rendered []render.File) error {
+	if h.Validate == nil {
+		return nil
+	}
+	var notes []string
+	err := h.wait(func() (err error) {
+		notes, err = h.Validate(ctx, p.spec, p.Self, rendered)
+		return err
+	})
+	for _, note := range notes {
+		h.warn("config", "%s", note)
+	}
+	return err
 }
 
 // onlyOwnContainerd tells what is made for a containerd of the join's own.

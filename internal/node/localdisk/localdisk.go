@@ -24,6 +24,9 @@ const (
 	defaultMountPath = "/mnt/k8s-disks"
 )
 
+// Run runs a program to its end and returns what it wrote to its standard output.
+type Run func(ctx context.Context, program string, args ...string) (string, error)
+
 // Config says what to do, and by what.
 type Config struct {
 	// Root is put before all paths; it is empty but in tests.
@@ -31,9 +34,8 @@ type Config struct {
 	Storage nodeconfig.LocalStorage
 	// Systemd tells that systemd runs here. Without it, disks cannot be mounted at every boot.
 	Systemd bool
-	// Run runs a program to its end and returns what it said.
-	Run func(ctx context.Context, program string, args ...string) (string, error)
-	Say func(string)
+	Run     Run
+	Say     func(string)
 }
 
 // Wanted reports whether a NodeConfig asks for any of it.

@@ -43,7 +43,7 @@ func (c Config) mount(ctx context.Context, mounts []mount) error {
 		}
 		for _, dir := range dirs {
 			if err := os.MkdirAll(filepath.Join(c.Root, dir), 0o755); err != nil { //nolint:gosec // G301: as these directories are on every node
-				return fmt.Errorf("making directory: %w", err)
+				return fmt.Errorf("making directory %s: %w", dir, err)
 			}
 		}
 		if err := atomicfile.Write(path, []byte(content), 0o644); err != nil {
