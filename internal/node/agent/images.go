@@ -56,7 +56,7 @@ func (a *agent) retryImport(ctx context.Context, archive string) {
 func (a *agent) importImage(ctx context.Context, archive string) error {
 	info, err := os.Stat(archive)
 	if err != nil {
-		return fmt.Errorf("importing image: %w", err)
+		return fmt.Errorf("importing image %s: %w", filepath.Base(archive), err)
 	}
 	imported := filepath.Join(a.config.DataDir, "imported-"+strings.TrimSuffix(filepath.Base(archive), ".tar"))
 	version := fmt.Sprintf("%d bytes of %s\n", info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
@@ -67,7 +67,7 @@ func (a *agent) importImage(ctx context.Context, archive string) error {
 	// An image is unpacked when its first container is made (containerd, internal/cri/opts, WithNewSnapshot): most machines never
 	// run most images, and unpacking costs more than all the rest.
 	if err := a.run(ctx, "ctr", "--namespace=k8s.io", "images", "import", "--no-unpack", "--label=io.cri-containerd.pinned=pinned", archive); err != nil {
-		return fmt.Errorf("importing image: %w", err)
+		return fmt.Errorf("importing image %s: %w", filepath.Base(archive), err)
 	}
 	a.log.Info("image imported", "archive", filepath.Base(archive), "took", time.Since(started))
 	return atomicfile.Write(imported, []byte(version), 0o600)

@@ -114,7 +114,7 @@ func (a *agent) output(p *program) (*os.File, <-chan struct{}, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		_ = log.Close()
-		return nil, nil, fmt.Errorf("making pipe: %w", err)
+		return nil, nil, fmt.Errorf("making a pipe for the output of %s: %w", p.name, err)
 	}
 	go func() {
 		defer close(copied)
@@ -149,7 +149,7 @@ func environment() []string {
 func openLog(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("opening log: %w", err)
+		return nil, fmt.Errorf("opening log %s: %w", path, err)
 	}
 	return file, nil
 }

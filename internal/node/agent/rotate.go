@@ -42,22 +42,22 @@ func rotate(path string, limit int64) error {
 	}
 	source, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("rotating log: %w", err)
+		return fmt.Errorf("rotating log %s: %w", path, err)
 	}
 	defer func() { _ = source.Close() }()
 	old, err := os.OpenFile(path+".1", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("rotating log: %w", err)
+		return fmt.Errorf("rotating log %s: %w", path, err)
 	}
 	_, err = io.Copy(old, source)
 	if closeErr := old.Close(); err == nil {
 		err = closeErr
 	}
 	if err != nil {
-		return fmt.Errorf("rotating log: %w", err)
+		return fmt.Errorf("rotating log %s: %w", path, err)
 	}
 	if err := os.Truncate(path, 0); err != nil {
-		return fmt.Errorf("rotating log: %w", err)
+		return fmt.Errorf("rotating log %s: %w", path, err)
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func (a *agent) runScript(ctx context.Context, i int, script userdata.Part) erro
 	begin, err := output.Seek(0, io.SeekEnd)
 	if err != nil {
 		_ = output.Close()
-		return fmt.Errorf("opening log: %w", err)
+		return fmt.Errorf("seeking in log %s: %w", logPath, err)
 	}
 	pid, ended, err := a.reaper.start(path, nil, environment(), output)
 	_ = output.Close()

@@ -18,8 +18,8 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// settle fills in what a NodeConfig leaves to be found: the token from its file, and the cluster by discovery. A machine that has
-// joined trusts whom it trusts already.
+// settle completes a NodeConfig: the token is read from its file, and the cluster is discovered. A machine that has joined keeps the
+// authorities that it trusts already.
 func settle(ctx context.Context, spec nodeconfig.Spec, joined bool, say func(string)) (nodeconfig.Spec, error) {
 	if problems := spec.Validate(); len(problems) > 0 {
 		return spec, fmt.Errorf("NodeConfig: %w", problems.ToAggregate())
@@ -73,12 +73,12 @@ func readTokenFile(path string) (string, error) {
 	defer func() { _ = file.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(file, maxTokenFile+1))
 	if err == nil && len(raw) > maxTokenFile {
-		err = fmt.Errorf("%s has more than %d bytes, so it is no file of a token alone", path, maxTokenFile)
+		err = fmt.Errorf("%s has more than %d bytes, so it is not a file with a token alone", path, maxTokenFile)
 	}
 	return strings.TrimSpace(string(raw)), err
 }
 
-// discoveryPatience is short, since whoever asks tries again, with a token that may be another by then.
+// discoveryPatience is short, since the caller tries again, by then perhaps with another token.
 const discoveryPatience = 30 * time.Second
 
 func discover(ctx context.Context, spec nodeconfig.Spec, say func(string)) (nodeconfig.Spec, error) {

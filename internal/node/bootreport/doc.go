@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bootreport is what a machine tells its host while it boots: what it waits for, and what keeps it from becoming a node. It is a
+// Package bootreport is the report of a machine that boots, for its host: what it waits for, and what keeps it from becoming a node. It is a
 // file on the machine's disk, since a machine that fails has no credential for anything else.
 //
 // Root on the machine writes the file, so a report is read within bounds and is for people. A machine that says it failed is not Ready; a

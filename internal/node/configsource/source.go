@@ -41,7 +41,7 @@ type Found struct {
 }
 
 // Load reads sources by their names: imds://user-data, file://PATH or PATH of a file or a directory, or - for standard input. Of
-// a directory all files are read whose names end in .yaml, .yml or .json, in the order of their names, and none is no error.
+// a directory all files are read whose names end in .yaml, .yml or .json, in the order of their names, and none is not an error.
 func Load(ctx context.Context, names []string, readers Readers) (Found, error) {
 	var all Found
 	for _, name := range names {
@@ -57,12 +57,12 @@ func Load(ctx context.Context, names []string, readers Readers) (Found, error) {
 	return all, nil
 }
 
-// Check tells what is wrong with the name of a source, without reading it.
+// Check returns an error if a source cannot have this name. It does not read the source.
 func Check(name string) error {
 	scheme, rest, ok := strings.Cut(name, "://")
 	switch {
 	case name == "":
-		return fmt.Errorf("a source of configuration has no name")
+		return fmt.Errorf("a source of configuration has an empty name; name %s, file://PATH, PATH or - for standard input", UserData)
 	case name == UserData, !ok, scheme == "file" && rest != "":
 		return nil
 	}
@@ -86,14 +86,14 @@ func load(ctx context.Context, name string, readers Readers) ([]userdata.Part, e
 	path := strings.TrimPrefix(name, "file://")
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading configuration: %w", err)
+		return nil, fmt.Errorf("reading configuration from %s: %w", path, err)
 	}
 	if !info.IsDir() {
 		return readFile(path)
 	}
 	entries, err := os.ReadDir(path) // sorted by name
 	if err != nil {
-		return nil, fmt.Errorf("reading configuration: %w", err)
+		return nil, fmt.Errorf("reading configuration from %s: %w", path, err)
 	}
 	var parts []userdata.Part
 	for _, entry := range entries {
@@ -112,7 +112,7 @@ func load(ctx context.Context, name string, readers Readers) ([]userdata.Part, e
 func readFile(path string) ([]userdata.Part, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading configuration: %w", err)
+		return nil, fmt.Errorf("reading configuration from %s: %w", path, err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	return read(path, file)

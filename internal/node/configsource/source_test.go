@@ -74,7 +74,7 @@ func TestLoadFails(t *testing.T) {
 		name, want string
 		readers    configsource.Readers
 	}{
-		{"", "has no name", readers("", nil, "")},
+		{"", "has an empty name", readers("", nil, "")},
 		{"s3://bucket/node.yaml", `no source "s3://bucket/node.yaml"; there are imds://user-data, file://PATH, PATH and - for standard input`, readers("", nil, "")},
 		{"imds://meta-data", "no source", readers("", nil, "")},
 		{"file://", "no source", readers("", nil, "")},

@@ -154,7 +154,7 @@ func parseEndpoint(text string) (string, error) {
 	u, err := url.Parse(given)
 	switch {
 	case err != nil:
-		return bad("it is no address at all")
+		return bad("it is not an address")
 	case u.Scheme != "https":
 		return bad("it is not https, and over http anybody on the way could answer")
 	case u.User != nil:
@@ -170,7 +170,7 @@ func parseEndpoint(text string) (string, error) {
 		port = "443"
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return bad("its port is no port")
+		return bad("its port is not a number from 1 to 65535")
 	}
 	address, err := netip.ParseAddr(host)
 	switch {

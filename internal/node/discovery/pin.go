@@ -69,7 +69,7 @@ func parseAuthorities(ca []byte) ([]*x509.Certificate, error) {
 		}
 		authority, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("its authority %d is no certificate: %w", len(authorities)+1, err)
+			return nil, fmt.Errorf("its authority %d is not a certificate: %w", len(authorities)+1, err)
 		}
 		authorities = append(authorities, authority)
 	}

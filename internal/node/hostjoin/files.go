@@ -147,13 +147,13 @@ func temporary(path string) string {
 func placeLink(path, target string) error {
 	name := temporary(path) + "link"
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("making link: %w", err)
+		return fmt.Errorf("making link %s: %w", path, err)
 	}
 	if err := os.Symlink(target, name); err != nil {
-		return fmt.Errorf("making link: %w", err)
+		return fmt.Errorf("making link %s: %w", path, err)
 	}
 	if err := os.Rename(name, path); err != nil {
-		return fmt.Errorf("making link: %w", err)
+		return fmt.Errorf("making link %s: %w", path, err)
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func (d disk) sweep(path string) error {
 			continue
 		}
 		if err := os.Remove(filepath.Join(filepath.Dir(d.at(path)), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing: %w", err)
+			return fmt.Errorf("removing %s: %w", path, err)
 		}
 	}
 	return nil
@@ -217,7 +217,7 @@ func (d disk) remove(path string) error {
 		return err
 	}
 	if err := os.Remove(d.at(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing: %w", err)
+		return fmt.Errorf("removing %s: %w", path, err)
 	}
 	return nil
 }
@@ -232,12 +232,12 @@ func (d disk) removeDir(path string) (bool, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return true, nil
 	case err != nil:
-		return false, fmt.Errorf("removing directory: %w", err)
+		return false, fmt.Errorf("removing directory %s: %w", path, err)
 	case len(entries) > 0:
 		return false, nil
 	}
 	if err := os.Remove(d.at(path)); err != nil {
-		return false, fmt.Errorf("removing directory: %w", err)
+		return false, fmt.Errorf("removing directory %s: %w", path, err)
 	}
 	return true, nil
 }
@@ -253,18 +253,18 @@ func (d disk) removeTree(tree Tree) error {
 		return d.removeRoot(tree) // at most a link to nothing
 	}
 	if err != nil {
-		return fmt.Errorf("removing: %w", err)
+		return fmt.Errorf("removing %s: %w", tree.Path, err)
 	}
 	if err := unmountBelow(place); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(place)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing: %w", err)
+		return fmt.Errorf("removing %s: %w", tree.Path, err)
 	}
 	for _, entry := range entries {
 		if err := os.RemoveAll(filepath.Join(place, entry.Name())); err != nil {
-			return fmt.Errorf("removing: %w", err)
+			return fmt.Errorf("removing %s: %w", tree.Path, err)
 		}
 	}
 	return d.removeRoot(tree)
@@ -276,7 +276,7 @@ func (d disk) removeRoot(tree Tree) error {
 		return nil
 	}
 	if err := os.RemoveAll(d.at(tree.Path)); err != nil {
-		return fmt.Errorf("removing: %w", err)
+		return fmt.Errorf("removing %s: %w", tree.Path, err)
 	}
 	return nil
 }

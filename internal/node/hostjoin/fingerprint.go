@@ -112,7 +112,7 @@ func (l Ledger) checkHashes() error {
 		for _, mark := range marks {
 			raw, err := hex.DecodeString(strings.TrimPrefix(mark, ofContent))
 			if !strings.HasPrefix(mark, ofLink) && (err != nil || len(raw) != sha256.Size) {
-				return fmt.Errorf("it knows %q by %q, which is no hash", path, mark)
+				return fmt.Errorf("it knows %q by %q, which is not a hash", path, mark)
 			}
 		}
 	}

@@ -114,8 +114,8 @@ func TestKilledWhileAProgramIsReplaced(t *testing.T) {
 func TestHashesThatAreRefused(t *testing.T) {
 	for content, want := range map[string]string{
 		`{"version": 1, "hashes": {"/etc/a/b": ["sha256:00"]}}`:                          "which it does not list",
-		`{"version": 1, "files": ["/etc/a/b"], "hashes": {"/etc/a/b": ["sha256:00"]}}`:   "which is no hash",
-		`{"version": 1, "files": ["/etc/a/b"], "hashes": {"/etc/a/b": ["/etc/passwd"]}}`: "which is no hash",
+		`{"version": 1, "files": ["/etc/a/b"], "hashes": {"/etc/a/b": ["sha256:00"]}}`:   "which is not a hash",
+		`{"version": 1, "files": ["/etc/a/b"], "hashes": {"/etc/a/b": ["/etc/passwd"]}}`: "which is not a hash",
 	} {
 		if _, err := parseLedger([]byte(content)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", content, err, want)

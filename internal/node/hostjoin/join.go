@@ -48,7 +48,7 @@ func (h *Host) Join(ctx context.Context, r JoinRequest) (Report, error) {
 	return h.report(j.ledger), j.finish(ctx)
 }
 
-// storage prepares disks. What is mounted then is no directory of the join's to remove, and stays mounted when the host leaves.
+// storage prepares disks. A directory on which a disk is mounted then does not belong to the join: it stays mounted when the host leaves.
 func (h *Host) storage(ctx context.Context, p *Plan, r JoinRequest) error {
 	if r.Storage == nil || p.joined {
 		return nil
@@ -149,7 +149,7 @@ func (j *joining) make(ctx context.Context) error {
 }
 
 // read sees to it that systemd knows the units as they are. One that it has never heard of it reads when it is first asked about it, so that
-// on a host that is no node yet nobody waits for a daemon-reload: that reads all units of the host again, and runs all generators.
+// on a host that is not a node yet nothing waits for a daemon-reload: that reads all units of the host again, and runs all generators.
 // It returns the kubelet's.
 func (j *joining) read(ctx context.Context) (kubelet systemd.Unit, err error) {
 	var units []systemd.Unit
@@ -225,7 +225,7 @@ func (j *joining) images(ctx context.Context, chosen func(name string) bool) err
 	}
 	archives, err := filepath.Glob(filepath.Join(j.Programs, "images", "*.tar"))
 	if err != nil {
-		return fmt.Errorf("listing images: %w", err)
+		return fmt.Errorf("listing images of %s: %w", j.Programs, err)
 	}
 	count := 0
 	for _, archive := range archives {
@@ -234,7 +234,7 @@ func (j *joining) images(ctx context.Context, chosen func(name string) bool) err
 		}
 		info, err := os.Stat(archive)
 		if err != nil {
-			return fmt.Errorf("looking at image: %w", err)
+			return fmt.Errorf("looking at image %s: %w", filepath.Base(archive), err)
 		}
 		// In containerd's own directory, so that both are there or neither.
 		mark := "/var/lib/containerd/.muster-" + strings.TrimSuffix(filepath.Base(archive), ".tar")
@@ -252,7 +252,7 @@ func (j *joining) images(ctx context.Context, chosen func(name string) bool) err
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("importing image: %w", err)
+			return fmt.Errorf("importing image %s: %w", filepath.Base(archive), err)
 		}
 		if err := atomicfile.Write(j.disk.at(mark), []byte(version), 0o600); err != nil {
 			return err

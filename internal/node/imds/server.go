@@ -132,7 +132,7 @@ func (s *Server) instance(remote string) (Instance, error) {
 }
 
 // literal reports whether the service was asked for by address. A name means that somebody's name server was believed, who can point
-// it here so that a browser takes the service for a page of his (DNS rebinding).
+// it here so that a browser takes the service for a page of theirs (DNS rebinding).
 func literal(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package localdisk gives a node the disks that its instance came with, as spec.instance.localStorage of a NodeConfig asks for it and EKS's
+// Package localdisk sets up instance-store disks, as spec.instance.localStorage of a NodeConfig asks for it and EKS's
 // nodes do: as one array that the kubelet and containerd keep their data on, or each by itself.
 //
 //	/dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_*

@@ -146,7 +146,7 @@ func checkAuthorities(raw []byte, present []*x509.Certificate, connection *tls.C
 	}
 	for _, a := range authorities {
 		if !a.IsCA {
-			return nil, fmt.Errorf("%s is no authority", a.Subject)
+			return nil, fmt.Errorf("%s is not a certificate authority", a.Subject)
 		}
 	}
 	intermediates := x509.NewCertPool()

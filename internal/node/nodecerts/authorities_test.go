@@ -125,7 +125,7 @@ func TestRefreshAuthorities(t *testing.T) {
 		"itself without its cross-certificate": {first, bundle.PEM(first.certificate), bundle.PEM(first.certificate, alone), 200, "nobody vouches for CN=second", false},
 		"the same, renewed":                    {first, bundle.PEM(first.certificate), bundle.PEM(signedBy(t, first, first)), 200, "", true},
 		"nothing":                              {first, bundle.PEM(first.certificate), nil, 200, "has no certificate in PEM", false},
-		"no authority":                         {first, bundle.PEM(first.certificate), append(bundle.PEM(first.certificate), bundle.PEM(leaf.Leaf())...), 200, "is no authority", false},
+		"no authority":                         {first, bundle.PEM(first.certificate), append(bundle.PEM(first.certificate), bundle.PEM(leaf.Leaf())...), 200, "is not a certificate authority", false},
 		"far too many":                         {first, bundle.PEM(first.certificate), bundle.PEM(append(many, first.certificate)...), 200, "more than 16", false},
 		"not for us":                           {first, bundle.PEM(first.certificate), both, 403, "", false},
 		"not there":                            {first, bundle.PEM(first.certificate), both, 404, "", false},

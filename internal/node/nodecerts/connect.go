@@ -79,7 +79,7 @@ func Connection(ctx context.Context, kubeconfig, dir string, now time.Time) (con
 	}
 	node, ok := strings.CutPrefix(report.CommonName, userPrefix)
 	if !ok || node == "" {
-		return nil, "", fmt.Errorf("the client certificate in %s is for %q, which is no node", dir, report.CommonName)
+		return nil, "", fmt.Errorf("the client certificate in %s is for %q, which is not a node", dir, report.CommonName)
 	}
 	if config, err = Endpoint(kubeconfig); err != nil {
 		return nil, "", err

@@ -6,5 +6,5 @@
 //	kubelet-client-2026-11-20-18-55-12.pem                                    0600: certificates, the node's first, then the key
 //	kubelet-client-current.pem -> /var/lib/kubelet/pki/kubelet-client-2026-11-20-18-55-12.pem
 //
-// and the same for kubelet-server. The kubelet goes on with what it finds when it starts, and rotates it later as its own.
+// and the same for kubelet-server. The kubelet uses the certificates that it finds when it starts, and rotates them later as its own.
 package nodecerts

@@ -66,7 +66,7 @@ func nodeOf(ctx context.Context, config *rest.Config) (_ *rest.Config, node stri
 	}
 	node, ok := strings.CutPrefix(who.Status.UserInfo.Username, userPrefix)
 	if !ok || node == "" {
-		return nil, "", fmt.Errorf("by its machine's role one is %q, which is no node", who.Status.UserInfo.Username)
+		return nil, "", fmt.Errorf("the machine's role authenticates as %q, which is not a node", who.Status.UserInfo.Username)
 	}
 	return config, node, nil
 }

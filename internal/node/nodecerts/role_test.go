@@ -69,7 +69,7 @@ func TestRotateByRole(t *testing.T) {
 		t.Errorf("the node is %q, %v", node, err)
 	}
 	w.user = "arn:aws:iam::000000000000:user/admin"
-	if _, _, err := Connection(t.Context(), w.kubeconfig, w.dir, time.Now()); err == nil || !strings.Contains(err.Error(), "which is no node") {
+	if _, _, err := Connection(t.Context(), w.kubeconfig, w.dir, time.Now()); err == nil || !strings.Contains(err.Error(), "which is not a node") {
 		t.Errorf("somebody else: %v", err)
 	}
 	w.bearer = "k8s-aws-v1.other"

@@ -106,7 +106,7 @@ func TestRotateRefuses(t *testing.T) {
 		"no client certificate": {func(w *world, _ *RotateConfig) { _ = os.Remove(filepath.Join(w.dir, Client.link())) }, "the node has not joined a cluster"},
 		"a person's": {func(w *world, _ *RotateConfig) {
 			w.put(Client, w.pair(Client, func(c *x509.Certificate) { c.Subject.CommonName = "jane" }))
-		}, `is for "jane", which is no node`},
+		}, `is for "jane", which is not a node`},
 		"no directory":  {func(_ *world, c *RotateConfig) { c.Dir = "/does/not/exist" }, "opening the kubelet's certificates"},
 		"no kubeconfig": {func(_ *world, c *RotateConfig) { c.Kubeconfig = "/does/not/exist" }, "reading the kubelet's kubeconfig"},
 		"unverified": {func(w *world, _ *RotateConfig) {

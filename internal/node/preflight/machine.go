@@ -79,7 +79,7 @@ func kernel(_ context.Context, host Host) Result {
 func kernelVersion(release string) (version [2]int, err error) {
 	parts := strings.SplitN(release, ".", 3)
 	if len(parts) < 2 {
-		return version, fmt.Errorf("%q is no kernel's release", release)
+		return version, fmt.Errorf("%q is not a kernel release", release)
 	}
 	for i := range version {
 		digits := parts[i]
@@ -88,7 +88,7 @@ func kernelVersion(release string) (version [2]int, err error) {
 		}
 		number, err := strconv.ParseUint(digits, 10, 16)
 		if err != nil {
-			return version, fmt.Errorf("%q is no kernel's release", release)
+			return version, fmt.Errorf("%q is not a kernel release", release)
 		}
 		version[i] = int(number)
 	}

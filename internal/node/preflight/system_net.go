@@ -147,7 +147,7 @@ func listening(table string, port int) (inode string, found bool, err error) {
 		_, hex, ok := strings.Cut(fields[1], ":")
 		number, err := strconv.ParseUint(hex, 16, 16)
 		if !ok || err != nil {
-			return "", false, fmt.Errorf("line %d: %q is no address", i+1, fields[1])
+			return "", false, fmt.Errorf("line %d: %q is not an address", i+1, fields[1])
 		}
 		if int(number) == port && fields[3] == listen {
 			return fields[9], true, nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package userdata takes apart what a machine was told at launch: base64, gzip and MIME multipart, one in another as tools that
-// launch instances wrap them. It says what is wrong in the words of whoever wrote the user data, and is bounded in all that it
+// launch instances wrap them. It says what is wrong in the terms of the user data, and is bounded in all that it
 // unpacks. Values in, values out.
 package userdata
 
