@@ -149,6 +149,18 @@ func (c Config) Endpoint() (netip.Addr, error) {
 	return host(c.Cluster.Spec.Network.VPCCIDR, endpointHost)
 }
 
+// PrivateURL is where machines reach the API server: at its address in the VPC, or where there is none, where everybody does.
+func (c Config) PrivateURL() (string, error) {
+	if !c.VPC {
+		return c.ServerURL(), nil
+	}
+	address, err := c.Endpoint()
+	if err != nil {
+		return "", err
+	}
+	return "https://" + netip.AddrPortFrom(address, 443).String(), nil
+}
+
 // Services is the private address of STS and IAM in the VPC.
 func (c Config) Services() (netip.Addr, error) {
 	return host(c.Cluster.Spec.Network.VPCCIDR, servicesHost)

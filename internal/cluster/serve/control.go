@@ -18,6 +18,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1/crds"
 	"muster.dev/muster/internal/cluster/baseline"
+	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/supervise"
@@ -188,7 +189,7 @@ func (s *Service) setUpCluster(ctx context.Context, scheme *runtime.Scheme, c co
 		}
 		ca, err := os.ReadFile(c.Authority("cluster"))
 		if err != nil {
-			return fmt.Errorf("reading authority: %w", err)
+			return fmt.Errorf("reading authority of the cluster: %w", err)
 		}
 		objects, err := baseline.Cluster(c, ca, coreDNSImage)
 		if err != nil {
@@ -199,6 +200,22 @@ func (s *Service) setUpCluster(ctx context.Context, scheme *runtime.Scheme, c co
 		}
 		return applyAccess(ctx, api)
 	})
+}
+
+// applyAccess defines the kinds that say who gets into a cluster by IAM, and lets its authenticator read them.
+func applyAccess(ctx context.Context, api client.Client) error {
+	definitions, err := clusteraccess.Kinds()
+	if err != nil {
+		return err
+	}
+	if err := applyDefinitions(ctx, api, definitions); err != nil {
+		return err
+	}
+	objects, err := clusteraccess.Objects()
+	if err != nil {
+		return err
+	}
+	return baseline.Apply(ctx, api, objects)
 }
 
 func (s *Service) current() *supervise.Supervisor {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,8 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/exposure"
+	"muster.dev/muster/internal/cluster/launchdata"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/machine/simulated"
@@ -33,6 +34,7 @@ import (
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/iam/authenticator"
 	"muster.dev/muster/internal/iam/keyservice"
+	"muster.dev/muster/internal/iam/principalid"
 )
 
 // runControllers reconciles clusters, node groups and machines until the context ends.
@@ -48,12 +50,12 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 		Controller: config.Controller{SkipNameValidation: &skipNames},
 	})
 	if err != nil {
-		return fmt.Errorf("making controllers: %w", err)
+		return fmt.Errorf("making the manager of the controllers: %w", err)
 	}
 	clusterREST := serviceClient(c, c.ServerURL(), "cluster", "service")
 	plane, err := runtimecluster.New(clusterREST, func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, logger }, nodegroup.ClusterOptions)
 	if err != nil {
-		return fmt.Errorf("making controllers: %w", err)
+		return fmt.Errorf("making a cache of the cluster for machines: %w", err)
 	}
 	providers, routes, err := s.providers(c)
 	if err != nil {
@@ -63,7 +65,7 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 	if err != nil {
 		return err
 	}
-	userData, err := userData(c)
+	userData, err := launchdata.Renderer(c)
 	if err != nil {
 		return err
 	}
@@ -72,50 +74,48 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 		return err
 	}
 	defer keys.Close()
-	direct, err := client.New(clusterREST, client.Options{Scheme: scheme, Mapper: accessMapper()})
+	direct, err := client.New(clusterREST, client.Options{Scheme: scheme, Mapper: clusteraccess.Mapper()})
 	if err != nil {
-		return fmt.Errorf("making controllers: %w", err)
+		return fmt.Errorf("making a client of the cluster for access entries: %w", err)
 	}
 	pods, err := netip.ParsePrefix(c.Cluster.Spec.Network.PodCIDR)
 	if err != nil {
-		return fmt.Errorf("reading network: %w", err)
+		return fmt.Errorf("reading spec.network.podCIDR: %w", err)
 	}
-	access := access{management: manager.GetAPIReader(), cluster: direct, mode: c.Cluster.Spec.AccessConfig.AuthenticationMode}
-	roles, err := newNodeRoles(c, access, keys, s.identityStore)
+	access := clusteraccess.New(manager.GetAPIReader(), direct, c.Cluster.Spec.AccessConfig.AuthenticationMode)
+	roles, err := clusteraccess.NewNodeRoles(c, access, keys, s.identityStore)
 	if err != nil {
 		return err
 	}
-	admitted, err := newAdmitted(clusterREST, keys)
+	admitted, err := clusteraccess.NewAdmitted(clusterREST, keys)
 	if err != nil {
 		return err
 	}
-	// One that cannot be watched for is asked for every fifteen seconds.
+	// If the watch fails, admission is polled every 15 s.
 	watching, stopWatching := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer stopWatching()
 	group.Go(func() {
-		if err := admitted.run(watching); err != nil {
-			s.cfg.Log.Warn("who is let in is not watched", "error", err)
+		if err := admitted.Run(watching); err != nil {
+			s.cfg.Log.Warn("the mappings of the cluster are not watched", "error", err)
 		}
 	})
 	entries, err := authenticator.AccessEntries(clusterREST)
 	if err != nil {
 		return err
 	}
-	group.Go(func() {
-		principalIDs{management: access.management, cluster: direct, log: s.cfg.Log, now: time.Now}.run(watching, entries)
-	})
+	group.Go(func() { principalid.New(manager.GetAPIReader(), direct, s.cfg.Log).Run(watching, entries) })
 	creator := c.Cluster.Spec.AccessConfig.BootstrapClusterCreatorAdminPermissions
 	group.Go(func() {
-		s.letIn(watching, access, creator == nil || *creator)
+		access.First(watching, creator == nil || *creator, s.cfg.Log)
 		if err := roles.Tidy(watching); err != nil && watching.Err() == nil { // of groups that went while the service was away
 			s.cfg.Log.Warn("instance profiles of groups that are gone may be left", "error", err)
 		}
 	})
 	if err := nodegroup.Add(manager, nodegroup.Config{
 		NodeRoles:   roles,
-		Admitted:    admitted.changed,
+		Admitted:    admitted.Changed(),
 		Refused:     s.refused,
 		Changed:     s.adoptMode,
 		ClusterName: c.Cluster.Name,
@@ -128,15 +128,15 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 		AuditLog:    c.State.Audit(),
 		Log:         s.cfg.Log,
 	}); err != nil {
-		return fmt.Errorf("making controllers: %w", err)
+		return fmt.Errorf("adding the controllers of node groups: %w", err)
 	}
 	if c.VPC {
 		services, err := runtimecluster.New(clusterREST, func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, logger }, exposure.ClusterOptions)
 		if err != nil {
-			return fmt.Errorf("making controllers: %w", err)
+			return fmt.Errorf("making a cache of the cluster for Services: %w", err)
 		}
 		if err := exposure.Add(manager, services); err != nil {
-			return fmt.Errorf("making controllers: %w", err)
+			return fmt.Errorf("adding the controller of Services: %w", err)
 		}
 	}
 	s.setReader(manager.GetClient())
@@ -155,7 +155,7 @@ func (s *Service) providers(c component.Config) (map[v1alpha1.Provider]machine.P
 	providers, routes := map[v1alpha1.Provider]machine.Provider{}, map[v1alpha1.Provider]nodegroup.Routes{}
 	cidr, err := netip.ParsePrefix(c.Cluster.Spec.Network.VPCCIDR)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading network: %w", err)
+		return nil, nil, fmt.Errorf("reading spec.network.vpcCIDR: %w", err)
 	}
 	store, err := machine.NewStore(machine.StoreConfig{Dir: c.State.Machines(), VPC: cidr, Domain: c.Cluster.Spec.Network.Domain})
 	if err != nil {
@@ -193,9 +193,9 @@ func (r vpcRoutes) DeleteRoute(_ context.Context, podCIDR netip.Prefix) error {
 func (s *Service) health(c component.Config, config *rest.Config) (func(context.Context) nodegroup.Health, error) {
 	api, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("making controllers: %w", err)
+		return nil, fmt.Errorf("making a client for the API server's version: %w", err)
 	}
-	endpoint, err := privateEndpoint(c)
+	endpoint, err := c.PrivateURL()
 	if err != nil {
 		return nil, err
 	}
@@ -214,16 +214,4 @@ func (s *Service) health(c component.Config, config *rest.Config) (func(context.
 		health.Version = version.GitVersion
 		return health
 	}, nil
-}
-
-// privateEndpoint is where machines reach the API server.
-func privateEndpoint(c component.Config) (string, error) {
-	if !c.VPC {
-		return c.ServerURL(), nil
-	}
-	address, err := c.Endpoint()
-	if err != nil {
-		return "", err
-	}
-	return "https://" + netip.AddrPortFrom(address, 443).String(), nil
 }

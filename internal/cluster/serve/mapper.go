@@ -10,20 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
-	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
 	"muster.dev/muster/api/v1alpha1"
 )
-
-// accessMapper knows the resources of a cluster by which IAM's principals are let in: discovery is a second behind a kind that was only
-// just defined.
-func accessMapper() meta.RESTMapper {
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(accessv1alpha1.GroupVersion.WithKind("AccessEntry"), meta.RESTScopeRoot)
-	mapper.Add(iamv1alpha1.GroupVersion.WithKind("IAMIdentityMapping"), meta.RESTScopeRoot)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
-	return mapper
-}
 
 // managementMapper knows the resources of the management plane that the service uses. It asks nobody: discovery would cost
 // a request for each group at every start, and does not know muster's kinds in the first seconds of a new cluster.

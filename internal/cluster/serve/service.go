@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotation"
+	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/nodegroup"
@@ -49,7 +49,7 @@ type Service struct {
 	reload  chan struct{}
 	rotate  chan struct{}
 	refused chan nodegroup.Heard // from the identity service to the controllers
-	keys    *keys
+	keys    *rotator.Keys
 
 	mu         sync.Mutex
 	message    string
@@ -69,7 +69,7 @@ func NewService(cfg Config) (*Service, error) {
 	}
 	return &Service{
 		cfg: cfg, started: time.Now(), reload: make(chan struct{}, 1), rotate: make(chan struct{}, 1), refused: make(chan nodegroup.Heard, 64),
-		keys: &keys{Store: authority.NewStore(cfg.State.PKI())},
+		keys: rotator.NewKeys(cfg.State.PKI()),
 	}, nil
 }
 
@@ -82,7 +82,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	defer release()
 	if err := os.MkdirAll(s.cfg.State.Run(), 0o700); err != nil {
-		return fmt.Errorf("making directory for sockets: %w", err)
+		return fmt.Errorf("making directory %s for sockets: %w", s.cfg.State.Run(), err)
 	}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), componentCollector{s})
@@ -165,7 +165,7 @@ func (s *Service) prepare(wanted clusterconfig.Config) (component.Config, error)
 		return component.Config{}, err
 	}
 	if err := os.MkdirAll(s.cfg.State.PKI(), 0o700); err != nil {
-		return component.Config{}, fmt.Errorf("making directory for keys: %w", err)
+		return component.Config{}, fmt.Errorf("making directory %s for keys: %w", s.cfg.State.PKI(), err)
 	}
 	specs := component.Config{State: s.cfg.State, BinDir: s.cfg.BinDir, Cluster: *wanted.Cluster, VPC: localMachinesPossible()}
 	if specs.Ports, err = choosePorts(s.cfg.State, int(wanted.Cluster.Spec.APIServer.Port), running); err != nil {
@@ -174,7 +174,7 @@ func (s *Service) prepare(wanted clusterconfig.Config) (component.Config, error)
 	if specs.EncryptionKey, err = encryptionKey(s.cfg.State); err != nil {
 		return component.Config{}, err
 	}
-	written, err := s.keys.ensure(specs, time.Now())
+	written, err := s.ensureKeys(specs, time.Now())
 	if err != nil {
 		return component.Config{}, err
 	}
@@ -195,7 +195,7 @@ func (s *Service) renew(ctx context.Context, specs component.Config) {
 			return
 		case <-time.After(renewalInterval):
 		}
-		written, err := s.keys.ensure(specs, time.Now())
+		written, err := s.ensureKeys(specs, time.Now())
 		if len(written) > 0 {
 			s.cfg.Log.Info("renewed certificates", "names", written)
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package rotator
 
 import (
 	"context"
@@ -10,34 +10,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/bundle"
 	"muster.dev/muster/internal/certificates/rotation"
-	"muster.dev/muster/internal/cluster/baseline"
 )
 
-// publishBundles puts the authorities of kubelets' certificates where everybody in the cluster can read them.
-func publishBundles(ctx context.Context, api client.Client, trusted []*x509.Certificate) error {
-	var objects []*unstructured.Unstructured
-	for _, name := range []string{bundle.Client, bundle.Serving} {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(bundle.ConfigMap(metav1.NamespaceSystem, name, trusted...))
-		if err != nil {
-			return err
-		}
-		objects = append(objects, &unstructured.Unstructured{Object: content})
-	}
-	return baseline.Apply(ctx, api, objects)
-}
-
-// delegated sees that API servers that delegate authentication forget the old authority too. They read whom to trust from a
+// delegated sees that API servers that delegate authentication forget the old authority too. They read the authorities to trust from a
 // ConfigMap, to which the API server adds what is in its file, and from which it takes an authority only when that has ended
 // (pkg/controlplane/controller/clusterauthenticationtrust, combineCertLists).
 type delegated struct {
-	keys *keys
+	keys *Keys
 	api  client.Client
 }
 

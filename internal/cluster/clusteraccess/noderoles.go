@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package clusteraccess
 
 import (
 	"bytes"
@@ -28,46 +28,47 @@ import (
 	"muster.dev/muster/internal/iam/keyservice"
 )
 
-// roleKeys gives an instance's credentials, as instance metadata gets them.
-type roleKeys interface {
+// RoleKeys returns the role credentials of an instance, the same that instance metadata serves.
+type RoleKeys interface {
 	RoleCredentials(ctx context.Context, instanceID string) (keyservice.RoleCredentials, error)
 }
 
-// nodeRoles prepares roles, and asks the authenticator what the API server asks it: whether a machine is let in.
-type nodeRoles struct {
-	access
-	keys    roleKeys
+// NodeRoles prepares the roles of node groups, and asks the authenticator, as the API server does, whether it admits a machine.
+type NodeRoles struct {
+	Access
+	keys    RoleKeys
 	cluster string // its name, for which tokens are signed
 	url     string // of the authenticator
 	http    *http.Client
 	now     func() time.Time
-	// store is the identity service's, or nil while that does not run.
+	// store returns the store of the identity service, or nil while that service does not run.
 	store func() identityservice.Store
 	// preparing keeps an instance profile from going while a machine is made with it.
 	preparing sync.Mutex
 }
 
-var _ nodegroup.NodeRoles = (*nodeRoles)(nil)
+var _ nodegroup.NodeRoles = (*NodeRoles)(nil)
 
-// newNodeRoles asks by the credential that the API server has.
-func newNodeRoles(c component.Config, a access, keys roleKeys, store func() identityservice.Store) (*nodeRoles, error) {
+// NewNodeRoles returns node roles that ask the authenticator with the API server's own client certificate. store returns the identity
+// service's store, or nil while that service does not run.
+func NewNodeRoles(c component.Config, a Access, keys RoleKeys, store func() identityservice.Store) (*NodeRoles, error) {
 	transport, err := rest.TransportFor(&rest.Config{
 		Host: c.AuthenticatorURL(), TLSClientConfig: rest.TLSClientConfig{CAFile: c.Authority("cluster"), CertFile: c.AuthenticatorClient(), KeyFile: c.AuthenticatorClient()},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the authenticator: %w", err)
 	}
-	return &nodeRoles{
-		access: a, keys: keys, store: store, cluster: c.Cluster.Name, url: c.AuthenticatorURL() + "/authenticate", now: time.Now,
+	return &NodeRoles{
+		Access: a, keys: keys, store: store, cluster: c.Cluster.Name, url: c.AuthenticatorURL() + "/authenticate", now: time.Now,
 		http: &http.Client{Transport: transport, Timeout: checkTimeout},
 	}, nil
 }
 
-// checkTimeout is far longer than an answer takes; a machine is brought forward without one.
+// checkTimeout is far longer than an answer takes. A machine is reconciled without the answer.
 const checkTimeout = 5 * time.Second
 
 // Prepare implements [nodegroup.NodeRoles].
-func (n *nodeRoles) Prepare(ctx context.Context, name string) (string, error) {
+func (n *NodeRoles) Prepare(ctx context.Context, name string) (string, error) {
 	n.preparing.Lock()
 	defer n.preparing.Unlock()
 	role, err := n.role(ctx, name)
@@ -84,8 +85,8 @@ func (n *nodeRoles) Prepare(ctx context.Context, name string) (string, error) {
 	return profile, n.nodes(ctx, role)
 }
 
-// Check implements [nodegroup.NodeRoles]. It does what the machine does, with the same credentials, and so finds what the machine finds.
-func (n *nodeRoles) Check(ctx context.Context, m *v1alpha1.Machine) error {
+// Check implements [nodegroup.NodeRoles]. It sends the request that the machine would send, with the same credentials.
+func (n *NodeRoles) Check(ctx context.Context, m *v1alpha1.Machine) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	credentials, err := n.keys.RoleCredentials(ctx, m.Name)
@@ -124,8 +125,8 @@ func (n *nodeRoles) Check(ctx context.Context, m *v1alpha1.Machine) error {
 // maxReview is far more than an answer has.
 const maxReview = 64 << 10
 
-// review asks who somebody is.
-func (n *nodeRoles) review(ctx context.Context, token ekstoken.Token) (authenticationv1.UserInfo, error) {
+// review sends a TokenReview to the authenticator and returns the user.
+func (n *NodeRoles) review(ctx context.Context, token ekstoken.Token) (authenticationv1.UserInfo, error) {
 	var none authenticationv1.UserInfo
 	raw, err := json.Marshal(authenticationv1.TokenReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "TokenReview"},

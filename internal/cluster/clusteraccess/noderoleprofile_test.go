@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package clusteraccess
 
 import (
 	"errors"
@@ -16,10 +16,10 @@ import (
 	"muster.dev/muster/internal/iam/identityservice"
 )
 
-func rolesWithStore(t *testing.T, store identityservice.Store, objects ...client.Object) *nodeRoles {
+func rolesWithStore(t *testing.T, store identityservice.Store, objects ...client.Object) *NodeRoles {
 	t.Helper()
-	return &nodeRoles{
-		access: newAccess(t, v1alpha1.AuthenticationAPI, objects...), now: time.Now, store: func() identityservice.Store { return store },
+	return &NodeRoles{
+		Access: newAccess(t, v1alpha1.AuthenticationAPI, objects...), now: time.Now, store: func() identityservice.Store { return store },
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package clusteraccess
 
 import (
 	"context"
@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// firstMode remembers by which sort of entry the first ones were let in.
+	// firstMode is the key of the authentication mode in which the first entries were made.
 	firstMode = "authenticationMode"
-	// nodeUsername is what nodes are called where an entry says so itself.
+	// nodeUsername is the user name of nodes in an IAMIdentityMapping.
 	nodeUsername = "system:node:{{EC2PrivateDNSName}}"
 )
 
-// moved gives those access entries who were let in by IAMIdentityMapping objects, when the mode comes to know access entries: the creator
-// and the roles of nodes, whom the mode API would shut out otherwise. Whose mapping somebody has deleted stays out.
-func (a access) moved(ctx context.Context, done *corev1.ConfigMap) error {
+// moved makes access entries for the creator and the roles of nodes that have IAMIdentityMapping objects, when the authentication mode
+// begins to read access entries: the mode API would shut them out otherwise. A principal whose mapping was deleted gets no entry.
+func (a Access) moved(ctx context.Context, done *corev1.ConfigMap) error {
 	if a.mode == v1alpha1.AuthenticationConfigMap || done.Data[firstMode] != string(v1alpha1.AuthenticationConfigMap) {
 		return nil
 	}
@@ -38,15 +38,15 @@ func (a access) moved(ctx context.Context, done *corev1.ConfigMap) error {
 	}
 	done.Data[firstMode] = string(a.mode)
 	if err := a.cluster.Update(ctx, done); err != nil {
-		return fmt.Errorf("writing down that the first ones have access entries: %w", err)
+		return fmt.Errorf("updating ConfigMap "+firstAccess+": %w", err)
 	}
 	return nil
 }
 
-func (a access) move(ctx context.Context, name string, spec iamv1alpha1.IAMIdentityMappingSpec) error {
+func (a Access) move(ctx context.Context, name string, spec iamv1alpha1.IAMIdentityMappingSpec) error {
 	switch {
 	case name == creatorEntry:
-		if err := a.creator(ctx); !errors.Is(err, errNoUser) { // he may be deleted by now
+		if err := a.creator(ctx); !errors.Is(err, errNoUser) { // the user may be deleted by now
 			return err
 		}
 	case spec.Username == nodeUsername:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package launchdata
 
 import (
 	"crypto/ecdsa"
@@ -48,7 +48,7 @@ func writeUserData(t *testing.T, m *v1alpha1.Machine, token string) ([]byte, err
 	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	render, err := userData(c)
+	render, err := Renderer(c)
 	if err != nil {
 		t.Fatal(err)
 	}

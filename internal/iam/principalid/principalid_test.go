@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package principalid
 
 import (
 	"errors"
@@ -10,12 +10,19 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	"muster.dev/muster/api/v1alpha1"
 )
+
+const account = "000000000000"
+
+func iamName(kind, path, name string) v1alpha1.IAMName {
+	return v1alpha1.IAMName{Account: account, Path: path, Name: name, ARN: "arn:aws:iam::" + account + ":" + kind + path + name}
+}
 
 const aliceARN = "arn:aws:iam::000000000000:user/alice"
 
@@ -30,17 +37,17 @@ func iamAlice(id string, made, named time.Time) *v1alpha1.IAMUser {
 }
 
 // newPrincipalIDs has one access entry for alice, as kubectl makes it at that time.
-func newPrincipalIDs(t *testing.T, entry time.Time, users ...client.Object) principalIDs {
+func newPrincipalIDs(t *testing.T, entry time.Time, users ...client.Object) Binder {
 	t.Helper()
-	scheme, err := Scheme()
-	if err != nil {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), accessv1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	object := &accessv1alpha1.AccessEntry{
 		ObjectMeta: metav1.ObjectMeta{Name: "alice", CreationTimestamp: metav1.NewTime(entry)},
 		Spec:       accessv1alpha1.AccessEntrySpec{PrincipalARN: aliceARN, Type: accessv1alpha1.TypeStandard},
 	}
-	return principalIDs{
+	return Binder{
 		management: fake.NewClientBuilder().WithScheme(scheme).WithObjects(users...).Build(),
 		cluster:    fake.NewClientBuilder().WithScheme(scheme).WithObjects(object).WithStatusSubresource(object).Build(),
 		log:        slog.New(slog.DiscardHandler), now: time.Now,
@@ -48,7 +55,7 @@ func newPrincipalIDs(t *testing.T, entry time.Time, users ...client.Object) prin
 }
 
 // bound is what became of the entry: an id, or why there is none.
-func (p principalIDs) bound(t *testing.T) (id, why string) {
+func (p Binder) bound(t *testing.T) (id, why string) {
 	t.Helper()
 	var entry accessv1alpha1.AccessEntry
 	if err := p.cluster.Get(t.Context(), client.ObjectKey{Name: "alice"}, &entry); err != nil {
@@ -71,7 +78,10 @@ func TestAnEntryIsForWhoIsThereWhenItIsMade(t *testing.T) {
 		"made again after it":     {[]client.Object{iamAlice("AIDA2", noon.Add(time.Second), noon.Add(time.Second))}, "", "NewerPrincipal"},
 		"renamed to it after it":  {[]client.Object{iamAlice("AIDA2", noon.Add(-time.Hour), noon.Add(time.Second))}, "", "NewerPrincipal"},
 		"nobody":                  {nil, "", "NoPrincipal"},
-		"somebody else":           {[]client.Object{iamAdmin(), iamRole("/", "alice", "AROA1")}, "", "NoPrincipal"},
+		"somebody else": {[]client.Object{
+			&v1alpha1.IAMUser{ObjectMeta: metav1.ObjectMeta{Name: account + ".admin"}, Spec: v1alpha1.IAMUserSpec{IAMName: iamName("user", "/", "admin"), UserID: "AIDA1"}},
+			&v1alpha1.IAMRole{ObjectMeta: metav1.ObjectMeta{Name: account + ".alice"}, Spec: v1alpha1.IAMRoleSpec{IAMName: iamName("role", "/", "alice"), RoleID: "AROA1"}},
+		}, "", "NoPrincipal"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPrincipalIDs(t, noon, c.users...)

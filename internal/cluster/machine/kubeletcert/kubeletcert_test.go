@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package kubeletcert
 
 import (
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -20,7 +21,7 @@ import (
 
 // TestNodeCertificates reads the disks of machines, honest ones and others.
 func TestNodeCertificates(t *testing.T) {
-	dir := newDir(t)
+	dir := statedir.Dir(t.TempDir())
 	store := authority.NewStore(dir.PKI())
 	now := time.Now()
 	if _, err := store.Ensure(nil, now); err != nil {
@@ -42,9 +43,9 @@ func TestNodeCertificates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pems[name], ends = "some words\n"+certificatePEM(probe.Leaf), probe.Leaf.NotAfter
+		pems[name], ends = "some words\n"+string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: probe.Leaf.Raw})), probe.Leaf.NotAfter
 	}
-	if nodes, err := nodeCertificates(dir, authorities); err != nil || len(nodes) != 0 {
+	if nodes, err := Read(dir, authorities); err != nil || len(nodes) != 0 {
 		t.Errorf("no machines: %v, %v", nodes, err)
 	}
 	const pki = "root/var/lib/kubelet/pki"
@@ -88,7 +89,7 @@ func TestNodeCertificates(t *testing.T) {
 		{Name: "hostile"},
 		{Name: "escaping"},
 	}
-	got, err := nodeCertificates(dir, authorities)
+	got, err := Read(dir, authorities)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,11 +97,11 @@ func TestNodeCertificates(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	delete(authorities, "kubelet-2")
-	if got, err := nodeCertificates(dir, authorities); err != nil || got[1].Client.Authority != "" {
+	if got, err := Read(dir, authorities); err != nil || got[1].Client.Authority != "" {
 		t.Errorf("of an authority that is not asked for: %+v, %v", got[1].Client, err)
 	}
 	write(t, filepath.Join(dir.Machine("i-00000000000000006"), "instance.json"), "{")
-	if _, err := nodeCertificates(dir, authorities); err == nil {
+	if _, err := Read(dir, authorities); err == nil {
 		t.Error("a damaged record: no error")
 	}
 }
@@ -118,6 +119,16 @@ func newMachine(t *testing.T, dir statedir.Dir, id, name string) string {
 func link(t *testing.T, target, path string) {
 	t.Helper()
 	if err := os.Symlink(target, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package launchdata
 
 import (
 	"bytes"
@@ -19,14 +19,14 @@ import (
 	"muster.dev/muster/internal/node/userdata"
 )
 
-// userData renders what a machine boots with: MIME multipart of what its launch template says, and then muster's own NodeConfig, which
-// wins, as EKS does for managed node groups.
-func userData(c component.Config) (func(*v1alpha1.Machine, string) ([]byte, error), error) {
+// Renderer returns the function that renders a machine's user data: MIME multipart of the launch template's user data, and then muster's
+// own NodeConfig, which wins, as EKS does for managed node groups. The token is empty for a machine that joins by its role or has joined.
+func Renderer(c component.Config) (func(m *v1alpha1.Machine, token string) ([]byte, error), error) {
 	ca, err := os.ReadFile(c.Authority("cluster"))
 	if err != nil {
-		return nil, fmt.Errorf("reading authority: %w", err)
+		return nil, fmt.Errorf("reading authority of the cluster: %w", err)
 	}
-	endpoint, err := privateEndpoint(c)
+	endpoint, err := c.PrivateURL()
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func userData(c component.Config) (func(*v1alpha1.Machine, string) ([]byte, erro
 	}, nil
 }
 
-// bounded puts parts together, compressed if they are too long for user data otherwise.
+// bounded joins parts, and compresses them if they are too long for user data otherwise.
 func bounded(parts []userdata.Part) ([]byte, error) {
 	raw, err := userdata.Write(parts)
 	if err != nil || len(raw) <= machine.MaxUserData {
@@ -76,7 +76,7 @@ func bounded(parts []userdata.Part) ([]byte, error) {
 	return compressed.Bytes(), nil
 }
 
-// nodeLabels are those that the node registers with, as the kubelet's flag has them.
+// nodeLabels are the labels that the node registers with, as a value of the kubelet's flag.
 func nodeLabels(m *v1alpha1.Machine) string {
 	labels := map[string]string{v1alpha1.LabelNodeGroup: m.Spec.NodeGroup}
 	maps.Copy(labels, m.Spec.Labels.Strings())
@@ -87,7 +87,7 @@ func nodeLabels(m *v1alpha1.Machine) string {
 	return strings.Join(pairs, ",")
 }
 
-// nodeTaints are those that the node registers with, as the kubelet's configuration has them.
+// nodeTaints are the taints that the node registers with, as a value in the kubelet's configuration.
 func nodeTaints(m *v1alpha1.Machine) []any {
 	taints := make([]any, 0, len(m.Spec.Taints))
 	for _, taint := range m.Spec.Taints {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package clusteraccess
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // makeProfile makes the instance profile of a role that has none, as EKS does for a node group.
-func (n *nodeRoles) makeProfile(ctx context.Context, role *v1alpha1.IAMRole) (string, error) {
+func (n *NodeRoles) makeProfile(ctx context.Context, role *v1alpha1.IAMRole) (string, error) {
 	store := n.store()
 	if store == nil {
 		return "", identityservice.ErrNotReady
@@ -30,7 +30,7 @@ func (n *nodeRoles) makeProfile(ctx context.Context, role *v1alpha1.IAMRole) (st
 }
 
 // Tidy implements [nodegroup.NodeRoles]. It asks the management plane itself: a cache may not know yet of a group that was just made.
-func (n *nodeRoles) Tidy(ctx context.Context) error {
+func (n *NodeRoles) Tidy(ctx context.Context) error {
 	store := n.store()
 	if store == nil {
 		return identityservice.ErrNotReady
@@ -39,7 +39,7 @@ func (n *nodeRoles) Tidy(ctx context.Context) error {
 	defer n.preparing.Unlock()
 	var groups v1alpha1.NodeGroupList
 	if err := n.management.List(ctx, &groups); err != nil {
-		return fmt.Errorf("listing node groups: %w", err)
+		return fmt.Errorf("listing NodeGroups for their roles: %w", err)
 	}
 	roles := map[string]bool{}
 	for i := range groups.Items {
@@ -54,7 +54,7 @@ func (n *nodeRoles) Tidy(ctx context.Context) error {
 	}
 	var machines v1alpha1.MachineList
 	if err := n.management.List(ctx, &machines); err != nil {
-		return fmt.Errorf("listing machines: %w", err)
+		return fmt.Errorf("listing Machines for their instance profiles: %w", err)
 	}
 	profiles := map[string]bool{}
 	for i := range machines.Items {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package clusteraccess
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 func TestAdmittedTellsOfMappings(t *testing.T) {
 	t.Parallel()
 	entries, configMaps := fcache.NewFakeControllerSource(), fcache.NewFakeControllerSource()
-	a := &admitted{changed: make(chan struct{}, 1), sources: []mappingSource{{entries, &accessv1alpha1.AccessEntry{}}, {configMaps, &corev1.ConfigMap{}}}}
+	a := &Admitted{changed: make(chan struct{}, 1), sources: []mappingSource{{entries, &accessv1alpha1.AccessEntry{}}, {configMaps, &corev1.ConfigMap{}}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- a.run(ctx) }()
+	go func() { done <- a.Run(ctx) }()
 	entry := &accessv1alpha1.AccessEntry{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", Generation: 1}}
 	entries.Add(entry.DeepCopy())
 	<-a.changed

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package clusteraccess
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 	"muster.dev/muster/internal/platform/watchretry"
 )
 
-// admitted tells when whom a cluster lets in may have changed: its mappings, or what the identity service tells authenticators.
-type admitted struct {
+// Admitted reports when the set of admitted principals may have changed: by a mapping of the cluster, or by the identity service.
+type Admitted struct {
 	keys    *keyservice.Client
 	sources []mappingSource
 	changed chan struct{}
@@ -34,8 +34,8 @@ type mappingSource struct {
 	example runtime.Object
 }
 
-// newAdmitted watches what the authenticator watches.
-func newAdmitted(cluster *rest.Config, keys *keyservice.Client) (*admitted, error) {
+// NewAdmitted returns a watch of the same sources that the authenticator reads. keys may be nil.
+func NewAdmitted(cluster *rest.Config, keys *keyservice.Client) (*Admitted, error) {
 	entries, err := authenticator.AccessEntries(cluster)
 	if err != nil {
 		return nil, err
@@ -48,13 +48,13 @@ func newAdmitted(cluster *rest.Config, keys *keyservice.Client) (*admitted, erro
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the cluster: %w", err)
 	}
-	return &admitted{keys: keys, changed: make(chan struct{}, 1), sources: []mappingSource{
+	return &Admitted{keys: keys, changed: make(chan struct{}, 1), sources: []mappingSource{
 		{entries, &accessv1alpha1.AccessEntry{}}, {mappings, &iamv1alpha1.IAMIdentityMapping{}}, {authenticator.AWSAuth(core), &corev1.ConfigMap{}},
 	}}, nil
 }
 
-// run watches until the context ends.
-func (a *admitted) run(ctx context.Context) error {
+// Run watches until the context ends.
+func (a *Admitted) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, source := range a.sources {
@@ -86,9 +86,12 @@ func sameGeneration(before, after any) bool {
 	return err == nil && is.GetGeneration() != 0 && was.GetUID() == is.GetUID() && was.GetGeneration() == is.GetGeneration()
 }
 
-func (a *admitted) tell() {
+func (a *Admitted) tell() {
 	select {
 	case a.changed <- struct{}{}:
 	default: // one is on its way already
 	}
 }
+
+// Changed has a value when the set of admitted principals may have changed since the last one was read.
+func (a *Admitted) Changed() <-chan struct{} { return a.changed }

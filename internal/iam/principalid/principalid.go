@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package principalid
 
 import (
 	"context"
@@ -20,30 +20,36 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// principalIDs writes into each access entry which user or role it is for, by the id that nobody else ever has. EKS does so when an
-// entry is made, and refuses one for a principal that is not there; here kubectl makes entries, so that it is done right after.
+// Binder writes the id of the user or role into each access entry; an id is never given to another. EKS does so when an entry is made,
+// and refuses one for a principal that is not there. Here kubectl makes entries, so the binder follows right after.
 //
 //	what happens                                        the entry
 //	its principal is there when it is made              is for that one, whatever becomes of the name
 //	its principal is made, or renamed to it, later      is for nobody, and says so; it is not looked at again
 //	the management plane is away                        waits, and lets nobody in until then
 //	somebody writes the id                              is for that one
-type principalIDs struct {
-	management client.Reader // which is asked, not remembered: who was made a moment ago counts
+type Binder struct {
+	management client.Reader
 	cluster    client.Client
 	log        *slog.Logger
 	now        func() time.Time
 }
 
+// New returns a binder of the entries of one cluster. It reads users and roles from the management plane, past any cache: one that was
+// made a moment ago counts.
+func New(management client.Reader, cluster client.Client, log *slog.Logger) Binder {
+	return Binder{management: management, cluster: cluster, log: log, now: time.Now}
+}
+
 // principal is a user or a role that is there.
 type principal struct {
 	id string
-	// since is since when it has had its ARN.
+	// since is the time since which it has had its ARN.
 	since time.Time
 }
 
-// bind makes sure of one entry.
-func (p principalIDs) bind(ctx context.Context, name string) error {
+// bind looks after one entry.
+func (p Binder) bind(ctx context.Context, name string) error {
 	entry := &accessv1alpha1.AccessEntry{}
 	if err := p.cluster.Get(ctx, client.ObjectKey{Name: name}, entry); err != nil {
 		return client.IgnoreNotFound(err)
@@ -81,8 +87,8 @@ func (p principalIDs) bind(ctx context.Context, name string) error {
 	return nil
 }
 
-// find looks for whoever has an ARN now.
-func (p principalIDs) find(ctx context.Context, arn string) (principal, bool, error) {
+// find returns the user or role that has an ARN now.
+func (p Binder) find(ctx context.Context, arn string) (principal, bool, error) {
 	var users v1alpha1.IAMUserList
 	var roles v1alpha1.IAMRoleList
 	if err := p.management.List(ctx, &users); err != nil {
@@ -104,7 +110,7 @@ func (p principalIDs) find(ctx context.Context, arn string) (principal, bool, er
 	return principal{}, false, nil
 }
 
-// since is the later of when somebody was made and when the object was, which is made anew for another name.
+// since returns the later of two times: of the principal's creation, and of its object's, which is made anew for another name.
 func since(made, object metav1.Time) time.Time {
 	if object.After(made.Time) {
 		return object.Time
@@ -112,7 +118,7 @@ func since(made, object metav1.Time) time.Time {
 	return made.Time
 }
 
-func (p principalIDs) tell(ctx context.Context, entry *accessv1alpha1.AccessEntry, status metav1.ConditionStatus, reason, message string) error {
+func (p Binder) tell(ctx context.Context, entry *accessv1alpha1.AccessEntry, status metav1.ConditionStatus, reason, message string) error {
 	was := entry.DeepCopy()
 	meta.SetStatusCondition(&entry.Status.Conditions, metav1.Condition{
 		Type: accessv1alpha1.ConditionPrincipalKnown, Status: status, Reason: reason, Message: message,
@@ -125,8 +131,8 @@ func (p principalIDs) tell(ctx context.Context, entry *accessv1alpha1.AccessEntr
 	return nil
 }
 
-// run makes sure of all entries until the context ends, each as soon as it is made.
-func (p principalIDs) run(ctx context.Context, entries cache.ListerWatcher) {
+// Run binds all entries until the context ends, each as soon as it is made.
+func (p Binder) Run(ctx context.Context, entries cache.ListerWatcher) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](50*time.Millisecond, 5*time.Second))
 	informer := cache.NewSharedInformer(entries, &accessv1alpha1.AccessEntry{}, 0)
 	add := func(o any) {
@@ -153,7 +159,7 @@ func (p principalIDs) run(ctx context.Context, entries cache.ListerWatcher) {
 			queue.Forget(name)
 		case ctx.Err() == nil:
 			if !apierrors.IsConflict(err) && queue.NumRequeues(name) == 0 {
-				p.log.Warn("whom an access entry is for is not recorded yet; it is tried again", "entry", name, "error", err)
+				p.log.Warn("recording the principal of an access entry failed and is tried again", "entry", name, "error", err)
 			}
 			queue.AddRateLimited(name)
 		}

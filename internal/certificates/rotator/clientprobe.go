@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package rotator
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // clientProbe shows the API server certificates that only it could have believed in: of the new authority, which it must
 // accept, and in the end of the old one, which it must refuse.
 type clientProbe struct {
-	keys           *keys
+	keys           *Keys
 	server, caFile string
 }
 
@@ -42,7 +42,7 @@ func (p *clientProbe) pending(ctx context.Context, r rotation.Rotation) string {
 	return ""
 }
 
-// accepts makes a connection of its own with a certificate of the authority. Who is not believed gets 401.
+// accepts makes a connection of its own with a certificate of the authority. The API server answers 401 if it does not trust the authority.
 func (p *clientProbe) accepts(ctx context.Context, name string) (bool, error) {
 	certificate, err := p.keys.Probe(name, time.Now())
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package rotator
 
 import (
 	"crypto/tls"
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"muster.dev/muster/internal/certificates/bundle"
 	"muster.dev/muster/internal/certificates/rotation"
@@ -28,10 +30,15 @@ func certificatePEM(certificate *x509.Certificate) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw}))
 }
 
+func fakeClient(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	return fake.NewClientBuilder().WithObjects(objects...).Build() // of client-go's own scheme
+}
+
 // TestClientProbe asks a server that trusts what is in a bundle, as the API server does.
 func TestClientProbe(t *testing.T) {
 	s := newStage(t)
-	if err := s.keys.startRotation(time.Now()); err != nil {
+	if err := s.keys.StartRotation(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	var trusted atomic.Pointer[x509.CertPool]
@@ -61,7 +68,9 @@ func TestClientProbe(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	caFile := filepath.Join(t.TempDir(), "ca.pem")
-	write(t, caFile, certificatePEM(server.Certificate()))
+	if err := os.WriteFile(caFile, []byte(certificatePEM(server.Certificate())), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	probe := &clientProbe{keys: s.keys, server: server.URL, caFile: caFile}
 	r := rotation.Start("kubelet-1", "kubelet-2", time.Now())
 	check := func(phase rotation.Phase, want string) {
@@ -142,7 +151,7 @@ func TestServingReader(t *testing.T) {
 		from := time.Now()
 		for v.pending(t.Context(), r) != "" {
 			if time.Since(from) > time.Hour {
-				t.Fatal("it waits for ever")
+				t.Fatal("it waits forever")
 			}
 			<-time.After(verifyInterval)
 		}
@@ -217,7 +226,7 @@ func TestServingReader(t *testing.T) {
 
 func TestDelegatedAuthenticationForgets(t *testing.T) {
 	s := newStage(t)
-	if err := s.keys.startRotation(time.Now()); err != nil {
+	if err := s.keys.StartRotation(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	var all []*x509.Certificate
@@ -262,28 +271,5 @@ func TestDelegatedAuthenticationForgets(t *testing.T) {
 	broken.Data["client-ca-file"] = "words"
 	if text := (delegated{keys: s.keys, api: fakeClient(t, broken)}).pending(t.Context(), r); text == "" {
 		t.Error("what cannot be read is taken for clean")
-	}
-}
-
-func TestPublishBundles(t *testing.T) {
-	s := newStage(t)
-	ca, err := s.keys.KubeletAuthority("kubelet-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	api := fakeClient(t)
-	for range 2 {
-		if err := publishBundles(t.Context(), api, []*x509.Certificate{ca}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{bundle.Client, bundle.Serving} {
-		var got corev1.ConfigMap
-		if err := api.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: name}, &got); err != nil {
-			t.Fatal(err)
-		}
-		if got.Data[bundle.Key] != certificatePEM(ca) {
-			t.Errorf("%s holds %v", name, got.Data)
-		}
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package rotator
 
 import (
 	"bufio"
@@ -16,7 +16,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/certificates/rotation"
@@ -48,12 +47,8 @@ const (
 	lookInterval = 5*time.Minute + 30*time.Second
 )
 
-func newServingReader(config *rest.Config, api client.Client) (*servingReader, error) {
-	c, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	return &servingReader{http: c, base: config.Host, api: api}, nil
+func newServingReader(connection *http.Client, base string, api client.Client) *servingReader {
+	return &servingReader{http: connection, base: base, api: api}
 }
 
 func (v *servingReader) pending(ctx context.Context, r rotation.Rotation) string {
@@ -96,7 +91,7 @@ func (v *servingReader) say() string {
 	return "the API server has not read yet whom to trust for kubelets' serving certificates; it looks every five minutes"
 }
 
-// metrics tells when the API server started and how often it has looked at the file with success.
+// metrics returns the time at which the API server started, and the number of times that it has looked at the file with success.
 func (v *servingReader) metrics(ctx context.Context) (start string, looks float64, err error) {
 	body, err := v.get(ctx, "/metrics")
 	if err != nil {

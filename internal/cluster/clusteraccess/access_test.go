@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package clusteraccess
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -44,19 +45,20 @@ func iamAdmin() *v1alpha1.IAMUser {
 	return &v1alpha1.IAMUser{ObjectMeta: metav1.ObjectMeta{Name: account + ".admin"}, Spec: v1alpha1.IAMUserSpec{IAMName: iamName("user", "/", "admin"), UserID: "AIDA1"}}
 }
 
-func newAccess(t *testing.T, mode v1alpha1.AuthenticationMode, objects ...client.Object) access {
+func newAccess(t *testing.T, mode v1alpha1.AuthenticationMode, objects ...client.Object) Access {
 	t.Helper()
-	scheme, err := Scheme()
+	scheme := runtime.NewScheme()
+	err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), accessv1alpha1.AddToScheme(scheme), iamv1alpha1.AddToScheme(scheme))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return access{
+	return Access{
 		management: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 		cluster:    fake.NewClientBuilder().WithScheme(scheme).Build(), mode: mode,
 	}
 }
 
-func entriesOf(t *testing.T, a access) map[string]accessv1alpha1.AccessEntrySpec {
+func entriesOf(t *testing.T, a Access) map[string]accessv1alpha1.AccessEntrySpec {
 	t.Helper()
 	var list accessv1alpha1.AccessEntryList
 	if err := a.cluster.List(t.Context(), &list); err != nil {
@@ -132,13 +134,13 @@ func TestPrepareRole(t *testing.T) {
 		{"that is not there", "workers", "", reasonNoRole, []client.Object{&v1alpha1.IAMAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			n := &nodeRoles{access: newAccess(t, v1alpha1.AuthenticationAPIAndConfigMap, test.objects...)}
+			n := &NodeRoles{Access: newAccess(t, v1alpha1.AuthenticationAPIAndConfigMap, test.objects...)}
 			got, err := n.Prepare(t.Context(), test.role)
 			problem, _ := errors.AsType[*nodegroup.RoleProblem](err)
 			if got != test.want || (problem == nil) != (test.reason == "") || problem != nil && problem.Reason != test.reason {
 				t.Errorf("%q, %v; want %q, %q", got, err, test.want, test.reason)
 			}
-			if known := entriesOf(t, n.access); test.reason == "" && (len(known) != 1 || known["workers"].Type != "EC2_LINUX") {
+			if known := entriesOf(t, n.Access); test.reason == "" && (len(known) != 1 || known["workers"].Type != "EC2_LINUX") {
 				t.Errorf("entries %v", known)
 			}
 		})
@@ -146,7 +148,7 @@ func TestPrepareRole(t *testing.T) {
 }
 
 func TestPrepareWaitsForTheFirstAccount(t *testing.T) {
-	n := &nodeRoles{access: newAccess(t, v1alpha1.AuthenticationAPI)}
+	n := &NodeRoles{Access: newAccess(t, v1alpha1.AuthenticationAPI)}
 	_, err := n.Prepare(t.Context(), "muster-node")
 	if _, told := errors.AsType[*nodegroup.RoleProblem](err); err == nil || told {
 		t.Errorf("a role that is on its way is told as a problem: %v", err)
@@ -154,15 +156,15 @@ func TestPrepareWaitsForTheFirstAccount(t *testing.T) {
 }
 
 func TestPrepareLeavesAnEntryAlone(t *testing.T) {
-	n := &nodeRoles{access: newAccess(t, v1alpha1.AuthenticationAPI, iamRole("/", "workers", "AROA2"), iamProfile("workers", "AROA2"))}
+	n := &NodeRoles{Access: newAccess(t, v1alpha1.AuthenticationAPI, iamRole("/", "workers", "AROA2"), iamProfile("workers", "AROA2"))}
 	theirs := &accessv1alpha1.AccessEntry{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: accessv1alpha1.AccessEntrySpec{PrincipalARN: "arn:aws:iam::000000000000:role/workers", PrincipalID: "AROA1"}}
-	if err := n.access.cluster.Create(t.Context(), theirs); err != nil {
+	if err := n.Access.cluster.Create(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.Prepare(t.Context(), "workers"); err != nil {
 		t.Fatal(err)
 	}
-	if known := entriesOf(t, n.access); len(known) != 1 || known["theirs"].PrincipalID != "AROA1" {
+	if known := entriesOf(t, n.Access); len(known) != 1 || known["theirs"].PrincipalID != "AROA1" {
 		t.Errorf("entries %v", known)
 	}
 }
@@ -178,7 +180,7 @@ func TestEntryNames(t *testing.T) {
 	}
 }
 
-// keys is an identity service.
+// fakeKeys is an identity service.
 type fakeKeys struct{ err error }
 
 func (f fakeKeys) RoleCredentials(context.Context, string) (keyservice.RoleCredentials, error) {
@@ -231,7 +233,7 @@ func TestCheckAsksTheAuthenticator(t *testing.T) {
 				_, _ = w.Write([]byte(`{"status":{"authenticated":` + map[bool]string{true: "true", false: "false"}[test.user != ""] + `,"user":{"username":"` + test.user + `","groups":["system:nodes"]}}}`))
 			}))
 			defer server.Close()
-			n := &nodeRoles{keys: test.keys, cluster: "muster", url: server.URL, http: server.Client(), now: func() time.Time { return now }}
+			n := &NodeRoles{keys: test.keys, cluster: "muster", url: server.URL, http: server.Client(), now: func() time.Time { return now }}
 			err := n.Check(t.Context(), m)
 			refusal, refused := errors.AsType[*nodegroup.Refusal](err)
 			if (err != nil) != test.problem || refused != (test.refusal != "") || refused && !strings.Contains(refusal.Error(), test.refusal) {
@@ -247,7 +249,7 @@ func TestAuthenticatorRolesAreWhole(t *testing.T) {
 			t.Errorf("%T has no kind", object)
 		}
 	}
-	if kinds, err := accessKinds(); err != nil || len(kinds) != 2 {
+	if kinds, err := Kinds(); err != nil || len(kinds) != 2 {
 		t.Errorf("%d kinds, %v", len(kinds), err)
 	}
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package clusteraccess
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -12,37 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	accesscrds "muster.dev/muster/api/access/v1alpha1/crds"
 	mappingcrds "muster.dev/muster/api/iamauthenticator/v1alpha1/crds"
 	"muster.dev/muster/internal/certificates/policyconfig"
-	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/iam/accesspolicy"
 )
 
-// applyAccess teaches a cluster the kinds that say who comes in by IAM, and lets its authenticator read them.
-func applyAccess(ctx context.Context, api client.Client) error {
-	definitions, err := accessKinds()
-	if err != nil {
-		return err
-	}
-	if err := applyDefinitions(ctx, api, definitions); err != nil {
-		return err
-	}
-	var objects []*unstructured.Unstructured
-	for _, object := range authenticatorRoles() {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
-			return fmt.Errorf("rendering the authenticator's roles: %w", err)
-		}
-		objects = append(objects, &unstructured.Unstructured{Object: content})
-	}
-	return baseline.Apply(ctx, api, objects)
-}
-
-func accessKinds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+// Kinds are the definitions of AccessEntry and IAMIdentityMapping, which say who gets in by IAM.
+func Kinds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	entries, err := accesscrds.All()
 	if err != nil {
 		return nil, err
@@ -51,8 +29,21 @@ func accessKinds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return append(entries, mappings...), err
 }
 
-// authenticatorRoles are what the authenticator may do: read who is who, and bind the roles of access policies. It can make itself
-// anybody anyway, as the API server believes what it says; these keep a mistake of its small.
+// Objects are the RBAC objects of the authenticator and of access policies, for server-side apply.
+func Objects() ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for _, object := range authenticatorRoles() {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return nil, fmt.Errorf("rendering the authenticator's roles: %w", err)
+		}
+		objects = append(objects, &unstructured.Unstructured{Object: content})
+	}
+	return objects, nil
+}
+
+// authenticatorRoles are the RBAC objects of the authenticator: it reads the entries and mappings, and binds the roles of access policies.
+// The API server believes every answer of the authenticator, which could make itself anybody; the roles keep its mistakes small.
 func authenticatorRoles() []runtime.Object {
 	const name = component.UserAuthenticator
 	user := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package kubeletcert
 
 import (
 	"bytes"
@@ -28,12 +28,12 @@ var kubeletFiles = []struct{ client, serving string }{
 	{"kubelet/kubelet-client.pem", "kubelet/kubelet-server.pem"},
 }
 
-// nodeCertificates reads from the disks of all machines what their kubelets use, and by whom it is signed. What a machine has
-// been issued is not enough to know: it may not have fetched it yet.
-func nodeCertificates(dir statedir.Dir, authorities map[string]*x509.Certificate) ([]rotation.Node, error) {
+// Read returns the certificates that the kubelets of all machines use, from the machines' disks, each with the name of the authority
+// that signed it. The record of issued certificates is not enough: a machine may not have fetched its certificate yet.
+func Read(dir statedir.Dir, authorities map[string]*x509.Certificate) ([]rotation.Node, error) {
 	entries, err := os.ReadDir(dir.Machines())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("listing machines: %w", err)
+		return nil, fmt.Errorf("reading directory of machines: %w", err)
 	}
 	var nodes []rotation.Node
 	for _, entry := range entries {
@@ -72,7 +72,7 @@ func nodeCertificates(dir statedir.Dir, authorities map[string]*x509.Certificate
 
 // diskCertificate reads one file of a machine. The machine may have put anything there, but it deceives only itself: it loses
 // its way in when the authority goes that signed what it really uses. Nothing outside of its directory is ever opened, and
-// what is no certificate is none.
+// a file that is not a certificate counts as none.
 func diskCertificate(root *os.Root, name string, authorities map[string]*x509.Certificate) *rotation.Certificate {
 	// The kubelet's link is absolute, as seen on the machine (client-go util/certificate/certificate_store.go).
 	if target, err := root.Readlink(name); err == nil {
