@@ -47,15 +47,18 @@ func TestNoMachineOutlivesItsGroup(t *testing.T) {
 			return err
 		})
 	}
-	for _, atLeast := range []int{0, 1, 30} {
+	for _, deletion := range []struct {
+		atLeast int
+		cascade string // no garbage collector answers the last two
+	}{{0, "background"}, {1, "foreground"}, {30, "orphan"}} {
 		i.apply(manyMachines, managementContext)
 		i.eventually("machines are made", 30*time.Second, func() error {
-			if n := machines(); n < atLeast {
+			if n := machines(); n < deletion.atLeast {
 				return fmt.Errorf("%d machines", n)
 			}
 			return nil
 		})
-		i.mustKubectl("delete", managementContext, "nodegroup", "many", "--timeout=60s")
+		i.mustKubectl("delete", managementContext, "nodegroup", "many", "--cascade="+deletion.cascade, "--timeout=60s")
 		if n := machines(); n > 0 {
 			t.Errorf("the group is gone, and %d machines are there", n)
 		}

@@ -30,6 +30,9 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if err := r.management.Get(ctx, request.NamespacedName, object); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if !object.DeletionTimestamp.IsZero() && held(object, "") {
+		return again(r.release(ctx, object))
+	}
 	before := object.DeepCopy()
 	object.Status.ObservedGeneration = object.Generation
 	result := reconcile.Result{}
@@ -50,6 +53,16 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 		return reconcile.Result{}, fmt.Errorf("writing the status of the cluster: %w", err)
 	}
 	return result, nil
+}
+
+// release lets a deleted Cluster go. It is the wish for a cluster, which the service runs on until it is ended.
+func (r *clusters) release(ctx context.Context, object *v1alpha1.Cluster) error {
+	before := object.DeepCopy()
+	letGo(object, "")
+	if err := r.management.Patch(ctx, object, lockedPatch(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizers of a deletion with --cascade: %w", err)
+	}
+	return nil
 }
 
 func (r *clusters) look(ctx context.Context, object *v1alpha1.Cluster) time.Duration {

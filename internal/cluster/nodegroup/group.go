@@ -35,7 +35,7 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	}
 	// Every write below reads the group anew. What was decided before a write is about the group as it was then.
 	deleting := !group.DeletionTimestamp.IsZero()
-	if deleting && !controllerutil.ContainsFinalizer(group, v1alpha1.FinalizerNodeGroup) {
+	if deleting && !held(group, v1alpha1.FinalizerNodeGroup) {
 		return reconcile.Result{}, nil
 	}
 	if !deleting {

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"muster.dev/muster/api/v1alpha1"
 )
@@ -87,7 +86,7 @@ func (r *groups) release(ctx context.Context, group *v1alpha1.NodeGroup) error {
 		return err
 	}
 	before := group.DeepCopy()
-	controllerutil.RemoveFinalizer(group, v1alpha1.FinalizerNodeGroup)
+	letGo(group, v1alpha1.FinalizerNodeGroup)
 	if err := r.management.Patch(ctx, group, lockedPatch(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer: %w", err)
 	}

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
@@ -23,7 +22,7 @@ import (
 
 // remove waits for the pods of a machine that is being deleted, and then ends it. It returns when to look again, if at all.
 func (r *machines) remove(ctx context.Context, m *v1alpha1.Machine) (time.Duration, error) {
-	if !controllerutil.ContainsFinalizer(m, v1alpha1.FinalizerMachine) {
+	if !held(m, v1alpha1.FinalizerMachine) {
 		return 0, nil
 	}
 	before := m.DeepCopy()
@@ -76,7 +75,7 @@ func (r *machines) end(ctx context.Context, m *v1alpha1.Machine) error {
 	r.steps.Forget(m.Name)
 	r.relaunch.forget(m.Name)
 	before = m.DeepCopy()
-	controllerutil.RemoveFinalizer(m, v1alpha1.FinalizerMachine)
+	letGo(m, v1alpha1.FinalizerMachine)
 	if err := r.management.Patch(ctx, m, lockedPatch(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer: %w", err)
 	}
