@@ -29,7 +29,7 @@ func (a Access) moved(ctx context.Context, done *corev1.ConfigMap) error {
 	}
 	var mappings iamv1alpha1.IAMIdentityMappingList
 	if err := a.cluster.List(ctx, &mappings); err != nil {
-		return fmt.Errorf("listing IAMIdentityMappings: %w", err)
+		return fmt.Errorf("listing IAMIdentityMappings to move: %w", err)
 	}
 	for _, mapping := range mappings.Items {
 		if err := a.move(ctx, mapping.Name, mapping.Spec); err != nil {

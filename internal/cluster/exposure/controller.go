@@ -50,7 +50,7 @@ func Add(mgr manager.Manager, plane cluster.Cluster) error {
 		return errors.New("the controller of Services' notices needs a cluster")
 	}
 	if err := mgr.Add(plane); err != nil {
-		return fmt.Errorf("adding to the manager: %w", err)
+		return fmt.Errorf("adding the cache of Services to the manager: %w", err)
 	}
 	err := builder.ControllerManagedBy(mgr).
 		Named("exposure").

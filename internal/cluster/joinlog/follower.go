@@ -90,7 +90,7 @@ func (f *Follower) look(ctx context.Context) error {
 		}
 		current, mine, err := f.stat()
 		if err != nil {
-			return fmt.Errorf("reading the audit log: %w", err)
+			return fmt.Errorf("looking at the audit log: %w", err)
 		}
 		if mine.Size() < f.offset { // somebody truncated it
 			f.offset, f.partial, f.passing = 0, nil, false

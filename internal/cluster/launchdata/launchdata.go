@@ -24,7 +24,7 @@ import (
 func Renderer(c component.Config) (func(m *v1alpha1.Machine, token string) ([]byte, error), error) {
 	ca, err := os.ReadFile(c.Authority("cluster"))
 	if err != nil {
-		return nil, fmt.Errorf("reading authority of the cluster: %w", err)
+		return nil, fmt.Errorf("reading authority of the cluster for user data: %w", err)
 	}
 	endpoint, err := c.PrivateURL()
 	if err != nil {

@@ -147,7 +147,7 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 		return Record{}, err
 	}
 	if err := atomicfile.Write(filepath.Join(s.Path(id), RecordFile), raw, 0o600); err != nil {
-		return Record{}, fmt.Errorf("writing machine record: %w", err)
+		return Record{}, fmt.Errorf("writing record of machine %s: %w", id, err)
 	}
 	return record, nil
 }
@@ -155,7 +155,7 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 func encode(record Record) ([]byte, error) {
 	raw, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("writing machine record: %w", err)
+		return nil, fmt.Errorf("encoding record of machine %s: %w", record.ID, err)
 	}
 	return append(raw, '\n'), nil
 }
@@ -212,7 +212,7 @@ func (s *Store) list() ([]Record, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("listing machines: %w", err)
+		return nil, fmt.Errorf("reading directory of machine records: %w", err)
 	}
 	var records []Record
 	for _, entry := range entries {
@@ -238,7 +238,7 @@ func (s *Store) UserData(id string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: no user data of %s", ErrNotFound, id)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading user data: %w", err)
+		return nil, fmt.Errorf("reading user data of machine %s: %w", id, err)
 	}
 	return raw, nil
 }
@@ -250,14 +250,14 @@ func (s *Store) Delete(id string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("removing machine: %w", err)
+		return fmt.Errorf("removing machine %s: %w", id, err)
 	}
 	for _, entry := range entries {
 		if entry.Name() == RecordFile {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(s.Path(id), entry.Name())); err != nil {
-			return fmt.Errorf("removing machine: %w", err)
+			return fmt.Errorf("removing machine %s: %w", id, err)
 		}
 	}
 	unlock, err := s.lock()
@@ -266,7 +266,7 @@ func (s *Store) Delete(id string) error {
 	}
 	defer unlock()
 	if err := os.RemoveAll(s.Path(id)); err != nil {
-		return fmt.Errorf("removing machine: %w", err)
+		return fmt.Errorf("removing machine %s: %w", id, err)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func Add(mgr manager.Manager, config Config) error {
 	hearing := &listener{refused: config.Refused, memory: remembered, nudges: nudges, now: config.Now}
 	for _, runnable := range []manager.Runnable{config.Cluster, watch, follower, asking, hearing} {
 		if err := mgr.Add(runnable); err != nil {
-			return fmt.Errorf("adding to the manager: %w", err)
+			return fmt.Errorf("adding %T to the manager of node groups: %w", runnable, err)
 		}
 	}
 	if err := addMachines(mgr, p, remembered, nudges); err != nil {

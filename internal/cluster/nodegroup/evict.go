@@ -21,7 +21,7 @@ type blocked struct{ pod, why string }
 func (r *machines) evictAll(ctx context.Context, node *corev1.Node) (left []string, first blocked, err error) {
 	list := &corev1.PodList{}
 	if err := r.clusterLive.List(ctx, list, client.MatchingFields{fieldNodeName: node.Name}); err != nil {
-		return nil, blocked{}, fmt.Errorf("listing the pods of the machine: %w", err)
+		return nil, blocked{}, fmt.Errorf("listing the pods to evict: %w", err)
 	}
 	served := readiness(node).Status == corev1.ConditionTrue
 	for i := range list.Items {

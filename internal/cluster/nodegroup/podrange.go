@@ -60,7 +60,7 @@ func (r *machines) podRange(ctx context.Context, m *v1alpha1.Machine, node *core
 	}
 	list := &v1alpha1.MachineList{}
 	if err := r.management.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return netip.Prefix{}, fmt.Errorf("listing machines: %w", err)
+		return netip.Prefix{}, fmt.Errorf("listing Machines for their pod ranges: %w", err)
 	}
 	for i := range list.Items {
 		if other := &list.Items[i]; other.Name != m.Name && other.Spec.Provider == m.Spec.Provider && other.Status.PodCIDR == to.String() {

@@ -31,7 +31,7 @@ func (r *machines) podsOf(ctx context.Context, m *v1alpha1.Machine) ([]corev1.Po
 	}
 	pods := &corev1.PodList{}
 	if err := r.clusterLive.List(ctx, pods, client.MatchingFields{fieldNodeName: m.Status.NodeName}); err != nil {
-		return nil, fmt.Errorf("listing the pods of the machine: %w", err)
+		return nil, fmt.Errorf("listing the pods of the ended machine: %w", err)
 	}
 	return pods.Items, nil
 }

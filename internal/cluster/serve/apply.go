@@ -26,11 +26,18 @@ const applyTimeout = time.Minute
 // Scheme knows every kind that the service and its command line speak of.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, accessv1alpha1.AddToScheme, iamv1alpha1.AddToScheme,
+	for _, group := range []struct {
+		name string
+		add  func(*runtime.Scheme) error
+	}{
+		{"Kubernetes", clientgoscheme.AddToScheme},
+		{apiextensionsv1.GroupName, apiextensionsv1.AddToScheme},
+		{v1alpha1.GroupVersion.Group, v1alpha1.AddToScheme},
+		{accessv1alpha1.GroupVersion.Group, accessv1alpha1.AddToScheme},
+		{iamv1alpha1.GroupVersion.Group, iamv1alpha1.AddToScheme},
 	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("registering kinds: %w", err)
+		if err := group.add(scheme); err != nil {
+			return nil, fmt.Errorf("registering kinds of %s: %w", group.name, err)
 		}
 	}
 	return scheme, nil

@@ -91,7 +91,7 @@ func checkDirectory(dir statedir.Dir) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("looking at state directory: %w", err)
+		return fmt.Errorf("checking state directory: %w", err)
 	}
 	var foreign []string
 	for _, entry := range found {

@@ -189,7 +189,7 @@ func (s *Service) setUpCluster(ctx context.Context, scheme *runtime.Scheme, c co
 		}
 		ca, err := os.ReadFile(c.Authority("cluster"))
 		if err != nil {
-			return fmt.Errorf("reading authority of the cluster: %w", err)
+			return fmt.Errorf("reading authority of the cluster for its objects: %w", err)
 		}
 		objects, err := baseline.Cluster(c, ca, coreDNSImage)
 		if err != nil {

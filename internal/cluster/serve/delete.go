@@ -22,7 +22,7 @@ func Delete(ctx context.Context, dir statedir.Dir) error {
 	}
 	found, err := os.ReadDir(string(dir))
 	if err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("looking at state directory: %w", err)
+		return fmt.Errorf("reading state directory to remove: %w", err)
 	}
 	for _, entry := range found {
 		if name := entry.Name(); ours(name) && name != "lost+found" {
@@ -47,7 +47,7 @@ func deleteMachines(ctx context.Context, dir statedir.Dir) error {
 	}
 	entries, err := os.ReadDir(dir.Machines())
 	if err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("listing machines: %w", err)
+		return fmt.Errorf("reading directory of machines to remove: %w", err)
 	}
 	for _, entry := range entries {
 		if err := local.Discard(ctx, dir, cgroups, entry.Name()); err != nil {

@@ -42,7 +42,7 @@ func guardSpec(dir statedir.Dir, binDir string) component.Spec {
 // Guard keeps the service of a state directory running until the context ends.
 func Guard(ctx context.Context, dir statedir.Dir, binDir string, log *slog.Logger) error {
 	if err := os.MkdirAll(dir.Run(), 0o700); err != nil {
-		return fmt.Errorf("making directory for sockets: %w", err)
+		return fmt.Errorf("making directory %s for the guard's lock: %w", dir.Run(), err)
 	}
 	release, err := lock(dir.GuardLock())
 	if err != nil {

@@ -24,11 +24,11 @@ func writeKubeconfigs(c component.Config) error {
 	} {
 		ca, err := os.ReadFile(c.Authority(k.authority))
 		if err != nil {
-			return fmt.Errorf("reading authority: %w", err)
+			return fmt.Errorf("reading authority for kubeconfig %s: %w", k.name, err)
 		}
 		pair, err := os.ReadFile(c.Credential(k.credential))
 		if err != nil {
-			return fmt.Errorf("reading credential: %w", err)
+			return fmt.Errorf("reading credential for kubeconfig %s: %w", k.name, err)
 		}
 		config := clientcmdapi.NewConfig()
 		config.Clusters[k.name] = &clientcmdapi.Cluster{Server: k.server, CertificateAuthorityData: ca}
@@ -37,10 +37,10 @@ func writeKubeconfigs(c component.Config) error {
 		config.CurrentContext = k.name
 		raw, err := clientcmd.Write(*config)
 		if err != nil {
-			return fmt.Errorf("rendering kubeconfig: %w", err)
+			return fmt.Errorf("rendering kubeconfig %s: %w", k.name, err)
 		}
 		if err := os.MkdirAll(filepath.Dir(k.path), 0o700); err != nil {
-			return fmt.Errorf("making directory of kubeconfigs: %w", err)
+			return fmt.Errorf("making directory for kubeconfig %s: %w", k.name, err)
 		}
 		if err := atomicfile.Write(k.path, raw, 0o600); err != nil {
 			return err

@@ -17,14 +17,14 @@ var ErrRunning = errors.New("a service already runs on this state directory")
 func lock(path string) (release func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("locking state directory: %w", err)
+		return nil, fmt.Errorf("opening lock of the state directory: %w", err)
 	}
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		_ = file.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("%w (%s is locked); `muster status` shows it", ErrRunning, path)
 		}
-		return nil, fmt.Errorf("locking state directory: %w", err)
+		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
 	return func() { _ = file.Close() }, nil
 }

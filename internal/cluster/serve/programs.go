@@ -29,7 +29,7 @@ func FindPrograms() (string, error) {
 		return "", fmt.Errorf("finding muster's own program: %w", err)
 	}
 	if self, err = filepath.EvalSymlinks(self); err != nil {
-		return "", fmt.Errorf("finding muster's own program: %w", err)
+		return "", fmt.Errorf("finding the directory of muster's own program: %w", err)
 	}
 	dir := filepath.Dir(self)
 	wanted := programs

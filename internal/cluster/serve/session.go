@@ -233,7 +233,7 @@ func (s Session) Joins(ctx context.Context) ([]Join, error) {
 func readJoins(ctx context.Context, c client.Reader) ([]Join, error) {
 	var machines v1alpha1.MachineList
 	if err := c.List(ctx, &machines); err != nil {
-		return nil, fmt.Errorf("listing machines: %w", err)
+		return nil, fmt.Errorf("listing Machines for their joins: %w", err)
 	}
 	joins := make([]Join, 0, len(machines.Items))
 	for _, m := range machines.Items {

@@ -30,7 +30,7 @@ func probe(ctx context.Context, p component.Probe) error {
 	if p.CAFile != "" {
 		raw, err := os.ReadFile(p.CAFile)
 		if err != nil {
-			return fmt.Errorf("reading authority: %w", err)
+			return fmt.Errorf("reading authority for the probe: %w", err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		config.RootCAs.AppendCertsFromPEM(raw)
@@ -38,7 +38,7 @@ func probe(ctx context.Context, p component.Probe) error {
 	if p.CredentialFile != "" {
 		pair, err := tls.LoadX509KeyPair(p.CredentialFile, p.CredentialFile)
 		if err != nil {
-			return fmt.Errorf("reading credential: %w", err)
+			return fmt.Errorf("reading credential for the probe: %w", err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}

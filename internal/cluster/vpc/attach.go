@@ -49,7 +49,7 @@ func (n *Network) Attach(machine *os.File, ip netip.Addr) error {
 func (n *Network) plug(h *netlink.Handle, machine *os.File, ip netip.Addr) error {
 	bridge, err := h.LinkByName(bridgeName)
 	if err != nil {
-		return fmt.Errorf("finding bridge: %w", err)
+		return fmt.Errorf("finding bridge %s for a machine: %w", bridgeName, err)
 	}
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = linkName(ip)
@@ -62,11 +62,11 @@ func (n *Network) plug(h *netlink.Handle, machine *os.File, ip netip.Addr) error
 		PeerNamespace:    netlink.NsFd(machine.Fd()),
 	})
 	if err != nil {
-		return fmt.Errorf("making link: %w", err)
+		return fmt.Errorf("making link %s: %w", attributes.Name, err)
 	}
 	port, err := h.LinkByName(attributes.Name)
 	if err != nil {
-		return fmt.Errorf("finding link: %w", err)
+		return fmt.Errorf("finding link %s: %w", attributes.Name, err)
 	}
 	if err := pin(h, bridge, port, ip); err != nil { // before anything can come from there
 		return err
@@ -83,7 +83,7 @@ func (n *Network) address(h *netlink.Handle, ip netip.Addr) error {
 	}
 	link, err := h.LinkByName(machineLink)
 	if err != nil {
-		return fmt.Errorf("finding link: %w", err)
+		return fmt.Errorf("finding link %s: %w", machineLink, err)
 	}
 	// Nobody but the router is on its link, as far as it knows: whoever asks other machines where an address is believes whoever answers,
 	// and the router need not ask.
@@ -116,10 +116,10 @@ func (n *Network) Detach(ip netip.Addr) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("finding link: %w", err)
+			return fmt.Errorf("finding link %s: %w", linkName(ip), err)
 		}
 		if err := h.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
-			return fmt.Errorf("removing link: %w", err)
+			return fmt.Errorf("removing link %s: %w", linkName(ip), err)
 		}
 		return nil
 	})
@@ -140,7 +140,7 @@ func (n *Network) Attached() ([]string, error) {
 	err = withHandle(namespace, func(h *netlink.Handle) error {
 		links, err := h.LinkList()
 		if err != nil {
-			return fmt.Errorf("listing links: %w", err)
+			return fmt.Errorf("listing attached links: %w", err)
 		}
 		for _, link := range links {
 			if name := link.Attrs().Name; strings.HasPrefix(name, linkPrefix) {

@@ -195,7 +195,7 @@ func (n *Network) configure() error {
 		}
 		bridge, err := h.LinkByName(bridgeName)
 		if err != nil {
-			return fmt.Errorf("finding bridge: %w", err)
+			return fmt.Errorf("finding bridge %s that was made: %w", bridgeName, err)
 		}
 		for _, prefix := range []netip.Prefix{
 			netip.PrefixFrom(router, n.cidr.Bits()), netip.PrefixFrom(ENI(n.cidr), 32), netip.PrefixFrom(Services(n.cidr), 32),

@@ -62,7 +62,7 @@ func unpin(h *netlink.Handle, ip netip.Addr) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("finding bridge: %w", err)
+		return fmt.Errorf("finding bridge %s to unpin a machine: %w", bridgeName, err)
 	}
 	if err := h.NeighDel(neighbour(bridge, ip, MAC(ip))); err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("forgetting its hardware address: %w", err)
@@ -80,11 +80,11 @@ func (n *Network) Pin() error {
 	err = withHandle(namespace, func(h *netlink.Handle) error {
 		bridge, err := h.LinkByName(bridgeName)
 		if err != nil {
-			return fmt.Errorf("finding bridge: %w", err)
+			return fmt.Errorf("finding bridge %s to pin machines: %w", bridgeName, err)
 		}
 		links, err := h.LinkList()
 		if err != nil {
-			return fmt.Errorf("listing links: %w", err)
+			return fmt.Errorf("listing links to pin: %w", err)
 		}
 		for _, link := range links {
 			if ip, ok := linkAddress(link.Attrs().Name); ok && link.Attrs().MasterIndex == bridge.Attrs().Index {

@@ -37,7 +37,7 @@ func boot(source *os.File) error {
 	}
 	var order bootOrder
 	if err := json.Unmarshal(raw, &order); err != nil { // cut short: the launcher has ended
-		return fmt.Errorf("reading boot order: %w", err)
+		return fmt.Errorf("decoding boot order: %w", err)
 	}
 	unix.Umask(0o022)
 	// It is in the machine's control groups by now, so these become the roots of what it sees.

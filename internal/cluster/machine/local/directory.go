@@ -140,7 +140,7 @@ func MetadataKey(dir statedir.Dir) ([]byte, error) {
 		return nil, fmt.Errorf("making key of the metadata service: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(dir.MetadataKey()), 0o700); err != nil {
-		return nil, fmt.Errorf("making key of the metadata service: %w", err)
+		return nil, fmt.Errorf("making directory for the key of the metadata service: %w", err)
 	}
 	return key, atomicfile.Write(dir.MetadataKey(), key, 0o600)
 }

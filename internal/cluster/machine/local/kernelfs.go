@@ -114,12 +114,12 @@ func mountCgroups(cgroups host.Cgroups) error {
 	const top = "/sys/fs/cgroup"
 	if cgroups.Version() == 2 {
 		if err := unix.Mount("cgroup2", top, "cgroup2", kernelFlags, ""); err != nil {
-			return fmt.Errorf("mounting control groups: %w", err)
+			return fmt.Errorf("mounting control groups (version 2): %w", err)
 		}
 		return host.Delegate(top)
 	}
 	if err := unix.Mount("tmpfs", top, "tmpfs", kernelFlags, "mode=755"); err != nil {
-		return fmt.Errorf("mounting control groups: %w", err)
+		return fmt.Errorf("mounting the directory of control groups: %w", err)
 	}
 	for _, h := range cgroups.Hierarchies {
 		name, kind, options := "unified", "cgroup2", ""

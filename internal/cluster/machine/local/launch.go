@@ -107,7 +107,7 @@ func openLog(root string) (*os.File, error) {
 	}
 	defer func() { _ = disk.Close() }()
 	if err := disk.MkdirAll("var/log", 0o755); err != nil {
-		return nil, fmt.Errorf("making the machine's disk: %w", err)
+		return nil, fmt.Errorf("making var/log on the machine's disk: %w", err)
 	}
 	log, err := disk.OpenFile("var/log/node.log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -128,11 +128,11 @@ type first struct {
 func (p *Provider) start(id string, log *os.File) (*first, error) {
 	orderRead, orderWrite, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("making pipe: %w", err)
+		return nil, fmt.Errorf("making pipe for the boot order: %w", err)
 	}
 	reportRead, reportWrite, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("making pipe: %w", err), orderRead.Close(), orderWrite.Close())
+		return nil, errors.Join(fmt.Errorf("making pipe for the boot report: %w", err), orderRead.Close(), orderWrite.Close())
 	}
 	program := filepath.Join(p.config.BinDir, "muster")
 	cmd := exec.Command(program, "node", "boot") //nolint:noctx,gosec // the machine must outlive every context; G702: the program is muster itself
@@ -172,13 +172,13 @@ func (f *first) kill() {
 func (f *first) command(ctx context.Context, order bootOrder) error {
 	raw, err := json.Marshal(order)
 	if err != nil {
-		return fmt.Errorf("writing boot order: %w", err)
+		return fmt.Errorf("encoding boot order: %w", err)
 	}
 	if _, err := f.order.Write(raw); err != nil {
 		return fmt.Errorf("writing boot order: %w", err)
 	}
 	if err := f.order.Close(); err != nil {
-		return fmt.Errorf("writing boot order: %w", err)
+		return fmt.Errorf("closing boot order: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, bootPatience)
 	defer cancel()

@@ -29,7 +29,7 @@ type registration struct {
 func (k *kubelet) configure() error {
 	raw, err := os.ReadFile(filepath.Join(k.simulator.config.State.Machine(k.record.ID), machine.UserDataFile))
 	if err != nil {
-		return fmt.Errorf("reading user data: %w", err)
+		return fmt.Errorf("reading user data of the simulated machine: %w", err)
 	}
 	parts, err := userdata.Read(raw)
 	if err != nil {

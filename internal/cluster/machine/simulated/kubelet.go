@@ -123,7 +123,7 @@ func (k *kubelet) join(ctx context.Context) error {
 	}
 	// Not with its parents: those of a machine that is just being removed must not come back.
 	if err := os.Mkdir(k.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("making directory: %w", err)
+		return fmt.Errorf("making directory of the simulated kubelet: %w", err)
 	}
 	if !k.client.load(time.Now()) {
 		if err := k.bootstrap(ctx); err != nil {
@@ -148,11 +148,11 @@ func (k *kubelet) bootstrap(ctx context.Context) error {
 	config.BearerToken = k.config.Join.Token
 	transport, err := rest.HTTPWrappersForConfig(config, k.simulator.anonymous)
 	if err != nil {
-		return fmt.Errorf("setting up client: %w", err)
+		return fmt.Errorf("making a client with the bootstrap token: %w", err)
 	}
 	client, err := certificatesclient.NewForConfigAndClient(config, &http.Client{Transport: transport})
 	if err != nil {
-		return fmt.Errorf("setting up client: %w", err)
+		return fmt.Errorf("making a client of certificates with the bootstrap token: %w", err)
 	}
 	return k.client.obtain(ctx, client.CertificateSigningRequests(), k.record)
 }
@@ -177,15 +177,15 @@ func (k *kubelet) connect() error {
 	config, client := k.simulator.restConfig(), &http.Client{Transport: transport}
 	certificates, err := certificatesclient.NewForConfigAndClient(config, client)
 	if err != nil {
-		return fmt.Errorf("setting up client: %w", err)
+		return fmt.Errorf("making a client of certificates: %w", err)
 	}
 	core, err := coreclient.NewForConfigAndClient(config, client)
 	if err != nil {
-		return fmt.Errorf("setting up client: %w", err)
+		return fmt.Errorf("making a client of nodes: %w", err)
 	}
 	coordination, err := coordinationclient.NewForConfigAndClient(config, client)
 	if err != nil {
-		return fmt.Errorf("setting up client: %w", err)
+		return fmt.Errorf("making a client of leases: %w", err)
 	}
 	k.transport = transport
 	k.certificates = certificates.CertificateSigningRequests()
