@@ -76,7 +76,7 @@ func (a *Admitted) Run(ctx context.Context) error {
 	return nil
 }
 
-// sameGeneration tells that no more than the status of an object has changed. A ConfigMap has none, and no generation either.
+// sameGeneration reports whether only the status of an object changed. A ConfigMap has neither a status nor a generation.
 func sameGeneration(before, after any) bool {
 	was, err := meta.Accessor(before)
 	if err != nil {

@@ -110,7 +110,7 @@ func (a Access) First(ctx context.Context, creator bool, log *slog.Logger) {
 		}
 		if text := err.Error(); text != said && !errors.Is(err, errNoUser) && !errors.Is(err, nodegroup.ErrNotYet) {
 			said = text
-			log.Info("nobody is let in by IAM yet", "reason", text)
+			log.Info("waiting to make the first access entries", "reason", text)
 		}
 		select {
 		case <-ctx.Done():

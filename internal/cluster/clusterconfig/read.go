@@ -41,7 +41,7 @@ func Read(path string) (Config, error) {
 func Parse(name string, data []byte) (Config, error) {
 	problems := &Problems{File: name}
 	if len(data) > maxSize {
-		problems.say(document{}, fmt.Sprintf("is larger than %d bytes; a configuration is not", maxSize))
+		problems.say(document{}, fmt.Sprintf("is larger than %d bytes, the most that a configuration may have", maxSize))
 		return Config{}, problems
 	}
 	var documents []document

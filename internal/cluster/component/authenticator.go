@@ -73,7 +73,7 @@ func (c Config) authenticatorFile() (authenticatorconfig.Configuration, error) {
 			Certificate: credential, Key: credential, ClientCA: c.Authority("front-proxy"),
 		},
 		Backend: authenticatorconfig.BackendMuster,
-		// Whoever was known when the service went away stays known for a while: through an outage of a minute, and until it was started anew.
+		// A principal that was known when the service went away stays known for a while: through an outage of a minute, and until it was started anew.
 		Muster: &authenticatorconfig.Muster{Socket: c.State.IdentitySocket(), StaleAfter: "3m"},
 		STS: authenticatorconfig.STS{
 			Regions: []string{Region},

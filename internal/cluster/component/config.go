@@ -90,15 +90,15 @@ func (c Config) AuthorityKey(name string) string {
 }
 
 // The files of the authority of kubelets' certificates, which is one after another (package rotation). Each is replaced in one
-// rename and read again by those who use it.
+// rename and read again by the programs that use it.
 
 // KubeletSigner is the file with the certificate and the key that sign for kubelets now. Both are in it.
 func (c Config) KubeletSigner() string { return c.kubelet("signing.pem") }
 
-// KubeletClientCA is the bundle of who is trusted to sign client certificates: for kubelets, and for everybody else.
+// KubeletClientCA is the bundle of authorities that are trusted to sign client certificates, of kubelets and of all others.
 func (c Config) KubeletClientCA() string { return c.kubelet("client-ca.pem") }
 
-// KubeletServingCA is the bundle of who is trusted to sign kubelets' serving certificates.
+// KubeletServingCA is the bundle of authorities that are trusted to sign kubelets' serving certificates.
 func (c Config) KubeletServingCA() string { return c.kubelet("serving-ca.pem") }
 
 func (c Config) kubelet(name string) string {

@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// Spec is one process: what is run, with which files, and how to tell that it serves.
+// Spec is one process: its program and arguments, its files, and the probe of its readiness.
 type Spec struct {
 	// Name is unique within a cluster; it names the log and the folder of files too.
 	Name string `json:"name"`

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exposure is the controller that says, in an Event of each Service of type LoadBalancer or NodePort, from where it can be reached:
-// there is no load balancer, and only the VPC reaches the addresses of nodes. It changes no Service.
+// Package exposure is a controller that writes an Event for each Service of type LoadBalancer or NodePort, with the places from which the
+// Service can be reached: there is no load balancer, and only the VPC reaches the addresses of nodes. It does not change Services.
 //
 //	LoadBalancer without an address for 10 s   Warning NoLoadBalancer
 //	NodePort                                   Normal  OnlyInVPC

@@ -56,7 +56,7 @@ func parse(line []byte) (event, bool) {
 	return e, true
 }
 
-// done tells that the request was carried out.
+// done reports whether the request was carried out.
 func (e event) done() bool {
 	return e.Stage == "ResponseComplete" && e.ResponseStatus.Code >= 200 && e.ResponseStatus.Code < 300
 }

@@ -56,7 +56,7 @@ func NewFollower(config FollowerConfig) (*Follower, error) {
 // Start is Run, under the name that a controller manager calls.
 func (f *Follower) Start(ctx context.Context) error { return f.Run(ctx) }
 
-// Run follows the log until the context ends. What it cannot read it tries again: a log is no reason to stop the service.
+// Run follows the log until the context ends. It tries again after an error: a log is not a reason to stop the service.
 func (f *Follower) Run(ctx context.Context) error {
 	defer func() { f.close() }()
 	ticker := time.NewTicker(f.config.Interval)

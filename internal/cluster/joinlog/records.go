@@ -4,7 +4,6 @@ package joinlog
 
 import (
 	"slices"
-	"time"
 
 	"muster.dev/muster/api/v1alpha1"
 )
@@ -23,35 +22,12 @@ func Merge(records []v1alpha1.JoinRecord, more ...v1alpha1.JoinRecord) []v1alpha
 	return merged
 }
 
-// StepDuration is how long after its launch a machine took a step.
-type StepDuration struct {
-	Step  v1alpha1.JoinStep
-	Since time.Duration
-}
-
-// Durations returns the steps that were taken, in order, each with the time since the launch. It returns nothing for a
-// machine that is not known to have been launched.
-func Durations(records []v1alpha1.JoinRecord) []StepDuration {
-	var durations []StepDuration
-	var launched time.Time
-	for _, record := range Merge(records) {
-		if record.Step == v1alpha1.StepLaunched {
-			launched = record.Time.Time
-		}
-		if launched.IsZero() {
-			return nil
-		}
-		durations = append(durations, StepDuration{Step: record.Step, Since: record.Time.Sub(launched)})
-	}
-	return durations
-}
-
 // Has reports whether a step was taken.
 func Has(records []v1alpha1.JoinRecord, step v1alpha1.JoinStep) bool {
 	return slices.ContainsFunc(records, func(record v1alpha1.JoinRecord) bool { return record.Step == step })
 }
 
-// Next returns the first step that was not taken yet, or "" if all were. Whoever joins by a role makes no client certificate.
+// Next returns the first step that was not taken yet, or "" if all were. A machine that joins by a role makes no client certificate.
 func Next(records []v1alpha1.JoinRecord, byRole bool) v1alpha1.JoinStep {
 	steps := slices.DeleteFunc(v1alpha1.JoinSteps(), func(step v1alpha1.JoinStep) bool {
 		return byRole && (step == v1alpha1.StepClientCSRCreated || step == v1alpha1.StepClientCSRApproved || step == v1alpha1.StepClientCSRIssued)

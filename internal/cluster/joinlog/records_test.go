@@ -44,18 +44,3 @@ func TestMerge(t *testing.T) {
 		})
 	}
 }
-
-func TestDurations(t *testing.T) {
-	got := Durations([]v1alpha1.JoinRecord{record(v1alpha1.StepReady, 1730), record(v1alpha1.StepLaunched, 1000), record(v1alpha1.StepAPIReached, 1400)})
-	want := []StepDuration{
-		{v1alpha1.StepLaunched, 0},
-		{v1alpha1.StepAPIReached, 400 * time.Millisecond},
-		{v1alpha1.StepReady, 730 * time.Millisecond},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("durations (-want +got):\n%s", diff)
-	}
-	if got := Durations([]v1alpha1.JoinRecord{record(v1alpha1.StepReady, 1)}); got != nil {
-		t.Errorf("without a launch: %v", got)
-	}
-}

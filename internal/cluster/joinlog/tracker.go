@@ -82,7 +82,7 @@ func (t *Tracker) observe(e event) (string, bool) {
 }
 
 // created takes note of a CSR: one made with a bootstrap token, or one for a serving certificate. A client certificate that
-// a node renews is no step of its join.
+// a node renews is not a step of its join.
 func (t *Tracker) created(e event, machine string) (string, bool) {
 	csr, ok := e.csr()
 	if !ok {

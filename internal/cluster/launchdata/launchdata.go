@@ -70,7 +70,7 @@ func bounded(parts []userdata.Part) ([]byte, error) {
 		return nil, fmt.Errorf("compressing user data: %w", err)
 	}
 	if compressed.Len() > machine.MaxUserData {
-		return nil, fmt.Errorf("user data is %d bytes long, compressed, with muster's own part; %d are allowed: shorten the launch template's userData",
+		return nil, fmt.Errorf("user data is %d bytes long, compressed and with muster's own part: at most %d are allowed; shorten the launch template's userData",
 			compressed.Len(), machine.MaxUserData)
 	}
 	return compressed.Bytes(), nil

@@ -86,7 +86,7 @@ var idPattern = regexp.MustCompile(`^i-[0-9a-f]{17}$`)
 // ValidateID checks the form of an instance's id. An id names a directory too.
 func ValidateID(id string) error {
 	if !idPattern.MatchString(id) {
-		return fmt.Errorf("%q is not an instance id: i- and 17 hexadecimal digits", id)
+		return fmt.Errorf("invalid instance id %q: must be i- and 17 hexadecimal digits", id)
 	}
 	return nil
 }
@@ -97,13 +97,13 @@ func (r LaunchRequest) Validate() error {
 		return err
 	}
 	if len(r.UserData) > MaxUserData {
-		return fmt.Errorf("user data of %s is %d bytes long; %d are allowed", r.ID, len(r.UserData), MaxUserData)
+		return fmt.Errorf("user data of %s is %d bytes long: at most %d are allowed", r.ID, len(r.UserData), MaxUserData)
 	}
 	if r.Type != "" && !typePattern.MatchString(r.Type) {
-		return fmt.Errorf("instance type %q of %s is none: write one like m5.large", r.Type, r.ID)
+		return fmt.Errorf("invalid instance type %q for %s: must be like m5.large", r.Type, r.ID)
 	}
 	if r.HopLimit < 0 || r.HopLimit > MaxHopLimit {
-		return fmt.Errorf("hop limit %d of %s is none: from 1 to %d", r.HopLimit, r.ID, MaxHopLimit)
+		return fmt.Errorf("invalid hop limit %d for %s: must be from 1 to %d", r.HopLimit, r.ID, MaxHopLimit)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ const (
 	heardFor = 30 * time.Second
 )
 
-// admission asks whether the cluster lets the machine in by its role, notes that as a condition, and returns when to ask again.
+// admission asks whether the cluster lets the machine in by its role, sets the condition, and returns the time until the next question.
 func (r *machines) admission(ctx context.Context, m *v1alpha1.Machine, instance machine.Instance) time.Duration {
 	if m.Spec.InstanceProfile == "" || r.NodeRoles == nil {
 		return 0
@@ -54,15 +54,15 @@ func (r *machines) admission(ctx context.Context, m *v1alpha1.Machine, instance 
 		r.refuse(m, "the cluster does not let the machine in: "+refusal.Error())
 	default: // a service that starts just now is no news
 		if condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionIdentity); condition != nil {
-			r.identity(m, metav1.ConditionUnknown, "NotKnown", fmt.Sprintf("whether the cluster lets the machine in is not known: %v", err))
+			r.identity(m, metav1.ConditionUnknown, "NotKnown", fmt.Sprintf("the check whether the cluster lets the machine in failed: %v", err))
 		}
 	}
 	r.memory.checked(m.Name, r.Now().Add(again))
 	return again
 }
 
-// welcome is about a machine whose credentials the cluster takes. Whether the machine comes by them, and with a token that is right, only
-// shows when it does. A token that was refused explains why a machine is not Ready, and nothing else: whoever got hold of the machine's
+// welcome notes the condition of a machine whose role credentials the cluster accepts. Only the machine's own requests show that it uses
+// them, and with a correct token. A refused token explains why a machine is not Ready, and nothing else: anybody with the machine's
 // session could have sent it.
 func (r *machines) welcome(m *v1alpha1.Machine) time.Duration {
 	switch heard := r.memory.heardOf(m.Name, r.Now()); {
@@ -70,11 +70,11 @@ func (r *machines) welcome(m *v1alpha1.Machine) time.Duration {
 		r.admitted(m)
 		return admittedAgain
 	case heard != nil:
-		r.refuse(m, "the cluster would know the machine by its role, and refuses the token that is sent with its session: "+heard.Error())
+		r.refuse(m, "the cluster would let the machine in by its role, but refuses the token that was signed with its session: "+heard.Error())
 	case wasThere(m):
 		r.admitted(m)
 	default:
-		r.identity(m, metav1.ConditionUnknown, reasonNotSeen, "the cluster would know the machine by its role; it has not been there yet")
+		r.identity(m, metav1.ConditionUnknown, reasonNotSeen, "the cluster would let the machine in by its role; the machine has not reached the API server yet")
 	}
 	return refusedAgain
 }
@@ -88,7 +88,7 @@ func wasThere(m *v1alpha1.Machine) bool {
 }
 
 func (r *machines) admitted(m *v1alpha1.Machine) {
-	r.identity(m, metav1.ConditionTrue, "Admitted", "the cluster knows the machine by its role")
+	r.identity(m, metav1.ConditionTrue, "Admitted", "the cluster lets the machine in by its role")
 }
 
 // refuse notes that the machine is not let in, and why. A new reason is an event.

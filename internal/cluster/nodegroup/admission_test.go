@@ -77,7 +77,7 @@ func TestMachineWhoseTokenIsRefused(t *testing.T) {
 	w := newWorld(t, newRoleMachine())
 	r := w.machines()
 	mustReconcile(t, r, id)
-	if status, message := identityOf(w.machine(t)); status != "Unknown" || !strings.Contains(message, "has not been there yet") {
+	if status, message := identityOf(w.machine(t)); status != "Unknown" || !strings.Contains(message, "has not reached the API server yet") {
 		t.Errorf("before the machine was there: %s %q", status, message)
 	}
 	hear := func(saw string) {
@@ -147,14 +147,14 @@ func TestMachineThatDoesNotComeIsLate(t *testing.T) {
 		if wait := mustReconcile(t, r, id).RequeueAfter; wait <= 0 || wait > lateAfter {
 			t.Errorf("looks again after %s", wait)
 		}
-		if message := readyMessage(w.machine(t)); message != "the machine is on its way in; its next step is APIReached" {
+		if message := readyMessage(w.machine(t)); message != "the machine is joining; its next step is APIReached" {
 			t.Errorf("says %q", message)
 		}
 		w.now = w.now.Add(lateAfter)
 		r.steps.Line(reached(m))
 		mustReconcile(t, r, id)
 		want(t, w.machine(t), v1alpha1.MachineJoining, "Late")
-		expected := "the machine is not Ready 3m0s after its launch; its last step is APIReached, its next is " + name + "; what goes on in it: muster logs " + id
+		expected := "the machine is not Ready 3m0s after its launch; its last step is APIReached, its next is " + name + "; see muster logs " + id
 		if message := readyMessage(w.machine(t)); message != expected {
 			t.Errorf("says %q, want %q", message, expected)
 		}

@@ -31,7 +31,7 @@ import (
 	"muster.dev/muster/internal/cluster/machine"
 )
 
-// Config is what the controllers work with.
+// Config configures the controllers.
 type Config struct {
 	// ClusterName is the one cluster that this service runs.
 	ClusterName string
@@ -45,17 +45,17 @@ type Config struct {
 	PodCIDR netip.Prefix
 	// UserData renders what a machine boots with; the token is empty for a machine that has joined.
 	UserData func(m *v1alpha1.Machine, token string) ([]byte, error)
-	// NodeRoles are what machines join by that join by role; without them a group that wants that waits.
+	// NodeRoles prepare and check the IAM roles of machines that join by role; without them a group of such machines waits.
 	NodeRoles NodeRoles
-	// Admitted has a value when whom the cluster lets in may have changed: all machines that joined by role are asked for again. Nil: never.
+	// Admitted has a value when the set of admitted principals may have changed: all machines that joined by role are checked again. Nil: never.
 	Admitted <-chan struct{}
-	// Refused are tokens of machines that the cluster did not let in. Nil: none are told.
+	// Refused delivers the refusals of machines' tokens. Nil: none.
 	Refused <-chan Heard
 	// Changed is told of each Cluster as people want it, when it is first seen and when they change it; may be nil.
 	Changed func(object *v1alpha1.Cluster)
 	// Health looks at the cluster.
 	Health func(ctx context.Context) Health
-	// AuditLog is the path of the cluster's audit log, which tells the steps of joins.
+	// AuditLog is the path of the cluster's audit log, from which the steps of joins are read.
 	AuditLog string
 
 	Log *slog.Logger
@@ -70,17 +70,17 @@ type Config struct {
 
 // NodeRoles knows the IAM roles that machines are launched with.
 type NodeRoles interface {
-	// Prepare returns the name of the instance profile that gives machines a role, which is named or an ARN, and sees to it that the
-	// cluster takes those who have the role for nodes. What people must mend is a *RoleProblem; ErrNotYet mends itself in a moment.
+	// Prepare returns the name of the instance profile that gives machines a role, which is named or an ARN, and makes the entry
+	// by which the cluster takes machines with the role for nodes. A *RoleProblem is for people to mend; ErrNotYet goes away in a moment.
 	Prepare(ctx context.Context, role string) (instanceProfile string, err error)
 	// Tidy removes what Prepare made for groups that are gone.
 	Tidy(ctx context.Context) error
-	// Check asks the cluster whether it lets a machine in by its role. A *Refusal says that it does not; after any other error nobody
-	// could tell.
+	// Check asks the cluster whether it lets a machine in by its role. A *Refusal says that it does not; any other error says
+	// that the check failed.
 	Check(ctx context.Context, machine *v1alpha1.Machine) error
 }
 
-// ErrNotYet is that nobody can be prepared before the identity service has made its first role.
+// ErrNotYet says that the identity service has not made its first role, so that no role can be prepared.
 var ErrNotYet = errors.New("the identity service has not made its first role yet")
 
 // RoleProblem keeps a role from being that of nodes. Reason is in the words of EKS: IamNodeRoleNotFound, IamInstanceProfileNotFound.
@@ -102,7 +102,7 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// Heard is that the cluster refused a token with the session of a machine. Whoever has the session may have sent it.
+// Heard reports that the cluster refused a token with the session of a machine. Anybody who has the session may have sent it.
 type Heard struct {
 	Machine string
 	Refusal
@@ -133,7 +133,7 @@ func (c Config) withDefaults() (Config, error) {
 	case c.UserData == nil:
 		return c, errors.New("the node group controllers need a way to render user data")
 	case c.Health == nil:
-		return c, errors.New("the node group controllers need a way to look at the cluster")
+		return c, errors.New("the node group controllers need a health check of the cluster")
 	case c.AuditLog == "":
 		return c, errors.New("the node group controllers need the path of the audit log")
 	case c.Log == nil:

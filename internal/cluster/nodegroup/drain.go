@@ -66,12 +66,12 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 		}
 		return 0, nil
 	case !now.Before(over):
-		message := fmt.Sprintf("%s after %s, and the machine is ended under them", sayLeft(left, blocked), r.DrainTime)
+		message := fmt.Sprintf("%s after %s, and the machine is terminated all the same", sayLeft(left, blocked), r.DrainTime)
 		r.drained(m, metav1.ConditionFalse, reasonTimedOut, message)
 		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "DrainTimedOut", "Drain", "%s", shorten(message))
 		return 0, nil
 	}
-	message := fmt.Sprintf("%s; the machine is ended without them at %s", sayLeft(left, blocked), over.UTC().Format(time.TimeOnly+"Z"))
+	message := fmt.Sprintf("%s; the machine is terminated all the same at %s", sayLeft(left, blocked), over.UTC().Format(time.TimeOnly+"Z"))
 	switch {
 	case was == nil:
 		r.recorder.Eventf(m, nil, corev1.EventTypeNormal, reasonDraining, "Drain", "evicting the pods of node %s: %s", node.Name, shorten(message))

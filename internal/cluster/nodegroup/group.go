@@ -122,7 +122,7 @@ func (r *groups) check(ctx context.Context, group *v1alpha1.NodeGroup) error {
 		return &problem{"Invalid", wrong.Error()}
 	}
 	if group.Spec.ClusterName != r.ClusterName {
-		return &problem{"ClusterNotFound", fmt.Sprintf("this service runs no cluster %q, only %q; make the group again with that clusterName",
+		return &problem{"ClusterNotFound", fmt.Sprintf("this service does not run cluster %q, only %q: make the group again with that clusterName",
 			group.Spec.ClusterName, r.ClusterName)}
 	}
 	err := r.management.Get(ctx, client.ObjectKey{Name: group.Spec.ClusterName}, &v1alpha1.Cluster{})
@@ -241,8 +241,8 @@ func lockedPatch(before client.Object) client.Patch {
 // catchUp is when a cache that is behind may have caught up.
 const catchUp = 20 * time.Millisecond
 
-// again turns an error into what the queue does next. A conflict is no error: the cache is behind, and the next look is due
-// when it may have caught up. A problem is none either: it is written down, and what mends it is an event of its own.
+// again turns an error into what the queue does next. A conflict is not an error: the cache is behind, and the next look is due
+// when it may have caught up. A problem is not one either: it is in the status, and the change that mends it is an event of its own.
 func again(err error) (reconcile.Result, error) {
 	var p *problem
 	switch {

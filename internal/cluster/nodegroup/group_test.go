@@ -185,7 +185,7 @@ func TestGroupProblems(t *testing.T) {
 		reason, message string
 	}{
 		{"no cluster", []client.Object{newTestGroup(2)}, "ClusterNotFound", `there is no Cluster "muster"`},
-		{"another cluster", []client.Object{newTestCluster(), second}, "ClusterNotFound", `this service runs no cluster "other", only "muster"`},
+		{"another cluster", []client.Object{newTestCluster(), second}, "ClusterNotFound", `this service does not run cluster "other", only "muster"`},
 		{"invalid", []client.Object{newTestCluster(), invalid}, "Invalid", "spec.labels[a b]"},
 	}
 	for _, test := range tests {

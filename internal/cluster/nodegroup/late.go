@@ -31,7 +31,7 @@ func (r *machines) untilLate(m *v1alpha1.Machine) time.Duration {
 // late says of a machine that should be Ready by now how far it has come.
 func (r *machines) late(m *v1alpha1.Machine) {
 	last := m.Status.Join[len(m.Status.Join)-1].Step
-	message := fmt.Sprintf("the machine is not Ready %s after its launch; its last step is %s, its next is %s; what goes on in it: muster logs %s",
+	message := fmt.Sprintf("the machine is not Ready %s after its launch; its last step is %s, its next is %s; see muster logs %s",
 		lateAfter, last, nextStep(m), m.Name)
 	was := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
 	again := was != nil && (was.Reason == reasonLate || was.Reason == "Refused")

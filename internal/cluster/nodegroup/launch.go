@@ -84,7 +84,7 @@ func adopt(m *v1alpha1.Machine, instance machine.Instance) {
 	}
 }
 
-// redacted is an error whose text does not show a token, whoever put it there. What it wraps can still be asked for.
+// redacted is an error whose text does not show a token, whatever put it there. The wrapped error is still available.
 type redacted struct {
 	text string
 	err  error

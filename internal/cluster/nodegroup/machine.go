@@ -121,9 +121,9 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 
 // lost deletes a Machine whose instance is gone without it: what was on it cannot come back, and its group replaces it.
 func (r *machines) lost(ctx context.Context, m *v1alpha1.Machine) error {
-	r.judge(m, v1alpha1.MachineTerminating, "InstanceLost", "the provider does not know the instance any more")
+	r.judge(m, v1alpha1.MachineTerminating, "InstanceLost", "the provider no longer has the instance")
 	r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "InstanceLost", "Delete",
-		"the provider does not know the instance any more; deleting the machine, so that its group replaces it")
+		"the provider no longer has the instance; deleting the machine, so that its group replaces it")
 	if err := r.management.Delete(ctx, m, client.Preconditions{UID: &m.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the machine: %w", err)
 	}

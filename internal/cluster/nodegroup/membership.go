@@ -23,8 +23,8 @@ import (
 //
 //	a group is deleted         its finalizer goes when the API server, not the cache, lists no machine that refers to it
 //	while machines are made    no machine is made for a group that was seen deleted, and the making ends when that is seen
-//	and is gone all the same   such as by force: whoever still refers to it is an orphan, and is deleted
-//	or another has its name    so is a machine that refers to the group before
+//	and is gone all the same   such as by force: a machine that still refers to it is an orphan, and is deleted
+//	or another has its name    a machine that refers to the group before is deleted, too
 
 // errGoing means that the group was deleted or replaced since it was read.
 var errGoing = errors.New("the group is being deleted")

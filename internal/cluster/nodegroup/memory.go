@@ -45,7 +45,7 @@ func (m *memory) wrote(object *v1alpha1.Machine) {
 	m.written[object.Name] = object.ResourceVersion
 }
 
-// stale tells that a Machine, read from the cache, is older than what was written. Versions of one kind can be compared
+// stale reports whether a Machine, read from the cache, is older than what was written. Versions of one kind can be compared
 // since Kubernetes 1.35 (KEP-5504); one that cannot be is taken for new.
 func (m *memory) stale(object *v1alpha1.Machine) bool {
 	m.mu.Lock()

@@ -182,7 +182,7 @@ func (r *machines) sum(m *v1alpha1.Machine, instance machine.Instance, node *cor
 	case len(m.Status.Join) > 0 && r.untilLate(m) == 0: // the other reasons for 0 are above
 		r.late(m)
 	case node == nil:
-		r.judge(m, v1alpha1.MachineJoining, "Joining", "the machine is on its way in; its next step is "+nextStep(m))
+		r.judge(m, v1alpha1.MachineJoining, "Joining", "the machine is joining; its next step is "+nextStep(m))
 	default:
 		r.judge(m, v1alpha1.MachineJoining, "NodeNotReady", "the node is registered, and not Ready yet")
 	}

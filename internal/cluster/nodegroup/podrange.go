@@ -26,7 +26,7 @@ type podRanges struct {
 
 func newPodRanges() *podRanges { return &podRanges{of: map[netip.Prefix]string{}} }
 
-// take gives a range to a machine, unless another has it; it returns whose the range is.
+// take gives a range to a machine, unless another has it; it returns the machine that has the range.
 func (p *podRanges) take(to netip.Prefix, machine string) (owner string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,7 @@ func (p *podRanges) free(to netip.Prefix, machine string) {
 // other's role, too. So it must be a range that the cluster gives to nodes, and no other machine's.
 func (r *machines) podRange(ctx context.Context, m *v1alpha1.Machine, node *corev1.Node) (netip.Prefix, error) {
 	refuse := func(why string) (netip.Prefix, error) {
-		return netip.Prefix{}, fmt.Errorf("the Node %s says that its pods have addresses of %.64q, and %s: nothing is routed there; if nobody else wrote that, somebody took over the machine: delete it",
+		return netip.Prefix{}, fmt.Errorf("the Node %s claims the pod range %.64q, but %s: nothing is routed to it; if no administrator wrote that, the machine may be compromised: delete it",
 			node.Name, node.Spec.PodCIDR, why)
 	}
 	to, err := netip.ParsePrefix(node.Spec.PodCIDR)
@@ -64,11 +64,11 @@ func (r *machines) podRange(ctx context.Context, m *v1alpha1.Machine, node *core
 	}
 	for i := range list.Items {
 		if other := &list.Items[i]; other.Name != m.Name && other.Spec.Provider == m.Spec.Provider && other.Status.PodCIDR == to.String() {
-			return refuse("those are machine " + other.Name + "'s")
+			return refuse("the range is that of machine " + other.Name)
 		}
 	}
 	if owner := r.ranges.take(to, m.Name); owner != m.Name {
-		return refuse("those are machine " + owner + "'s")
+		return refuse("the range is that of machine " + owner)
 	}
 	return to, nil
 }

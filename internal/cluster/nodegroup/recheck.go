@@ -22,7 +22,7 @@ const (
 	recheckPause = time.Second
 )
 
-// rechecker has all machines that joined by role asked for again when whom the cluster lets in may have changed.
+// rechecker has all machines that joined by role checked again when the set of admitted principals may have changed.
 type rechecker struct {
 	management client.Reader
 	changed    <-chan struct{}

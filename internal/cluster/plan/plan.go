@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan compares what a node group should have with the machines it has, and says what to do about it, and why.
+// Package plan compares the desired size of a node group with its machines, and returns the actions to take, each with its reason.
 // It is pure: values in, values out.
 package plan
 

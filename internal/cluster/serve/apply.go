@@ -81,7 +81,7 @@ func (s Session) applyNodeGroups(ctx context.Context) (changed bool, err error) 
 	return changed, nil
 }
 
-// invalid tells an error that trying again does not change from a management plane that is not there yet.
+// invalid reports whether an error is final, unlike that of a management plane that is not there yet.
 func invalid(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }

@@ -36,7 +36,7 @@ func ours(name string) bool {
 	return slices.Contains(entries, name) || strings.HasPrefix(name, ".new-") || name == "lost+found"
 }
 
-// check finds what would keep a cluster from starting, before anything is changed. running tells that a service answers.
+// check finds what would keep a cluster from starting, before anything is changed. running says that a service answers.
 func (s Session) check(binDir string, running bool) error {
 	if err := checkLayout(s.State); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (s Session) checkLocal(binDir string) error {
 	return err
 }
 
-// checkDirectory refuses a directory that is somebody else's, and one that cannot be written.
+// checkDirectory refuses a directory with files that are not muster's, and one that cannot be read.
 func checkDirectory(dir statedir.Dir) error {
 	found, err := os.ReadDir(string(dir))
 	if os.IsNotExist(err) {
@@ -119,10 +119,10 @@ func checkDisk(dir statedir.Dir) error {
 	}
 	available, total := stat.Bavail*uint64(stat.Bsize), stat.Blocks*uint64(stat.Bsize) //nolint:gosec // G115: a block size is positive
 	if available < diskMin {
-		return fmt.Errorf("the file system of %s has %d MiB left, and a cluster needs %d MiB to start: make room, or choose another --state-dir", path, available>>20, diskMin>>20)
+		return fmt.Errorf("the file system of %s has %d MiB left, and a cluster needs %d MiB to start: free some space, or choose another --state-dir", path, available>>20, diskMin>>20)
 	}
 	if available*100 < total*evictionShare {
-		return fmt.Errorf("the file system of %s has %d %% left, and kubelets evict pods below %d %%: make room, or choose another --state-dir", path, available*100/total, evictionShare)
+		return fmt.Errorf("the file system of %s has %d %% left, and kubelets evict pods below %d %%: free some space, or choose another --state-dir", path, available*100/total, evictionShare)
 	}
 	return nil
 }

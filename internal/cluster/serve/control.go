@@ -151,7 +151,7 @@ const (
 )
 
 // seed makes the objects of the first start. The Cluster comes last: once it is there, node groups are the user's alone, and
-// one that he deletes does not come back.
+// one that the user deletes does not come back.
 func seed(ctx context.Context, api client.Client, wanted clusterconfig.Config) error {
 	cluster := wanted.Cluster.DeepCopy()
 	err := api.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)

@@ -98,7 +98,7 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 	defer stopWatching()
 	group.Go(func() {
 		if err := admitted.Run(watching); err != nil {
-			s.cfg.Log.Warn("the mappings of the cluster are not watched", "error", err)
+			s.cfg.Log.Warn("watching the mappings of the cluster failed; machines are checked every 15 s", "error", err)
 		}
 	})
 	entries, err := authenticator.AccessEntries(clusterREST)

@@ -4,7 +4,7 @@
 // cluster, the service. It decides nothing that another package could decide.
 //
 // The service is crash-only. It keeps nothing in memory that it cannot find again: components and machines are processes of
-// their own that go on without it and are taken over by its successor, and what people asked for is in the management plane.
+// their own that go on without it and are taken over by its successor, and the wishes of people are in the management plane.
 //
 //	Run ──► lock ──► configuration, ports, certificates ──► supervise components ─────────────────────────┐
 //	                                                              │ management plane ready                 │ until the

@@ -161,7 +161,7 @@ func (m machineInstances) Lookup(id string) (profile, privateDNSName string, ok 
 	return machine.Spec.InstanceProfile, machine.Status.NodeName, true
 }
 
-// machineChanged tells of what matters of a machine; its status changes all the time.
+// machineChanged reports changes of a machine that concern its identity; its status changes all the time.
 func machineChanged(service *identityservice.Service, old, now *v1alpha1.Machine) {
 	if old.UID != now.UID || old.Spec.InstanceProfile != now.Spec.InstanceProfile || old.Status.NodeName != now.Status.NodeName {
 		service.InstancesChanged(now.Name)

@@ -8,7 +8,7 @@ import (
 	"muster.dev/muster/internal/cluster/supervise"
 )
 
-// componentCollector tells Prometheus how the supervised processes are, at the moment it asks.
+// componentCollector reports the state of the supervised processes to Prometheus at each scrape.
 type componentCollector struct{ service *Service }
 
 var (

@@ -16,7 +16,7 @@ func further(mode, than v1alpha1.AuthenticationMode) bool {
 	return slices.Index(order, mode) > slices.Index(order, than)
 }
 
-// wantedSpec is what a cluster is to be. A mode that somebody took it on to stays, as there is no way back.
+// wantedSpec returns the spec that a cluster is to have. A later mode that the live cluster has stays: there is no way back.
 func wantedSpec(live, wanted v1alpha1.ClusterSpec) v1alpha1.ClusterSpec {
 	if further(live.AccessConfig.AuthenticationMode, wanted.AccessConfig.AuthenticationMode) {
 		wanted.AccessConfig.AuthenticationMode = live.AccessConfig.AuthenticationMode
@@ -28,12 +28,12 @@ func wantedSpec(live, wanted v1alpha1.ClusterSpec) v1alpha1.ClusterSpec {
 func checkMode(saved, wanted v1alpha1.ClusterSpec) error {
 	is, asked := saved.AccessConfig.AuthenticationMode, wanted.AccessConfig.AuthenticationMode
 	if further(is, asked) {
-		return fmt.Errorf("spec.accessConfig.authenticationMode: the cluster is in mode %s, and modes go one way: going back to %s would let those in again whom only access entries keep out; write %[1]s", is, asked)
+		return fmt.Errorf("spec.accessConfig.authenticationMode: the cluster is in mode %s and cannot go back to %s, which would admit principals again that only access entries keep out: write %[1]s", is, asked)
 	}
 	return nil
 }
 
-// adoptMode has a mode that somebody set on the Cluster itself, with kubectl, count from now on.
+// adoptMode makes the service use a mode that was set on the Cluster object, as with kubectl.
 func (s *Service) adoptMode(object *v1alpha1.Cluster) {
 	saved, err := clusterconfig.Read(s.cfg.State.Config())
 	if err != nil {

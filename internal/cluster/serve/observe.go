@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/internal/platform/version"
 )
 
-// Status tells how everything is now, from what the controllers have in memory: asking for it costs the API servers nothing.
+// Status returns the present state, from the caches of the controllers: it makes no request to the API servers.
 func (s *Service) Status(ctx context.Context) Status {
 	s.mu.Lock()
 	reader, specs, message := s.reader, s.specs, s.message

@@ -11,7 +11,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// Plan is what would run, and changes nothing. Ports that would be chosen are shown as 0.
+// Plan returns the processes that would run, and changes nothing. Ports that would be chosen are shown as 0.
 func Plan(dir statedir.Dir, wanted clusterconfig.Config) ([]component.Spec, error) {
 	binDir, err := FindPrograms()
 	if err != nil {

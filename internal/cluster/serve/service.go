@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -33,7 +32,7 @@ const (
 	retryInterval = 500 * time.Millisecond
 )
 
-// Config is what a Service needs.
+// Config configures a Service.
 type Config struct {
 	State  statedir.Dir
 	BinDir string
@@ -215,14 +214,14 @@ func (s *Service) requestReload() {
 	}
 }
 
-// setReader says where the status comes from.
+// setReader sets the client that the status is read with.
 func (s *Service) setReader(reader client.Reader) {
 	s.mu.Lock()
 	s.reader = reader
 	s.mu.Unlock()
 }
 
-// setIdentities says where the identity service keeps who there is; nil when it has ended.
+// setIdentities sets the store of the identity service; nil when it has ended.
 func (s *Service) setIdentities(store identityservice.Store) {
 	s.mu.Lock()
 	s.identities = store
@@ -264,6 +263,3 @@ func (s *Service) retry(ctx context.Context, what string, step func(context.Cont
 		}
 	}
 }
-
-// ImagePath is the file of one of the images that every machine has.
-func ImagePath(binDir, name string) string { return filepath.Join(binDir, "images", name+".tar") }

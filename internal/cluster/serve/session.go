@@ -29,7 +29,7 @@ const (
 type Session struct {
 	State  statedir.Dir
 	Wanted clusterconfig.Config
-	// Explicit is true when the caller said what he wants now, so that a cluster that exists is changed to it.
+	// Explicit is true when the caller gave a configuration now, so that a cluster that exists is changed to it.
 	Explicit bool
 }
 
@@ -119,7 +119,7 @@ func (s Session) save() (changed bool, err error) {
 			return false, fmt.Errorf("metadata.name: the cluster in %s is called %q, not %q: use its name, or another --state-dir", s.State, saved.Cluster.Name, wanted.Cluster.Name)
 		}
 		if wanted.Cluster.Spec.Network != saved.Cluster.Spec.Network {
-			return false, fmt.Errorf("spec.network: the network of a cluster cannot be changed: %s has %+v", s.State, saved.Cluster.Spec.Network)
+			return false, fmt.Errorf("spec.network: the network of a cluster cannot be changed: the cluster in %s has %+v", s.State, saved.Cluster.Spec.Network)
 		}
 		if err := checkMode(saved.Cluster.Spec, wanted.Cluster.Spec); err != nil {
 			return false, err

@@ -12,7 +12,7 @@ import (
 	"muster.dev/muster/internal/cluster/supervise"
 )
 
-// Status is what the service tells of itself and of what it runs.
+// Status describes the service and the components, node groups and machines that it runs.
 type Status struct {
 	Version  string    `json:"version"`
 	StateDir string    `json:"stateDir"`
@@ -28,11 +28,11 @@ type Status struct {
 	Host HostStatus `json:"host"`
 	// Settled is true when the controllers have seen everything that was asked for, so that the counts can be believed.
 	Settled bool `json:"settled"`
-	// Rotation tells who signs kubelets' certificates.
+	// Rotation describes the authority that signs kubelets' certificates.
 	Rotation *RotationStatus `json:"kubeletAuthority,omitempty"`
 }
 
-// RotationStatus tells of the authority that signs kubelets' certificates, and of the rotation that replaces it.
+// RotationStatus describes the authority that signs kubelets' certificates, and of the rotation that replaces it.
 type RotationStatus struct {
 	// Signs is who signs now, Trusts are all who are trusted.
 	Signs  string   `json:"signs"`

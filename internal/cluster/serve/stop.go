@@ -17,7 +17,7 @@ import (
 // machinePrefix begins the name of every machine's first process.
 const machinePrefix = "machine/"
 
-// The order in which a cluster stops: first whoever would start things again, then machines while their API server still
+// The order in which a cluster stops: first the processes that would start others again, then machines while their API server still
 // answers, and etcd last. Stopping needs no running service, so it works after any crash.
 var stopOrder = []struct {
 	what   string
@@ -35,7 +35,7 @@ func isAny(names ...string) func(string) bool {
 	return func(name string) bool { return slices.Contains(names, name) }
 }
 
-// Stop ends every process of a state directory and tells what it ended. Nothing is removed.
+// Stop ends every process of a state directory and reports which it ended. It removes nothing.
 func Stop(ctx context.Context, dir statedir.Dir, progress func(what string, count int)) error {
 	for _, step := range stopOrder {
 		// Until none is found: a guard that is stopped a moment after its service has started another one meanwhile.

@@ -20,7 +20,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// The marks: environment variables that say whose a process is.
+// The marks: environment variables that say to which state directory and spec a process belongs.
 const (
 	EnvState   = "MUSTER_STATE"
 	EnvProcess = "MUSTER_PROCESS"

@@ -79,13 +79,13 @@ func checkOrder(specs []component.Spec) error {
 	}
 	for _, spec := range specs {
 		if !done[spec.Name] {
-			return fmt.Errorf("%s waits for %v, of which some never become ready", spec.Name, spec.After)
+			return fmt.Errorf("%s waits for %v, and one of them can never become ready", spec.Name, spec.After)
 		}
 	}
 	return nil
 }
 
-// Statuses tells how every process is, in the order of the specs.
+// Statuses returns the state of every process, in the order of the specs.
 func (s *Supervisor) Statuses() []Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *Supervisor) ready(names []string) (changed <-chan struct{}, ready bool)
 	return s.changed, true
 }
 
-// set changes a member's status and wakes up whoever waits.
+// set changes a member's status and wakes up the waiting callers.
 func (s *Supervisor) set(m *member, change func(*Status)) {
 	s.mu.Lock()
 	before := m.status

@@ -85,8 +85,8 @@ func (n *Network) address(h *netlink.Handle, ip netip.Addr) error {
 	if err != nil {
 		return fmt.Errorf("finding link %s: %w", machineLink, err)
 	}
-	// Nobody but the router is on its link, as far as it knows: whoever asks other machines where an address is believes whoever answers,
-	// and the router need not ask.
+	// The route knows only the router on the link: a machine that asks others for an address believes any answer, and the router
+	// need not ask.
 	if err := h.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(ip, 32))}); err != nil {
 		return fmt.Errorf("setting address: %w", err)
 	}
@@ -97,7 +97,7 @@ func (n *Network) address(h *netlink.Handle, ip netip.Addr) error {
 	return n.knowGateways(h, link, ip)
 }
 
-// Detach removes the link of the machine with an address, and with it the routes over it. No link is no error, nor is no VPC.
+// Detach removes the link of the machine with an address, and with it the routes over it. A missing link or VPC is not an error.
 func (n *Network) Detach(ip netip.Addr) error {
 	if held, err := isNamespace(n.mount()); err != nil || !held {
 		return err

@@ -11,8 +11,8 @@
 //	machines' records, user data <------- metadata 169.254.169.254:80
 //	machines' records        <----------- names    .2:53
 //
-// A machine is known by its address, so no other may have answers to it: the bridge does not learn who is where, it is told (see
-// pin). What a machine sends as somebody else is answered to that somebody.
+// A machine is known by its address, so no other machine may receive answers to it: the bridge does not learn addresses, they are
+// set (see pin). The answer to a packet with another machine's address goes to that other machine.
 //
 // The namespace is held by a mount below the state directory, so it outlives every process; the [Relay] alone can be
 // killed and started again without any machine losing its network. Nothing of this has an address on the host.

@@ -82,7 +82,7 @@ func (r *Relay) dialAPIServer(ctx context.Context, _ net.Conn) (net.Conn, error)
 	return dialPatiently(ctx, "tcp4", r.config.APIServer)
 }
 
-// dialIdentity connects to STS and IAM, and says for whom.
+// dialIdentity connects to STS and IAM, and names the machine that the connection is for.
 func (r *Relay) dialIdentity(ctx context.Context, machine net.Conn) (net.Conn, error) {
 	source, err := netip.ParseAddrPort(machine.RemoteAddr().String())
 	if err != nil {

@@ -101,7 +101,7 @@ func (n *Network) Pin() error {
 	return nil
 }
 
-// isGone tells that a machine was detached in the meantime.
+// isGone reports whether a machine was detached in the meantime.
 func isGone(err error) bool { return errors.Is(err, unix.ENODEV) || errors.Is(err, os.ErrNotExist) }
 
 // linkAddress reads the name that linkName made.

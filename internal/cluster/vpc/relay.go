@@ -30,7 +30,7 @@ type RelayConfig struct {
 	EgressSocket string
 	// IdentitySocket is the unix socket at which STS and IAM answer machines; empty for a VPC without.
 	IdentitySocket string
-	// Metadata tells machines who they are, on [Metadata]; nil for a VPC without.
+	// Metadata is the instance metadata service, served on [Metadata]; nil for a VPC without it.
 	Metadata Service
 	// Names answers DNS queries at [ENI], where Amazon's resolver is too; nil for a VPC without.
 	Names NameService
@@ -198,7 +198,7 @@ func (r *Relay) listenMetadata(ctx context.Context, namespace *os.File) (listene
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listening for machines that ask who they are: %w", err)
+		return nil, fmt.Errorf("listening for metadata requests of machines: %w", err)
 	}
 	return listener, nil
 }

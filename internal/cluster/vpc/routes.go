@@ -27,7 +27,7 @@ type Route struct {
 func (n *Network) SetRoute(route Route) error {
 	to := route.PodCIDR.Masked()
 	if !to.Addr().Is4() || to.Bits() == 0 || to.Overlaps(n.cidr) || !to.Addr().IsGlobalUnicast() || to.Overlaps(netip.PrefixFrom(Metadata(), 32)) {
-		return fmt.Errorf("setting route to pods %s: it holds other addresses than those of pods", route.PodCIDR)
+		return fmt.Errorf("setting route to pods %s: the range is not one of pods", route.PodCIDR)
 	}
 	return n.routes("setting", route.PodCIDR, func(h *netlink.Handle) error {
 		return h.RouteReplace(&netlink.Route{Dst: ipNet(route.PodCIDR.Masked()), Gw: net.IP(route.Machine.AsSlice()), Protocol: protocol})

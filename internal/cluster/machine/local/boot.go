@@ -18,7 +18,7 @@ import (
 // makes itself at home, and becomes "muster node". It returns only if that fails.
 func Boot() error {
 	if os.Getpid() != 1 {
-		return errors.New("this is the first step of a machine, which muster takes by itself; nothing is done")
+		return errors.New("this command is the first process of a machine: muster starts it itself")
 	}
 	// A thread takes namespaces for itself alone; the one that calls exec is the one that stays.
 	runtime.LockOSThread()

@@ -19,7 +19,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// Directory tells the instance metadata service which machine an address belongs to. It reads the records themselves, each time;
+// Directory finds the machine of an address for the instance metadata service. It reads the records themselves, each time;
 // what it keeps is only where to look.
 type Directory struct {
 	store   *machine.Store

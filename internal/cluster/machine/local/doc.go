@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package local makes machines out of what Linux containers are made of: each is a process that is number one of its own
+// Package local makes machines out of Linux namespaces and control groups: each machine is a process that is number one of its own
 // process, mount, network, UTS, IPC and control group namespaces, with a disk (a directory) that survives it.
 //
-// A launch goes like this, and whatever ends in the middle leaves nothing that Terminate does not find:
+// These are the steps of a launch. Terminate finds everything that a launch leaves which ends at any of them:
 //
 //	service (Launch)                          machine ("muster node boot", [Boot])
 //	record and address on disk
@@ -13,7 +13,7 @@
 //	attach it to the VPC
 //	write its boot order to the pipe     -->  takes its control group namespace, builds its root, pivots into it,
 //	                                          becomes "muster node" (package node), which closes the other pipe
-//	read the other pipe to its end       <--  or says what went wrong
+//	read the other pipe to its end       <--  or reports the error
 //
 // The service may end at any point after that: machines are found again by marks in their environment.
 package local

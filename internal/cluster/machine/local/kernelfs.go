@@ -64,7 +64,7 @@ func kernelSettings() map[string]string {
 }
 
 // ownKernelSettings gives the machine files of its own where settings of the whole kernel are: what they say is what the
-// kubelet wants, and whoever writes them changes nothing. The identity of the boot is the machine's own as well: a kubelet
+// kubelet wants, and writing them changes nothing. The identity of the boot is the machine's own as well: a kubelet
 // tells by it that its machine has been started again.
 func ownKernelSettings(bootOrder) error {
 	settings := kernelSettings()

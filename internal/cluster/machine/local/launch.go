@@ -192,7 +192,7 @@ func (f *first) command(ctx context.Context, order bootOrder) error {
 	}
 	select {
 	case <-f.ended:
-		return errors.New("booting: it ended at once; its log says why")
+		return errors.New("booting: the first process of the machine ended at once: see its log")
 	default:
 		return nil
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machinetest is what every [machine.Provider] has to do, as a test.
+// Package machinetest is the test suite that every [machine.Provider] passes.
 package machinetest
 
 import (

@@ -40,7 +40,7 @@ type credential struct {
 
 	current  *tls.Certificate
 	rotateAt time.Time
-	// rotating tells that its successor has been asked for.
+	// rotating is set when its successor has been requested.
 	rotating bool
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulated has machines without substance: the [Provider] keeps records, and the [Simulator], a process of its
+// Package simulated provides simulated machines, by the hundred: the [Provider] keeps records, and the [Simulator], a process of its
 // own, joins a node for each record by the same protocol as a kubelet. It asks for certificates with the machine's bootstrap
 // token, registers the Node, keeps its Lease, and renews both certificates; it runs no pods. It needs no root.
 //

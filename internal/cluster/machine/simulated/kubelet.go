@@ -142,7 +142,7 @@ func (k *kubelet) join(ctx context.Context) error {
 // bootstrap asks for the first certificate, with the machine's token.
 func (k *kubelet) bootstrap(ctx context.Context) error {
 	if k.config.Join.Token == "" {
-		return errors.New("there is neither a certificate nor a bootstrap token")
+		return errors.New("no certificate and no bootstrap token to join with")
 	}
 	config := k.simulator.restConfig()
 	config.BearerToken = k.config.Join.Token
@@ -211,7 +211,7 @@ func (k *kubelet) register(ctx context.Context) error {
 		return fmt.Errorf("registering node: %w", err)
 	}
 	if want := (render.Instance{ID: k.record.ID}).ProviderID(); node.Spec.ProviderID != want {
-		return fmt.Errorf("registering node: there is one of that name that belongs to %s", node.Spec.ProviderID)
+		return fmt.Errorf("registering node: the Node of that name belongs to %s", node.Spec.ProviderID)
 	}
 	return k.report(ctx, node)
 }
@@ -346,7 +346,7 @@ func (k *kubelet) refresh(ctx context.Context) error {
 	return k.report(ctx, node)
 }
 
-// renewLease tells the cluster that the node is alive.
+// renewLease renews the node's Lease.
 func (k *kubelet) renewLease(ctx context.Context) error {
 	if k.lease == nil {
 		lease, err := k.leases.Get(ctx, k.record.PrivateDNSName, metav1.GetOptions{})

@@ -21,12 +21,12 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// SimulatorConfig says whose records to read and where their nodes join.
+// SimulatorConfig names the machine records to read and the cluster that their nodes join.
 type SimulatorConfig struct {
 	State statedir.Dir
 	// APIServer is the API server's URL on the host. The one in the user data is that of the VPC, where this process is not.
 	APIServer string
-	// CA is PEM: whom to trust to be the API server.
+	// CA is the authority of the API server's certificate, as PEM.
 	CA  []byte
 	Log *slog.Logger
 }
