@@ -70,7 +70,7 @@ func (r *machines) welcome(m *v1alpha1.Machine) time.Duration {
 		r.admitted(m)
 		return admittedAgain
 	case heard != nil:
-		r.refuse(m, "the cluster would let the machine in by its role, but refuses the token that was signed with its session: "+heard.Error())
+		r.refuse(m, "the cluster would let the machine in by its role, but refuses the token that is sent with its session: "+heard.Error())
 	case wasThere(m):
 		r.admitted(m)
 	default:

@@ -49,7 +49,7 @@ func TestPodRangeRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := reconcileOnce(t, r, id)
-			if err == nil || !strings.Contains(err.Error(), "nothing is routed there") {
+			if err == nil || !strings.Contains(err.Error(), "nothing is routed to it") {
 				t.Errorf("error %v", err)
 			}
 			if len(w.routes.set) > 0 {
