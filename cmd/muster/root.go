@@ -68,10 +68,10 @@ get their certificates and turn Ready with nobody's help.`,
 			root.AddCommand(c)
 		}
 	}
-	add(groupMain, service.NewUpCommand(o), service.NewDownCommand(o), service.NewStatusCommand(o), iam.NewKubeconfigCommand(o), certs.NewCertsCommand(o), csr.NewCSRCommand(o), token.NewTokenCommand(o), iam.NewIAMCommand(o), auth.NewAuthCommand(o), objects.NewLogsCommand(o), service.NewVersionCommand(o))
-	add(groupMain, join.NewJoinCommand(o), join.NewLeaveCommand(o))
+	add(groupMain, service.NewUpCommand(o), service.NewDownCommand(o), service.NewStatusCommand(o), iam.NewKubeconfigCommand(o), certs.NewCommand(o), csr.NewCommand(o), token.NewCommand(o), iam.NewCommand(o), auth.NewCommand(o), objects.NewLogsCommand(o), service.NewVersionCommand(o))
+	add(groupMain, join.NewCommand(o), join.NewLeaveCommand(o))
 	add(groupObjects, objects.NewGetCommand(o), objects.NewCreateCommand(o), objects.NewScaleCommand(o), objects.NewDeleteCommand(o), objects.NewExecCommand(o))
-	add(groupParts, service.NewServeCommand(o), service.NewCertificateControllerCommand(), authenticator.NewAuthenticatorCommand(), node.NewNodeCommand(o))
+	add(groupParts, service.NewServeCommand(o), service.NewCertificateControllerCommand(), authenticator.NewCommand(), node.NewCommand(o))
 	for _, hidden := range []*cobra.Command{service.NewGuardCommand(o), service.NewVPCCommand(), service.NewSimulatorCommand()} {
 		hidden.Hidden = true
 		root.AddCommand(hidden)

@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"muster":                      main,
-		token.IamAuthenticator:        main,
+		token.IAMAuthenticator:        main,
 		certificatecontroller.Program: func() { os.Exit(certificatecontroller.Main(os.Args[1:], os.Stdout, os.Stderr)) },
 	})
 }

@@ -12,7 +12,8 @@ import (
 	"muster.dev/muster/cmd/muster/plane"
 )
 
-func NewAuthCommand(o *console.Options) *cobra.Command {
+// NewCommand returns "muster auth".
+func NewCommand(o *console.Options) *cobra.Command {
 	var way plane.Access
 	c := &authCommand{Options: o, cluster: way.AuthReader}
 	cmd := c.command()

@@ -24,7 +24,7 @@ import (
 // authCommand is what "muster auth" commands have.
 type authCommand struct {
 	*console.Options
-	cluster func(*console.Options) (*plane.Plane, error)
+	cluster func(*console.Options) (*plane.Client, error)
 }
 
 // authCheck is what "muster auth check" was asked.

@@ -83,8 +83,8 @@ func authBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) 
 		t.Fatal(err)
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
-	c := &authCommand{Options: b.O, cluster: func(*console.Options) (*plane.Plane, error) {
-		return &plane.Plane{WithWatch: reader, Name: plane.TheCluster, Address: "127.0.0.1:1"}, nil
+	c := &authCommand{Options: b.O, cluster: func(*console.Options) (*plane.Client, error) {
+		return &plane.Client{WithWatch: reader, Name: plane.TheCluster, Address: "127.0.0.1:1"}, nil
 	}}
 	return b, func(args ...string) error {
 		return b.Run(t.Context(), c.command(), append([]string{"check"}, args...)...)

@@ -16,7 +16,8 @@ import (
 	"muster.dev/muster/internal/platform/cli"
 )
 
-func NewAuthenticatorCommand() *cobra.Command {
+// NewCommand returns "muster authenticator".
+func NewCommand() *cobra.Command {
 	var part cli.Part
 	cmd := &cobra.Command{
 		Use:   "authenticator --config FILE",
@@ -41,7 +42,7 @@ with the rule that refused and what to do. Everything is set up in one file; doc
   muster authenticator --config /etc/muster/authenticator.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.Start(cmd, part, authenticatorconfig.Read, authenticatorserver.DescribeAuthenticator, func(ctx context.Context, c authenticatorconfig.Configuration, logger *slog.Logger) error {
+			return cli.Start(cmd, part, authenticatorconfig.Read, authenticatorserver.Summarize, func(ctx context.Context, c authenticatorconfig.Configuration, logger *slog.Logger) error {
 				return authenticatorserver.Run(ctx, authenticatorserver.Config{Kubeconfig: part.Kubeconfig, File: c, Logger: logger, Instances: instances})
 			})
 		},

@@ -16,7 +16,8 @@ import (
 	"muster.dev/muster/internal/platform/table"
 )
 
-func NewCertsCommand(o *console.Options) *cobra.Command {
+// NewCommand returns "muster certs".
+func NewCommand(o *console.Options) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:     "certs",
@@ -65,6 +66,7 @@ see "muster certs rotate". Each authority signs, or is only trusted, as one of t
 	return cmd
 }
 
+// Left returns the time that is left until end, or since when it is over, rounded for people.
 func Left(end, now time.Time) string {
 	if !end.After(now) {
 		return fmt.Sprintf("expired %s ago", duration.HumanDuration(now.Sub(end)))

@@ -46,7 +46,7 @@ func newCertsIssuedCommand(o *console.Options) *cobra.Command {
 		ctx, cancel := context.WithTimeout(ctx, plane.AnswerTime)
 		defer cancel()
 		entries, err := issued.Load(ctx, client, namespace)
-		return entries, (&plane.Plane{Name: plane.TheCluster, Address: strings.TrimPrefix(config.Host, "https://"), Elsewhere: elsewhere}).Explain(err)
+		return entries, (&plane.Client{Name: plane.TheCluster, Address: strings.TrimPrefix(config.Host, "https://"), Elsewhere: elsewhere}).Explain(err)
 	}}
 	cmd := c.command()
 	way.AddFlags(cmd.Flags())

@@ -31,17 +31,20 @@ import (
 // SaysBadUserData is the condition of a machine that reports user data that failed.
 const SaysBadUserData = "user data failed; this machine does not become a node: the script user data, part 1 failed: exit status 4; its last lines: no disk; more: muster logs "
 
+// Update is set by -update: golden files are rewritten instead of compared.
 var Update = flag.Bool("update", false, "rewrite golden files")
 
-// Noon is when these tests take place.
+// Noon is the time at which these tests take place.
 var Noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
+// Names in the objects of World.
 const (
 	FirstMachine  = "i-0123456789abcdef0"
 	SecondMachine = "i-0fedcba9876543210"
 	FirstNode     = "ip-192-168-64-11.muster.internal"
 )
 
+// MadeBefore returns the metadata of an object that was created some time before Noon.
 func MadeBefore(name string, age time.Duration) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, UID: types.UID("uid-of-" + name), CreationTimestamp: metav1.NewTime(Noon.Add(-age)), Generation: 1,
@@ -51,7 +54,7 @@ func MadeBefore(name string, age time.Duration) metav1.ObjectMeta {
 // Bench is a command line with fake planes behind it.
 type Bench struct {
 	O        *console.Options
-	Planes   plane.Planes
+	Planes   plane.Dialers
 	Client   client.WithWatch
 	Out, Err bytes.Buffer
 
@@ -59,6 +62,7 @@ type Bench struct {
 	Unseen   error // what becomes of reading them
 }
 
+// NewBench returns a command line in a new state directory, before API servers that hold objects. Requests go through funcs.
 func NewBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *Bench {
 	t.Helper()
 	scheme, err := plane.NewScheme()
@@ -69,13 +73,13 @@ func NewBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *
 	b.Client = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(plane.NewMapper()).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.NodeGroup{}).WithInterceptorFuncs(funcs).WithIndex(&corev1.Secret{}, "type", secretType).Build()
 	b.O = &console.Options{Streams: console.Streams{In: strings.NewReader(""), Out: &b.Out, Err: &b.Err}, StateDir: t.TempDir()}
-	if err := os.Chmod(b.O.StateDir, 0o700); err != nil {
+	if err := os.Chmod(b.O.StateDir, 0o700); err != nil { //nolint:gosec // it is a directory
 		t.Fatal(err)
 	}
-	answer := func(*console.Options) (*plane.Plane, error) {
-		return &plane.Plane{WithWatch: b.Client, Name: "the management plane", Address: "127.0.0.1:1"}, nil
+	answer := func(*console.Options) (*plane.Client, error) {
+		return &plane.Client{WithWatch: b.Client, Name: "the management plane", Address: "127.0.0.1:1"}, nil
 	}
-	b.Planes = plane.Planes{Management: answer, Cluster: answer}
+	b.Planes = plane.Dialers{Management: answer, Cluster: answer}
 	return b
 }
 
@@ -87,6 +91,7 @@ func secretType(o client.Object) []string {
 	return nil
 }
 
+// Run executes a command with arguments. Its output is in b.Out and b.Err, without that of the run before.
 func (b *Bench) Run(ctx context.Context, cmd *cobra.Command, args ...string) error {
 	b.Out.Reset()
 	b.Err.Reset()
@@ -109,6 +114,7 @@ func WantErr(t *testing.T, err error, want string, usage bool) {
 	}
 }
 
+// Golden compares got with the file of that name in testdata.
 func Golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

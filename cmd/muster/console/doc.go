@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package console is a command's side towards its user: flags, streams, formats, tables, progress, errors of usage.
+// Package console has what all commands share towards their user: streams, common flags, output formats, progress, and usage errors that
+// suggest the right word.
 package console

@@ -13,5 +13,5 @@ type ExitStatus int
 
 func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// UsageError is a command line that cannot be understood.
+// UsageError is a command line that cannot be understood: exit code 2.
 type UsageError = cli.UsageError

@@ -2,10 +2,9 @@
 
 package console
 
-import (
-	"os"
-)
+import "os"
 
+// Exists reports whether there is something at path that can be looked at.
 func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

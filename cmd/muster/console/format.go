@@ -3,6 +3,7 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,22 +11,49 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The forms in which only objects are printed.
+// Output formats. Only objects have the last two.
 const (
-	FormatWide = "wide"
-	FormatName = "name"
+	FormatTable = "table"
+	FormatJSON  = "json"
+	FormatYAML  = "yaml"
+	FormatWide  = "wide"
+	FormatName  = "name"
 )
 
-// AddFormatFlag gives a command -o with some of the formats.
+// AddFormatFlag gives a command -o with some of the formats. CheckOutput refuses others when the command runs.
 func AddFormatFlag(cmd *cobra.Command, value *string, initial string, formats ...string) {
 	cmd.Flags().StringVarP(value, "output", "o", initial, "how to print: "+strings.Join(formats, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
-// CheckOutput refuses a format that is not among those.
+// CheckOutput returns a usage error for a format that is not among formats.
 func CheckOutput(format string, formats ...string) error {
 	if slices.Contains(formats, format) {
 		return nil
 	}
 	return UsageError{Err: fmt.Errorf("unknown output format %q; there are: %s", format, strings.Join(formats, ", "))}
+}
+
+// AddOutputFlag gives a command -o for data that is not a Kubernetes object: table, json or yaml. A wrong format is refused while the
+// command line is parsed.
+func AddOutputFlag(cmd *cobra.Command, format *string) {
+	*format = FormatTable
+	cmd.Flags().VarP(&formatValue{format}, "output", "o", "how to print: table, json, yaml")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{FormatTable, FormatJSON, FormatYAML}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// formatValue is the value of that flag.
+type formatValue struct{ to *string }
+
+func (v *formatValue) String() string { return *v.to }
+
+func (v *formatValue) Type() string { return "string" }
+
+func (v *formatValue) Set(s string) error {
+	switch s {
+	case FormatTable, FormatJSON, FormatYAML:
+		*v.to = s
+		return nil
+	}
+	return errors.New("must be table, json or yaml")
 }

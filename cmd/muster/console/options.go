@@ -4,6 +4,7 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -18,6 +19,7 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
+// StandardStreams returns the process's own standard input, output and error.
 func StandardStreams() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr} }
 
 // Terminal reports whether w is a terminal, where colour and moving progress are welcome.
@@ -43,4 +45,16 @@ func (o *Options) Open() (statedir.Dir, error) {
 // Named reports whether somebody chose the state directory.
 func (o *Options) Named() bool {
 	return os.Getenv(statedir.Env) != "" || o.StateDir != statedir.Default()
+}
+
+// OpenExisting opens a state directory in which a cluster was set up.
+func (o *Options) OpenExisting() (statedir.Dir, error) {
+	dir, err := o.Open()
+	if err != nil {
+		return "", err
+	}
+	if !dir.Exists() {
+		return "", fmt.Errorf("nothing is set up in %s: run `muster up` first, or name another directory with --state-dir", dir)
+	}
+	return dir, nil
 }

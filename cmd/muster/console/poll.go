@@ -9,11 +9,19 @@ import (
 	"time"
 )
 
-// WaitInterval is how often a waiting command looks.
+// WaitInterval is the time between two looks of a command that waits.
 const WaitInterval = 300 * time.Millisecond
 
-// Poll calls done until it says so, its error is not a plane's silence, or the time is up. An API server that restarts meanwhile does not
-// end the waiting.
+// ErrTimeUp is in the error of Poll when the time is up.
+const ErrTimeUp = timeUp("gave up")
+
+// timeUp makes a constant error.
+type timeUp string
+
+func (e timeUp) Error() string { return string(e) }
+
+// Poll calls done at each interval until it returns true or an error made by Fatal, or the timeout is over. Other errors are retried, so
+// that an API server that restarts does not end the wait; the last one is in the error at the timeout.
 func Poll(ctx context.Context, timeout, interval time.Duration, done func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, ErrTimeUp)
 	defer cancel()
@@ -39,15 +47,8 @@ func Poll(ctx context.Context, timeout, interval time.Duration, done func(contex
 	}
 }
 
-const ErrTimeUp = timeUp("gave up")
-
-// timeUp is a kind of error that there is one of.
-type timeUp string
-
-func (e timeUp) Error() string { return string(e) }
-
 // fatalError ends polling.
 type fatalError struct{ error }
 
-// Fatal makes an error end polling.
+// Fatal wraps an error so that it ends Poll.
 func Fatal(err error) error { return fatalError{err} }

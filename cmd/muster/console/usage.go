@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// CheckUsage puts usageArgs around what a command and those below it say of their arguments.
+// CheckUsage applies UsageArgs to a command and all its subcommands.
 func CheckUsage(c *cobra.Command) {
 	c.Args = UsageArgs(c.Args)
 	for _, sub := range c.Commands() {
@@ -74,3 +74,7 @@ func argumentNames(use string) []string {
 	}
 	return names
 }
+
+// NothingToDo is the RunE of a command that only has subcommands. Its Args function refuses every command line, and cobra calls that only
+// for a command that can be run.
+func NothingToDo(*cobra.Command, []string) error { return nil }

@@ -25,11 +25,12 @@ import (
 // csrCommand is what all "muster csr" commands have.
 type csrCommand struct {
 	*console.Options
-	cluster func(*console.Options) (*plane.Plane, error)
+	cluster func(*console.Options) (*plane.Client, error)
 	now     func() time.Time
 }
 
-func NewCSRCommand(o *console.Options) *cobra.Command {
+// NewCommand returns "muster csr".
+func NewCommand(o *console.Options) *cobra.Command {
 	var way plane.Access
 	c := &csrCommand{Options: o, cluster: way.Connect, now: time.Now}
 	cmd := c.command()

@@ -25,7 +25,7 @@ import (
 	"muster.dev/muster/internal/certificates/pki/pkitest"
 )
 
-func runCSR(b *clitest.Bench, ctx context.Context, args ...string) error {
+func runCSR(ctx context.Context, b *clitest.Bench, args ...string) error {
 	c := &csrCommand{Options: b.O, cluster: b.Planes.Cluster, now: func() time.Time { return clitest.Noon }}
 	return b.Run(ctx, c.command(), args...)
 }
@@ -65,18 +65,18 @@ func TestCSRList(t *testing.T) {
 		"csr-explain.txt":      {"explain", "csr-waits"},
 		"csr-explain-none.txt": {"explain", "csr-forged"},
 	} {
-		if err := runCSR(b, t.Context(), args...); err != nil {
+		if err := runCSR(t.Context(), b, args...); err != nil {
 			t.Fatalf("%v: %v", args, err)
 		}
 		clitest.Golden(t, name, b.Out.String())
 	}
-	if err := runCSR(b, t.Context(), "list", "-o", "json", "--signer", "nobody/knows"); err != nil || b.Out.String() != "[]\n" {
+	if err := runCSR(t.Context(), b, "list", "-o", "json", "--signer", "nobody/knows"); err != nil || b.Out.String() != "[]\n" {
 		t.Errorf("no requests in JSON: %q, %v", b.Out.String(), err)
 	}
-	clitest.WantErr(t, runCSR(b, t.Context(), "explain", "csr-gone"), `no certificate signing request "csr-gone"`, false)
-	clitest.WantErr(t, runCSR(b, t.Context(), "list", "csr-gone"), `no certificate signing request "csr-gone"`, false)
-	clitest.WantErr(t, runCSR(b, t.Context(), "list", "csr-waits", "--pending"), "give names, or --pending and --signer, not both", true)
-	clitest.WantErr(t, runCSR(b, t.Context(), "list", "-o", "xml"), `unknown output format "xml"`, true)
+	clitest.WantErr(t, runCSR(t.Context(), b, "explain", "csr-gone"), `no certificate signing request "csr-gone"`, false)
+	clitest.WantErr(t, runCSR(t.Context(), b, "list", "csr-gone"), `no certificate signing request "csr-gone"`, false)
+	clitest.WantErr(t, runCSR(t.Context(), b, "list", "csr-waits", "--pending"), "give names, or --pending and --signer, not both", true)
+	clitest.WantErr(t, runCSR(t.Context(), b, "list", "-o", "xml"), `unknown output format "xml"`, true)
 }
 
 // One that a person approved is judged again before it is signed, and both are told: who approved it, and what it waits for.
@@ -91,7 +91,7 @@ func TestCSRApprovedByHandWaits(t *testing.T) {
 		"csr-explain-approved.txt": {"explain", "csr-waits"},
 		"csr-list-approved.txt":    {"list", "--signer", "kubelet-serving"},
 	} {
-		if err := runCSR(b, t.Context(), args...); err != nil {
+		if err := runCSR(t.Context(), b, args...); err != nil {
 			t.Fatalf("%v: %v", args, err)
 		}
 		clitest.Golden(t, name, b.Out.String())
@@ -99,7 +99,7 @@ func TestCSRApprovedByHandWaits(t *testing.T) {
 	event := objects[1].(*corev1.Event) // what was said of it before counts no more
 	event.Annotations[csrview.Annotation] = `{"verdict":"Ignore","rule":"requester","checks":[]}`
 	b = clitest.NewBench(t, interceptor.Funcs{}, objects...)
-	if err := runCSR(b, t.Context(), "explain", "csr-waits"); err != nil || !strings.Contains(b.Out.String(), "Why:          ApprovedByOperator: ticket 4711 (condition)\n") {
+	if err := runCSR(t.Context(), b, "explain", "csr-waits"); err != nil || !strings.Contains(b.Out.String(), "Why:          ApprovedByOperator: ticket 4711 (condition)\n") {
 		t.Errorf("told %q (%v)", b.Out.String(), err)
 	}
 }
@@ -117,11 +117,11 @@ func TestCSRWithoutEvents(t *testing.T) {
 		},
 	}, requests(t)...)
 	refusal = apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", errors.New("not yours"))
-	if err := runCSR(b, t.Context(), "list"); err != nil || !strings.Contains(b.Out.String(), "csr-denied") || !strings.HasPrefix(b.Err.String(), "Warning: what requests wait for may be missing: events is forbidden") {
+	if err := runCSR(t.Context(), b, "list"); err != nil || !strings.Contains(b.Out.String(), "csr-denied") || !strings.HasPrefix(b.Err.String(), "Warning: what requests wait for may be missing: events is forbidden") {
 		t.Errorf("%v: printed %q, said %q", err, b.Out.String(), b.Err.String())
 	}
 	refusal = errors.New("etcd is away")
-	clitest.WantErr(t, runCSR(b, t.Context(), "list"), "etcd is away", false)
+	clitest.WantErr(t, runCSR(t.Context(), b, "list"), "etcd is away", false)
 }
 
 // What -o name prints is a name.
@@ -129,11 +129,11 @@ func TestCSRNamesWithTheirKind(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, requests(t)...)
 	for _, name := range []string{"csr/csr-waits", "certificatesigningrequest.certificates.k8s.io/csr-waits"} {
-		if err := runCSR(b, t.Context(), "explain", name); err != nil || !strings.HasPrefix(b.Out.String(), "Request:      csr-waits\n") {
+		if err := runCSR(t.Context(), b, "explain", name); err != nil || !strings.HasPrefix(b.Out.String(), "Request:      csr-waits\n") {
 			t.Errorf("%s: %v, told %q", name, err, b.Out.String())
 		}
 	}
-	clitest.WantErr(t, runCSR(b, t.Context(), "explain", "node/csr-waits"), "node/csr-waits", false)
+	clitest.WantErr(t, runCSR(t.Context(), b, "explain", "node/csr-waits"), "node/csr-waits", false)
 }
 
 func TestCSRVerdictsByHand(t *testing.T) {
@@ -150,11 +150,11 @@ func TestCSRVerdictsByHand(t *testing.T) {
 			return c.Status().Update(ctx, o)
 		},
 	}, requests(t)...)
-	clitest.WantErr(t, runCSR(b, t.Context(), "approve", "csr-waits"), "--reason", true)
-	clitest.WantErr(t, runCSR(b, t.Context(), "approve", "csr-waits", "csr-denied", "--reason", "x"), "csr-denied is denied already, which cannot be changed", false)
-	clitest.WantErr(t, runCSR(b, t.Context(), "approve", "csr-waits", "csr-gone", "--reason", "x"), `no certificate signing request "csr-gone"`, false)
+	clitest.WantErr(t, runCSR(t.Context(), b, "approve", "csr-waits"), "--reason", true)
+	clitest.WantErr(t, runCSR(t.Context(), b, "approve", "csr-waits", "csr-denied", "--reason", "x"), "csr-denied is denied already, which cannot be changed", false)
+	clitest.WantErr(t, runCSR(t.Context(), b, "approve", "csr-waits", "csr-gone", "--reason", "x"), `no certificate signing request "csr-gone"`, false)
 	for range 2 { // doing it again changes nothing
-		if err := runCSR(b, t.Context(), "approve", "csr-waits", "--reason", "ticket 4711"); err != nil {
+		if err := runCSR(t.Context(), b, "approve", "csr-waits", "--reason", "ticket 4711"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,7 +168,7 @@ func TestCSRVerdictsByHand(t *testing.T) {
 	if len(csr.Status.Conditions) != 1 || csr.Status.Conditions[0].Type != certificatesv1.CertificateApproved || csr.Status.Conditions[0].Message != "ticket 4711" {
 		t.Errorf("conditions %+v", csr.Status.Conditions)
 	}
-	clitest.WantErr(t, runCSR(b, t.Context(), "deny", "csr-waits", "--reason", "x"), "is approved already", false)
+	clitest.WantErr(t, runCSR(t.Context(), b, "deny", "csr-waits", "--reason", "x"), "is approved already", false)
 }
 
 const simulatedMachines = `machines:
@@ -216,7 +216,7 @@ inventory: {sources: [{static: {file: `+machines+`}}]}
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := clitest.NewBench(t, interceptor.Funcs{})
-			err := runCSR(b, t.Context(), append([]string{"simulate"}, tc.args...)...)
+			err := runCSR(t.Context(), b, append([]string{"simulate"}, tc.args...)...)
 			var status console.ExitStatus
 			if errors.As(err, &status) != (tc.code != 0) || err != nil && int(status) != tc.code {
 				t.Fatalf("exit %v", err)
@@ -227,7 +227,7 @@ inventory: {sources: [{static: {file: `+machines+`}}]}
 		})
 	}
 	b := clitest.NewBench(t, interceptor.Funcs{})
-	clitest.WantErr(t, runCSR(b, t.Context(), "simulate"), "-f", true)
-	clitest.WantErr(t, runCSR(b, t.Context(), "simulate", "-f", machines), "neither a CertificateSigningRequest", false)
-	clitest.WantErr(t, runCSR(b, t.Context(), "simulate", "-f", good, "--config", machines), "machines.yaml", false)
+	clitest.WantErr(t, runCSR(t.Context(), b, "simulate"), "-f", true)
+	clitest.WantErr(t, runCSR(t.Context(), b, "simulate", "-f", machines), "neither a CertificateSigningRequest", false)
+	clitest.WantErr(t, runCSR(t.Context(), b, "simulate", "-f", good, "--config", machines), "machines.yaml", false)
 }

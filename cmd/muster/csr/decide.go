@@ -101,7 +101,7 @@ func possible(csr *certificatesv1.CertificateSigningRequest, v verdictByHand) er
 }
 
 // write sets the condition, over changes that others make at the same time.
-func (c *csrCommand) write(ctx context.Context, p *plane.Plane, name string, v verdictByHand, reason, output string) error {
+func (c *csrCommand) write(ctx context.Context, p *plane.Client, name string, v verdictByHand, reason, output string) error {
 	ctx, cancel := context.WithTimeout(ctx, plane.AnswerTime)
 	defer cancel()
 	for {

@@ -22,7 +22,8 @@ import (
 // credentialPatience is how long `muster iam env` waits for the first user, whom the service makes when the management plane is ready.
 const credentialPatience = 20 * time.Second
 
-func NewIAMCommand(o *console.Options) *cobra.Command {
+// NewCommand returns "muster iam".
+func NewCommand(o *console.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "iam",
 		Short: "Set the AWS CLI and SDKs up for muster's own IAM and STS",

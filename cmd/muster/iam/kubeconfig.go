@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
+// NewKubeconfigCommand returns "muster kubeconfig".
 func NewKubeconfigCommand(o *console.Options) *cobra.Command {
 	var file string
 	var show, management, iam bool
@@ -109,6 +110,7 @@ func switched(before, now string) string {
 	return fmt.Sprintf("The current context is now %q; back to the one before: kubectl config use-context %s\n", now, shellquote.Quote(before))
 }
 
+// WrittenKubeconfigs returns the paths of the kubeconfigs that contexts of the state directory were added to.
 func WrittenKubeconfigs(dir statedir.Dir) ([]string, error) {
 	raw, err := os.ReadFile(dir.WrittenKubeconfigs())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

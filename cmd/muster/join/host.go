@@ -51,7 +51,7 @@ func NewHost(o *console.Options) (*hostjoin.Host, error) {
 				return nil, err
 			}
 			files, err := render.Files(r.Spec, r.Instance, r.Facts, r.Layout)
-			return files, thishost.Refused(err)
+			return files, thishost.ConfigError(err)
 		},
 		Validate: func(ctx context.Context, spec nodeconfig.Spec, self hostjoin.Self, files []render.File) ([]string, error) {
 			r, err := rendering(spec, self, layout)
@@ -60,7 +60,7 @@ func NewHost(o *console.Options) (*hostjoin.Host, error) {
 			}
 			r.Files = files
 			notes, err := agent.Validate(ctx, r, thishost.KubeletCheck(programs))
-			return notes, thishost.Refused(err)
+			return notes, thishost.ConfigError(err)
 		},
 		Show: func(s hostjoin.Step) { showStep(o.Err, s) },
 	})

@@ -32,7 +32,8 @@ type joinCommand struct {
 	format          string
 }
 
-func NewJoinCommand(o *console.Options) *cobra.Command {
+// NewCommand returns "muster join".
+func NewCommand(o *console.Options) *cobra.Command {
 	j := &joinCommand{Options: o}
 	cmd := &cobra.Command{
 		Use:   "join [HOST:PORT]",

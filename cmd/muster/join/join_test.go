@@ -56,7 +56,7 @@ func TestTokensOfJoin(t *testing.T) {
 }
 
 func TestKubeadmsFlags(t *testing.T) {
-	cmd := NewJoinCommand(&console.Options{})
+	cmd := NewCommand(&console.Options{})
 	err := cmd.ParseFlags([]string{
 		"--discovery-token", "a", "--discovery-token-ca-cert-hash", "sha256:1", "--ca-cert-hash", "sha256:2", "--discovery-file", "f",
 		"--discovery-token-unsafe-skip-ca-verification", "--ignore-preflight-errors", "swap,disk",
@@ -102,7 +102,7 @@ func TestFlagsWinOverConfiguration(t *testing.T) {
 // An address and a file that says where the cluster is are one too many: that is a mistake of the command line, told before anything is
 // asked or changed.
 func TestJoinByAnAddressAndAFile(t *testing.T) {
-	cmd := NewJoinCommand(&console.Options{Streams: console.Streams{In: strings.NewReader("")}})
+	cmd := NewCommand(&console.Options{Streams: console.Streams{In: strings.NewReader("")}})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs([]string{"10.0.0.1:6443", "--discovery-file", "cluster.yaml", "--token", "-"})
 	err := cmd.ExecuteContext(t.Context())
@@ -119,7 +119,7 @@ func TestJoinByAnAddressAndAFile(t *testing.T) {
 // No time at all is a mistake of the command line, and not of the network.
 func TestJoinWithoutTime(t *testing.T) {
 	for _, timeout := range []string{"0s", "0", "-1m"} {
-		cmd := NewJoinCommand(&console.Options{Streams: console.Streams{In: strings.NewReader(""), Err: io.Discard}})
+		cmd := NewCommand(&console.Options{Streams: console.Streams{In: strings.NewReader(""), Err: io.Discard}})
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		cmd.SetArgs([]string{"127.0.0.1:1", "--token", "abcdef.0123456789abcdef", "--ca-cert-hash", "sha256:" + strings.Repeat("0", 64), "--timeout", timeout})
 		err := cmd.ExecuteContext(t.Context())

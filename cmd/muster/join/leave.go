@@ -23,6 +23,7 @@ type leaveCommand struct {
 	format     string
 }
 
+// NewLeaveCommand returns "muster leave".
 func NewLeaveCommand(o *console.Options) *cobra.Command {
 	l := &leaveCommand{Options: o}
 	cmd := &cobra.Command{

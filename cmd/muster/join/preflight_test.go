@@ -35,7 +35,7 @@ func TestIgnoredChecksExist(t *testing.T) {
 		}
 	}
 	// It is told before anything is asked.
-	cmd := NewJoinCommand(&console.Options{Streams: console.Streams{In: strings.NewReader("")}})
+	cmd := NewCommand(&console.Options{Streams: console.Streams{In: strings.NewReader("")}})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs([]string{"10.0.0.1:6443", "--ignore-preflight-errors", "swapp"})
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), `"swapp"`) {

@@ -153,7 +153,7 @@ func (j *joinCommand) configuration(ctx context.Context) (nodeconfig.Spec, error
 	}
 	merged, err := nodeconfig.Read(found.Documents, j.lenient)
 	if err != nil {
-		return nodeconfig.Spec{}, thishost.Refused(err)
+		return nodeconfig.Spec{}, thishost.ConfigError(err)
 	}
 	for _, warning := range append(found.Doubts, merged.Warnings...) {
 		fmt.Fprint(j.Err, termsafe.Lines("Warning: "+warning+"\n"))

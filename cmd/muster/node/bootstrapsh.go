@@ -26,6 +26,7 @@ import (
 // bootstrapScript is the name by which user data of EKS's Amazon Linux 2 nodes calls this program.
 const bootstrapScript = "bootstrap.sh"
 
+// CalledBootstrapScript reports whether a program name is that of the EKS bootstrap script.
 func CalledBootstrapScript(name string) bool { return filepath.Base(name) == bootstrapScript }
 
 // maxContainerdConfig bounds a file that user data names.
@@ -118,7 +119,7 @@ func agentRefuses(spec nodeconfig.Spec) error {
 	if !kubeletcheck.Needed(spec) || !console.Exists(program) {
 		return nil // the agent has it checked, too
 	}
-	own, err := thishost.ThisMachine()
+	own, err := thishost.ReadHardware()
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ import (
 type onMachine func(ctx context.Context, machine string, args []string) error
 
 func newOnMachine(o *console.Options) onMachine {
-	e := &objects.ExecCommand{Options: o, Planes: plane.RealPlanes(), Euid: os.Geteuid(), Run: nsenter.Run}
+	e := &objects.ExecCommand{Options: o, Planes: plane.NewDialers(), EUID: os.Geteuid(), Run: nsenter.Run}
 	return func(ctx context.Context, machine string, args []string) error {
 		return e.Exec(ctx, machine, append([]string{"muster", "node"}, args...), false)
 	}
@@ -62,7 +62,7 @@ its key, or can be read by others than root.`,
   muster node certs -o wide
   muster node certs 192.168.64.11 -o json | jq '.[].notAfter'`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: plane.CompleteNames(c.Options, plane.RealPlanes(), plane.Machines(), 1),
+		ValidArgsFunction: plane.CompleteNames(c.Options, plane.NewDialers(), plane.Machines(), 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := console.CheckOutput(c.output, console.FormatTable, console.FormatWide, console.FormatJSON, console.FormatYAML); err != nil {
 				return err

@@ -54,7 +54,7 @@ func newNodeConfigCommand() *cobra.Command {
 			return raw, err
 		},
 		identity: client.Identity,
-		machine:  thishost.ThisMachine,
+		machine:  thishost.ReadHardware,
 		binDir:   ownDirectory,
 	}
 	return c.command()
@@ -107,7 +107,7 @@ func (c *nodeConfigCommand) read(cmd *cobra.Command) (nodeconfig.Merged, int, er
 	if errors.Is(err, nodeconfig.ErrNone) {
 		return nodeconfig.Merged{}, 0, fmt.Errorf("there is no NodeConfig in %s%s", strings.Join(c.sources, ", "), others(found))
 	}
-	return merged, len(found.Documents), thishost.Refused(err)
+	return merged, len(found.Documents), thishost.ConfigError(err)
 }
 
 // others tells what there is where no NodeConfig is.
@@ -167,7 +167,7 @@ looked at by kubelet-config-check, if that is in the directory of this program.`
 				return err
 			}
 			if len(problems) > 0 {
-				return thishost.Refused(problems)
+				return thishost.ConfigError(problems)
 			}
 			for _, note := range render.Notes(merged.Spec, layout) {
 				if _, err := io.WriteString(cmd.ErrOrStderr(), termsafe.Lines("Warning: "+note+"\n")); err != nil {

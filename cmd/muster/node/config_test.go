@@ -79,7 +79,7 @@ func configOf(t *testing.T, userData string, args ...string) (out string, err er
 			}, nil
 		},
 		machine: func() (thishost.Hardware, error) {
-			return thishost.Hardware{Cpus: 4, MemoryBytes: 16 << 30, CgroupVersion: 2, Hostname: "here"}, nil
+			return thishost.Hardware{CPUs: 4, MemoryBytes: 16 << 30, CgroupVersion: 2, Hostname: "here"}, nil
 		},
 	}
 	cmd := c.command()

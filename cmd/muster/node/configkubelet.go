@@ -47,12 +47,12 @@ func (c *nodeConfigCommand) checkKubelet(cmd *cobra.Command, f renderFlags, spec
 
 // kubeletProblems asks the program at a path.
 func kubeletProblems(ctx context.Context, program string, spec nodeconfig.Spec, instance render.Instance, own thishost.Hardware, layout render.Layout) (nodeconfig.Problems, error) {
-	files, err := render.KubeletFiles(spec, instance, render.Facts{CPUs: own.Cpus, MemoryBytes: own.MemoryBytes, CgroupVersion: own.CgroupVersion}, layout)
+	files, err := render.KubeletFiles(spec, instance, render.Facts{CPUs: own.CPUs, MemoryBytes: own.MemoryBytes, CgroupVersion: own.CgroupVersion}, layout)
 	if err != nil {
 		return nil, err
 	}
 	err = kubeletcheck.Check(ctx, kubeletcheck.Exec(program), files, render.KubeletArgs(spec, instance, layout, false),
-		kubeletcheck.Machine{CPUs: own.Cpus, MemoryBytes: own.MemoryBytes})
+		kubeletcheck.Machine{CPUs: own.CPUs, MemoryBytes: own.MemoryBytes})
 	if problems, ok := errors.AsType[nodeconfig.Problems](err); ok {
 		return problems, nil
 	}

@@ -24,7 +24,8 @@ import (
 )
 
 // NewNodeCommand is for the node's own side. Without a subcommand it is the agent, process number one of a machine.
-func NewNodeCommand(o *console.Options) *cobra.Command {
+// NewCommand returns "muster node".
+func NewCommand(o *console.Options) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "node",
 		Short: "What a machine does to become a node, and to stay one",

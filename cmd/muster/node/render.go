@@ -136,7 +136,7 @@ func (c *nodeConfigCommand) runRender(cmd *cobra.Command, f renderFlags) error {
 	}
 	files, err := render.Files(spec, instance, facts, layout)
 	if err != nil {
-		return thishost.Refused(err)
+		return thishost.ConfigError(err)
 	}
 	if f.to != "" {
 		return writeFiles(f.to, files)
@@ -223,7 +223,7 @@ func (c *nodeConfigCommand) describe(ctx context.Context, f renderFlags) (render
 func withOwn(facts render.Facts, own thishost.Hardware) render.Facts {
 	facts.OpenFiles = own.OpenFiles
 	if facts.CPUs == 0 {
-		facts.CPUs = own.Cpus
+		facts.CPUs = own.CPUs
 	}
 	if facts.MemoryBytes == 0 {
 		facts.MemoryBytes = own.MemoryBytes

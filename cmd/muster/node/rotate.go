@@ -45,7 +45,7 @@ Nothing is changed before all are there, and a machine that loses its power mean
   muster node rotate --server
   muster node rotate 192.168.64.11 --client`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: plane.CompleteNames(r.Options, plane.RealPlanes(), plane.Machines(), 1),
+		ValidArgsFunction: plane.CompleteNames(r.Options, plane.NewDialers(), plane.Machines(), 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return r.enter(cmd.Context(), args[0], r.arguments())

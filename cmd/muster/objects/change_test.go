@@ -40,7 +40,7 @@ func grow(ctx context.Context, c client.WithWatch, list client.ObjectList, opts 
 	return nil
 }
 
-func groupOf(b *clitest.Bench, t *testing.T, name string) *v1alpha1.NodeGroup {
+func groupOf(t *testing.T, b *clitest.Bench, name string) *v1alpha1.NodeGroup {
 	t.Helper()
 	var g v1alpha1.NodeGroup
 	if err := b.Client.Get(t.Context(), client.ObjectKey{Name: name}, &g); err != nil {
@@ -63,7 +63,7 @@ func TestCreateNodeGroup(t *testing.T) {
 	if b.Err.String() != want {
 		t.Fatalf("progress %q, want %q", &b.Err, want)
 	}
-	g := groupOf(b, t, "web")
+	g := groupOf(t, b, "web")
 	if got := labelText(g.Spec.Labels) + " " + taintText(g.Spec.Taints); got != "a=b,c= a=b:NoSchedule,x:NoExecute" {
 		t.Fatalf("made with %s", got)
 	}
@@ -107,7 +107,7 @@ func TestCreateDryRun(t *testing.T) {
 		t.Fatalf("a dry run made a group (%v)", err)
 	}
 	// Without a cluster that runs, its name is enough.
-	b.Planes = plane.RealPlanes()
+	b.Planes = plane.NewDialers()
 	clitest.WantErr(t, b.Run(t.Context(), createOf(b), "web", "--dry-run=client"), "name it with --cluster", false)
 	if err := b.Run(t.Context(), createOf(b), "web", "--dry-run", "--cluster", "c"); err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestScale(t *testing.T) {
 		if want := "nodegroup.muster.dev/default " + test.out + "\n"; b.Out.String() != want {
 			t.Fatalf("%v printed %q, want %q", test.args, &b.Out, want)
 		}
-		if s := groupOf(b, t, "default").Spec.ScalingConfig; s.DesiredSize != test.size || s.MaxSize != test.most {
+		if s := groupOf(t, b, "default").Spec.ScalingConfig; s.DesiredSize != test.size || s.MaxSize != test.most {
 			t.Fatalf("%v made %+v", test.args, s)
 		}
 	}

@@ -27,6 +27,7 @@ import (
 // mostMachines is the largest group the API allows (v1alpha1.ScalingConfig).
 const mostMachines = 5000
 
+// NewCreateCommand returns "muster create".
 func NewCreateCommand(o *console.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
@@ -34,7 +35,7 @@ func NewCreateCommand(o *console.Options) *cobra.Command {
 		Args:  oneOf("nodegroup"),
 		RunE:  console.NothingToDo,
 	}
-	cmd.AddCommand((&createCommand{Options: o, planes: plane.RealPlanes(), euid: os.Geteuid(), interval: console.WaitInterval}).command())
+	cmd.AddCommand((&createCommand{Options: o, planes: plane.NewDialers(), euid: os.Geteuid(), interval: console.WaitInterval}).command())
 	return cmd
 }
 
@@ -51,7 +52,7 @@ func oneOf(subcommands ...string) cobra.PositionalArgs {
 // createCommand is what "muster create nodegroup" was asked.
 type createCommand struct {
 	*console.Options
-	planes   plane.Planes
+	planes   plane.Dialers
 	euid     int
 	interval time.Duration
 
@@ -192,7 +193,7 @@ func (c *createCommand) group(name string, sized bool) (*v1alpha1.NodeGroup, err
 }
 
 // create makes the group, or says in which way the one there is differs.
-func (c *createCommand) create(ctx context.Context, p *plane.Plane, group *v1alpha1.NodeGroup) (did string, err error) {
+func (c *createCommand) create(ctx context.Context, p *plane.Client, group *v1alpha1.NodeGroup) (did string, err error) {
 	within, cancel := context.WithTimeout(ctx, plane.AnswerTime)
 	defer cancel()
 	var opts []client.CreateOption

@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/cmd/muster/token"
 )
 
+// NewDeleteCommand returns "muster delete".
 func NewDeleteCommand(o *console.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete",
@@ -27,8 +28,8 @@ func NewDeleteCommand(o *console.Options) *cobra.Command {
 		Args:  oneOf("nodegroup", "machine", "host"),
 		RunE:  console.NothingToDo,
 	}
-	groups := &deleteCommand{Options: o, planes: plane.RealPlanes(), kind: plane.NodeGroups(), interval: console.WaitInterval}
-	single := &deleteCommand{Options: o, planes: plane.RealPlanes(), kind: plane.Machines(), interval: console.WaitInterval}
+	groups := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.NodeGroups(), interval: console.WaitInterval}
+	single := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.Machines(), interval: console.WaitInterval}
 	cmd.AddCommand(groups.nodeGroups(), single.machines(), token.NewDeleteHostCommand(o))
 	return cmd
 }
@@ -36,7 +37,7 @@ func NewDeleteCommand(o *console.Options) *cobra.Command {
 // deleteCommand is what "muster delete" was asked.
 type deleteCommand struct {
 	*console.Options
-	planes   plane.Planes
+	planes   plane.Dialers
 	kind     plane.Kind
 	interval time.Duration
 
@@ -117,7 +118,7 @@ func (d *deleteCommand) run(ctx context.Context, names []string) error {
 }
 
 // delete asks for one object to be deleted: that very one, not another that has its name meanwhile.
-func (d *deleteCommand) delete(ctx context.Context, p *plane.Plane, object client.Object) error {
+func (d *deleteCommand) delete(ctx context.Context, p *plane.Client, object client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, plane.AnswerTime)
 	defer cancel()
 	uid := object.GetUID()
@@ -133,7 +134,7 @@ func (d *deleteCommand) delete(ctx context.Context, p *plane.Plane, object clien
 }
 
 // mentionReplacement says, of machines, that others take their place, to those who want fewer.
-func (d *deleteCommand) mentionReplacement(ctx context.Context, p *plane.Plane, deleted []client.Object) {
+func (d *deleteCommand) mentionReplacement(ctx context.Context, p *plane.Client, deleted []client.Object) {
 	count := map[string]int32{}
 	var order []string
 	for _, object := range deleted {
@@ -157,7 +158,7 @@ func (d *deleteCommand) mentionReplacement(ctx context.Context, p *plane.Plane, 
 }
 
 // waitUntilGone returns when the objects, and the machines of deleted groups, are gone.
-func (d *deleteCommand) waitUntilGone(ctx context.Context, p *plane.Plane, deleted []client.Object) error {
+func (d *deleteCommand) waitUntilGone(ctx context.Context, p *plane.Client, deleted []client.Object) error {
 	progress := &console.WaitProgress{Out: d.Err, Live: console.Terminal(d.Err)}
 	defer progress.End()
 	gone := map[types.UID]bool{}

@@ -24,15 +24,16 @@ import (
 // ExecCommand is what "muster exec" was asked.
 type ExecCommand struct {
 	*console.Options
-	Planes plane.Planes
-	Euid   int
+	Planes plane.Dialers
+	EUID   int
 	Run    func(context.Context, nsenter.Config) (int, error)
 
 	stdin, tty bool
 }
 
+// NewExecCommand returns "muster exec".
 func NewExecCommand(o *console.Options) *cobra.Command {
-	return (&ExecCommand{Options: o, Planes: plane.RealPlanes(), Euid: os.Geteuid(), Run: nsenter.Run}).command()
+	return (&ExecCommand{Options: o, Planes: plane.NewDialers(), EUID: os.Geteuid(), Run: nsenter.Run}).command()
 }
 
 func (e *ExecCommand) command() *cobra.Command {
@@ -76,6 +77,7 @@ func isTerminal(in any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
+// Exec runs a command on the machine that goes by name. The exit status of the command comes back as a console.ExitStatus.
 func (e *ExecCommand) Exec(ctx context.Context, name string, args []string, tty bool) error {
 	dir, err := e.OpenExisting()
 	if err != nil {
@@ -92,7 +94,7 @@ func (e *ExecCommand) Exec(ctx context.Context, name string, args []string, tty 
 	if pid == 0 {
 		return e.whyNot(ctx, id)
 	}
-	if e.Euid != 0 {
+	if e.EUID != 0 {
 		return fmt.Errorf("entering machine %s needs root: run muster as root", id)
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)

@@ -26,7 +26,7 @@ func getFormats() []string {
 // getCommand is what "muster get" was asked.
 type getCommand struct {
 	*console.Options
-	planes    plane.Planes
+	planes    plane.Dialers
 	now       func() time.Time
 	output    string
 	selector  string
@@ -34,8 +34,9 @@ type getCommand struct {
 	noHeaders bool
 }
 
+// NewGetCommand returns "muster get".
 func NewGetCommand(o *console.Options) *cobra.Command {
-	return (&getCommand{Options: o, planes: plane.RealPlanes(), now: time.Now}).command()
+	return (&getCommand{Options: o, planes: plane.NewDialers(), now: time.Now}).command()
 }
 
 func (g *getCommand) command() *cobra.Command {
@@ -150,7 +151,7 @@ func (g *getCommand) run(ctx context.Context, args []string) error {
 }
 
 // follow prints objects, and then every change until the context ends. Where a watch ends, it begins again with what there is now.
-func (g *getCommand) follow(ctx context.Context, p *plane.Plane, printing *plane.Printer, names []string, selector labels.Selector, objects []client.Object, version string) error {
+func (g *getCommand) follow(ctx context.Context, p *plane.Client, printing *plane.Printer, names []string, selector labels.Selector, objects []client.Object, version string) error {
 	printed := map[types.UID]string{}
 	show := func(object client.Object) error {
 		if found, _ := printing.Kind.Choose([]client.Object{object}, names); len(found) == 0 || printed[object.GetUID()] == object.GetResourceVersion() {

@@ -25,7 +25,7 @@ import (
 // logsCommand is what "muster logs" was asked.
 type logsCommand struct {
 	*console.Options
-	planes plane.Planes
+	planes plane.Dialers
 	now    func() time.Time
 
 	follow     bool
@@ -35,8 +35,9 @@ type logsCommand struct {
 	components []string
 }
 
+// NewLogsCommand returns "muster logs".
 func NewLogsCommand(o *console.Options) *cobra.Command {
-	return (&logsCommand{Options: o, planes: plane.RealPlanes(), now: time.Now}).command()
+	return (&logsCommand{Options: o, planes: plane.NewDialers(), now: time.Now}).command()
 }
 
 func (l *logsCommand) command() *cobra.Command {

@@ -55,7 +55,7 @@ func stateful(t *testing.T, b *clitest.Bench) statedir.Dir {
 	return dir
 }
 
-func runLogs(b *clitest.Bench, ctx context.Context, args ...string) error {
+func runLogs(ctx context.Context, b *clitest.Bench, args ...string) error {
 	if args == nil {
 		args = []string{}
 	}
@@ -86,14 +86,14 @@ func TestLogs(t *testing.T) {
 		{kubelet, []string{clitest.FirstNode, "--component", "kubelet"}},
 		{kubelet, []string{"192.168.64.11", "-c", "kubelet"}},
 	} {
-		if err := runLogs(b, t.Context(), test.args...); err != nil {
+		if err := runLogs(t.Context(), b, test.args...); err != nil {
 			t.Fatalf("%v: %v", test.args, err)
 		}
 		if diff := cmp.Diff(test.want, b.Out.String()); diff != "" {
 			t.Fatalf("%v (-want +got):\n%s", test.args, diff)
 		}
 	}
-	if err := runLogs(b, t.Context()); err != nil {
+	if err := runLogs(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	clitest.Golden(t, "logs.txt", b.Out.String())
@@ -102,7 +102,7 @@ func TestLogs(t *testing.T) {
 func TestLogsErrors(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, clitest.World()...)
-	clitest.WantErr(t, runLogs(b, t.Context()), "muster up", false)
+	clitest.WantErr(t, runLogs(t.Context(), b), "muster up", false)
 	stateful(t, b)
 	for _, test := range []struct {
 		args  []string
@@ -119,7 +119,7 @@ func TestLogsErrors(t *testing.T) {
 		{[]string{"etcd", "--since-time", "yesterday"}, `--since-time "yesterday" is not of the form`, true},
 		{[]string{"--follow"}, "--follow goes with the name", true},
 	} {
-		clitest.WantErr(t, runLogs(b, t.Context(), test.args...), test.want, test.usage)
+		clitest.WantErr(t, runLogs(t.Context(), b, test.args...), test.want, test.usage)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestFollowedLogsEndWithoutError(t *testing.T) {
 	lines := make(lineWriter, 10)
 	b.O.Out = lines
 	done := make(chan error, 1)
-	go func() { done <- runLogs(b, ctx, "etcd", "-f") }()
+	go func() { done <- runLogs(ctx, b, "etcd", "-f") }()
 	<-lines
 	cancel()
 	if err := <-done; err != nil {
@@ -204,7 +204,7 @@ func TestExec(t *testing.T) {
 func TestExecErrors(t *testing.T) {
 	b := clitest.NewBench(t, interceptor.Funcs{}, clitest.World()...)
 	exec := func(euid int, args ...string) error {
-		return b.Run(t.Context(), (&ExecCommand{Options: b.O, Planes: b.Planes, Euid: euid}).command(), args...)
+		return b.Run(t.Context(), (&ExecCommand{Options: b.O, Planes: b.Planes, EUID: euid}).command(), args...)
 	}
 	clitest.WantErr(t, exec(0, clitest.FirstMachine), "muster up", false)
 	dir := stateful(t, b)
@@ -236,7 +236,7 @@ func TestCompletion(t *testing.T) {
 		t.Fatalf("names (-want +got):\n%s", diff)
 	}
 	// Nothing runs: nothing is offered, nothing is said.
-	b.Planes = plane.RealPlanes()
+	b.Planes = plane.NewDialers()
 	if names, _ := plane.CompleteNames(b.O, b.Planes, plane.Machines(), 1)(cmd, nil, ""); len(names) != 0 || b.Err.Len() > 0 {
 		t.Fatalf("offered %v, said %q", names, &b.Err)
 	}

@@ -158,7 +158,7 @@ func TestGetFromWhatDoesNotRun(t *testing.T) {
 	slow := &url.Error{Op: "Get", URL: "https://127.0.0.1:1", Err: context.DeadlineExceeded}
 	b = clitest.NewBench(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return slow }})
 	clitest.WantErr(t, b.Run(t.Context(), getOf(b), "machines"), "the management plane does not answer (at 127.0.0.1:1): `muster status` shows how it is", false)
-	b.Planes = plane.RealPlanes()
+	b.Planes = plane.NewDialers()
 	clitest.WantErr(t, b.Run(t.Context(), getOf(b), "machines"), "muster up", false)
 }
 

@@ -51,7 +51,7 @@ func TestRequestsToAnAPIServer(t *testing.T) {
 	defer server.Close()
 
 	b := clitest.NewBench(t, interceptor.Funcs{})
-	b.Planes = plane.RealPlanes()
+	b.Planes = plane.NewDialers()
 	dir := statedir.Dir(b.O.StateDir)
 	kubeconfig := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: c}}]\n"+
 		"clusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: c, user: {}}]\n", server.URL)

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/cmd/muster/plane"
 )
 
+// NewScaleCommand returns "muster scale".
 func NewScaleCommand(o *console.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale",
@@ -22,14 +23,14 @@ func NewScaleCommand(o *console.Options) *cobra.Command {
 		Args:  oneOf("nodegroup"),
 		RunE:  console.NothingToDo,
 	}
-	cmd.AddCommand((&scaleCommand{Options: o, planes: plane.RealPlanes(), interval: console.WaitInterval}).command())
+	cmd.AddCommand((&scaleCommand{Options: o, planes: plane.NewDialers(), interval: console.WaitInterval}).command())
 	return cmd
 }
 
 // scaleCommand is what "muster scale nodegroup" was asked.
 type scaleCommand struct {
 	*console.Options
-	planes   plane.Planes
+	planes   plane.Dialers
 	interval time.Duration
 
 	nodes, minimum, maximum int32

@@ -20,8 +20,32 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// AuthReader reads the kinds that entries are of.
-func (a *Access) AuthReader(o *console.Options) (*Plane, error) {
+// Access is the choice of a cluster by --kubeconfig and --context, for commands that work with any cluster. Without them it is the cluster
+// of the state directory if there is one, and otherwise the one that kubectl would take.
+type Access struct{ kubeconfig, context string }
+
+// AddFlags adds --kubeconfig and --context.
+func (a *Access) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&a.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default: the cluster of the state directory if there is one, else as kubectl")
+	flags.StringVar(&a.context, "context", "", "context of the kubeconfig")
+}
+
+// Connect returns a client of the cluster that the flags name.
+func (a *Access) Connect(o *console.Options) (*Client, error) {
+	config, elsewhere, err := a.Find(o)
+	if err != nil {
+		return nil, err
+	}
+	p, err := dial(o, TheCluster, config)
+	if err != nil {
+		return nil, err
+	}
+	p.Elsewhere = elsewhere
+	return p, nil
+}
+
+// AuthReader connects to the cluster with a client for the kinds of NewAuthScheme.
+func (a *Access) AuthReader(o *console.Options) (*Client, error) {
 	config, elsewhere, err := a.Find(o)
 	if err != nil {
 		return nil, err
@@ -41,6 +65,7 @@ func (a *Access) AuthReader(o *console.Options) (*Plane, error) {
 	return p, nil
 }
 
+// NewAuthScheme returns a scheme with the kinds that entries of an identity are kept in: AccessEntry, IAMIdentityMapping and ConfigMap.
 func NewAuthScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, accessv1alpha1.AddToScheme, iamauthenticatorv1alpha1.AddToScheme} {
@@ -51,35 +76,14 @@ func NewAuthScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Access is how a command that works with any cluster finds it.
-type Access struct{ kubeconfig, context string }
-
-func (a *Access) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&a.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default: the cluster of the state directory if there is one, else as kubectl")
-	flags.StringVar(&a.context, "context", "", "context of the kubeconfig")
-}
-
-// Connect reaches the cluster that the flags name.
-func (a *Access) Connect(o *console.Options) (*Plane, error) {
-	config, elsewhere, err := a.Find(o)
-	if err != nil {
-		return nil, err
-	}
-	p, err := dial(o, TheCluster, config)
-	if err != nil {
-		return nil, err
-	}
-	p.Elsewhere = elsewhere
-	return p, nil
-}
-
-// config is the way into the cluster that the flags name.
+// config returns the client configuration of the cluster that the flags name.
 func (a *Access) config(o *console.Options) (*rest.Config, error) {
 	config, _, err := a.Find(o)
 	return config, err
 }
 
-// Find is config, and reports whether that cluster is another than the state directory's.
+// Find returns the client configuration of the cluster that the flags name, and reports whether that cluster is another than the state
+// directory's.
 func (a *Access) Find(o *console.Options) (config *rest.Config, elsewhere bool, err error) {
 	if a.kubeconfig == "" && a.context == "" {
 		dir, err := o.Open()
@@ -104,7 +108,7 @@ func (a *Access) Find(o *console.Options) (config *rest.Config, elsewhere bool, 
 	return config, true, nil
 }
 
-// Clientset is the cluster that the flags name, for what reads it by the clients of Kubernetes.
+// Clientset returns a typed client of the cluster that the flags name.
 func (a *Access) Clientset(o *console.Options) (kubernetes.Interface, error) {
 	config, err := a.config(o)
 	if err != nil {

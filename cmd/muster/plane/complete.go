@@ -4,115 +4,20 @@ package plane
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/platform/statedir"
 )
 
-// AskTime is how long the management plane may take to say what a name means, where the disk could not.
-const AskTime = 2 * time.Second
-
-// CompletionTime is how long somebody who pressed Tab waits for names.
+// CompletionTime is the timeout for the names that shell completion offers.
 const CompletionTime = time.Second
 
-// Choose picks the objects that go by the given names, in that order; all of them for no names. What is missing is an error that
-// goes with what was found.
-func (k Kind) Choose(objects []client.Object, names []string) ([]client.Object, error) {
-	if len(names) == 0 {
-		return objects, nil
-	}
-	var found []client.Object
-	var missing []error
-	for _, name := range names {
-		object, err := k.find(objects, name)
-		if err != nil {
-			missing = append(missing, err)
-		} else if !slices.Contains(found, object) {
-			found = append(found, object)
-		}
-	}
-	return found, errors.Join(missing...)
-}
-
-// find picks the object that goes by a name.
-func (k Kind) find(objects []client.Object, name string) (client.Object, error) {
-	name = k.bare(name)
-	var all []string
-	for _, object := range objects {
-		if object.GetName() == name {
-			return object, nil
-		}
-		all = append(all, object.GetName())
-	}
-	if k.also != nil {
-		for _, object := range objects {
-			others := k.also(object)
-			if name != "" && slices.Contains(others, name) {
-				return object, nil
-			}
-			all = append(all, others...)
-		}
-	}
-	hint := console.DidYouMean(name, all)
-	if hint == "" {
-		hint = "; muster get " + k.Word() + " lists them"
-	}
-	return nil, fmt.Errorf("%s %q not found%s", k.Singular, name, hint)
-}
-
-// MachineRecords reads what providers have on disk about machines, which needs no API server.
-func MachineRecords(dir statedir.Dir) []machine.Record {
-	paths, err := filepath.Glob(filepath.Join(dir.Machines(), "*", machine.RecordFile))
-	if err != nil {
-		return nil
-	}
-	var records []machine.Record
-	for _, path := range paths {
-		if record, err := machine.ReadRecord(path); err == nil { // one that is just being removed is none
-			records = append(records, record)
-		}
-	}
-	return records
-}
-
-// MachineID finds the machine that goes by a name: on the disk, or else in the management plane.
-func MachineID(ctx context.Context, o *console.Options, p Planes, dir statedir.Dir, name string) (string, error) {
-	name = nodes().bare(Machines().bare(name))
-	var known []string
-	for _, r := range MachineRecords(dir) {
-		names := []string{r.ID, r.PrivateDNSName, r.PrivateIP.String()}
-		if slices.Contains(names, name) {
-			return r.ID, nil
-		}
-		known = append(known, names...)
-	}
-	ctx, cancel := context.WithTimeout(ctx, AskTime)
-	defer cancel()
-	if plane, err := p.Management(o); err == nil {
-		k := Machines()
-		if objects, _, err := plane.Objects(ctx, k); err == nil {
-			object, err := k.find(objects, name)
-			if err != nil {
-				return "", err
-			}
-			return object.GetName(), nil
-		}
-	}
-	return "", fmt.Errorf("machine %q not found%s", name, console.DidYouMean(name, known))
-}
-
 // CompleteNames offers the names of a kind's objects. Whatever goes wrong, there is just nothing to offer.
-func CompleteNames(o *console.Options, p Planes, k Kind, limit int) cobra.CompletionFunc {
+func CompleteNames(o *console.Options, p Dialers, k Kind, limit int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if limit > 0 && len(args) >= limit {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -122,7 +27,7 @@ func CompleteNames(o *console.Options, p Planes, k Kind, limit int) cobra.Comple
 }
 
 // NamesOf lists the names of objects that are not among those typed already, each with its other names beside it.
-func NamesOf(ctx context.Context, o *console.Options, p Planes, k Kind, typed []string) []cobra.Completion {
+func NamesOf(ctx context.Context, o *console.Options, p Dialers, k Kind, typed []string) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(ctx, CompletionTime)
 	defer cancel()
 	quiet := *o

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plane reaches the API servers of a state directory or a kubeconfig, and knows the kinds that commands print.
+// Package plane connects commands to API servers, those of a state directory or of a kubeconfig, and finds and prints their objects. Its
+// errors say what to do: which command starts a server that does not answer, which field of an object is wrong.
 package plane

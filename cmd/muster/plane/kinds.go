@@ -20,23 +20,7 @@ import (
 	"muster.dev/muster/cmd/muster/console"
 )
 
-// BootstrapText is how machines of a group prove themselves.
-func BootstrapText(s *v1alpha1.NodeGroupSpec) string {
-	if s.Role() != "" {
-		return string(v1alpha1.BootstrapRole)
-	}
-	return string(v1alpha1.BootstrapToken)
-}
-
-// Of is the plane that a kind lives in.
-func (p Planes) Of(k Kind) func(*console.Options) (*Plane, error) {
-	if k.inCluster {
-		return p.Cluster
-	}
-	return p.Management
-}
-
-// Kind is a kind of object that people look at.
+// Kind is a kind of object that commands print: its names, its list type and the columns of its table.
 type Kind struct {
 	Singular, Plural string
 	Aliases          []string
@@ -63,14 +47,15 @@ func col[T client.Object](heading string, cell func(T) string) column {
 
 func (c column) onlyWide() column { c.wide = true; return c }
 
-// columnMessage says of those that are not as they should be why. Where all are well there is none.
+// HeadingMessage is the heading of the column that says why an object is not Ready.
+const HeadingMessage = "MESSAGE"
+
+// columnMessage says why an object is not as it should be. The column is left out if all are.
 func columnMessage[T client.Object](conditions func(T) []metav1.Condition) column {
 	c := col(HeadingMessage, func(object T) string { return notReady(conditions(object)) })
 	c.ifAny = true
 	return c
 }
-
-const HeadingMessage = "MESSAGE"
 
 // notReady is why something is not ready, or is not let in any more though it still is.
 func notReady(conditions []metav1.Condition) string {
@@ -99,6 +84,7 @@ func columnAge() column {
 // Qualified is a name as kubectl prints it: nodegroup.muster.dev/default.
 func (k Kind) Qualified(name string) string { return k.Typed() + "/" + name }
 
+// Typed returns the kind as kubectl prints it before a name: nodegroup.muster.dev.
 func (k Kind) Typed() string {
 	if k.group == "" {
 		return k.Singular
@@ -114,10 +100,10 @@ func (k Kind) Word() string {
 	return k.Plural
 }
 
-// Kinds lists them all.
+// Kinds returns every kind that "muster get" knows.
 func Kinds() []Kind { return []Kind{Clusters(), NodeGroups(), Machines(), nodes(), SigningRequests()} }
 
-// FindKind knows a kind by any of its names.
+// FindKind returns the kind that goes by a name: singular, plural, short or qualified.
 func FindKind(name string) (Kind, bool) {
 	for _, k := range Kinds() {
 		if k.is(name) {
@@ -141,6 +127,7 @@ func (k Kind) bare(name string) string {
 	return name
 }
 
+// Clusters is the kind Cluster.
 func Clusters() Kind {
 	return Kind{
 		Singular: "cluster", Plural: "clusters", group: v1alpha1.GroupVersion.Group,
@@ -160,6 +147,7 @@ func Clusters() Kind {
 	}
 }
 
+// NodeGroups is the kind NodeGroup.
 func NodeGroups() Kind {
 	number := func(n int32) string { return strconv.Itoa(int(n)) }
 	return Kind{
@@ -182,6 +170,7 @@ func NodeGroups() Kind {
 	}
 }
 
+// Machines is the kind Machine. Machines also go by node name, provider ID and address.
 func Machines() Kind {
 	return Kind{
 		Singular: "machine", Plural: "machines", Aliases: []string{"ma"}, group: v1alpha1.GroupVersion.Group,
@@ -214,6 +203,7 @@ func Machines() Kind {
 	}
 }
 
+// nodes is the kind Node of the cluster.
 func nodes() Kind {
 	return Kind{
 		Singular: "node", Plural: "nodes", Aliases: []string{"no"}, inCluster: true,
@@ -241,7 +231,7 @@ func nodes() Kind {
 	}
 }
 
-// SigningRequests are printed as kubectl does (kubernetes pkg/printers/internalversion, printCertificateSigningRequest).
+// SigningRequests is the kind CertificateSigningRequest, printed as kubectl does (kubernetes pkg/printers/internalversion, printCertificateSigningRequest).
 func SigningRequests() Kind {
 	return Kind{
 		Singular: "certificatesigningrequest", Plural: "certificatesigningrequests", Aliases: []string{"csr", "csrs"},

@@ -16,7 +16,7 @@ import (
 )
 
 // OnlyCluster is the name of the one cluster there is.
-func (p *Plane) OnlyCluster(ctx context.Context) (string, error) {
+func (p *Client) OnlyCluster(ctx context.Context) (string, error) {
 	var list v1alpha1.ClusterList
 	if err := p.ReadAll(ctx, &list); err != nil {
 		return "", err
@@ -36,7 +36,7 @@ func (p *Plane) OnlyCluster(ctx context.Context) (string, error) {
 
 // CheckRole refuses a role that is not there: the group's machines would wait for it, and nobody who does not wait for them would hear why.
 // The one that the service makes by itself may be about to be.
-func (p *Plane) CheckRole(ctx context.Context, role string) error {
+func (p *Client) CheckRole(ctx context.Context, role string) error {
 	if role == "" || role == v1alpha1.DefaultNodeRole {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (p *Plane) CheckRole(ctx context.Context, role string) error {
 }
 
 // NodeGroup reads a node group; if there is none of that name, the error suggests one.
-func (p *Plane) NodeGroup(ctx context.Context, name string) (*v1alpha1.NodeGroup, error) {
+func (p *Client) NodeGroup(ctx context.Context, name string) (*v1alpha1.NodeGroup, error) {
 	k := NodeGroups()
 	objects, _, err := p.Objects(ctx, k)
 	if err != nil {
@@ -74,10 +74,18 @@ func (p *Plane) NodeGroup(ctx context.Context, name string) (*v1alpha1.NodeGroup
 }
 
 // Scale changes nothing but the size. The API server checks it against the bounds there are by then.
-func (p *Plane) Scale(ctx context.Context, group *v1alpha1.NodeGroup, wanted v1alpha1.ScalingConfig) error {
+func (p *Client) Scale(ctx context.Context, group *v1alpha1.NodeGroup, wanted v1alpha1.ScalingConfig) error {
 	ctx, cancel := context.WithTimeout(ctx, AnswerTime)
 	defer cancel()
 	changed := group.DeepCopy()
 	changed.Spec.ScalingConfig = wanted
 	return p.Explain(p.Patch(ctx, changed, client.MergeFrom(group)))
+}
+
+// BootstrapText returns how the machines of a group prove their identity, as spec.bootstrap has it: "role" or "token".
+func BootstrapText(s *v1alpha1.NodeGroupSpec) string {
+	if s.Role() != "" {
+		return string(v1alpha1.BootstrapRole)
+	}
+	return string(v1alpha1.BootstrapToken)
 }

@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/cmd/muster/console"
 )
 
+// Because returns ": " and the message, or nothing for an empty message.
 func Because(message string) string {
 	if message == "" {
 		return ""
@@ -32,7 +33,7 @@ type WaitConfig struct {
 }
 
 // WaitForNodes returns when as many nodes of a group are Ready as it is to have.
-func WaitForNodes(ctx context.Context, talk io.Writer, p *Plane, cfg WaitConfig) error {
+func WaitForNodes(ctx context.Context, talk io.Writer, p *Client, cfg WaitConfig) error {
 	progress := &console.WaitProgress{Out: talk, Live: console.Terminal(talk)}
 	defer progress.End()
 	state := ""
@@ -74,7 +75,7 @@ func Obstacle(g *v1alpha1.NodeGroup) string {
 }
 
 // stragglers says of machines of a group that are not Ready how far they have come.
-func (p *Plane) stragglers(ctx context.Context, group string) string {
+func (p *Client) stragglers(ctx context.Context, group string) string {
 	var list v1alpha1.MachineList
 	if err := p.ReadAll(ctx, &list); err != nil {
 		return ""

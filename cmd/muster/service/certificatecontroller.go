@@ -19,6 +19,7 @@ import (
 // certificateControllerProgram is what the command becomes. It lies beside this program.
 const certificateControllerProgram = "muster-certificate-controller"
 
+// NewCertificateControllerCommand returns "muster certificate-controller", which becomes the program of that name.
 func NewCertificateControllerCommand() *cobra.Command {
 	return cli.NewCertificateController("muster certificate-controller", func(cmd *cobra.Command, _ cli.Part) error {
 		self, err := os.Executable()

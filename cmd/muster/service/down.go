@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
+// NewDownCommand returns "muster down".
 func NewDownCommand(o *console.Options) *cobra.Command {
 	var remove bool
 	cmd := &cobra.Command{

@@ -50,8 +50,12 @@ func TestKeptFrom(t *testing.T) {
 	for _, test := range []struct {
 		reason, status, want string
 	}{
-		{"NodeReady", "True", ""}, {"Joining", "False", ""}, {"Terminating", "False", ""}, {"Late", "False", ""},
-		{"Refused", "False", "; because"}, {"Draining", "False", "; because"},
+		{"NodeReady", "True", ""},
+		{"Joining", "False", ""},
+		{"Terminating", "False", ""},
+		{"Late", "False", ""},
+		{"Refused", "False", "; because"},
+		{"Draining", "False", "; because"},
 	} {
 		m := &v1alpha1.Machine{Status: v1alpha1.MachineStatus{Conditions: []metav1.Condition{
 			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionStatus(test.status), Reason: test.reason, Message: "because"},

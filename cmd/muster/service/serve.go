@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/cluster/serve"
 )
 
+// NewServeCommand returns "muster serve".
 func NewServeCommand(o *console.Options) *cobra.Command {
 	var guarded bool
 	cmd := &cobra.Command{
@@ -47,6 +48,7 @@ When it ends, components and machines go on, and the next service takes them ove
 	return cmd
 }
 
+// NewGuardCommand returns the hidden command that keeps "muster serve" running.
 func NewGuardCommand(o *console.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "guard",

@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
+// NewSimulatorCommand returns the hidden command that runs simulated machines.
 func NewSimulatorCommand() *cobra.Command {
 	var stateDir, apiServer, caFile string
 	command := &cobra.Command{

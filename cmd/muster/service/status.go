@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/platform/table"
 )
 
+// NewStatusCommand returns "muster status".
 func NewStatusCommand(o *console.Options) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{

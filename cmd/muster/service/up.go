@@ -35,6 +35,7 @@ type upOptions struct {
 	nodesSet, providerSet bool
 }
 
+// NewUpCommand returns "muster up".
 func NewUpCommand(o *console.Options) *cobra.Command {
 	up := &upOptions{Options: o}
 	cmd := &cobra.Command{

@@ -12,6 +12,7 @@ import (
 	"muster.dev/muster/internal/platform/version"
 )
 
+// NewVersionCommand returns "muster version".
 func NewVersionCommand(o *console.Options) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{

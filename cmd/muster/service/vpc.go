@@ -21,6 +21,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
+// NewVPCCommand returns the hidden command that holds the machines' network.
 func NewVPCCommand() *cobra.Command {
 	var stateDir, vpcCIDR, podCIDR, apiServer string
 	command := &cobra.Command{

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package thishost reads what this machine is, for commands about the node that it is or is to become.
+// Package thishost reads the facts about this machine that commands need for the node that it is or is to become.
 package thishost

@@ -16,8 +16,8 @@ import (
 	"muster.dev/muster/internal/platform/termsafe"
 )
 
-// Refused makes one error of many lines.
-func Refused(err error) error {
+// ConfigError turns nodeconfig.Problems into one error with a line for each problem; other errors stay as they are.
+func ConfigError(err error) error {
 	problems, ok := errors.AsType[nodeconfig.Problems](err)
 	if !ok {
 		return err
@@ -26,16 +26,17 @@ func Refused(err error) error {
 	return fmt.Errorf("the NodeConfig has %s:\n  %s", console.Count(len(problems), "problem", "problems"), strings.ReplaceAll(text, "\n", "\n  "))
 }
 
-// Hardware is what formulas take of a machine.
+// Hardware is what the formulas for reserved resources and limits take of a machine.
 type Hardware struct {
-	Cpus          int
+	CPUs          int
 	MemoryBytes   int64
 	CgroupVersion int
 	OpenFiles     uint64
 	Hostname      string
 }
 
-func ThisMachine() (Hardware, error) {
+// ReadHardware reads the hardware of the machine that this process runs on.
+func ReadHardware() (Hardware, error) {
 	memory, err := host.Memory()
 	if err != nil {
 		return Hardware{}, err
@@ -52,7 +53,7 @@ func ThisMachine() (Hardware, error) {
 	if err != nil {
 		return Hardware{}, err
 	}
-	return Hardware{OpenFiles: files, Cpus: host.CPUs(), MemoryBytes: memory, CgroupVersion: cgroups.Version(), Hostname: strings.ToLower(name)}, nil
+	return Hardware{OpenFiles: files, CPUs: host.CPUs(), MemoryBytes: memory, CgroupVersion: cgroups.Version(), Hostname: strings.ToLower(name)}, nil
 }
 
 // KubeletCheck runs the kubelet's own validation by its program in a directory; nil if it is not there.

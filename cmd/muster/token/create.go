@@ -217,7 +217,7 @@ func (c *tokenCommand) runCreate(ctx context.Context, args []string, w tokenWish
 
 // fitting reports whether a registered host, or the one that is to be, may use the token, and refuses what nobody could use or what would
 // register the wrong host. A list that cannot be read is told when it is written.
-func (c *tokenCommand) fitting(ctx context.Context, p *plane.Plane, host *policy.Machine, scopes []token.Scope) (bool, error) {
+func (c *tokenCommand) fitting(ctx context.Context, p *plane.Client, host *policy.Machine, scopes []token.Scope) (bool, error) {
 	var hosts []policy.Machine
 	err := p.Within(ctx, func(ctx context.Context) (err error) { hosts, err = bootstraptoken.Hosts(ctx, p); return err })
 	if err != nil {
@@ -235,7 +235,7 @@ func (c *tokenCommand) fitting(ctx context.Context, p *plane.Plane, host *policy
 	return len(found) > 0, err
 }
 
-func (c *tokenCommand) register(ctx context.Context, p *plane.Plane, host policy.Machine) error {
+func (c *tokenCommand) register(ctx context.Context, p *plane.Client, host policy.Machine) error {
 	var before *policy.Machine
 	err := p.Within(ctx, func(ctx context.Context) (err error) { before, err = bootstraptoken.Register(ctx, p, host); return err })
 	if err != nil {
@@ -253,7 +253,7 @@ func (c *tokenCommand) register(ctx context.Context, p *plane.Plane, host policy
 }
 
 // advise says to people what they may not have thought of. That the machine is known to an inventory they need not be told.
-func (c *tokenCommand) advise(ctx context.Context, p *plane.Plane, b bootstraptoken.Listed, known bool) {
+func (c *tokenCommand) advise(ctx context.Context, p *plane.Client, b bootstraptoken.Listed, known bool) {
 	if b.Expires.IsZero() {
 		_, _ = fmt.Fprintf(c.Err, "The token never expires: muster token delete %s, when it has served.\n", b.Token.ID)
 	}

@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/internal/node/bootstraptoken"
 )
 
+// NewDeleteHostCommand returns "muster delete host".
 func NewDeleteHostCommand(o *console.Options) *cobra.Command {
 	var way plane.Access
 	cmd := deleteHost(o, way.Connect)
@@ -26,7 +27,7 @@ func NewDeleteHostCommand(o *console.Options) *cobra.Command {
 	return cmd
 }
 
-func deleteHost(o *console.Options, cluster func(*console.Options) (*plane.Plane, error)) *cobra.Command {
+func deleteHost(o *console.Options, cluster func(*console.Options) (*plane.Client, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:     "host NODE...",
 		Aliases: []string{"hosts"},
@@ -62,7 +63,7 @@ Their Nodes and the certificates they have stay; muster leave on the host, or ku
 }
 
 // completeHosts offers the hosts that are registered.
-func completeHosts(o *console.Options, cluster func(*console.Options) (*plane.Plane, error)) cobra.CompletionFunc {
+func completeHosts(o *console.Options, cluster func(*console.Options) (*plane.Client, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), plane.CompletionTime)
 		defer cancel()

@@ -26,7 +26,7 @@ const (
 
 // unenforced says why what a token is bound to may mean nothing in the cluster, "" if nothing speaks for that. It must be enforced by
 // muster's certificate controller; upstream's knows no such groups.
-func (c *tokenCommand) unenforced(ctx context.Context, p *plane.Plane, b token.Bootstrap) string {
+func (c *tokenCommand) unenforced(ctx context.Context, p *plane.Client, b token.Bootstrap) string {
 	var bindings []rbacv1.ClusterRoleBinding
 	err := p.Within(ctx, func(ctx context.Context) (err error) { bindings, err = c.bindings(ctx, c.Options); return err })
 	if err != nil {

@@ -18,11 +18,12 @@ import (
 	"muster.dev/muster/internal/platform/version"
 )
 
-// IamAuthenticator is the name by which the kubeconfigs of EKS's nodes, and of people who came before `aws eks get-token`, call for
+// IAMAuthenticator is the name by which the kubeconfigs of EKS's nodes, and of people who came before `aws eks get-token`, call for
 // tokens.
-const IamAuthenticator = "aws-iam-authenticator"
+const IAMAuthenticator = "aws-iam-authenticator"
 
-func CalledIAMAuthenticator(name string) bool { return filepath.Base(name) == IamAuthenticator }
+// CalledIAMAuthenticator reports whether a program name is that of aws-iam-authenticator.
+func CalledIAMAuthenticator(name string) bool { return filepath.Base(name) == IAMAuthenticator }
 
 // RunIAMAuthenticator is aws-iam-authenticator's client: the command token, with its flags.
 func RunIAMAuthenticator(args []string, s console.Streams) int {
@@ -44,7 +45,7 @@ func RunIAMAuthenticator(args []string, s console.Streams) int {
 func newIAMAuthenticatorCommand(s console.Streams) *cobra.Command {
 	c := &credentialCommand{out: s.Out, err: s.Err, now: time.Now}
 	root := &cobra.Command{
-		Use:           IamAuthenticator,
+		Use:           IAMAuthenticator,
 		Short:         "Tokens of IAM identities for clusters, by muster",
 		Version:       version.Version,
 		SilenceUsage:  true,

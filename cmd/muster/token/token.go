@@ -26,7 +26,7 @@ import (
 // tokenCommand is what all "muster token" commands have.
 type tokenCommand struct {
 	*console.Options
-	cluster func(*console.Options) (*plane.Plane, error)
+	cluster func(*console.Options) (*plane.Client, error)
 	// issued and bindings read the register of issued certificates, and who may do what.
 	issued   func(context.Context, *console.Options) ([]issued.Entry, error)
 	bindings func(context.Context, *console.Options) ([]rbacv1.ClusterRoleBinding, error)
@@ -34,7 +34,8 @@ type tokenCommand struct {
 	random   io.Reader
 }
 
-func NewTokenCommand(o *console.Options) *cobra.Command {
+// NewCommand returns "muster token".
+func NewCommand(o *console.Options) *cobra.Command {
 	var way plane.Access
 	c := &tokenCommand{Options: o, cluster: way.Connect, now: time.Now, random: rand.Reader}
 	c.issued = func(ctx context.Context, o *console.Options) ([]issued.Entry, error) {
@@ -190,7 +191,7 @@ func checkTool(tool string) error {
 }
 
 // joinCommand words it for a token.
-func (c *tokenCommand) joinCommand(ctx context.Context, p *plane.Plane, tool string, l bootstraptoken.Listed) (string, error) {
+func (c *tokenCommand) joinCommand(ctx context.Context, p *plane.Client, tool string, l bootstraptoken.Listed) (string, error) {
 	var door bootstraptoken.Door
 	err := p.Within(ctx, func(ctx context.Context) (err error) { door, err = bootstraptoken.ReadDoor(ctx, p); return err })
 	if err != nil {

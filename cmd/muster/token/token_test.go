@@ -31,8 +31,8 @@ import (
 // secretHalf is what may be printed only where it was asked for.
 const secretHalf = "zyxwvutsrq987654"
 
-// tokens runs a token command on the bench at noon.
-func runTokens(b *clitest.Bench, ctx context.Context, entries []issued.Entry, args ...string) error {
+// runTokens runs a token command on the bench at noon.
+func runTokens(ctx context.Context, b *clitest.Bench, entries []issued.Entry, args ...string) error {
 	c := &tokenCommand{
 		Options: b.O, cluster: b.Planes.Cluster, now: func() time.Time { return clitest.Noon }, random: bytes.NewReader(make([]byte, 1024)),
 		issued: func(context.Context, *console.Options) ([]issued.Entry, error) { return entries, nil },
@@ -108,7 +108,7 @@ func TestTokenList(t *testing.T) {
 		"token-list-secrets.txt": {"list", "--show-secrets"},
 		"token-list.json":        {"list", "-o", "json"},
 	} {
-		if err := runTokens(b, t.Context(), entries, args...); err != nil {
+		if err := runTokens(t.Context(), b, entries, args...); err != nil {
 			t.Fatalf("%v: %v", args, err)
 		}
 		clitest.Golden(t, name, b.Out.String())
@@ -120,19 +120,19 @@ func TestTokenList(t *testing.T) {
 		}
 	}
 	none := clitest.NewBench(t, interceptor.Funcs{})
-	if err := runTokens(none, t.Context(), nil, "list"); err != nil || none.Out.Len() > 0 || !strings.Contains(none.Err.String(), "No bootstrap tokens") {
+	if err := runTokens(t.Context(), none, nil, "list"); err != nil || none.Out.Len() > 0 || !strings.Contains(none.Err.String(), "No bootstrap tokens") {
 		t.Errorf("none: %v, %q", err, none.Out.String())
 	}
-	if err := runTokens(none, t.Context(), nil, "list", "-o", "json"); err != nil || none.Out.String() != "[]\n" {
+	if err := runTokens(t.Context(), none, nil, "list", "-o", "json"); err != nil || none.Out.String() != "[]\n" {
 		t.Errorf("none in JSON: %v, %q", err, none.Out.String())
 	}
-	clitest.WantErr(t, runTokens(none, t.Context(), nil, "list", "-o", "wide"), `unknown output format "wide"`, true)
+	clitest.WantErr(t, runTokens(t.Context(), none, nil, "list", "-o", "wide"), `unknown output format "wide"`, true)
 }
 
 func TestTokenCreate(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, door(t)...)
-	if err := runTokens(b, t.Context(), nil, "create"); err != nil || b.Out.String() != "aaaaaa.aaaaaaaaaaaaaaaa\n" {
+	if err := runTokens(t.Context(), b, nil, "create"); err != nil || b.Out.String() != "aaaaaa.aaaaaaaaaaaaaaaa\n" {
 		t.Fatalf("%v, %q", err, b.Out.String())
 	}
 	if !strings.Contains(b.Err.String(), "bound to no machine") {
@@ -145,11 +145,11 @@ func TestTokenCreate(t *testing.T) {
 	if string(secret.Data["expiration"]) != "2026-11-21T12:00:00Z" || string(secret.Data["auth-extra-groups"]) != token.DefaultGroup {
 		t.Errorf("made %s", secret.Data)
 	}
-	clitest.WantErr(t, runTokens(b, t.Context(), nil, "create"), "there is a token aaaaaa already", false)
+	clitest.WantErr(t, runTokens(t.Context(), b, nil, "create"), "there is a token aaaaaa already", false)
 
 	b.O.In = strings.NewReader("bbbbbb." + secretHalf + "\n")
 	args := []string{"create", "-", "--node-name", "worker-1", "--address", "192.168.64.200", "--address", "fd00::1", "--ttl", "0", "-o", "json", "--print-join-command", "--description", "rack 7"}
-	if err := runTokens(b, t.Context(), nil, args...); err != nil {
+	if err := runTokens(t.Context(), b, nil, args...); err != nil {
 		t.Fatal(err)
 	}
 	var made shownToken
@@ -176,30 +176,30 @@ func TestTokenCreate(t *testing.T) {
 		{"dddddd", "192.168.64.201", "Host worker-1 was registered already, and now is with address 192.168.64.201 instead of 192.168.64.200,fd00::1 (ConfigMap muster-system/machines); "},
 		{"eeeeee", "192.168.64.201", "Host worker-1 was registered already (ConfigMap muster-system/machines); "},
 	} {
-		if err := runTokens(b, t.Context(), nil, "create", again.id+"."+secretHalf, "--node-name", "worker-1", "--address", again.address); err != nil || !strings.Contains(b.Err.String(), again.said) {
+		if err := runTokens(t.Context(), b, nil, "create", again.id+"."+secretHalf, "--node-name", "worker-1", "--address", again.address); err != nil || !strings.Contains(b.Err.String(), again.said) {
 			t.Errorf("%v, said %q", err, b.Err.String())
 		}
 	}
-	if err := runTokens(b, t.Context(), nil, "create", "ffffff."+secretHalf, "--node-name", "worker-3", "--address", "fd00::1"); err != nil {
+	if err := runTokens(t.Context(), b, nil, "create", "ffffff."+secretHalf, "--node-name", "worker-3", "--address", "fd00::1"); err != nil {
 		t.Fatal(err)
 	}
 
 	// A host that cannot be registered gets no token either.
-	clitest.WantErr(t, runTokens(b, t.Context(), nil, "create", "cccccc."+secretHalf, "--node-name", "worker-2", "--address", "fd00::1"), `registering the host worker-2`, false)
+	clitest.WantErr(t, runTokens(t.Context(), b, nil, "create", "cccccc."+secretHalf, "--node-name", "worker-2", "--address", "fd00::1"), `registering the host worker-2`, false)
 	if err := b.Client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "bootstrap-token-cccccc"}, &secret); err == nil {
 		t.Error("the token stayed")
 	}
 
-	if err := runTokens(b, t.Context(), nil, "print-join-command", "bbbbbb", "--for", "kubeadm"); err != nil ||
+	if err := runTokens(t.Context(), b, nil, "print-join-command", "bbbbbb", "--for", "kubeadm"); err != nil ||
 		!strings.HasPrefix(b.Out.String(), "kubeadm join 192.168.64.2:443 --token bbbbbb."+secretHalf+" --discovery-token-ca-cert-hash sha256:") {
 		t.Errorf("%v, %q", err, b.Out.String())
 	}
-	clitest.WantErr(t, runTokens(b, t.Context(), nil, "print-join-command", "zzzzzz"), "there is no token zzzzzz", false)
-	if err := runTokens(b, t.Context(), nil, "delete", "bbbbbb."+secretHalf, "aaaaaa"); err != nil || b.Out.String() != "token \"bbbbbb\" deleted\ntoken \"aaaaaa\" deleted\n" {
+	clitest.WantErr(t, runTokens(t.Context(), b, nil, "print-join-command", "zzzzzz"), "there is no token zzzzzz", false)
+	if err := runTokens(t.Context(), b, nil, "delete", "bbbbbb."+secretHalf, "aaaaaa"); err != nil || b.Out.String() != "token \"bbbbbb\" deleted\ntoken \"aaaaaa\" deleted\n" {
 		t.Errorf("%v, %q", err, b.Out.String())
 	}
-	clitest.WantErr(t, runTokens(b, t.Context(), nil, "delete", "aaaaaa"), "there is no token aaaaaa", false)
-	if err := runTokens(b, t.Context(), nil, "generate"); err != nil || b.Out.String() != "aaaaaa.aaaaaaaaaaaaaaaa\n" {
+	clitest.WantErr(t, runTokens(t.Context(), b, nil, "delete", "aaaaaa"), "there is no token aaaaaa", false)
+	if err := runTokens(t.Context(), b, nil, "generate"); err != nil || b.Out.String() != "aaaaaa.aaaaaaaaaaaaaaaa\n" {
 		t.Errorf("%v, %q", err, b.Out.String())
 	}
 }
@@ -235,7 +235,7 @@ func TestTokenThatIsBoundToLittle(t *testing.T) {
 			t.Parallel()
 			b := clitest.NewBench(t, interceptor.Funcs{}, door(t)...)
 			b.Bindings, b.Unseen = tc.bindings, tc.unseen
-			if err := runTokens(b, t.Context(), tc.entries, append([]string{"create"}, tc.args...)...); err != nil {
+			if err := runTokens(t.Context(), b, tc.entries, append([]string{"create"}, tc.args...)...); err != nil {
 				t.Fatal(err)
 			}
 			said := b.Err.String()
@@ -250,7 +250,7 @@ func TestTokenThatIsBoundToLittle(t *testing.T) {
 func TestTokenToJoinAgain(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, door(t)...)
-	if err := runTokens(b, t.Context(), nil, "create", "--node-name", "worker-1", "--rejoin", "-o", "json"); err != nil {
+	if err := runTokens(t.Context(), b, nil, "create", "--node-name", "worker-1", "--rejoin", "-o", "json"); err != nil {
 		t.Fatal(err)
 	}
 	var made shownToken
@@ -295,7 +295,7 @@ func TestTokenUsage(t *testing.T) {
 		{[]string{"print-join-command", "ABCDEF"}, "not the ID of a bootstrap token"},
 		{[]string{"delete", "aaaaaa", "x"}, "not the ID of a bootstrap token"},
 	} {
-		err := runTokens(b, t.Context(), nil, tc.args...)
+		err := runTokens(t.Context(), b, nil, tc.args...)
 		if len(tc.args) < 2 { // usage errors of arguments are made by the root command
 			if err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("%v: %v", tc.args, err)
@@ -313,10 +313,10 @@ func TestTokenUsage(t *testing.T) {
 func TestTokenForMachinesThatAreNot(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, door(t)...)
-	if err := runTokens(b, t.Context(), nil, "create", "bbbbbb."+secretHalf, "--node-name", "worker-1", "--address", "192.168.64.200", "--group", "workers"); err != nil {
+	if err := runTokens(t.Context(), b, nil, "create", "bbbbbb."+secretHalf, "--node-name", "worker-1", "--address", "192.168.64.200", "--group", "workers"); err != nil {
 		t.Fatal(err)
 	}
-	before := len(tokenSecretsOf(b, t))
+	before := len(tokenSecretsOf(t, b))
 	for name, tc := range map[string]struct {
 		args []string
 		says string
@@ -328,11 +328,11 @@ func TestTokenForMachinesThatAreNot(t *testing.T) {
 		"another machine":            {[]string{"--machine", "i-1", "--node-name", "worker-1"}, `its ID "host-worker-1" does not fit the machine "i-1"`},
 		"a pattern that it does not": {[]string{"--machine", "host-worker-1", "--pattern", "rack-*"}, `its node's name "worker-1" does not fit the pattern "rack-*"`},
 	} {
-		err := runTokens(b, t.Context(), nil, append([]string{"create", "cccccc." + secretHalf}, tc.args...)...)
+		err := runTokens(t.Context(), b, nil, append([]string{"create", "cccccc." + secretHalf}, tc.args...)...)
 		if err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if now := len(tokenSecretsOf(b, t)); now != before {
+		if now := len(tokenSecretsOf(t, b)); now != before {
 			t.Fatalf("%s: a token was made", name)
 		}
 	}
@@ -345,7 +345,7 @@ func TestTokenForMachinesThatAreNot(t *testing.T) {
 		"ffffff": {[]string{"--machine", "host-worker-1", "--group", "workers", "--pattern", "work*"}, ""},
 		"gggggg": {[]string{"--node-name", "worker-1", "--address", "192.168.64.200", "--group", "others"}, ""}, // which it is from now on
 	} {
-		if err := runTokens(b, t.Context(), nil, append([]string{"create", id + "." + secretHalf}, tc.args...)...); err != nil {
+		if err := runTokens(t.Context(), b, nil, append([]string{"create", id + "." + secretHalf}, tc.args...)...); err != nil {
 			t.Fatal(err)
 		}
 		if said := b.Err.String(); !strings.Contains(said, tc.says) || strings.Contains(said, "no registered host") != (tc.says != "") {
@@ -354,7 +354,7 @@ func TestTokenForMachinesThatAreNot(t *testing.T) {
 	}
 }
 
-func tokenSecretsOf(b *clitest.Bench, t *testing.T) []corev1.Secret {
+func tokenSecretsOf(t *testing.T, b *clitest.Bench) []corev1.Secret {
 	t.Helper()
 	var secrets corev1.SecretList
 	if err := b.Client.List(t.Context(), &secrets); err != nil {
@@ -367,20 +367,20 @@ func tokenSecretsOf(b *clitest.Bench, t *testing.T) []corev1.Secret {
 func TestTokenCreateWithoutADoor(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{})
-	clitest.WantErr(t, runTokens(b, t.Context(), nil, "create", "--print-join-command"), "no ConfigMap kube-public/cluster-info", false)
+	clitest.WantErr(t, runTokens(t.Context(), b, nil, "create", "--print-join-command"), "no ConfigMap kube-public/cluster-info", false)
 	var secrets corev1.SecretList
 	if err := b.Client.List(t.Context(), &secrets); err != nil || len(secrets.Items) > 0 {
 		t.Errorf("made %d, %v", len(secrets.Items), err)
 	}
-	clitest.WantErr(t, runTokens(b, t.Context(), nil, "create", "--node-name", "a", "--group", "workers", "--print-join-command", "--usages", "authentication"), "no ConfigMap", false)
+	clitest.WantErr(t, runTokens(t.Context(), b, nil, "create", "--node-name", "a", "--group", "workers", "--print-join-command", "--usages", "authentication"), "no ConfigMap", false)
 	b = clitest.NewBench(t, interceptor.Funcs{}, door(t)...)
-	clitest.WantErr(t, runTokens(b, t.Context(), nil, "create", "--print-join-command", "--usages", "authentication"), "signing is not among its usages", false)
+	clitest.WantErr(t, runTokens(t.Context(), b, nil, "create", "--print-join-command", "--usages", "authentication"), "signing is not among its usages", false)
 }
 
 func TestDeleteHost(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, door(t)...)
-	if err := runTokens(b, t.Context(), nil, "create", "--node-name", "worker-1", "--address", "10.0.0.1"); err != nil {
+	if err := runTokens(t.Context(), b, nil, "create", "--node-name", "worker-1", "--address", "10.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
 	var list corev1.ConfigMap

@@ -45,7 +45,7 @@ func TestAnAuthenticatorTrustsNamesOfSessions(t *testing.T) {
 			if status, user := reviewOf(t, s, state, ststest.Token(t, person, "demo", time.Now())); status != http.StatusForbidden || user != "" {
 				t.Errorf("a person: %d %q", status, user)
 			}
-			if got := DescribeAuthenticator(c.File); strings.HasSuffix(got, "; sessions of arn:aws:iam::111122223333:role/edge/hybrid are trusted to be the nodes mi-*") != (tc.lines == 1) {
+			if got := Summarize(c.File); strings.HasSuffix(got, "; sessions of arn:aws:iam::111122223333:role/edge/hybrid are trusted to be the nodes mi-*") != (tc.lines == 1) {
 				t.Errorf("--check says %q", got)
 			}
 			log.mu.Lock()

@@ -9,7 +9,8 @@ import (
 	"muster.dev/muster/internal/iam/authenticatorconfig"
 )
 
-func DescribeAuthenticator(c authenticatorconfig.Configuration) string {
+// Summarize returns a configuration in one line: cluster, backend, mode and trusted session names.
+func Summarize(c authenticatorconfig.Configuration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cluster %s, backend %s, mode %s", c.ClusterID, c.Backend, c.Mapping.Mode)
 	for _, t := range c.Mapping.TrustedSessionNames {

@@ -5,8 +5,6 @@ package console
 import (
 	"fmt"
 	"strings"
-
-	"github.com/spf13/cobra"
 )
 
 // DidYouMean suggests the name that is nearest to a mistyped one, if any is near.
@@ -49,17 +47,4 @@ func editDistance(a, b string) int {
 		}
 	}
 	return row[len(b)]
-}
-
-// NothingToDo is never called, as oneOf accepts nothing, but without it cobra does not ask oneOf.
-func NothingToDo(*cobra.Command, []string) error { return nil }
-
-// Or is the first text that is not empty.
-func Or(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // Requests reads requests by name, or all of them, the newest last.
-func (p *Plane) Requests(ctx context.Context, names []string) ([]certificatesv1.CertificateSigningRequest, error) {
+func (p *Client) Requests(ctx context.Context, names []string) ([]certificatesv1.CertificateSigningRequest, error) {
 	if len(names) == 0 {
 		var list certificatesv1.CertificateSigningRequestList
 		if err := p.ReadAll(ctx, &list); err != nil {
@@ -36,6 +36,7 @@ func (p *Plane) Requests(ctx context.Context, names []string) ([]certificatesv1.
 	return found, nil
 }
 
+// MissingCSR turns a "not found" about a request into an error that says where requests go and what lists them.
 func MissingCSR(name string, err error) error {
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("there is no certificate signing request %q (any more: requests go an hour after they are issued or denied); muster csr list shows those there are", name)
@@ -44,7 +45,7 @@ func MissingCSR(name string, err error) error {
 }
 
 // Events reads the Events about requests, by name of the request. Events about objects without a namespace are in "default".
-func (p *Plane) Events(ctx context.Context) (map[string][]corev1.Event, error) {
+func (p *Client) Events(ctx context.Context) (map[string][]corev1.Event, error) {
 	var list corev1.EventList
 	if err := p.ReadAll(ctx, &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
 		return nil, err

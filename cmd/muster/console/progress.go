@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// WaitProgress tells what a command waits for: on a terminal in one line that changes, elsewhere in a line for each change.
+// WaitProgress shows what a command waits for: on a terminal in one line that changes, elsewhere in a line for each change.
 type WaitProgress struct {
 	Out  io.Writer
 	Live bool

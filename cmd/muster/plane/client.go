@@ -28,33 +28,45 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// AnswerTime is how long an API server may take over one request.
+// AnswerTime is the timeout of one request to an API server.
 const AnswerTime = 15 * time.Second
 
-// Plane is an API server and what people call it.
-type Plane struct {
+// TheCluster is the name of a cluster's API server in messages.
+const TheCluster = "the cluster"
+
+// Client is a client of one API server, with the name and address that its errors mention.
+type Client struct {
 	client.WithWatch
 	Name, Address string
 	Elsewhere     bool // not in the state directory, so no command of muster's starts it
 }
 
-// Planes are the ways to the API servers of a state directory. Tests put fakes here.
-type Planes struct {
-	Management, Cluster func(*console.Options) (*Plane, error)
+// Dialers connect to the API servers of a state directory. Tests put fakes here.
+type Dialers struct {
+	Management, Cluster func(*console.Options) (*Client, error)
 }
 
-func RealPlanes() Planes {
-	return Planes{
-		Management: func(o *console.Options) (*Plane, error) {
+// NewDialers returns the dialers of the state directory in the options, by the kubeconfigs that the service writes there.
+func NewDialers() Dialers {
+	return Dialers{
+		Management: func(o *console.Options) (*Client, error) {
 			return connect(o, "the management plane", statedir.Dir.ManagementKubeconfig)
 		},
-		Cluster: func(o *console.Options) (*Plane, error) {
+		Cluster: func(o *console.Options) (*Client, error) {
 			return connect(o, TheCluster, statedir.Dir.ClusterKubeconfig)
 		},
 	}
 }
 
-func connect(o *console.Options, name string, kubeconfig func(statedir.Dir) string) (*Plane, error) {
+// Of returns the dialer of the plane that a kind lives in.
+func (p Dialers) Of(k Kind) func(*console.Options) (*Client, error) {
+	if k.inCluster {
+		return p.Cluster
+	}
+	return p.Management
+}
+
+func connect(o *console.Options, name string, kubeconfig func(statedir.Dir) string) (*Client, error) {
 	config, err := stateConfig(o, name, kubeconfig)
 	if err != nil {
 		return nil, err
@@ -78,10 +90,7 @@ func stateConfig(o *console.Options, name string, kubeconfig func(statedir.Dir) 
 	return config, nil
 }
 
-// TheCluster is what people call it.
-const TheCluster = "the cluster"
-
-func dial(o *console.Options, name string, config *rest.Config) (*Plane, error) {
+func dial(o *console.Options, name string, config *rest.Config) (*Client, error) {
 	scheme, err := NewScheme()
 	if err != nil {
 		return nil, err
@@ -90,16 +99,17 @@ func dial(o *console.Options, name string, config *rest.Config) (*Plane, error) 
 }
 
 // dialFor is dial for the kinds that the client is to know.
-func dialFor(o *console.Options, name string, config *rest.Config, kinds client.Options) (*Plane, error) {
+func dialFor(o *console.Options, name string, config *rest.Config, kinds client.Options) (*Client, error) {
 	config.QPS = -1 // one person's few requests need no rate limit
 	config.WarningHandler = rest.NewWarningWriter(o.Err, rest.WarningWriterOptions{Deduplicate: true})
 	c, err := client.NewWithWatch(config, kinds)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", name, err)
 	}
-	return &Plane{WithWatch: c, Name: name, Address: strings.TrimPrefix(config.Host, "https://")}, nil
+	return &Client{WithWatch: c, Name: name, Address: strings.TrimPrefix(config.Host, "https://")}, nil
 }
 
+// NewScheme returns a scheme with the kinds that commands read and write.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme, certificatesv1.AddToScheme} {
@@ -110,7 +120,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// NewMapper knows the kinds that commands deal with, which saves asking the API server for what it has.
+// NewMapper returns a mapper of the kinds of NewScheme, so that no command has to ask the API server for its kinds.
 func NewMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []string{"Cluster", "NodeGroup", "Machine", "IAMRole"} {
@@ -125,21 +135,21 @@ func NewMapper() meta.RESTMapper {
 }
 
 // ReadAll reads all objects of a kind.
-func (p *Plane) ReadAll(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (p *Client) ReadAll(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	ctx, cancel := context.WithTimeout(ctx, AnswerTime)
 	defer cancel()
 	return p.Explain(p.List(ctx, into, opts...))
 }
 
 // Read reads one object. An error can be asked with apierrors.IsNotFound.
-func (p *Plane) Read(ctx context.Context, name string, into client.Object) error {
+func (p *Client) Read(ctx context.Context, name string, into client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, AnswerTime)
 	defer cancel()
 	return p.Explain(p.Get(ctx, client.ObjectKey{Name: name}, into))
 }
 
-// Explain puts what went wrong into one line that says what to do.
-func (p *Plane) Explain(err error) error {
+// Explain turns an error of the client into one that says what to do; a refused object gets a line for each wrong field.
+func (p *Client) Explain(err error) error {
 	var timeout net.Error
 	switch {
 	case err == nil:
@@ -195,8 +205,8 @@ func invalid(err error) error {
 	return fmt.Errorf("%s %q is not valid:\n  %s", what, details.Name, strings.Join(lines, "\n  "))
 }
 
-// Within gives a call the time that an API server may take.
-func (p *Plane) Within(ctx context.Context, call func(context.Context) error) error {
+// Within runs a call with a timeout of AnswerTime and explains its error.
+func (p *Client) Within(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, AnswerTime)
 	defer cancel()
 	return p.Explain(call(ctx))

@@ -15,7 +15,7 @@ import (
 )
 
 // Objects lists a kind, by name, and says which version of the store that was.
-func (p *Plane) Objects(ctx context.Context, k Kind, opts ...client.ListOption) ([]client.Object, string, error) {
+func (p *Client) Objects(ctx context.Context, k Kind, opts ...client.ListOption) ([]client.Object, string, error) {
 	list := k.List()
 	if err := p.ReadAll(ctx, list, opts...); err != nil {
 		return nil, "", err
@@ -35,7 +35,7 @@ func (p *Plane) Objects(ctx context.Context, k Kind, opts ...client.ListOption) 
 }
 
 // Changes calls do for every change of a kind until the watch ends.
-func (p *Plane) Changes(ctx context.Context, list client.ObjectList, do func(client.Object) error, opts ...client.ListOption) error {
+func (p *Client) Changes(ctx context.Context, list client.ObjectList, do func(client.Object) error, opts ...client.ListOption) error {
 	watching, err := p.Watch(ctx, list, opts...)
 	if err != nil {
 		return p.Explain(err)

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// AskTime is the timeout for resolving a name by the management plane where the records on disk do not have it.
+const AskTime = 2 * time.Second
+
+// Choose picks the objects that go by the given names, in that order; all of them for no names. What is missing is an error that
+// goes with what was found.
+func (k Kind) Choose(objects []client.Object, names []string) ([]client.Object, error) {
+	if len(names) == 0 {
+		return objects, nil
+	}
+	var found []client.Object
+	var missing []error
+	for _, name := range names {
+		object, err := k.find(objects, name)
+		if err != nil {
+			missing = append(missing, err)
+		} else if !slices.Contains(found, object) {
+			found = append(found, object)
+		}
+	}
+	return found, errors.Join(missing...)
+}
+
+// find picks the object that goes by a name.
+func (k Kind) find(objects []client.Object, name string) (client.Object, error) {
+	name = k.bare(name)
+	var all []string
+	for _, object := range objects {
+		if object.GetName() == name {
+			return object, nil
+		}
+		all = append(all, object.GetName())
+	}
+	if k.also != nil {
+		for _, object := range objects {
+			others := k.also(object)
+			if name != "" && slices.Contains(others, name) {
+				return object, nil
+			}
+			all = append(all, others...)
+		}
+	}
+	hint := console.DidYouMean(name, all)
+	if hint == "" {
+		hint = "; muster get " + k.Word() + " lists them"
+	}
+	return nil, fmt.Errorf("%s %q not found%s", k.Singular, name, hint)
+}
+
+// MachineRecords reads what providers have on disk about machines, which needs no API server.
+func MachineRecords(dir statedir.Dir) []machine.Record {
+	paths, err := filepath.Glob(filepath.Join(dir.Machines(), "*", machine.RecordFile))
+	if err != nil {
+		return nil
+	}
+	var records []machine.Record
+	for _, path := range paths {
+		if record, err := machine.ReadRecord(path); err == nil { // one that is just being removed is none
+			records = append(records, record)
+		}
+	}
+	return records
+}
+
+// MachineID finds the machine that goes by a name: on the disk, or else in the management plane.
+func MachineID(ctx context.Context, o *console.Options, p Dialers, dir statedir.Dir, name string) (string, error) {
+	name = nodes().bare(Machines().bare(name))
+	var known []string
+	for _, r := range MachineRecords(dir) {
+		names := []string{r.ID, r.PrivateDNSName, r.PrivateIP.String()}
+		if slices.Contains(names, name) {
+			return r.ID, nil
+		}
+		known = append(known, names...)
+	}
+	ctx, cancel := context.WithTimeout(ctx, AskTime)
+	defer cancel()
+	if plane, err := p.Management(o); err == nil {
+		k := Machines()
+		if objects, _, err := plane.Objects(ctx, k); err == nil {
+			object, err := k.find(objects, name)
+			if err != nil {
+				return "", err
+			}
+			return object.GetName(), nil
+		}
+	}
+	return "", fmt.Errorf("machine %q not found%s", name, console.DidYouMean(name, known))
+}
