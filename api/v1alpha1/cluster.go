@@ -55,7 +55,7 @@ type ClusterSpec struct {
 	// +kubebuilder:default={clientDuration: "168h", servingDuration: "168h"}
 	Certificates ClusterCertificates `json:"certificates,omitzero"`
 
-	// AccessConfig says who may come in by IAM.
+	// AccessConfig configures access by IAM.
 	//
 	// +optional
 	// +kubebuilder:default={authenticationMode: "API_AND_CONFIG_MAP", bootstrapClusterCreatorAdminPermissions: true}
@@ -89,7 +89,7 @@ type ClusterAccessConfig struct {
 	AuthenticationMode AuthenticationMode `json:"authenticationMode,omitempty"`
 
 	// BootstrapClusterCreatorAdminPermissions makes an access entry with AmazonEKSClusterAdminPolicy for the user who made the
-	// cluster, arn:aws:iam::000000000000:user/admin. It is made once; who deletes it need not fear that it comes back.
+	// cluster, arn:aws:iam::000000000000:user/admin. It is made once: when it is deleted, it does not come back.
 	//
 	// +optional
 	// +kubebuilder:default=true

@@ -132,7 +132,7 @@ type LaunchTemplate struct {
 	MetadataOptions MetadataOptions `json:"metadataOptions,omitzero"`
 
 	// UserData comes before muster's own: scripts, which run once, and NodeConfigs, over which muster's own wins. It is written as it
-	// is or in base64, and may be MIME multipart. Whoever may read node groups can read it.
+	// is or in base64, and may be MIME multipart. Everyone who may read node groups can read it.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=16384

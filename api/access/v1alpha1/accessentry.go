@@ -62,7 +62,7 @@ type AccessEntry struct {
 	Status AccessEntryStatus `json:"status,omitzero"`
 }
 
-// AccessEntrySpec says who is let in, and as whom.
+// AccessEntrySpec maps a principal to a user.
 //
 // +kubebuilder:validation:XValidation:rule="self.principalARN == oldSelf.principalARN",message="the principal of an access entry cannot be changed; delete the entry and make another",fieldPath=".principalARN"
 // +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",message="the type of an access entry cannot be changed; delete the entry and make another",fieldPath=".type"

@@ -24,7 +24,7 @@ type IAMIdentityMapping struct {
 	Status IAMIdentityMappingStatus `json:"status,omitzero"`
 }
 
-// IAMIdentityMappingSpec says who becomes whom.
+// IAMIdentityMappingSpec maps an ARN to a user.
 type IAMIdentityMappingSpec struct {
 	// ARN of a role or a user.
 	//
