@@ -36,7 +36,7 @@ func TestAnotherCluster(t *testing.T) {
 	for _, command := range []string{"csr list", "token list", "certs issued", "auth check"} {
 		for _, test := range []struct{ flags, want string }{
 			{"--state-dir " + none + " --kubeconfig " + dead, "Error: nothing answers at 127.0.0.1:1, where the kubeconfig says that the cluster is\n"},
-			{"--state-dir " + none, "nothing is set up in " + none + ", and kubectl knows no cluster either; `muster up` makes one\n"},
+			{"--state-dir " + none, "nothing is set up in " + none + ", and kubectl has no cluster either: `muster up` makes one\n"},
 			{"--state-dir " + open, "is open to others"},
 		} {
 			var out, talk bytes.Buffer

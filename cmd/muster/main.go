@@ -2,7 +2,8 @@
 
 // Muster runs Kubernetes clusters that machines join by themselves, and only those that should.
 //
-// A file here is a verb: it parses, calls one internal package, and prints. Data goes to standard output, talk to standard error.
+// The packages below are named after what their commands are about: csr, token, node and so on. A command parses its command line, calls
+// internal packages, and prints: data to standard output, messages to standard error.
 package main
 
 import (
@@ -51,7 +52,7 @@ func run(args []string, streams console.Streams) int {
 	return 1
 }
 
-// inWords is what an error says. Somebody who pressed Ctrl-C hears that, and not how Go calls it.
+// inWords returns the text of an error. After Ctrl-C it says "interrupted" in place of "context canceled".
 func inWords(ctx context.Context, err error) string {
 	if ctx.Err() == nil {
 		return err.Error()

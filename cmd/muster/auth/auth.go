@@ -24,11 +24,11 @@ func NewCommand(o *console.Options) *cobra.Command {
 func (c *authCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "auth",
-		Short: "See who of IAM becomes whom in a cluster, and what is wrong with the entries that say so",
+		Short: "Show which user and groups an IAM identity becomes in a cluster, and the entries that are wrong",
 		Args: func(_ *cobra.Command, args []string) error {
 			verbs := []string{"check"}
 			if len(args) == 0 {
-				return fmt.Errorf("say what to do: %s", strings.Join(verbs, ", "))
+				return fmt.Errorf("muster auth needs a subcommand: %s", strings.Join(verbs, ", "))
 			}
 			return fmt.Errorf("there is no muster auth %q%s; there are: %s", args[0], console.DidYouMean(args[0], verbs), strings.Join(verbs, ", "))
 		},

@@ -51,13 +51,13 @@ func (c *authCommand) check() *cobra.Command {
 	var a authCheck
 	cmd := &cobra.Command{
 		Use:   "check [ARN]",
-		Short: "List every bad entry and its remedy, or say what a principal would become and why",
+		Short: "List every wrong entry and its fix, or show what a principal would become and why",
 		Long: `List every entry that is wrong, with the field and what to do about it; or, with the ARN of a role, a session or a user, say what it
 would become, by which entry, and why those before it did not match. Entries are access entries, IAMIdentityMapping objects, the
 ConfigMap kube-system/aws-auth and mounted files. They come from the cluster, or without one from the files that are named.
 
-That a session is an instance's, as nodes must prove, is supposed with --instance and --private-dns-name. Which names of sessions are
-trusted, as hybrid nodes and those of Fargate need, is in the authenticator's configuration: give it by --config.
+--instance and --private-dns-name suppose that the session is that of an instance, which nodes must prove. The session names that are
+trusted, for hybrid nodes and Fargate, are in the authenticator's configuration: give it by --config.
 
 The exit code is 0 if nothing is wrong, or if the principal is let in; otherwise 1.`,
 		Example: `  # Is aws-auth right before it is applied?
@@ -172,14 +172,14 @@ func (a authCheck) options() (identity.Options, error) {
 	return o, nil
 }
 
-// principal is whom STS would answer for that ARN. Of a role it is a session of it.
+// principal returns the principal that STS would answer for an ARN; for a role, a session of that role.
 func (a authCheck) principal(text string) (*identity.Principal, error) {
 	who, err := arn.Parse(text)
 	if err != nil {
 		return nil, console.UsageError{Err: err}
 	}
 	if a.instance == "" && a.privateDNSName != "" {
-		return nil, console.UsageError{Err: errors.New("--private-dns-name is that of an instance: name it with --instance")}
+		return nil, console.UsageError{Err: errors.New("--private-dns-name needs --instance, the instance that has the name")}
 	}
 	canonical, err := who.Canonical()
 	if err != nil {
@@ -195,7 +195,7 @@ func (a authCheck) principal(text string) (*identity.Principal, error) {
 		}
 		who = arn.ARN{Partition: canonical.Partition, Service: "sts", Account: canonical.Account, Resource: "assumed-role/" + name + "/" + p.SessionName}
 		if _, _, ok := who.AssumedRole(); !ok {
-			return nil, console.UsageError{Err: fmt.Errorf("%q is no name of a session: 2 to 64 letters, digits and +=,.@-_", p.SessionName)}
+			return nil, console.UsageError{Err: fmt.Errorf("invalid session name %q: must be 2 to 64 letters, digits or +=,.@-_", p.SessionName)}
 		}
 	}
 	p.ARN = who

@@ -174,10 +174,10 @@ func TestAuthCheckRefusesWhatItCannotRead(t *testing.T) {
 		"no mode":            {[]string{"--mode", "NONE"}, true, `unknown authentication mode "NONE"`},
 		"no format":          {[]string{"-o", "wide"}, true, "unknown output format"},
 		"a DNS name alone":   {[]string{"--private-dns-name", "x", "arn:aws:iam::111122223333:role/dev"}, true, "name it with --instance"},
-		"a session's name":   {[]string{"--session-name", "a:b", "arn:aws:iam::111122223333:role/dev"}, true, "is no name of a session"},
+		"a session's name":   {[]string{"--session-name", "a:b", "arn:aws:iam::111122223333:role/dev"}, true, "invalid session name"},
 		"no file":            {[]string{"-f", filepath.Join(t.TempDir(), "none")}, false, "no such file"},
 		"another kind":       {[]string{"-f", written(t, "{apiVersion: v1, kind: Pod, metadata: {name: a}}")}, false, `document 1: is a "Pod" of "v1"`},
-		"no YAML":            {[]string{"-f", written(t, "a: [")}, false, "is no YAML"},
+		"no YAML":            {[]string{"-f", written(t, "a: [")}, false, "is not YAML"},
 		"bare lists with -f": {[]string{"-f", written(t, "mapRoles: []")}, false, "a mounted file is named by --file"},
 	} {
 		t.Run(name, func(t *testing.T) {

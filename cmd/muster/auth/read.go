@@ -97,7 +97,7 @@ func (e *authEntries) accessEntry(object *accessv1alpha1.AccessEntry) {
 		e.principalIDs = true
 		e.notes = append(e.notes, fmt.Sprintf("AccessEntry %s: %s.", object.Name, known.Message))
 	default:
-		e.notes = append(e.notes, fmt.Sprintf("AccessEntry %s has no spec.principalID: whoever has the name of %s is let in, also one who was made again under it.", object.Name, object.Spec.PrincipalARN))
+		e.notes = append(e.notes, fmt.Sprintf("AccessEntry %s has no spec.principalID: any principal with the ARN %s is let in, also one that was deleted and made again.", object.Name, object.Spec.PrincipalARN))
 	}
 	for _, problem := range accesspolicy.NewPlan(object, nil).Problems {
 		e.problems = append(e.problems, identity.Problem{
@@ -106,12 +106,12 @@ func (e *authEntries) accessEntry(object *accessv1alpha1.AccessEntry) {
 	}
 }
 
-// suppose takes a principal whose id nobody gave for the one that its access entry was made for, and says so.
+// suppose assumes, and notes, that a principal without a given id is the one that its access entry was made for.
 func (e *authEntries) suppose(p *identity.Principal) {
 	for _, entry := range e.accessEntries {
 		if entry.PrincipalID != "" && entry.PrincipalARN == p.CanonicalARN.String() {
 			p.UserID = entry.PrincipalID
-			e.notes = append(e.notes, fmt.Sprintf("Supposed that it is %s, for whom the access entry %s was made; --principal-id says which one it is.", p.UserID, entry.Name))
+			e.notes = append(e.notes, fmt.Sprintf("Supposed that it is %s, for which the access entry %s was made; --principal-id names another.", p.UserID, entry.Name))
 			return
 		}
 	}
@@ -175,7 +175,7 @@ func readLimited(in io.Reader, name string) ([]byte, error) {
 func (e *authEntries) document(document []byte) error {
 	data, problems := strictyaml.ToJSON(document)
 	if len(problems) > 0 {
-		return fmt.Errorf("is no YAML: %s", problems[0])
+		return fmt.Errorf("is not YAML: %s", problems[0])
 	}
 	return e.object(data)
 }
@@ -187,7 +187,7 @@ func (e *authEntries) object(data []byte) error {
 		Items             []json.RawMessage `json:"items"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return fmt.Errorf("is no object: %w", err)
+		return fmt.Errorf("is not a Kubernetes object: %w", err)
 	}
 	switch head.GroupVersionKind().String() {
 	case corev1.SchemeGroupVersion.WithKind("List").String():

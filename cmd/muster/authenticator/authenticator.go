@@ -21,14 +21,14 @@ func NewCommand() *cobra.Command {
 	var part cli.Part
 	cmd := &cobra.Command{
 		Use:   "authenticator --config FILE",
-		Short: "Tell API servers who the makers of AWS IAM tokens are, in any cluster",
+		Short: "Authenticate AWS IAM identities for the API servers of any cluster",
 		Long: `Answer TokenReviews of API servers about tokens of AWS IAM, as made by aws eks get-token, aws-iam-authenticator and
 muster token get. It works with any cluster; muster's own clusters each run one.
 
-A token is a presigned request for the name of its maker. Its form is checked first, then STS is asked, or the signature is
-checked here with a key that muster's identity service derives. Who made it becomes a user by the first match among access
-entries, IAMIdentityMapping objects, the ConfigMap kube-system/aws-auth and a mounted file. Each decision is one line in the log,
-with the rule that refused and what to do. Everything is set up in one file; docs/authenticator.md has all there is to set.`,
+A token is a presigned GetCallerIdentity request. Its form is checked first. Then STS is asked, or the signature is verified here with
+a key that muster's identity service derives. The identity becomes a user by the first match among access entries, IAMIdentityMapping
+objects, the ConfigMap kube-system/aws-auth and a mounted file. Each decision is one line in the log, with the rule that refused and
+the fix. Everything is configured in one file: see docs/authenticator.md.`,
 		Example: `  # Look at a file without doing anything
   muster authenticator --config authenticator.yaml --check
 

@@ -25,8 +25,8 @@ func NewCommand(o *console.Options) *cobra.Command {
 		Short:   "Show the certificates of authorities, components and administrators, and what is left of each",
 		Long: `Show the certificates that the service keeps: its authorities, and what they issued to components and administrators.
 The service renews a certificate when a third of its life is left; every component reads it again without a restart.
-Certificates of nodes are asked for by their kubelets: see "muster certs issued". The authority that signs them can be replaced:
-see "muster certs rotate". Each authority signs, or is only trusted, as one of two is during a rotation.`,
+Kubelets request the certificates of nodes: see "muster certs issued". The authority that signs them can be replaced: see "muster certs
+rotate". Each authority either signs or, as one of two during a rotation, is only trusted.`,
 		Example: `  muster certs
   muster certs -o json | jq '.[] | {name, notAfter}'
   muster certs rotate kubelet-ca`,

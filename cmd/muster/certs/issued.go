@@ -57,8 +57,8 @@ func (c *issuedCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "issued [NODE...]",
 		Short: "Show the certificates that the certificate controller issued, and what is left of each",
-		Long: `Show the certificates that the certificate controller issued, as they stand in its register: to which node, on which machine, by
-which request, and what is left of each. Of each node, or person, and signer only the newest is shown, unless all are asked for.
+		Long: `Show the certificates that the certificate controller issued, from its record: the node, the machine, the request and the time left of
+each. Of each node or person and signer only the newest is shown, unless --all is given.
 This works with any cluster whose requests muster certificate-controller decides.`,
 		Example: `  muster certs issued
   muster certs issued ip-192-168-64-11.muster.internal --all

@@ -68,7 +68,7 @@ func (r *rotateOptions) run(ctx context.Context) error {
 	service := serve.NewClient(dir)
 	before, err := service.Status(ctx)
 	if errors.Is(err, serve.ErrNotRunning) {
-		return errors.New("the cluster is stopped, and the service rotates: run `muster up` first")
+		return errors.New("the cluster is stopped, and its service does the rotation: run `muster up` first")
 	}
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (r *rotateOptions) wait(ctx context.Context, service *serve.Client, status 
 			progress.End()
 			const then = "the service goes on with it; run the command again to wait, or see `muster certs`"
 			if errors.Is(context.Cause(ctx), console.ErrTimeUp) {
-				return status, fmt.Errorf("the rotation is not over after %s: %s", r.timeout, then)
+				return status, fmt.Errorf("the rotation is not complete after %s: %s", r.timeout, then)
 			}
 			return status, errors.New("interrupted: " + then)
 		case <-ticker.C:

@@ -42,13 +42,13 @@ func (c *csrCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "csr",
 		Aliases: []string{"csrs"},
-		Short:   "See who asked for which certificate, what came of it and why; approve, deny, simulate",
-		Long: `See who asked for which certificate, what the certificate controller said and which rule said it. This works
+		Short:   "Show certificate signing requests and why each was approved or denied; approve, deny, simulate",
+		Long: `Show certificate signing requests: the requester, the decision of the certificate controller, and the rule that decided. This works
 with any cluster whose requests muster certificate-controller decides, not only with muster's own.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			verbs := []string{"list", "explain", "simulate", "machines", "approve", "deny"}
 			if len(args) == 0 {
-				return fmt.Errorf("say what to do with requests: %s", strings.Join(verbs, ", "))
+				return fmt.Errorf("muster csr needs a subcommand: %s", strings.Join(verbs, ", "))
 			}
 			return fmt.Errorf("there is no muster csr %q%s; there are: %s", args[0], console.DidYouMean(args[0], verbs), strings.Join(verbs, ", "))
 		},
@@ -82,8 +82,8 @@ func (c *csrCommand) reviews(ctx context.Context, names ...string) ([]csrview.Re
 	return reviews, nil
 }
 
-// reviewed is what is known about a request. One that a person approved is judged again before it is signed: what it waits for stands in
-// Events since then, and whoever approved it wants to know that rather than his own words.
+// reviewed returns what is known about a request. One that a person approved is judged again before it is signed: Events since the approval
+// say what it waits for, which is of more use here than the text of the approval.
 func reviewed(csr *certificatesv1.CertificateSigningRequest, events []corev1.Event) csrview.Review {
 	r := csrview.Of(csr, events)
 	if r.State != csrview.Approved || r.Source != csrview.FromCondition {

@@ -75,7 +75,7 @@ func TestCSRList(t *testing.T) {
 	}
 	clitest.WantErr(t, runCSR(t.Context(), b, "explain", "csr-gone"), `no certificate signing request "csr-gone"`, false)
 	clitest.WantErr(t, runCSR(t.Context(), b, "list", "csr-gone"), `no certificate signing request "csr-gone"`, false)
-	clitest.WantErr(t, runCSR(t.Context(), b, "list", "csr-waits", "--pending"), "give names, or --pending and --signer, not both", true)
+	clitest.WantErr(t, runCSR(t.Context(), b, "list", "csr-waits", "--pending"), "give names or filters (--pending, --signer), not both", true)
 	clitest.WantErr(t, runCSR(t.Context(), b, "list", "-o", "xml"), `unknown output format "xml"`, true)
 }
 
@@ -151,7 +151,7 @@ func TestCSRVerdictsByHand(t *testing.T) {
 		},
 	}, requests(t)...)
 	clitest.WantErr(t, runCSR(t.Context(), b, "approve", "csr-waits"), "--reason", true)
-	clitest.WantErr(t, runCSR(t.Context(), b, "approve", "csr-waits", "csr-denied", "--reason", "x"), "csr-denied is denied already, which cannot be changed", false)
+	clitest.WantErr(t, runCSR(t.Context(), b, "approve", "csr-waits", "csr-denied", "--reason", "x"), "csr-denied is already denied, which is final: the requester must make a new request", false)
 	clitest.WantErr(t, runCSR(t.Context(), b, "approve", "csr-waits", "csr-gone", "--reason", "x"), `no certificate signing request "csr-gone"`, false)
 	for range 2 { // doing it again changes nothing
 		if err := runCSR(t.Context(), b, "approve", "csr-waits", "--reason", "ticket 4711"); err != nil {

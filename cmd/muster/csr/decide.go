@@ -31,7 +31,7 @@ func (c *csrCommand) approve() *cobra.Command {
 		Use:   "approve NAME... --reason TEXT",
 		Short: "Approve requests by hand",
 		Long: `Approve requests by hand. The certificate controller still judges what a request asks for before it signs it: an
-approval stands in for its rules about who asks, not for those about names, addresses, keys and usages.
+approval replaces its rules about the requester, not those about names, addresses, keys and usages.
 
 An approval cannot be taken back. What is approved already is left as it is.`,
 		Example: `  # A user's certificate
@@ -44,7 +44,7 @@ func (c *csrCommand) deny() *cobra.Command {
 	return c.decide(verdictByHand{certificatesv1.CertificateDenied, "DeniedByOperator", "denied"}, &cobra.Command{
 		Use:   "deny NAME... --reason TEXT",
 		Short: "Deny requests by hand",
-		Long: `Deny requests by hand. A denial cannot be taken back; who asked may ask again with a new request, and kubelets do
+		Long: `Deny requests by hand. A denial cannot be taken back; the requester may make a new request, and kubelets do
 so after half a minute. What is denied already is left as it is.`,
 		Example: `  muster csr deny csr-8x2vq --reason 'The machine was sold'`,
 	})
@@ -95,7 +95,7 @@ func possible(csr *certificatesv1.CertificateSigningRequest, v verdictByHand) er
 		}
 	}
 	if r.State != csrview.Pending {
-		return fmt.Errorf("request %s is %s already, which cannot be changed; who asked must ask anew", csr.Name, strings.ToLower(string(r.State)))
+		return fmt.Errorf("request %s is already %s, which is final: the requester must make a new request", csr.Name, strings.ToLower(string(r.State)))
 	}
 	return nil
 }

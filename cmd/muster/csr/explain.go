@@ -21,8 +21,8 @@ func (c *csrCommand) explain() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "explain NAME",
-		Short: "Tell what a request asks for, and what each rule said about it",
-		Long: `Tell what a request asks for, as it stands in its bytes, who asked, what came of it, and what each rule said.
+		Short: "Show what a request asks for, and what each rule said about it",
+		Long: `Show what a request asks for, as its bytes have it, the requester, the state of the request, and what each rule said.
 
 The rules' words come from the decision that the certificate controller wrote into the request with its verdict. Nodes cannot
 write there. A request that still waits has them in an Event, which says so: nodes can write Events.`,

@@ -25,8 +25,8 @@ func (c *csrCommand) list() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list [NAME...]",
 		Aliases: []string{"ls"},
-		Short:   "List requests: who asks for what, what came of it, and why",
-		Long:    `List requests, all of them or those named: who asks for what, what came of it, and why. More of one: muster csr explain NAME.`,
+		Short:   "List requests: the requester, what it asks for, the decision and the reason",
+		Long:    `List requests, all of them or those named, each with its requester, its decision and the reason. Details: muster csr explain NAME.`,
 		Example: `  # All of them, the newest last
   muster csr list
 
@@ -42,7 +42,7 @@ func (c *csrCommand) list() *cobra.Command {
 				return err
 			}
 			if len(args) > 0 && (open || signer != "") {
-				return console.UsageError{Err: errors.New("give names, or --pending and --signer, not both")}
+				return console.UsageError{Err: errors.New("give names or filters (--pending, --signer), not both")}
 			}
 			reviews, err := c.reviews(cmd.Context(), args...)
 			if err != nil {

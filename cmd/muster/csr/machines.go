@@ -25,13 +25,13 @@ func (c *csrCommand) machines() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "machines [-f FILE]",
-		Short: "Write a list of machines for the certificate controller, of the Nodes that there are",
-		Long: `Write a list of machines, as the static inventory of the certificate controller reads it, of the Nodes that a cluster has. It is a
-beginning, to be looked through before it is used: what it says of a machine beside the Node's name, the node said about itself, and
-whatever is in the list is believed from then on.
+		Short: "Write a list of machines for the certificate controller from the Nodes of a cluster",
+		Long: `Write a list of machines from the Nodes of a cluster, as the static inventory of the certificate controller reads it. Check the list
+before you use it: except for its name, everything in the entry of a machine is what the node said about itself, and the controller
+believes whatever is in the list.
 
-A node that says something that cannot be the address or the name of a machine, or something that another one says, too, is left out,
-with a warning. Then the exit code is 1.`,
+A node that reports an address or name that cannot be a machine's, or the same one as another node, is left out with a warning. Then
+the exit code is 1.`,
 		Example: `  # Of the nodes of a cluster
   muster csr machines >machines.yaml
 
@@ -87,7 +87,7 @@ func readNodes(file string, data []byte) ([]corev1.Node, error) {
 		Items []corev1.Node `json:"items"`
 	}
 	if data = bytes.TrimSpace(data); !bytes.HasPrefix(data, []byte("{")) {
-		return nil, fmt.Errorf("%s holds no JSON; have kubectl get nodes print it with -o json", file)
+		return nil, fmt.Errorf("%s is not JSON: make it with kubectl get nodes -o json", file)
 	}
 	if err := json.Unmarshal(data, &list); err != nil {
 		return nil, fmt.Errorf("reading the nodes in %s: %w", file, err)
@@ -101,7 +101,7 @@ func readNodes(file string, data []byte) ([]corev1.Node, error) {
 	}
 	for _, n := range nodes {
 		if n.Kind != "Node" && (n.Kind != "" || list.Kind != "NodeList") {
-			return nil, fmt.Errorf("%s holds %q beside Nodes; have kubectl get nodes print nodes alone", file, n.Kind)
+			return nil, fmt.Errorf("%s has an object of kind %q: make it with kubectl get nodes -o json, which prints Nodes alone", file, n.Kind)
 		}
 	}
 	return nodes, nil
@@ -109,7 +109,7 @@ func readNodes(file string, data []byte) ([]corev1.Node, error) {
 
 func (c *csrCommand) printMachines(nodes []corev1.Node) error {
 	if len(nodes) == 0 {
-		return errors.New("there is no Node, so there is nothing to list; an empty list is: machines: []")
+		return errors.New("there are no Nodes to list; an empty list is: machines: []")
 	}
 	list, leftOut, err := facts.ListOfNodes(nodes)
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *csrCommand) printMachines(nodes []corev1.Node) error {
 		return err
 	}
 	if len(leftOut) > 0 {
-		return fmt.Errorf("%d of %d nodes are left out; find out what they are, and write what is right into the list", len(leftOut), len(nodes))
+		return fmt.Errorf("%d of %d nodes are left out: check them and add the right ones to the list by hand", len(leftOut), len(nodes))
 	}
 	return nil
 }

@@ -42,11 +42,11 @@ func (c *csrCommand) simulate() *cobra.Command {
 	var s simulation
 	cmd := &cobra.Command{
 		Use:   "simulate -f FILE",
-		Short: "Tell what the policy would say to a request, without a cluster",
-		Long: `Tell what the policy would say to a request, without a cluster. The request is a CertificateSigningRequest in YAML or JSON, as
-kubectl get csr -o yaml prints it, or bare PEM; then, and where the API server has not written down who asks, flags say so. The
-default is a node that asks for its own certificate. Machines come from --machines, or from the files that the policy file names as
-static sources. The rest is assumed: a new key, a node that does not exist yet, and RBAC that allows to ask.
+		Short: "Show what the policy would decide about a request, without a cluster",
+		Long: `Show what the policy would decide about a request, without a cluster. The request is a CertificateSigningRequest in YAML or JSON, as
+kubectl get csr -o yaml prints it, or bare PEM. Flags name the requester where the request does not have it as the API server writes
+it; the default is a node that asks for its own certificate. Machines come from --machines, or from the files that the policy file names as
+static sources. The rest is assumed: a new key, a node that does not exist yet, and RBAC that allows the request.
 
 The exit code is 0 if it would be approved, otherwise 1.`,
 		Example: `  # Why did that node get no certificate?
@@ -87,7 +87,7 @@ func (c *csrCommand) runSimulation(s simulation, expires bool) error {
 		return err
 	}
 	if s.file == "" {
-		return console.UsageError{Err: errors.New("name the file of the request with -f; - reads standard input")}
+		return console.UsageError{Err: errors.New("no request given: name its file with -f; - reads standard input")}
 	}
 	p, machines, err := s.rules()
 	if err != nil {
@@ -189,7 +189,7 @@ func (s simulation) object(data []byte) (*certificatesv1.CertificateSigningReque
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("-----BEGIN")) {
 		csr.Spec.Request = data
 	} else if err := yaml.UnmarshalStrict(data, csr); err != nil || csr.Kind != "CertificateSigningRequest" {
-		return nil, fmt.Errorf("%s holds neither a CertificateSigningRequest in YAML or JSON nor a request in PEM", s.file)
+		return nil, fmt.Errorf("%s is not a certificate signing request: must be a CertificateSigningRequest in YAML or JSON, or a request in PEM", s.file)
 	}
 	asked, _ := pki.Parse(csr.Spec.Request) // what cannot be read is the policy's to refuse
 	if s.signer != "" {

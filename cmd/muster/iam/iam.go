@@ -19,7 +19,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// credentialPatience is how long `muster iam env` waits for the first user, whom the service makes when the management plane is ready.
+// credentialPatience is how long `muster iam env` waits for the first user, which the service makes when the management plane is ready.
 const credentialPatience = 20 * time.Second
 
 // NewCommand returns "muster iam".
@@ -53,7 +53,7 @@ like) is unset. While it is in force, tools talk to muster for every AWS service
 		Args: console.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "shell" && format != console.FormatJSON {
-				return console.UsageError{Err: fmt.Errorf("--output: %q is neither shell nor json", format)}
+				return console.UsageError{Err: fmt.Errorf("unknown output format %q; there are: shell, json", format)}
 			}
 			dir, err := o.OpenExisting()
 			if err != nil {
@@ -98,14 +98,14 @@ type environment struct {
 func iamEnvironment(dir statedir.Dir) (environment, error) {
 	raw, err := os.ReadFile(dir.IAMConfig())
 	if err != nil {
-		return environment{}, fmt.Errorf("reading where the identity service is: %w", err)
+		return environment{}, fmt.Errorf("reading the address of the identity service: %w", err)
 	}
 	e := environment{
 		Credentials: dir.IAMCredentials(), Config: dir.IAMConfig(), Region: identityservice.Region, Default: identityservice.Region,
 		Endpoint: setting(string(raw), "endpoint_url"), Authority: setting(string(raw), "ca_bundle"),
 	}
 	if e.Endpoint == "" || e.Authority == "" {
-		return environment{}, fmt.Errorf("%s does not say where the identity service is: the service writes it anew when it starts", dir.IAMConfig())
+		return environment{}, fmt.Errorf("%s does not have the address of the identity service: `muster up` writes it again", dir.IAMConfig())
 	}
 	return e, nil
 }

@@ -40,16 +40,16 @@ or bring them up to date. Other contexts stay as they are. The file holds keys a
 				return err
 			}
 			if iam && management {
-				return console.UsageError{Err: errors.New("--iam: the management plane knows no IAM identities; leave --management out")}
+				return console.UsageError{Err: errors.New("--iam does not work with --management: the management plane has no IAM identities")}
 			}
 			if iam {
 				return iamKubeconfig(o, dir, file, role, show)
 			}
 			if management && !show {
-				return console.UsageError{Err: errors.New("--management: goes with --print; without, the contexts of both are added")}
+				return console.UsageError{Err: errors.New("--management needs --print; without them, the contexts of both are added")}
 			}
 			if role != "" {
-				return console.UsageError{Err: errors.New("--role-arn: goes with --iam")}
+				return console.UsageError{Err: errors.New("--role-arn needs --iam")}
 			}
 			if show {
 				path := dir.ClusterKubeconfig()
@@ -68,7 +68,7 @@ or bring them up to date. Other contexts stay as they are. The file holds keys a
 	}
 	cmd.Flags().StringVar(&file, "kubeconfig", "", "file to change, instead of $KUBECONFIG or ~/.kube/config")
 	cmd.Flags().BoolVar(&show, "print", false, "print the cluster's kubeconfig instead of changing yours")
-	cmd.Flags().BoolVar(&iam, "iam", false, "add a context that logs in by IAM, as whoever your AWS environment says you are")
+	cmd.Flags().BoolVar(&iam, "iam", false, "add a context that logs in by IAM, as the identity of your AWS environment")
 	cmd.Flags().StringVar(&role, "role-arn", "", "with --iam: role to assume first")
 	cmd.Flags().BoolVar(&management, "management", false, "with --print: the management plane's")
 	return cmd

@@ -15,7 +15,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// iamKubeconfig adds a context whose user is whoever `muster token get` says, or prints it.
+// iamKubeconfig adds or prints a context that gets its tokens from `muster token get`.
 func iamKubeconfig(o *console.Options, dir statedir.Dir, file, role string, show bool) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -40,15 +40,15 @@ func NewCommand(o *console.Options) *cobra.Command {
 		Short: "Make this host, which systemd runs, a node of a cluster",
 		Long: `Make this host, which systemd runs, a node of the cluster whose API server is at HOST:PORT, and wait until it is Ready.
 
-It is looked whether the host can be a node; the cluster is found by a token and the hash of its authority; what a node needs is
-installed and started; and each step of the TLS bootstrap is told as it happens. Run again after an interruption, or when something
-is missing, it takes up where it was. muster leave undoes all of it.
+The command checks whether the host can be a node, finds the cluster by a token and the hash of its authority, installs and starts what
+a node needs, and prints each step of the TLS bootstrap as it happens. Run again after an interruption, or when something is missing, it
+goes on where it was. muster leave undoes all of it.
 
 A token on a command line can be read by every user of the host for as long as the command runs (/proc/PID/cmdline), and stays in
-the shell's history. --token-file, or --token - for standard input, keep it to those who have it.
+the shell's history. --token-file, or --token - for standard input, avoids both.
 
 Flags have kubeadm's names, too: --discovery-token, --discovery-token-ca-cert-hash, --discovery-token-unsafe-skip-ca-verification,
---discovery-file. docs/join.md tells all of it.`,
+--discovery-file. See docs/join.md.`,
 		Example: `  # As muster token create --print-join-command prints it
   muster join 192.168.64.2:443 --token abcdef.0123456789abcdef --ca-cert-hash sha256:…
 
@@ -69,13 +69,13 @@ Flags have kubeadm's names, too: --discovery-token, --discovery-token-ca-cert-ha
 	flags.StringVar(&j.token, "token", "", "bootstrap token; - reads it from standard input")
 	flags.StringVar(&j.tokenFile, "token-file", "", "file that holds the bootstrap token")
 	flags.StringArrayVar(&j.hashes, "ca-cert-hash", nil, "hash of the public key of the cluster's authority, sha256:…; repeatable, any of them is enough")
-	flags.BoolVar(&j.skipCA, "discovery-token-unsafe-skip-ca-verification", false, "believe any cluster that knows the token: whoever else knows it can pass for the cluster")
-	flags.StringVar(&j.file, "discovery-file", "", "kubeconfig, a file or an https URL, that says where the cluster is and whom to trust, instead of a hash")
+	flags.BoolVar(&j.skipCA, "discovery-token-unsafe-skip-ca-verification", false, "believe any cluster that knows the token: everyone else who knows it can pass for the cluster")
+	flags.StringVar(&j.file, "discovery-file", "", "kubeconfig, a file or an https URL, with the address and the authority of the cluster, instead of a hash")
 	flags.StringVar(&j.nodeName, "node-name", "", "name of the node (default: that of the host)")
 	flags.StringVar(&j.nodeIP, "node-ip", "", "address of the node (default: the one that leads to the API server)")
-	flags.StringArrayVarP(&j.sources, "config-source", "c", nil, "more of what the node is told, NodeConfig: imds://user-data, file://PATH or PATH; repeatable. Flags win")
+	flags.StringArrayVarP(&j.sources, "config-source", "c", nil, "NodeConfig with more settings: imds://user-data, file://PATH or PATH; repeatable. Flags win")
 	flags.BoolVar(&j.lenient, "lenient", false, "only warn about fields of a NodeConfig that are not known")
-	flags.StringSliceVar(&j.ignorePreflight, "ignore-preflight", nil, "go on though this check fails, by its name, or all; repeatable")
+	flags.StringSliceVar(&j.ignorePreflight, "ignore-preflight", nil, "name of a check that may fail, or all; repeatable")
 	flags.BoolVar(&j.skipKubeProxy, "skip-kube-proxy", false, "leave kube-proxy to the cluster, for one that runs it as a DaemonSet (as kubeadm's do) or has something else in its place")
 	flags.BoolVar(&j.dryRun, "dry-run", false, "print what would be written and started, and change nothing")
 	flags.DurationVar(&j.timeout, "timeout", 5*time.Minute, "how long to wait until the node is Ready")
@@ -135,7 +135,7 @@ func (j *joinCommand) run(ctx context.Context) error {
 // CheckTimeout refuses a --timeout that is over before anything is tried, which would look as if nobody answered.
 func CheckTimeout(timeout time.Duration) error {
 	if timeout <= 0 {
-		return console.UsageError{Err: fmt.Errorf("--timeout %s leaves no time: give more than 0, such as 5m", timeout)}
+		return console.UsageError{Err: fmt.Errorf("invalid --timeout %s: must be more than 0, such as 5m", timeout)}
 	}
 	return nil
 }

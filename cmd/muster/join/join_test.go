@@ -124,7 +124,7 @@ func TestJoinWithoutTime(t *testing.T) {
 		cmd.SetArgs([]string{"127.0.0.1:1", "--token", "abcdef.0123456789abcdef", "--ca-cert-hash", "sha256:" + strings.Repeat("0", 64), "--timeout", timeout})
 		err := cmd.ExecuteContext(t.Context())
 		var usage console.UsageError
-		if !errors.As(err, &usage) || !strings.Contains(err.Error(), "leaves no time") {
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), "invalid --timeout") {
 			t.Errorf("%s: %v", timeout, err)
 		}
 	}

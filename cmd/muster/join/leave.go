@@ -32,8 +32,8 @@ func NewLeaveCommand(o *console.Options) *cobra.Command {
 		Long: `Undo muster join: drain the node, stop what makes this host one, remove its pods, certificates and keys, and every file that the join
 made. What was on the host before stays. Run again after an interruption it goes on; on a host that has not joined it does nothing.
 
-A node may drain itself, but not delete itself: that needs the kubeconfig of an administrator, and without one the command for
-him is printed. A node whose certificate has expired, or is lost, cannot drain itself either.`,
+A node may drain itself but not delete itself: that needs the kubeconfig of an administrator. Without one, the command that the
+administrator has to run is printed. A node whose certificate has expired or is lost cannot drain itself either.`,
 		Example: `  muster leave --kubeconfig admin.conf
 
   # The cluster is gone

@@ -26,7 +26,7 @@ func (j *joinCommand) checkIgnored() error {
 	names := append([]string{everyCheck}, preflight.Names()...)
 	for _, name := range j.ignorePreflight {
 		if !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }) {
-			return console.UsageError{Err: fmt.Errorf("--ignore-preflight %q: there is no such check; there are: %s", name, strings.Join(names, ", "))}
+			return console.UsageError{Err: fmt.Errorf("unknown check %q in --ignore-preflight; there are: %s", name, strings.Join(names, ", "))}
 		}
 	}
 	return nil
@@ -78,7 +78,7 @@ func (j *joinCommand) preflight(ctx context.Context, spec nodeconfig.Spec) (stri
 		fmt.Fprint(j.Err, termsafe.Lines(fmt.Sprintf("  %-4s  %s: %s. Fix: %s\n", strings.ToUpper(r.Status), r.Name, r.Saw, r.Fix)))
 	}
 	if len(failed) > 0 {
-		return "", fmt.Errorf("this host cannot become a node yet: %s (above is what to do; --ignore-preflight NAME goes on nevertheless)", strings.Join(failed, ", "))
+		return "", fmt.Errorf("this host cannot become a node yet: %s (each fix is above; --ignore-preflight NAME goes on without one)", strings.Join(failed, ", "))
 	}
 	return fmt.Sprintf("%d checks, %s", len(results), console.Count(warnings, "warning", "warnings")), nil
 }

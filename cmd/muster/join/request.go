@@ -29,7 +29,7 @@ import (
 // request puts together what flags and configuration say; flags win.
 func (j *joinCommand) request(ctx context.Context) (hostjoin.JoinRequest, error) {
 	if j.endpoint != "" && j.file != "" {
-		return hostjoin.JoinRequest{}, console.UsageError{Err: errors.New("HOST:PORT and --discovery-file both say where the cluster is: leave one of them out")}
+		return hostjoin.JoinRequest{}, console.UsageError{Err: errors.New("give HOST:PORT or --discovery-file, not both")}
 	}
 	if err := j.checkIgnored(); err != nil {
 		return hostjoin.JoinRequest{}, err
@@ -46,10 +46,10 @@ func (j *joinCommand) request(ctx context.Context) (hostjoin.JoinRequest, error)
 		return hostjoin.JoinRequest{}, err
 	}
 	if j.endpoint == "" && j.file == "" {
-		return hostjoin.JoinRequest{}, console.UsageError{Err: errors.New("say where the cluster is: muster join HOST:PORT, or --discovery-file")}
+		return hostjoin.JoinRequest{}, console.UsageError{Err: errors.New("no cluster named: give HOST:PORT or --discovery-file")}
 	}
 	if t.IsZero() && j.file == "" && !joinedAlready() {
-		return hostjoin.JoinRequest{}, console.UsageError{Err: errors.New("give the token: --token-file FILE, or --token - to read it from standard input (muster token create makes one)")}
+		return hostjoin.JoinRequest{}, console.UsageError{Err: errors.New("no bootstrap token given: use --token-file FILE, or --token - to read it from standard input (muster token create makes one)")}
 	}
 	where := discovery.Config{
 		Endpoint: j.endpoint, Token: t, CACertHashes: j.hashes, UnsafeSkipCAVerification: j.skipCA, File: j.file,
@@ -83,7 +83,7 @@ func (j *joinCommand) request(ctx context.Context) (hostjoin.JoinRequest, error)
 	}
 	if j.nodeIP != "" {
 		if r.NodeIP, err = netip.ParseAddr(j.nodeIP); err != nil {
-			return hostjoin.JoinRequest{}, console.UsageError{Err: fmt.Errorf("--node-ip %q is no address", j.nodeIP)}
+			return hostjoin.JoinRequest{}, console.UsageError{Err: fmt.Errorf("invalid --node-ip %q: must be an IP address", j.nodeIP)}
 		}
 	}
 	return r, nil

@@ -44,7 +44,7 @@ func RunBootstrapScript(args []string, dir string, s console.Streams) int {
 	}
 	fmt.Fprintf(s.Err, "Error: %v\n", err)
 	if err := noteRefused(dir, err); err != nil {
-		fmt.Fprintf(s.Err, "Error: the node agent cannot be told of it: %v\n", err)
+		fmt.Fprintf(s.Err, "Error: telling the node agent: %v\n", err)
 	}
 	if _, ok := errors.AsType[console.UsageError](err); ok {
 		return 2

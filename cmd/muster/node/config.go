@@ -63,11 +63,11 @@ func newNodeConfigCommand() *cobra.Command {
 func (c *nodeConfigCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check what a machine is told, show it, and show the files that follow from it",
-		Long: `Check what a machine is told, show it, and show the files that follow from it, without touching the system.
+		Short: "Check and show a NodeConfig, and the files that a machine would make of it",
+		Long: `Check and show the NodeConfig of a machine, and the files that the machine would make of it, without touching the system.
 
 Sources are read and merged in the order that they are named; what comes later wins. Each may be base64, gzip or MIME multipart,
-as user data may. docs/node-config.md tells what may be in them.`,
+as user data may. See docs/node-config.md.`,
 		Args: console.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -133,12 +133,12 @@ func (c *nodeConfigCommand) check() *cobra.Command {
 	var f renderFlags
 	cmd := &cobra.Command{
 		Use:   "check [-c SOURCE]",
-		Short: "Say whether a machine could become a node with this, and all that is wrong",
-		Long: `Say whether a machine could become a node with this, and all that is wrong, each with the path of its field. The exit code is 1 if
-anything is.
+		Short: "Check whether a machine could become a node with a NodeConfig, and list every problem",
+		Long: `Check whether a machine could become a node with a NodeConfig, and list every problem with the path of its field. The exit code is 1 if
+there is a problem.
 
-What only the kubelet itself can tell, such as the names of its feature gates and reservations beyond the capacity of this machine, is
-looked at by kubelet-config-check, if that is in the directory of this program.`,
+Only the kubelet itself can check the names of feature gates, and reservations against the capacity of this machine: that is done by
+kubelet-config-check, if it is in the directory of this program.`,
 		Example: `  # What this machine was launched with
   muster node config check
 
@@ -186,8 +186,8 @@ func (c *nodeConfigCommand) show() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "show [-c SOURCE]",
-		Short: "Show what all sources together say, and where each value comes from",
-		Long: `Show what all sources together say, and where each value comes from. Tokens, passwords and what is named like one are not shown.
+		Short: "Show the merged NodeConfig, and the source of each value",
+		Long: `Show the merged NodeConfig, and the source of each value. Tokens, passwords and what is named like one are not shown.
 
 As YAML and JSON it is an object with the merged document (nodeConfig) and its values (values: path, value, from).`,
 		Example: `  muster node config show

@@ -28,9 +28,9 @@ import (
 func NewCommand(o *console.Options) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "node",
-		Short: "What a machine does to become a node, and to stay one",
-		Long: `What a machine does to become a node, and to stay one. On a local machine all of it happens by itself: this very command, without
-a subcommand, is the machine's process number one.`,
+		Short: "Run the steps by which a machine becomes a node and stays one",
+		Long: `Run the steps by which a machine becomes a node and stays one. A local machine does all of them by itself: this command, without a
+subcommand, is its process number one.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if os.Getpid() != 1 {
@@ -60,11 +60,11 @@ func newNodeInitCommand(o *console.Options) *cobra.Command {
 	var sources, skip []string
 	command := &cobra.Command{
 		Use:   "init",
-		Short: "Make this machine a node by what it is told, as it does itself when it boots",
-		Long: `Make this machine a node by what it is told, as it does itself when it boots: gather the NodeConfig (config), write the files of
+		Short: "Make this machine a node by its NodeConfig, as at boot",
+		Long: `Make this machine a node, as it does by itself when it boots: gather the NodeConfig (config), write the files of
 containerd, kubelet and kube-proxy, and start them (run).
 
-Who the machine is comes from the instance metadata service, and from nowhere else. Scripts in user data are not run here.
+The identity of the machine comes from the instance metadata service alone. Scripts in user data are not run here.
 On a machine whose process number one is muster, documents from elsewhere than its user data are left in ` + agent.DropInDir + `
 for the agent, which goes on from there.`,
 		Example: `  muster node init
@@ -79,11 +79,11 @@ for the agent, which goes on from there.`,
 			}
 			for _, phase := range skip {
 				if !slices.Contains([]string{agent.PhaseConfig, agent.PhaseRun}, phase) {
-					return console.UsageError{Err: fmt.Errorf("--skip: there is no phase %q; there are %s and %s", phase, agent.PhaseConfig, agent.PhaseRun)}
+					return console.UsageError{Err: fmt.Errorf("unknown phase %q in --skip; there are: %s, %s", phase, agent.PhaseConfig, agent.PhaseRun)}
 				}
 			}
 			if os.Geteuid() != 0 {
-				return errors.New("a machine is made a node by root: run it with sudo")
+				return errors.New("making this machine a node needs root: run it with sudo")
 			}
 			if len(sources) == 0 {
 				sources = agent.Sources()
@@ -107,7 +107,7 @@ for the agent, which goes on from there.`,
 	return command
 }
 
-// restartNode has the node's programs started anew by whoever runs them here.
+// restartNode restarts the node's programs by the supervisor that runs them here: systemd, or the machine's agent.
 func restartNode(ctx context.Context, layout render.Layout) error {
 	if !layout.Systemd {
 		return nodecerts.RestartKubelet(ctx)

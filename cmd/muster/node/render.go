@@ -50,11 +50,11 @@ func (c *nodeConfigCommand) render() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render [-c SOURCE]",
 		Short: "Print every file that a machine would write, or write them to a directory",
-		Long: `Print every file that a machine would write, or write them below a directory, without touching the system. What is printed has no
-token and no passwords in it; files in a directory do, and are readable as they would be on the machine.
+		Long: `Print every file that a machine would write, or write them below a directory, without touching the system. Printed files have tokens
+and passwords removed; files in a directory have them, with the modes that they would have on the machine.
 
-Flags say for which machine. The default is this one: what it has, and, if its user data is among the sources, what the instance
-metadata service says of it.`,
+Flags describe the machine. The default is this machine: its hardware and, if its user data is among the sources, what the instance
+metadata service says about it.`,
 		Example: `  muster node config render -c user-data.txt --node-ip 192.168.64.11 --hostname worker-1 --instance-type m4.xlarge
 
   # As on a machine of the local provider, to compare with another version's
@@ -178,21 +178,21 @@ func (c *nodeConfigCommand) describe(ctx context.Context, f renderFlags) (render
 	facts := render.Facts{CPUs: f.cpus, CgroupVersion: f.cgroupVersion, SysResource: true, OverlayFS: true}
 	switch {
 	case f.cpus < 0:
-		return instance, facts, console.UsageError{Err: fmt.Errorf("--cpus %d: a machine has processors", f.cpus)}
+		return instance, facts, console.UsageError{Err: fmt.Errorf("invalid --cpus %d: must be at least 1", f.cpus)}
 	case f.cgroupVersion < 0 || f.cgroupVersion > 2:
-		return instance, facts, console.UsageError{Err: fmt.Errorf("--cgroup-version %d: there are 1 and 2", f.cgroupVersion)}
+		return instance, facts, console.UsageError{Err: fmt.Errorf("invalid --cgroup-version %d: must be 1 or 2", f.cgroupVersion)}
 	}
 	if f.memory != "" {
 		quantity, err := resource.ParseQuantity(f.memory)
 		if err != nil || quantity.Sign() <= 0 {
-			return instance, facts, console.UsageError{Err: fmt.Errorf("--memory %q is no amount of memory, such as 8Gi", f.memory)}
+			return instance, facts, console.UsageError{Err: fmt.Errorf("invalid --memory %q: must be an amount such as 8Gi", f.memory)}
 		}
 		facts.MemoryBytes = quantity.Value()
 	}
 	if f.nodeIP != "" {
 		address, err := netip.ParseAddr(f.nodeIP)
 		if err != nil {
-			return instance, facts, console.UsageError{Err: fmt.Errorf("--node-ip %q is no address", f.nodeIP)}
+			return instance, facts, console.UsageError{Err: fmt.Errorf("invalid --node-ip %q: must be an IP address", f.nodeIP)}
 		}
 		instance.PrivateIP = address
 	}
@@ -215,7 +215,7 @@ func (c *nodeConfigCommand) describe(ctx context.Context, f renderFlags) (render
 		facts = withOwn(facts, own)
 	}
 	if !instance.PrivateIP.IsValid() {
-		return instance, facts, console.UsageError{Err: errors.New("say which address the machine has: --node-ip ADDRESS")}
+		return instance, facts, console.UsageError{Err: errors.New("no address of the machine given: use --node-ip ADDRESS")}
 	}
 	return instance, facts, nil
 }

@@ -26,18 +26,18 @@ func newNodeWatchCommand(o *console.Options) *cobra.Command {
 	var address string
 	cmd := &cobra.Command{
 		Use:   "watch",
-		Short: "Notice on this node what its kubelet alone does not, until stopped",
-		Long: `Notice on this node what its kubelet alone does not, and put right what can be:
+		Short: "Watch this node for what its kubelet does not notice, until stopped",
+		Long: `Watch this node for what its kubelet does not notice, and repair what can be repaired:
 
   a rotation that was killed half way     is completed; the kubelet could not start without
   a client certificate that has expired   the kubelet asks for another, if its bootstrap kubeconfig has a token that is still good;
                                           it is let in if that was made with --rejoin, or by muster csr approve
-  other authorities of the API server     are taken over from kube-public/cluster-info, if the present ones verify who says so
+  other authorities of the API server     are taken from kube-public/cluster-info, if the present ones verify that server
   another address than --node-ip          on a host of muster join the kubelet is given the new one, if the cluster issues a certificate
-                                          for it; else it is told
-  certificates that are overdue           are told
+                                          for it; otherwise it is reported
+  certificates that are overdue           are reported
 
-What is told is told once in the log and by an Event of the Node, and by "muster node certs" for as long as it lasts. Hosts of
+A report is one line in the log and an Event of the Node; "muster node certs" shows it for as long as it lasts. Hosts of
 muster join run this as muster-node-watch.service; local machines do all of it by themselves.`,
 		Example: `  muster node watch
   muster node watch --node-ip 192.168.64.200`,
@@ -46,12 +46,12 @@ muster join run this as muster-node-watch.service; local machines do all of it b
 			if address != "" {
 				ip, err := netip.ParseAddr(address)
 				if err != nil {
-					return console.UsageError{Err: fmt.Errorf("--node-ip: %q is no address", address)}
+					return console.UsageError{Err: fmt.Errorf("invalid --node-ip %q: must be an IP address", address)}
 				}
 				c.NodeIP = func() netip.Addr { return ip }
 			}
 			if os.Geteuid() != 0 {
-				return errors.New("the kubelet's certificates are root's: run muster as root")
+				return errors.New("reading the kubelet's certificates needs root: run muster as root")
 			}
 			if c.Kubeconfig == "" {
 				var err error

@@ -124,9 +124,9 @@ func TestCreateErrors(t *testing.T) {
 		want  string
 		usage bool
 	}{
-		{[]string{"x", "--labels", "a"}, `label "a" is not of the form key=value`, true},
+		{[]string{"x", "--labels", "a"}, `invalid label "a": must be key=value`, true},
 		{[]string{"x", "--labels", "a=b,a=c"}, `label a is given twice, as "b" and "c"`, true},
-		{[]string{"x", "--taints", "a=b"}, `taint "a=b" is not of the form key=value:Effect`, true},
+		{[]string{"x", "--taints", "a=b"}, `invalid taint "a=b": must be key=value:Effect`, true},
 		{[]string{"x", "--taints", "a=b:Never"}, `has the effect "Never"; there are: NoSchedule, PreferNoSchedule, NoExecute`, true},
 		{[]string{"x", "--dry-run=maybe"}, `unknown --dry-run "maybe"`, true},
 		{[]string{"x", "-o", "table"}, `unknown output format "table"; there are: name, json, yaml`, true},
@@ -199,8 +199,8 @@ func TestScaleErrors(t *testing.T) {
 		{[]string{"default", "0", "--min", "1"}, `nodegroup "default" has at least 1 machine (spec.scalingConfig.minSize): take --nodes 1, or --min 0 as well`, false},
 		{[]string{"defualt", "1"}, `nodegroup "defualt" not found; did you mean "default"?`, false},
 		{[]string{"default"}, "give the number of machines: muster scale nodegroup default N", true},
-		{[]string{"default", "two"}, `"two" is no number of machines`, true},
-		{[]string{"default", "--nodes=-1"}, `"-1" is no number of machines`, true},
+		{[]string{"default", "two"}, `invalid number of machines "two"`, true},
+		{[]string{"default", "--nodes=-1"}, `invalid number of machines "-1"`, true},
 		{[]string{"default", "1", "--nodes", "1"}, "once", true},
 	} {
 		clitest.WantErr(t, b.Run(t.Context(), scaleOf(b), test.args...), test.want, test.usage)

@@ -43,7 +43,7 @@ func NewCreateCommand(o *console.Options) *cobra.Command {
 func oneOf(subcommands ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return fmt.Errorf("say what to %s: %s", cmd.Name(), strings.Join(subcommands, " or "))
+			return fmt.Errorf("name a kind to %s: %s", cmd.Name(), strings.Join(subcommands, " or "))
 		}
 		return fmt.Errorf("cannot %s %q%s; there is: %s", cmd.Name(), args[0], console.DidYouMean(args[0], subcommands), strings.Join(subcommands, ", "))
 	}
@@ -133,7 +133,7 @@ func (c *createCommand) run(cmd *cobra.Command, name string) error {
 	}
 	if c.dryRun == "client" {
 		if group.Spec.ClusterName == "" {
-			return fmt.Errorf("which cluster the machines are to join is not known, name it with --cluster: %w", err)
+			return fmt.Errorf("cannot choose the cluster that the machines join (name it with --cluster): %w", err)
 		}
 		return c.print(group, "created (dry run)")
 	}
@@ -260,7 +260,7 @@ func parseLabels(pairs []string) (v1alpha1.NodeLabels, error) {
 	for _, pair := range pairs {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return nil, fmt.Errorf("label %q is not of the form key=value", pair)
+			return nil, fmt.Errorf("invalid label %q: must be key=value", pair)
 		}
 		if old, ok := labels[key]; ok && string(old) != value {
 			return nil, fmt.Errorf("label %s is given twice, as %q and %q", key, old, value)
@@ -276,7 +276,7 @@ func parseTaints(texts []string) (v1alpha1.NodeTaints, error) {
 		pair, effect, ok := strings.Cut(text, ":")
 		key, value, _ := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return nil, fmt.Errorf("taint %q is not of the form key=value:Effect or key:Effect", text)
+			return nil, fmt.Errorf("invalid taint %q: must be key=value:Effect or key:Effect", text)
 		}
 		switch e := corev1.TaintEffect(effect); e {
 		case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
@@ -308,7 +308,7 @@ func taintText(taints v1alpha1.NodeTaints) string {
 func size(text string) (int32, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%q is no number of machines", text)
+		return 0, fmt.Errorf("invalid number of machines %q: must be a whole number, 0 or more", text)
 	}
 	return int32(n), nil
 }

@@ -52,7 +52,7 @@ func (g *getCommand) command() *cobra.Command {
   nodes        (node, no)        nodes of the cluster and the machines they are; named likewise
   csr          (csrs, certificatesigningrequests)   how nodes asked for their certificates
 
-Where one is not as it was asked for there is a column more, MESSAGE, which says why. Pods and other kinds: kubectl get.`,
+If an object is not as its spec says, the column MESSAGE says why. For pods and other kinds: kubectl get.`,
 		Example: `  # All machines, and the node that each is
   muster get machines
 

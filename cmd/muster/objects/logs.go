@@ -90,17 +90,17 @@ func (l *logsCommand) show(ctx context.Context, name string) error {
 	cfg := logs.Config{Tail: l.tail, Follow: l.follow}
 	switch {
 	case l.tail < logs.All:
-		return console.UsageError{Err: fmt.Errorf("--tail %d is no number of lines; -1 is all of them", l.tail)}
+		return console.UsageError{Err: fmt.Errorf("invalid --tail %d: must be at least -1, which shows all lines", l.tail)}
 	case l.since != 0 && l.sinceTime != "":
 		return console.UsageError{Err: errors.New("give --since or --since-time, not both")}
 	case l.since < 0:
-		return console.UsageError{Err: fmt.Errorf("--since %s is in the future: give how long ago, as 10m", l.since)}
+		return console.UsageError{Err: fmt.Errorf("invalid --since %s: must be a time ago such as 10m, not in the future", l.since)}
 	case l.since > 0:
 		cfg.Since = l.now().Add(-l.since)
 	case l.sinceTime != "":
 		at, err := time.Parse(time.RFC3339, l.sinceTime)
 		if err != nil {
-			return console.UsageError{Err: fmt.Errorf("--since-time %q is not of the form 2026-11-20T12:00:00Z", l.sinceTime)}
+			return console.UsageError{Err: fmt.Errorf("invalid --since-time %q: must be of the form 2026-11-20T12:00:00Z", l.sinceTime)}
 		}
 		cfg.Since = at
 	}

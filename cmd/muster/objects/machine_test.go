@@ -114,7 +114,7 @@ func TestLogsErrors(t *testing.T) {
 		{[]string{clitest.SecondMachine}, "machine " + clitest.SecondMachine + " is simulated and keeps no logs of its own", false},
 		{[]string{clitest.FirstMachine, "-c", "docker"}, "has no log of \"docker\"; it has those of: containerd, kubelet", false},
 		{[]string{"etcd", "-c", "kubelet"}, "--component goes with a machine", true},
-		{[]string{"etcd", "--tail", "-2"}, "--tail -2 is no number of lines", true},
+		{[]string{"etcd", "--tail", "-2"}, "invalid --tail -2: must be at least -1", true},
 		{[]string{"etcd", "--since", "1m", "--since-time", "2026-11-20T10:00:00Z"}, "not both", true},
 		{[]string{"etcd", "--since-time", "yesterday"}, `--since-time "yesterday" is not of the form`, true},
 		{[]string{"--follow"}, "--follow goes with the name", true},

@@ -100,7 +100,7 @@ func (a *Access) Find(o *console.Options) (config *rest.Config, elsewhere bool, 
 	config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: a.context}).ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		err = fmt.Errorf("nothing is set up in %s, and kubectl knows no cluster either; `muster up` makes one", o.StateDir)
+		err = fmt.Errorf("nothing is set up in %s, and kubectl has no cluster either: `muster up` makes one", o.StateDir)
 		fallthrough
 	case err != nil:
 		return nil, true, fmt.Errorf("finding the cluster (name it with --kubeconfig or --context): %w", err)

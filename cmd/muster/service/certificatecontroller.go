@@ -40,7 +40,7 @@ func becomeCertificateController(program string, cmd *cobra.Command) error {
 	})
 	err := syscall.Exec(program, args, os.Environ())
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no %s, which is what this command runs: put it there, it comes with muster (`make build` makes both)", program)
+		return fmt.Errorf("%s not found: this command runs it; install it beside muster (`make build` makes both)", program)
 	}
 	return fmt.Errorf("starting %s: %w", program, err)
 }

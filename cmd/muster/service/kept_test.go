@@ -6,11 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/plane"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/node/bootreport"
 )
@@ -43,28 +40,5 @@ func TestProgressSaysWhatKeepsAMachine(t *testing.T) {
 		if text := rows[len(rows)-1].text; strings.Contains(text, "i-1: refused by rule host") != kept {
 			t.Errorf("%s: %s", reason, text)
 		}
-	}
-}
-
-func TestKeptFrom(t *testing.T) {
-	for _, test := range []struct {
-		reason, status, want string
-	}{
-		{"NodeReady", "True", ""},
-		{"Joining", "False", ""},
-		{"Terminating", "False", ""},
-		{"Late", "False", ""},
-		{"Refused", "False", "; because"},
-		{"Draining", "False", "; because"},
-	} {
-		m := &v1alpha1.Machine{Status: v1alpha1.MachineStatus{Conditions: []metav1.Condition{
-			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionStatus(test.status), Reason: test.reason, Message: "because"},
-		}}}
-		if got := plane.KeptFrom(m); got != test.want {
-			t.Errorf("%s: %q, want %q", test.reason, got, test.want)
-		}
-	}
-	if got := plane.KeptFrom(&v1alpha1.Machine{}); got != "" {
-		t.Errorf("of a machine that nothing is known of: %q", got)
 	}
 }

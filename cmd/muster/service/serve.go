@@ -19,7 +19,7 @@ func NewServeCommand(o *console.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the service in the foreground: supervise all components and reconcile machines",
-		Long: `Run the service in the foreground. It supervises all components and keeps machines as they were asked for.
+		Long: `Run the service in the foreground. It supervises all components and keeps the machines that node groups ask for.
 
 When it ends, components and machines go on, and the next service takes them over as they are;
 "muster down" stops everything. "muster up" runs it in the background.`,

@@ -23,8 +23,8 @@ func NewStatusCommand(o *console.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the service, its components and its node groups",
-		Long: `Show the service, its components and its node groups, and of each machine that is not Ready why it is not. Exit code 1 means that
-something is not as it was asked for.`,
+		Long: `Show the service, its components and its node groups, and the reason of each machine that is not Ready. Exit code 1 means that
+something is not as configured.`,
 		Example: `  muster status
   muster status -o json | jq '.components[] | select(.state != "Ready")'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -54,7 +54,7 @@ something is not as it was asked for.`,
 				return err
 			}
 			if !status.Ready() {
-				return errors.New("not everything is as it was asked for yet" + plane.Because(status.Message))
+				return errors.New("the cluster is not yet as configured" + plane.Because(status.Message))
 			}
 			return nil
 		},

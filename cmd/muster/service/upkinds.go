@@ -25,8 +25,8 @@ const kindsTime = 30 * time.Second
 // kindsInterval is how often it is looked.
 const kindsInterval = 100 * time.Millisecond
 
-// waitForKinds returns when the management plane shows muster's kinds to whoever asks what it has. Objects of them can be made before, but
-// not by kubectl, which applies nothing that it was not told of ("no matches for kind").
+// waitForKinds returns when the management plane lists muster's kinds in its discovery documents. Objects of these kinds can be made before,
+// but not by kubectl, which fails with "no matches for kind".
 func waitForKinds(ctx context.Context, dir statedir.Dir) error {
 	config, err := clientcmd.BuildConfigFromFlags("", dir.ManagementKubeconfig())
 	if err != nil {

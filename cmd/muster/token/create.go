@@ -40,16 +40,16 @@ func (c *tokenCommand) create() *cobra.Command {
 	var w tokenWish
 	cmd := &cobra.Command{
 		Use:   "create [TOKEN]",
-		Short: "Make a token, for a machine, a name, a group, or for people to decide",
-		Long: `Make a bootstrap token and print it, whole: nowhere else is it shown again unasked. It is drawn unless one is given; - reads it from
-the standard input, which others on this host cannot see.
+		Short: "Make a token that is bound to a machine, a name or a group, or to nothing",
+		Long: `Make a bootstrap token and print it. Later only muster token list --show-secrets shows the whole token. The token is random unless TOKEN
+is given; - reads it from standard input, which others on this host cannot see.
 
-With --node-name it is good for the node of that name alone, and with --address that host is registered, too: the certificate
-controller then knows that it may be a node, and which addresses may be in its certificates. A token that is bound to nothing
-finds the cluster and asks for a certificate, and the request waits for muster csr approve.
+With --node-name the token is good for the node of that name alone. With --address that host is registered, too: the certificate
+controller then knows that the host may be a node, and which addresses its certificates may have. With a token that is bound to
+nothing a machine can find the cluster and ask for a certificate, and the request waits for muster csr approve.
 
-The name of a node that is there already stays that node's, whoever has a token for it. With --rejoin it may join again, once its
-certificate has expired, as it does when a machine was off for too long.`,
+A token cannot take over the name of a node that exists. With --rejoin that node may join again once its certificate has expired, as
+it does when a machine was off for too long.`,
 		Example: `  # A host of your own: register it, and print the command to run on it
   muster token create --node-name worker-1 --address 192.168.64.200 --print-join-command
 
@@ -65,7 +65,7 @@ certificate has expired, as it does when a machine was off for too long.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.runCreate(cmd.Context(), args, w) },
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&w.ttl, "ttl", 24*time.Hour, "how long it is good for; 0 is for ever")
+	flags.DurationVar(&w.ttl, "ttl", 24*time.Hour, "lifetime of the token; 0 means that it never expires")
 	flags.StringSliceVar(&w.usages, "usages", []string{token.UsageSigning, token.UsageAuthentication}, "what it is good for: signing (finding the cluster), authentication (asking for a certificate)")
 	flags.StringSliceVar(&w.groups, "groups", []string{token.DefaultGroup}, "groups that its holder is in")
 	flags.StringVar(&w.description, "description", "", "what it is for, for people")
@@ -85,7 +85,7 @@ certificate has expired, as it does when a machine was off for too long.`,
 func (c *tokenCommand) wished(args []string, w tokenWish) (token.Bootstrap, error) {
 	switch {
 	case w.ttl < 0:
-		return token.Bootstrap{}, fmt.Errorf("--ttl %s is over before it begins", w.ttl)
+		return token.Bootstrap{}, fmt.Errorf("invalid --ttl %s: must not be negative; 0 makes a token that never expires", w.ttl)
 	case w.ttl > 0 && w.ttl < time.Second:
 		return token.Bootstrap{}, fmt.Errorf("--ttl %s is too short: the end of a token is kept in whole seconds; give 1s or more, or 0 for a token without an end", w.ttl)
 	}
@@ -96,7 +96,7 @@ func (c *tokenCommand) wished(args []string, w tokenWish) (token.Bootstrap, erro
 	again := ""
 	if w.rejoin {
 		if again = w.nodeName; again == "" {
-			return token.Bootstrap{}, errors.New("--rejoin lets one node join again, so say which: --node-name")
+			return token.Bootstrap{}, errors.New("--rejoin needs --node-name, the name of the node that may join again")
 		}
 	}
 	var scopes []token.Scope
@@ -143,7 +143,7 @@ func (w tokenWish) host() (*policy.Machine, error) {
 	case len(w.addresses) == 0:
 		return nil, nil //nolint:nilnil // none is meant
 	case w.nodeName == "":
-		return nil, errors.New("--address registers a host, so say which: --node-name")
+		return nil, errors.New("--address needs --node-name, the name of the host that it registers")
 	case w.machine != "":
 		return nil, fmt.Errorf("--address registers the host as machine %s, so --machine can name no other one: leave it out", facts.HostID(w.nodeName))
 	}
@@ -151,13 +151,13 @@ func (w tokenWish) host() (*policy.Machine, error) {
 	for _, text := range w.addresses {
 		address, err := netip.ParseAddr(text)
 		if err != nil || address.Zone() != "" {
-			return nil, fmt.Errorf("--address %q is no IP address", text)
+			return nil, fmt.Errorf("invalid --address %q: must be an IP address", text)
 		}
 		m.Addresses = append(m.Addresses, address)
 	}
 	// In a list of its own: what is wrong with it is wrong before anything is written.
 	if _, _, err := facts.AddMachine([]byte("machines: []"), *m); err != nil {
-		return nil, fmt.Errorf("the host cannot be registered: %w", err)
+		return nil, fmt.Errorf("cannot register the host: %w", err)
 	}
 	return m, nil
 }

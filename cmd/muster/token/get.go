@@ -89,7 +89,7 @@ func iamFiles(dir statedir.Dir) *ekstoken.Files {
 	return &ekstoken.Files{Config: dir.IAMConfig(), Credentials: dir.IAMCredentials()}
 }
 
-// environmentHasIdentity reports whether somebody has said who he is to AWS's programs.
+// environmentHasIdentity reports whether the environment configures an identity for AWS's programs.
 func environmentHasIdentity(environ []string) bool {
 	for _, name := range []string{
 		"AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE",

@@ -71,9 +71,9 @@ func (c *tokenCommand) list() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List tokens: until when they are good, for whom, and which node used each",
-		Long: `List tokens: until when they are good, for what, and which node got its certificate by each, and when. Who used a token stands in the
-register of issued certificates, and until they are cleaned up in the requests. Whole tokens are shown if asked for.`,
+		Short:   "List tokens: when they expire, what they are good for, and which node used each",
+		Long: `List tokens: when each expires, what it is good for, and which nodes got certificates by it and when. The uses of a token come from the
+record of issued certificates and from the requests that are still there. --show-secrets shows whole tokens.`,
 		Example: `  muster token list
   muster token list -o json | jq '.[] | select(.usedBy == []) | .id'`,
 		Args: cobra.NoArgs,

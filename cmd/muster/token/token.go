@@ -65,16 +65,16 @@ func (c *tokenCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "token",
 		Aliases: []string{"tokens"},
-		Short:   "Let machines in: make, list and delete bootstrap tokens, print join commands; people's tokens by IAM",
-		Long: `Make, list and delete bootstrap tokens: what a machine shows a cluster to get its first certificate, and knows the cluster by. They
-are those of kubeadm, which sees ours as we see its own. A token that is bound to a machine, a name, a group or a pattern of names is
-good for that alone, which the certificate controller enforces.
+		Short:   "Manage bootstrap tokens and print join commands; print tokens of IAM identities",
+		Long: `Make, list and delete bootstrap tokens. With a token a machine recognizes the cluster and gets its first certificate. The tokens are
+those of kubeadm: each program can use the tokens of the other. A token that is bound to a machine, a name, a group or a pattern of
+names is good for that alone, which the certificate controller enforces.
 
 This works with muster's own clusters, and with any other (--kubeconfig).`,
 		Args: func(_ *cobra.Command, args []string) error {
 			verbs := []string{"create", "list", "delete", "generate", "print-join-command", "get"}
 			if len(args) == 0 {
-				return fmt.Errorf("say what to do with tokens: %s", strings.Join(verbs, ", "))
+				return fmt.Errorf("muster token needs a subcommand: %s", strings.Join(verbs, ", "))
 			}
 			return fmt.Errorf("there is no muster token %q%s; there are: %s", args[0], console.DidYouMean(args[0], verbs), strings.Join(verbs, ", "))
 		},
@@ -87,7 +87,7 @@ This works with muster's own clusters, and with any other (--kubeconfig).`,
 func (c *tokenCommand) generate() *cobra.Command {
 	return &cobra.Command{
 		Use:     "generate",
-		Short:   "Print a token that is made nowhere yet, for muster token create TOKEN",
+		Short:   "Print a random token without creating it, for muster token create TOKEN",
 		Example: `  muster token generate`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -140,9 +140,9 @@ func (c *tokenCommand) printJoinCommand() *cobra.Command {
 	var tool string
 	cmd := &cobra.Command{
 		Use:   "print-join-command ID|TOKEN",
-		Short: "Print the command that a machine joins with by a token that is there",
-		Long: `Print the command that a machine joins with by a token that is there already, with the address and the hash of the authority of the
-cluster. The whole token is in it. muster token create --print-join-command makes a new one for it.`,
+		Short: "Print the command by which a machine joins with a token that exists",
+		Long: `Print the command by which a machine joins with a token that exists, with the address of the cluster and the hash of its authority.
+The whole token is in the command. muster token create --print-join-command makes a new token for it.`,
 		Example: `  muster token print-join-command abcdef
   muster token print-join-command abcdef --for kubeadm`,
 		Args:              cobra.ExactArgs(1),
@@ -185,7 +185,7 @@ func addToolFlag(cmd *cobra.Command, tool *string) {
 
 func checkTool(tool string) error {
 	if !slices.Contains(tools(), tool) {
-		return console.UsageError{Err: fmt.Errorf("--for %q is no program that joins machines; there are %s", tool, strings.Join(tools(), ", "))}
+		return console.UsageError{Err: fmt.Errorf("unknown program %q in --for; there are: %s", tool, strings.Join(tools(), ", "))}
 	}
 	return nil
 }

@@ -272,10 +272,10 @@ func TestTokenUsage(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{}, "say what to do with tokens: create, list"},
+		{[]string{}, "muster token needs a subcommand: create, list"},
 		{[]string{"crate"}, `did you mean "create"`},
 		{[]string{"create", "abcdef." + strings.ToUpper(secretHalf)}, "not a bootstrap token"},
-		{[]string{"create", "--ttl", "-1h"}, "is over before it begins"},
+		{[]string{"create", "--ttl", "-1h"}, "must not be negative"},
 		{[]string{"create", "--ttl", "1ms"}, "--ttl 1ms is too short"},
 		{[]string{"create", "--node-name", "worker-1", "--pattern", "rack-*"}, `bound to the name "worker-1" and to the pattern "rack-*", and no node's name is both`},
 		{[]string{"create", "--usages", "signing"}, "groups go with the usage authentication"},
@@ -286,12 +286,12 @@ func TestTokenUsage(t *testing.T) {
 		{[]string{"create", "--pattern", "[a]"}, "not a pattern"},
 		{[]string{"create", "--description", "a\nb"}, "one line"},
 		{[]string{"create", "--address", "10.0.0.1"}, "say which: --node-name"},
-		{[]string{"create", "--node-name", "a", "--address", "here"}, `"here" is no IP address`},
+		{[]string{"create", "--node-name", "a", "--address", "here"}, `"here": must be an IP address`},
 		{[]string{"create", "--node-name", "a", "--address", "127.0.0.1"}, `"127.0.0.1" is not the address of a machine`},
 		{[]string{"create", "--node-name", "a", "--address", "10.0.0.1", "--machine", "i-1"}, "registers the host as machine host-a"},
 		{[]string{"create", "--rejoin"}, "say which: --node-name"},
 		{[]string{"create", "-o", "table"}, "unknown output format"},
-		{[]string{"create", "--for", "kops"}, "no program that joins"},
+		{[]string{"create", "--for", "kops"}, "unknown program \"kops\" in --for"},
 		{[]string{"print-join-command", "ABCDEF"}, "not the ID of a bootstrap token"},
 		{[]string{"delete", "aaaaaa", "x"}, "not the ID of a bootstrap token"},
 	} {
