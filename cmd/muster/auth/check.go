@@ -27,7 +27,7 @@ type authCommand struct {
 	cluster func(*console.Options) (*plane.Client, error)
 }
 
-// authCheck is what "muster auth check" was asked.
+// authCheck holds the flags of "muster auth check".
 type authCheck struct {
 	manifests, files             []string
 	config, mode                 string
@@ -38,7 +38,7 @@ type authCheck struct {
 	modeChanged, patternsChanged bool
 }
 
-// checked is what it says in JSON and YAML.
+// checked is the result in JSON and YAML.
 type checked struct {
 	Entries   int                `json:"entries"`
 	Problems  []identity.Problem `json:"problems"`

@@ -173,7 +173,7 @@ func TestAuthCheckRefusesWhatItCannotRead(t *testing.T) {
 		"a name too long":    {[]string{"-f", "x", "arn:aws:iam::111122223333:role/" + tooLong}, true, "its name has 70 characters, and IAM's have at most 64"},
 		"no mode":            {[]string{"--mode", "NONE"}, true, `unknown authentication mode "NONE"`},
 		"no format":          {[]string{"-o", "wide"}, true, "unknown output format"},
-		"a DNS name alone":   {[]string{"--private-dns-name", "x", "arn:aws:iam::111122223333:role/dev"}, true, "name it with --instance"},
+		"a DNS name alone":   {[]string{"--private-dns-name", "x", "arn:aws:iam::111122223333:role/dev"}, true, "--private-dns-name needs --instance"},
 		"a session's name":   {[]string{"--session-name", "a:b", "arn:aws:iam::111122223333:role/dev"}, true, "invalid session name"},
 		"no file":            {[]string{"-f", filepath.Join(t.TempDir(), "none")}, false, "no such file"},
 		"another kind":       {[]string{"-f", written(t, "{apiVersion: v1, kind: Pod, metadata: {name: a}}")}, false, `document 1: is a "Pod" of "v1"`},

@@ -217,7 +217,7 @@ func (e *authEntries) object(data []byte) error {
 	return nil
 }
 
-// decode reads an object. Fields that are not known are told; what cannot be read is not used, and keeps no other from being.
+// decode reads an object and calls use. Unknown fields become problems; an object that cannot be read becomes a problem and is left out.
 func (e *authEntries) decode(data []byte, object client.Object, source identity.Source, name string, use func()) {
 	problems, ok := strictyaml.FromJSON(data, object)
 	for _, problem := range problems {

@@ -22,7 +22,7 @@ import (
 	"muster.dev/muster/internal/platform/table"
 )
 
-// issuedCommand is what "muster certs issued" was asked.
+// issuedCommand holds the flags of "muster certs issued".
 type issuedCommand struct {
 	*console.Options
 	load      func(ctx context.Context, o *console.Options, namespace string) ([]issued.Entry, error)

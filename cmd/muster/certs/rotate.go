@@ -129,7 +129,7 @@ func (r *rotateOptions) print(status serve.RotationStatus) error {
 	return err
 }
 
-// describeRotation says in a sentence or two who signs for kubelets, and how far a rotation is.
+// describeRotation returns a sentence or two about the authority that signs for kubelets and the phase of a rotation.
 func describeRotation(status serve.RotationStatus) string {
 	now := status.Rotation
 	if now == nil {

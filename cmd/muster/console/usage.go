@@ -33,7 +33,7 @@ func UsageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// wrongArgs says what is wrong with arguments. Of a wrong number of them cobra says "accepts 1 arg(s), received 2", and that a command
+// wrongArgs returns what is wrong with arguments. Of a wrong number of them cobra says "accepts 1 arg(s), received 2", and that a command
 // which takes none is one with an unknown command.
 func wrongArgs(cmd *cobra.Command, check cobra.PositionalArgs, args []string, err error) string {
 	unknown := strings.HasPrefix(err.Error(), "unknown command ")

@@ -168,7 +168,7 @@ func TestCSRVerdictsByHand(t *testing.T) {
 	if len(csr.Status.Conditions) != 1 || csr.Status.Conditions[0].Type != certificatesv1.CertificateApproved || csr.Status.Conditions[0].Message != "ticket 4711" {
 		t.Errorf("conditions %+v", csr.Status.Conditions)
 	}
-	clitest.WantErr(t, runCSR(t.Context(), b, "deny", "csr-waits", "--reason", "x"), "is approved already", false)
+	clitest.WantErr(t, runCSR(t.Context(), b, "deny", "csr-waits", "--reason", "x"), "is already approved", false)
 }
 
 const simulatedMachines = `machines:
@@ -228,6 +228,6 @@ inventory: {sources: [{static: {file: `+machines+`}}]}
 	}
 	b := clitest.NewBench(t, interceptor.Funcs{})
 	clitest.WantErr(t, runCSR(t.Context(), b, "simulate"), "-f", true)
-	clitest.WantErr(t, runCSR(t.Context(), b, "simulate", "-f", machines), "neither a CertificateSigningRequest", false)
+	clitest.WantErr(t, runCSR(t.Context(), b, "simulate", "-f", machines), "is not a certificate signing request", false)
 	clitest.WantErr(t, runCSR(t.Context(), b, "simulate", "-f", good, "--config", machines), "machines.yaml", false)
 }

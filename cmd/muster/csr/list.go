@@ -108,14 +108,14 @@ func requester(r csrview.Review) string {
 	return strings.TrimPrefix(r.Requester.Username, "system:")
 }
 
-// asked is what the certificate is to be for: of a node the names and addresses that a serving certificate adds to its name.
+// asked returns the subject of a request and, for a serving certificate of a node, its names and addresses.
 func asked(r csrview.Review) string {
 	own := strings.TrimPrefix(r.Asked.CommonName, "system:node:")
 	others := slices.DeleteFunc(slices.Concat(r.Asked.DNSNames, r.Asked.Addresses), func(name string) bool { return name == own })
 	return strings.Join(slices.Concat([]string{own}, others), ",")
 }
 
-// why says what people want to know next: of an issued certificate how long it lasts, of the others the reason.
+// why returns the end of an issued certificate, and the reason of any other state.
 func why(r csrview.Review) string {
 	switch {
 	case r.Certificate != nil:

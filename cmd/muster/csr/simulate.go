@@ -27,7 +27,7 @@ import (
 	"muster.dev/muster/internal/platform/termsafe"
 )
 
-// simulation is what "muster csr simulate" was asked.
+// simulation holds the flags of "muster csr simulate".
 type simulation struct {
 	file, config, machines string
 	signer, requester      string

@@ -74,7 +74,7 @@ or bring them up to date. Other contexts stay as they are. The file holds keys a
 	return cmd
 }
 
-// MergeKubeconfig adds the contexts, says what it did, and remembers where, so that `down --delete` can take them out again.
+// MergeKubeconfig adds the contexts, prints what it changed, and records the file, so that `down --delete` can remove them.
 func MergeKubeconfig(o *console.Options, dir statedir.Dir, file string, switchTo bool) error {
 	return mergeContexts(o, dir, file, []string{dir.ClusterKubeconfig(), dir.ManagementKubeconfig()}, switchTo)
 }
@@ -102,7 +102,7 @@ func mergeContexts(o *console.Options, dir statedir.Dir, file string, from []str
 	return atomicfile.Write(dir.WrittenKubeconfigs(), []byte(strings.Join(append(written, path), "\n")+"\n"), 0o600)
 }
 
-// switched says that kubectl goes elsewhere from now on, and how it goes back.
+// switched returns a notice that the current context has changed, with the command that changes it back.
 func switched(before, now string) string {
 	if before == "" {
 		return fmt.Sprintf("The current context is now %q\n", now)
@@ -119,7 +119,7 @@ func WrittenKubeconfigs(dir statedir.Dir) ([]string, error) {
 	return strings.FieldsFunc(string(raw), func(r rune) bool { return r == '\n' }), nil
 }
 
-// CleanKubeconfigs takes the contexts out of every kubeconfig that they were added to and that is still there.
+// CleanKubeconfigs removes the contexts from those of the files that still exist.
 func CleanKubeconfigs(o *console.Options, dir statedir.Dir, files []string) error {
 	for _, file := range files {
 		if !console.Exists(file) {

@@ -39,7 +39,7 @@ func (j *joinCommand) ignores(check string) bool {
 // filePatience is how long a discovery file may take to come for the checks. Discovery itself waits for it as long as it takes.
 const filePatience = 5 * time.Second
 
-// server is the URL of the API server to check; empty if a file says where it is and cannot be had now, which discovery tells of.
+// server returns the URL of the API server to check. It is empty if a discovery file has it that cannot be read now: discovery reports that.
 func (j *joinCommand) server(ctx context.Context) string {
 	if j.file == "" {
 		return serverURL(j.endpoint)

@@ -89,7 +89,7 @@ func (j *joinCommand) request(ctx context.Context) (hostjoin.JoinRequest, error)
 	return r, nil
 }
 
-// sooner is a little less time than the context leaves, so that discovery gives up by itself and says what it has been waiting for.
+// sooner returns a little less time than the context leaves, so that discovery ends first, with an error about what it waited for.
 func sooner(ctx context.Context, timeout time.Duration) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, time.Until(end)-500*time.Millisecond)
@@ -97,7 +97,7 @@ func sooner(ctx context.Context, timeout time.Duration) time.Duration {
 	return max(timeout.Truncate(100*time.Millisecond), 100*time.Millisecond)
 }
 
-// fillIn takes from configuration what no flag says. An authority that it names pins what is found.
+// fillIn takes from the configuration what no flag sets. An authority in it pins the cluster.
 func (j *joinCommand) fillIn(spec nodeconfig.Spec) error {
 	join := spec.Join
 	if j.token == "" && j.tokenFile == "" {

@@ -33,7 +33,7 @@ func newOnMachine(o *console.Options) onMachine {
 	}
 }
 
-// nodeCertsCommand is what "muster node certs" was asked.
+// nodeCertsCommand holds the flags of "muster node certs".
 type nodeCertsCommand struct {
 	*console.Options
 	enter             onMachine

@@ -25,7 +25,7 @@ import (
 	"muster.dev/muster/internal/platform/termsafe"
 )
 
-// nodeConfigCommand is "muster node config": what a machine is told, without doing any of it.
+// nodeConfigCommand is "muster node config": it reads what a machine would read, and does nothing of it.
 type nodeConfigCommand struct {
 	// userData asks the instance metadata service.
 	userData func(context.Context) ([]byte, error)
@@ -82,7 +82,7 @@ as user data may. See docs/node-config.md.`,
 	return cmd
 }
 
-// read reads and merges all sources, and says on standard error what is doubtful.
+// read reads and merges all sources, and prints their warnings to standard error.
 func (c *nodeConfigCommand) read(cmd *cobra.Command) (nodeconfig.Merged, int, error) {
 	for _, name := range c.sources {
 		if err := configsource.Check(name); err != nil {

@@ -189,7 +189,7 @@ func TestNodeConfigRefuses(t *testing.T) {
 		{plainConfig, "show all", `"all" is one argument too many`, true},
 		{plainConfig, "render --memory much", `invalid --memory "much": must be an amount`, true},
 		{plainConfig, "render --cpus -1", "--cpus -1", true},
-		{plainConfig, "render --cgroup-version 3", "--cgroup-version 3: there are 1 and 2", true},
+		{plainConfig, "render --cgroup-version 3", "invalid --cgroup-version 3: must be 1 or 2", true},
 		{plainConfig, "render --node-ip here", `invalid --node-ip "here": must be an IP address`, true},
 		{plainConfig, "render --layout machine --existing-containerd", "no containerd of its own", true},
 		{strings.Replace(plainConfig, "name: demo, ", "", 1) + "  kubelet: {maxPodsExpression: '2 +', flags: [--config=x]}\n", "check", "spec.kubelet.maxPodsExpression", false},

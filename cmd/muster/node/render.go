@@ -145,7 +145,7 @@ func (c *nodeConfigCommand) runRender(cmd *cobra.Command, f renderFlags) error {
 	return printFiles(cmd.OutOrStdout(), files, args)
 }
 
-// asItJoins is what a machine makes of a NodeConfig that says nothing of how it proves itself: one of EKS, whose nodes do so by their role.
+// asItJoins fills in how a machine authenticates if the NodeConfig does not say it: by its role, as nodes of EKS do.
 func asItJoins(warnings io.Writer, spec nodeconfig.Spec, instance render.Instance) (nodeconfig.Spec, error) {
 	if spec.Join.Proves() || spec.Join.DiscoveryFile != "" {
 		return spec, nil

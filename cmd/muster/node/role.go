@@ -23,7 +23,7 @@ type metadata interface {
 
 func machineMetadata() metadata { return imds.NewClient(imds.DefaultEndpoint) }
 
-// clientByRole says what a node shows the API server that has no client certificate: its machine's role, the session, and until when its
+// clientByRole describes what a node shows the API server that has no client certificate: its machine's role, the session, and until when its
 // credentials are good.
 func clientByRole(ctx context.Context, from metadata) string {
 	ctx, cancel := context.WithTimeout(ctx, metadataTime)

@@ -16,7 +16,7 @@ import (
 	"muster.dev/muster/internal/platform/termsafe"
 )
 
-// nodeRotateCommand is what "muster node rotate" was asked.
+// nodeRotateCommand holds the flags of "muster node rotate".
 type nodeRotateCommand struct {
 	*console.Options
 	enter  onMachine

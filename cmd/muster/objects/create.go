@@ -49,7 +49,7 @@ func oneOf(subcommands ...string) cobra.PositionalArgs {
 	}
 }
 
-// createCommand is what "muster create nodegroup" was asked.
+// createCommand holds the flags of "muster create nodegroup".
 type createCommand struct {
 	*console.Options
 	planes   plane.Dialers
@@ -192,7 +192,7 @@ func (c *createCommand) group(name string, sized bool) (*v1alpha1.NodeGroup, err
 	return group, nil
 }
 
-// create makes the group, or says in which way the one there is differs.
+// create makes the group. If there is one of that name, the error lists the fields that differ; an equal one is left as it is.
 func (c *createCommand) create(ctx context.Context, p *plane.Client, group *v1alpha1.NodeGroup) (did string, err error) {
 	within, cancel := context.WithTimeout(ctx, plane.AnswerTime)
 	defer cancel()
@@ -219,7 +219,7 @@ func (c *createCommand) create(ctx context.Context, p *plane.Client, group *v1al
 	return "unchanged" + suffix, nil
 }
 
-// different tells where a node group differs from what was asked for.
+// different lists the fields in which a node group differs from the requested one.
 func different(is, asked *v1alpha1.NodeGroupSpec) string {
 	var differences []string
 	note := func(field string, a, b any) {

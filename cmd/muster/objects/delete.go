@@ -34,7 +34,7 @@ func NewDeleteCommand(o *console.Options) *cobra.Command {
 	return cmd
 }
 
-// deleteCommand is what "muster delete" was asked.
+// deleteCommand holds the flags of "muster delete".
 type deleteCommand struct {
 	*console.Options
 	planes   plane.Dialers
@@ -133,7 +133,7 @@ func (d *deleteCommand) delete(ctx context.Context, p *plane.Client, object clie
 	return err
 }
 
-// mentionReplacement says, of machines, that others take their place, to those who want fewer.
+// mentionReplacement prints that the group replaces deleted machines, and the command that makes the group smaller.
 func (d *deleteCommand) mentionReplacement(ctx context.Context, p *plane.Client, deleted []client.Object) {
 	count := map[string]int32{}
 	var order []string

@@ -21,7 +21,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// ExecCommand is what "muster exec" was asked.
+// ExecCommand is "muster exec". "muster node certs MACHINE" runs itself on a machine by it, too.
 type ExecCommand struct {
 	*console.Options
 	Planes plane.Dialers
@@ -163,7 +163,7 @@ func firstProcess(dir statedir.Dir, id string) (int, error) {
 	return found[0].PID, nil
 }
 
-// whyNot says why a machine that exists cannot be entered.
+// whyNot returns an error with the reason why a machine that exists cannot be entered.
 func (e *ExecCommand) whyNot(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, plane.AskTime)
 	defer cancel()

@@ -23,7 +23,7 @@ func getFormats() []string {
 	return []string{console.FormatTable, console.FormatWide, console.FormatJSON, console.FormatYAML, console.FormatName}
 }
 
-// getCommand is what "muster get" was asked.
+// getCommand holds the flags of "muster get".
 type getCommand struct {
 	*console.Options
 	planes    plane.Dialers

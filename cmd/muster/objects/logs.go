@@ -22,7 +22,7 @@ import (
 	columns "muster.dev/muster/internal/platform/table"
 )
 
-// logsCommand is what "muster logs" was asked.
+// logsCommand holds the flags of "muster logs".
 type logsCommand struct {
 	*console.Options
 	planes plane.Dialers
@@ -156,7 +156,7 @@ func (l *logsCommand) sources(ctx context.Context, dir statedir.Dir, name string
 	return slices.DeleteFunc(found, func(s logs.Source) bool { return !slices.Contains(l.components, s.Name) }), nil
 }
 
-// whyNone says why a machine has no logs.
+// whyNone returns an error with the reason why a machine has no logs.
 func (l *logsCommand) whyNone(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, plane.AskTime)
 	defer cancel()

@@ -27,7 +27,7 @@ func NewScaleCommand(o *console.Options) *cobra.Command {
 	return cmd
 }
 
-// scaleCommand is what "muster scale nodegroup" was asked.
+// scaleCommand holds the flags of "muster scale nodegroup".
 type scaleCommand struct {
 	*console.Options
 	planes   plane.Dialers

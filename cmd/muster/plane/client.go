@@ -141,7 +141,7 @@ func (p *Client) ReadAll(ctx context.Context, into client.ObjectList, opts ...cl
 	return p.Explain(p.List(ctx, into, opts...))
 }
 
-// Read reads one object. An error can be asked with apierrors.IsNotFound.
+// Read reads one object. The error works with apierrors.IsNotFound.
 func (p *Client) Read(ctx context.Context, name string, into client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, AnswerTime)
 	defer cancel()

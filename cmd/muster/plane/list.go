@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Objects lists a kind, by name, and says which version of the store that was.
+// Objects returns all objects of a kind, sorted by name, and the resource version of the list.
 func (p *Client) Objects(ctx context.Context, k Kind, opts ...client.ListOption) ([]client.Object, string, error) {
 	list := k.List()
 	if err := p.ReadAll(ctx, list, opts...); err != nil {

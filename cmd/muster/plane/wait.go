@@ -65,7 +65,7 @@ func WaitForNodes(ctx context.Context, talk io.Writer, p *Client, cfg WaitConfig
 	return err
 }
 
-// Obstacle is what keeps a group from getting on, other than time: a role that is not there, user data that cannot be read.
+// Obstacle returns what keeps a group from its size other than time, such as a missing role or user data that cannot be read; or "".
 func Obstacle(g *v1alpha1.NodeGroup) string {
 	ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.ObservedGeneration != g.Generation || slices.Contains([]string{"Ready", "Scaling", "Joining", "Deleting"}, ready.Reason) {
@@ -74,7 +74,7 @@ func Obstacle(g *v1alpha1.NodeGroup) string {
 	return ready.Message
 }
 
-// stragglers says of machines of a group that are not Ready how far they have come.
+// stragglers lists the machines of a group that are not Ready, five at most, with the last step of each.
 func (p *Client) stragglers(ctx context.Context, group string) string {
 	var list v1alpha1.MachineList
 	if err := p.ReadAll(ctx, &list); err != nil {
@@ -100,7 +100,7 @@ func (p *Client) stragglers(ctx context.Context, group string) string {
 	return strings.Join(lines, "")
 }
 
-// KeptFrom is what keeps a machine from getting on, other than time: that it is refused, or what its pods wait for.
+// KeptFrom returns "; " and what keeps a machine from becoming Ready other than time, such as a refusal; or "".
 func KeptFrom(m *v1alpha1.Machine) string {
 	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Status == metav1.ConditionTrue || slices.Contains([]string{"Joining", "NodeNotReady", "Late", "Terminating"}, ready.Reason) {

@@ -19,7 +19,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// defaultNodes is the size of the node group that a cluster gets when nobody says otherwise.
+// defaultNodes is the size of a new cluster's node group without --nodes.
 const defaultNodes = 3
 
 type upOptions struct {
@@ -164,7 +164,7 @@ func (up *upOptions) wanted(dir statedir.Dir) (clusterconfig.Config, error) {
 	return wanted, wanted.Validate()
 }
 
-// saved is what was set up before, with the default node group as large as the command line says. Where its machines come from stays.
+// saved returns the configuration of the last start, with --nodes applied to its default node group. The provider of that group stays.
 func (up *upOptions) saved(dir statedir.Dir) (clusterconfig.Config, error) {
 	saved, err := clusterconfig.Read(dir.Config())
 	if err != nil || !up.nodesSet && !up.providerSet {

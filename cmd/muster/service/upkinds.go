@@ -22,7 +22,7 @@ import (
 // (internal/cluster/serve, served).
 const kindsTime = 30 * time.Second
 
-// kindsInterval is how often it is looked.
+// kindsInterval is the time between two looks.
 const kindsInterval = 100 * time.Millisecond
 
 // waitForKinds returns when the management plane lists muster's kinds in its discovery documents. Objects of these kinds can be made before,

@@ -26,7 +26,7 @@ import (
 // formatText is a token alone, or a join command alone.
 const formatText = "text"
 
-// tokenWish is what "muster token create" was asked.
+// tokenWish holds the flags of "muster token create".
 type tokenWish struct {
 	ttl                               time.Duration
 	usages, groups, addresses         []string
@@ -81,7 +81,7 @@ it does when a machine was off for too long.`,
 	return cmd
 }
 
-// wished makes a token of what was asked, or says what about it makes no sense.
+// wished makes a token of the flags, or returns what is wrong with them.
 func (c *tokenCommand) wished(args []string, w tokenWish) (token.Bootstrap, error) {
 	switch {
 	case w.ttl < 0:
@@ -216,7 +216,7 @@ func (c *tokenCommand) runCreate(ctx context.Context, args []string, w tokenWish
 }
 
 // fitting reports whether a registered host, or the one that is to be, may use the token, and refuses what nobody could use or what would
-// register the wrong host. A list that cannot be read is told when it is written.
+// register the wrong host. A list that cannot be read is an error later, when it is written.
 func (c *tokenCommand) fitting(ctx context.Context, p *plane.Client, host *policy.Machine, scopes []token.Scope) (bool, error) {
 	var hosts []policy.Machine
 	err := p.Within(ctx, func(ctx context.Context) (err error) { hosts, err = bootstraptoken.Hosts(ctx, p); return err })
@@ -252,7 +252,7 @@ func (c *tokenCommand) register(ctx context.Context, p *plane.Client, host polic
 	return err
 }
 
-// advise says to people what they may not have thought of. That the machine is known to an inventory they need not be told.
+// advise prints hints and warnings about a new token: that it never expires, is bound to nothing, is not enforced, or fits no known machine.
 func (c *tokenCommand) advise(ctx context.Context, p *plane.Client, b bootstraptoken.Listed, known bool) {
 	if b.Expires.IsZero() {
 		_, _ = fmt.Fprintf(c.Err, "The token never expires: muster token delete %s, when it has served.\n", b.Token.ID)
@@ -272,7 +272,7 @@ func (c *tokenCommand) advise(ctx context.Context, p *plane.Client, b bootstrapt
 	}
 }
 
-// scopeWords says what a token is bound to.
+// scopeWords lists what a token is bound to.
 func scopeWords(scopes []token.Scope) string {
 	words := make([]string, len(scopes))
 	for i, s := range scopes {

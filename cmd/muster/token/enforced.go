@@ -24,7 +24,7 @@ const (
 	everyToken = "system:bootstrappers"
 )
 
-// unenforced says why what a token is bound to may mean nothing in the cluster, "" if nothing speaks for that. It must be enforced by
+// unenforced returns why the binding of a token may mean nothing in the cluster, or "" if nothing suggests so. It must be enforced by
 // muster's certificate controller; upstream's knows no such groups.
 func (c *tokenCommand) unenforced(ctx context.Context, p *plane.Client, b token.Bootstrap) string {
 	var bindings []rbacv1.ClusterRoleBinding

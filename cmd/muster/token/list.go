@@ -100,7 +100,7 @@ record of issued certificates and from the requests that are still there. --show
 	return cmd
 }
 
-// listed reads tokens, and who used them by ID. What cannot be read it says.
+// listed reads tokens and, by token ID, their uses. Parts that cannot be read become warnings.
 func (c *tokenCommand) listed(ctx context.Context) ([]bootstraptoken.Listed, map[string][]bootstraptoken.Use, error) {
 	p, err := c.cluster(c.Options)
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *tokenCommand) printTable(tokens []bootstraptoken.Listed, uses map[strin
 	return t.Flush()
 }
 
-// used says who used a token, the last one first, and when that was.
+// used returns the nodes that used a token, the last one first, and the time of the last use.
 func (c *tokenCommand) used(uses []bootstraptoken.Use) (who, when string) {
 	if len(uses) == 0 {
 		return "", ""
