@@ -116,7 +116,7 @@ func TestLogsErrors(t *testing.T) {
 		{[]string{"etcd", "-c", "kubelet"}, "--component goes with a machine", true},
 		{[]string{"etcd", "--tail", "-2"}, "invalid --tail -2: must be at least -1", true},
 		{[]string{"etcd", "--since", "1m", "--since-time", "2026-11-20T10:00:00Z"}, "not both", true},
-		{[]string{"etcd", "--since-time", "yesterday"}, `--since-time "yesterday" is not of the form`, true},
+		{[]string{"etcd", "--since-time", "yesterday"}, `invalid --since-time "yesterday": must be of the form`, true},
 		{[]string{"--follow"}, "--follow goes with the name", true},
 	} {
 		clitest.WantErr(t, runLogs(t.Context(), b, test.args...), test.want, test.usage)
