@@ -12,7 +12,7 @@ import (
 func TestCertificateControllerThatIsNotThere(t *testing.T) {
 	program := filepath.Join(t.TempDir(), certificateControllerProgram)
 	err := becomeCertificateController(program, NewCertificateControllerCommand())
-	if err == nil || !strings.Contains(err.Error(), "there is no "+program) {
+	if err == nil || !strings.Contains(err.Error(), program+" not found") {
 		t.Errorf("%v", err)
 	}
 }
