@@ -86,7 +86,7 @@ func (s *scaleCommand) run(cmd *cobra.Command, args []string) error {
 	case !flags.Changed("nodes"):
 		return console.UsageError{Err: fmt.Errorf("give the number of machines: muster scale nodegroup %s N", args[0])}
 	case s.nodes < 0:
-		return console.UsageError{Err: fmt.Errorf(`invalid number of machines "%d": must be 0 or more`, s.nodes)}
+		return console.UsageError{Err: fmt.Errorf(`invalid number of machines "%d": must be a whole number, 0 or more`, s.nodes)}
 	}
 	ctx, name := cmd.Context(), args[0]
 	p, err := s.planes.Management(s.Options)
