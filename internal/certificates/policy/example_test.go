@@ -54,7 +54,7 @@ func ExampleDecide() {
 			node:         policy.Know([]string{"machine-1"}, "inventory", at),
 			"192.0.2.12": policy.Know([]string{"machine-2"}, "inventory", at),
 		},
-		LastMachine: policy.None[string]("record", at),
+		LastMachine: policy.None[policy.MachineRef]("record", at),
 		KeyOwner:    policy.None[string]("record", at),
 	}
 
