@@ -143,7 +143,7 @@ func (m *modes) api(w *iam) {
 func (m *modes) noWayBack(w *iam) {
 	m.write(w.t, "API_AND_CONFIG_MAP")
 	out, talk, err := w.try("up", "-f", m.file, "--timeout", "10s")
-	if err == nil || !strings.Contains(talk, "authenticationMode") || !strings.Contains(talk, "one way") {
+	if err == nil || !strings.Contains(talk, "authenticationMode") || !strings.Contains(talk, "cannot go back") {
 		w.t.Errorf("muster up goes back (%v):\n%s%s", err, out, talk)
 	}
 	w.t.Logf("muster up says: %s", talk)

@@ -57,8 +57,14 @@ func namesResolve(t *testing.T, i *installation) {
 	const nowhere = "nowhere.example.com"
 	for pod, names := range map[string][][2]string{
 		"names-cluster": {
-			{"kubernetes", service}, {"kubernetes.default.svc.cluster.local", service}, {"kubernetes.default.svc.cluster.local.", service},
-			{name, address}, {short, address}, {machine, address}, {nowhere, ""}, {"nowhere.cluster.local", ""},
+			{"kubernetes", service},
+			{"kubernetes.default.svc.cluster.local", service},
+			{"kubernetes.default.svc.cluster.local.", service},
+			{name, address},
+			{short, address},
+			{machine, address},
+			{nowhere, ""},
+			{"nowhere.cluster.local", ""},
 		},
 		"names-machine": {{name, address}, {short, address}, {machine, address}, {nowhere, ""}},
 	} {

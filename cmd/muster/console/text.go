@@ -32,7 +32,7 @@ func Count[N int | int32](n N, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Shorten cuts s to at most most characters, the last of which is then an ellipsis.
+// Shorten cuts s down to most characters, the last of which is then an ellipsis.
 func Shorten(s string, most int) string {
 	runes := []rune(s)
 	if len(runes) <= most {

@@ -23,8 +23,7 @@ import (
 	"muster.dev/muster/internal/platform/systemd"
 )
 
-// NewNodeCommand is for the node's own side. Without a subcommand it is the agent, process number one of a machine.
-// NewCommand returns "muster node".
+// NewCommand returns "muster node", the node's own side. Without a subcommand it is the agent, process number one of a machine.
 func NewCommand(o *console.Options) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "node",

@@ -99,7 +99,8 @@ func TestAnyTextIsWrittenDown(t *testing.T) {
 // A decision is summed up in the same words before it is written down and after.
 func TestTheSameSummaryOfWhatWasWrittenDown(t *testing.T) {
 	d := decision.Decision{Verdict: decision.Approve, Checks: []decision.Check{
-		{Rule: "signer", Outcome: decision.Pass, Detail: "ours"}, {Rule: "manual-approval", Outcome: decision.NotApplicable, Detail: "it is not for people"},
+		{Rule: "signer", Outcome: decision.Pass, Detail: "ours"},
+		{Rule: "manual-approval", Outcome: decision.NotApplicable, Detail: "it is not for people"},
 		{Rule: "machine", Outcome: decision.Pass, Detail: "a is i-1", Evidence: true},
 	}}
 	if back, ok := csrview.Decode(csrview.Encode(d, 400)); !ok || back.Summary() != d.Summary() {

@@ -65,7 +65,8 @@ func TestRangesThatAllSay(t *testing.T) {
 			policy.Machine{Ranges: prefixes("10.0.3.0/24")}, policy.Machine{Addresses: ips("10.0.3.7", "10.0.4.7")}, ips("10.0.3.7"), nil,
 		},
 		"ranges in each other": {
-			policy.Machine{Ranges: prefixes("10.0.0.0/16", "10.1.3.0/24")}, policy.Machine{Ranges: prefixes("10.0.3.0/24", "10.0.4.0/24", "10.1.0.0/16", "10.2.0.0/16")},
+			policy.Machine{Ranges: prefixes("10.0.0.0/16", "10.1.3.0/24")},
+			policy.Machine{Ranges: prefixes("10.0.3.0/24", "10.0.4.0/24", "10.1.0.0/16", "10.2.0.0/16")},
 			ips(), prefixes("10.0.3.0/24", "10.0.4.0/24", "10.1.3.0/24"),
 		},
 		"nothing in common": {policy.Machine{Ranges: prefixes("10.0.0.0/16")}, policy.Machine{Addresses: ips("10.1.0.1")}, ips(), nil},

@@ -179,8 +179,10 @@ func (g generator) world(t *testing.T) *world {
 		LastMachine: fact(g.Rand, know(pick[policy.MachineRef](g.Rand, machineA, machineB, "test|"+machineA, "other|"+machineB, ""))),
 		Expired:     fact(g.Rand, know(g.IntN(2) == 0)),
 		KeyOwner:    fact(g.Rand, pick(g.Rand, policy.None[string]("test", now), know(nodeA), know(nodeB), know("user:vip"))),
-		Credential: fact(g.Rand, know(policy.Credential{Machine: pick[policy.MachineRef](g.Rand, machineA, machineB, "test|"+machineA, "other|"+machineB, ""), Replaced: g.IntN(2) == 0, Rejoined: g.IntN(2) == 0,
-			Since: pick(g.Rand, time.Time{}, now.Add(-2*time.Hour), now.Add(-time.Hour), now.Add(-10*time.Minute))})),
+		Credential: fact(g.Rand, know(policy.Credential{
+			Machine: pick[policy.MachineRef](g.Rand, machineA, machineB, "test|"+machineA, "other|"+machineB, ""), Replaced: g.IntN(2) == 0, Rejoined: g.IntN(2) == 0,
+			Since: pick(g.Rand, time.Time{}, now.Add(-2*time.Hour), now.Add(-time.Hour), now.Add(-10*time.Minute)),
+		})),
 		TokenSpent: fact(g.Rand, know(g.IntN(5) == 0)),
 		Nodes:      map[string]policy.Fact[bool]{},
 		Owners:     map[string]policy.Fact[[]string]{},

@@ -104,8 +104,8 @@ func TestAddressesOfARange(t *testing.T) {
 		{"another machine's own", serving(t, nodeA, asked), with(machineB), decision.Deny, "address-assigned"},
 		{"another machine's own, without any of its own", serving(t, asked), all(with(machineB), only), decision.Deny, "address-assigned"},
 		{"the name of another", serving(t, nodeB, asked), with(machineA), decision.Deny, "name-assigned"},
-		{"whose it is was not asked", serving(t, asked), all(with(machineA), func(w *world) { w.facts.Owners = nil }), decision.Wait, "address-assigned"},
-		{"whose it is is not known", serving(t, asked), all(with(machineA), func(w *world) { w.facts.Owners[asked] = policy.DontKnow[[]string]("test", "broken") }), decision.Wait, "address-assigned"},
+		{"its owner was not asked for", serving(t, asked), all(with(machineA), func(w *world) { w.facts.Owners = nil }), decision.Wait, "address-assigned"},
+		{"its owner is not known", serving(t, asked), all(with(machineA), func(w *world) { w.facts.Owners[asked] = policy.DontKnow[[]string]("test", "broken") }), decision.Wait, "address-assigned"},
 		{"a moment ago", serving(t, asked), with(), decision.Wait, "address-assigned"},
 		{"reserved all the same", serving(t, "10.100.0.1"), func(w *world) {
 			w.facts.NodeMachine.Value.Ranges = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}

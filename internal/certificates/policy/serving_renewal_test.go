@@ -62,7 +62,7 @@ func TestServingRenewal(t *testing.T) {
 		{"the key of another", renews(t, nodeA, addrA), func(w *world) { w.facts.KeyOwner = know(nodeB) }, decision.Deny, "key-owner"},
 		{"a machine's address", renews(t, nodeA, addrA), func(w *world) { w.facts.Owners[addrA] = know([]string{machineB}) }, decision.Deny, "address-assigned"},
 		{"a machine's name", renews(t, nodeA, addrA), func(w *world) { w.facts.Owners[nodeA] = know([]string{machineB}) }, decision.Deny, "name-assigned"},
-		{"whose address it is is not known", renews(t, nodeA, addrA), func(w *world) { delete(w.facts.Owners, addrA) }, decision.Wait, "address-assigned"},
+		{"the owner of the address is not known", renews(t, nodeA, addrA), func(w *world) { delete(w.facts.Owners, addrA) }, decision.Wait, "address-assigned"},
 		{"another node's name", renews(t, nodeA, nodeB, addrA), func(w *world) { w.facts.Nodes[nodeB] = know(true) }, decision.Wait, "name-assigned"},
 		{"nobody knows whether it is", renews(t, nodeA, nodeB, addrA), func(w *world) { w.facts.Nodes = nil }, decision.Wait, "name-assigned"},
 		{"the inventory cannot tell", renews(t, nodeA, addrA), func(w *world) { w.facts.NodeMachine = policy.DontKnow[policy.Machine]("test", "broken") }, decision.Wait, "machine"},

@@ -46,7 +46,8 @@ func (s *stage) step(after time.Duration) time.Duration {
 	s.t.Helper()
 	s.now = s.now.Add(after)
 	r := &Rotator{
-		verifiers: []verifier{s}, Config: Config{Keys: s.keys, Log: slog.New(slog.DiscardHandler),
+		verifiers: []verifier{s}, Config: Config{
+			Keys: s.keys, Log: slog.New(slog.DiscardHandler),
 			Publish: func(_ context.Context, trusted []*x509.Certificate) error {
 				if s.unplugged != nil {
 					return s.unplugged
@@ -65,7 +66,8 @@ func (s *stage) step(after time.Duration) time.Duration {
 				return s.nodes, s.unseen
 			},
 			Report: func(waits string, progress *rotation.Progress) { s.said, s.progress = waits, progress },
-		}}
+		},
+	}
 	return r.step(s.t.Context(), s.now)
 }
 
@@ -143,11 +145,13 @@ func TestRotatorThatEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &Rotator{
-		Config: Config{Keys: s.keys, Log: slog.New(slog.DiscardHandler),
+		Config: Config{
+			Keys: s.keys, Log: slog.New(slog.DiscardHandler),
 			Publish: func(context.Context, []*x509.Certificate) error { return nil },
 			Nodes:   func(map[string]*x509.Certificate) ([]rotation.Node, error) { cancel(); return nil, nil },
 			Report:  func(string, *rotation.Progress) { t.Error("it says something") },
-		}}
+		},
+	}
 	r.step(ctx, s.now)
 	if k, err := s.keys.Kubelets(); err != nil || k.Rotation == nil || k.Rotation.Phase != rotation.Trust {
 		t.Errorf("it went on: %+v (%v)", k.Rotation, err)

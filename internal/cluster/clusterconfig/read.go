@@ -110,7 +110,6 @@ func (p *Problems) read(number int, part *strictyaml.Document) (document, bool) 
 		return d, false
 	}
 	p.add(d, refuse(generic))
-	ok := false
 	if errs := takeBadDurations(generic); len(errs) > 0 {
 		p.add(d, errs)
 		var err error
@@ -119,6 +118,7 @@ func (p *Problems) read(number int, part *strictyaml.Document) (document, bool) 
 			return d, false
 		}
 	}
+	var ok bool
 	if d.unread, ok = strictyaml.Decode(data, object); !ok {
 		p.wrong(d, d.unread)
 		return d, false

@@ -127,7 +127,8 @@ func (w *world) forceAway(t *testing.T) {
 func (w *world) end(t interface {
 	Fatal(...any)
 	Context() context.Context
-}, m *v1alpha1.Machine) {
+}, m *v1alpha1.Machine,
+) {
 	m.Finalizers = nil
 	if err := w.faults.off(func() error { return w.management.Update(t.Context(), m) }); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
@@ -320,7 +321,7 @@ func TestGroupsAndMachinesInAnyOrder(t *testing.T) {
 				return around("patch", func() error {
 					err := c.Patch(ctx, object, patch, opts...)
 					if err == nil && len(object.GetFinalizers()) == 0 {
-						for _, m := range w.list(t) {
+						for _, m := range w.list(t) { //nolint:contextcheck // the test's own look, whatever becomes of the request
 							if m.Spec.NodeGroup == object.GetName() {
 								rt.Errorf("the controller let the group go, and machine %s refers to it", m.Name)
 							}

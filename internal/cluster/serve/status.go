@@ -48,7 +48,7 @@ type RotationStatus struct {
 }
 
 // ClusterStatus sums up the cluster.
-type ClusterStatus struct { //nolint:revive // Status is the whole of it, NodeGroupStatus and MachineStatus are beside it
+type ClusterStatus struct {
 	Name     string `json:"name"`
 	Endpoint string `json:"endpoint"`
 	Version  string `json:"version,omitempty"`

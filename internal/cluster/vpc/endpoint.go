@@ -69,7 +69,7 @@ func (r *Relay) serveEndpoint(ctx context.Context, e endpoint, owners *owners) e
 			server, err := e.dial(ctx, connection)
 			if err != nil {
 				_ = connection.Close()
-				r.config.Log.Warn(e.what+" does not answer", "machine", connection.RemoteAddr().String(), "error", err)
+				r.config.Log.Warn("no answer to a machine's connection", "asked", e.what, "machine", connection.RemoteAddr().String(), "error", err)
 				return
 			}
 			splice(ctx, connection, server)

@@ -149,7 +149,7 @@ func TestIdleConnectionsDelayNobody(t *testing.T) {
 			}
 			t.Cleanup(said.Wait)
 			for range 200 { // fewer than there are places: the rest may wait where places are not given up
-				<-done
+				_ = <-done // cut off or not
 			}
 			took := s.call(nil)
 			t.Logf("beside %d connections %s one call takes %s", idle, what, took.Round(time.Millisecond))
@@ -184,7 +184,7 @@ func TestAStormOfConnectionsDelaysNobodyLong(t *testing.T) {
 						defer func() { _ = c.Close() }()
 						if storm.hello {
 							_ = c.SetDeadline(time.Now().Add(lasts))
-							_, _ = s.hello(c) // cut off or not
+							_, _ = s.hello(c) //nolint:contextcheck // the connection has a deadline; cut off or not
 						}
 						made.Add(1)
 					}
@@ -209,7 +209,7 @@ func TestAStormOfConnectionsDelaysNobodyLong(t *testing.T) {
 func (s *served) behind(machine string) *http.Client {
 	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: s.trust, MaxIdleConnsPerHost: 1,
-		DialContext: func(context.Context, string, string) (net.Conn, error) { return s.relay(machine) },
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return s.relay(machine) }, //nolint:contextcheck // a local socket
 	}}
 	s.t.Cleanup(client.CloseIdleConnections)
 	return client

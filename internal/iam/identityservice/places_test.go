@@ -46,6 +46,7 @@ type guests struct {
 }
 
 func newGuests(t *testing.T, most, perPeer int) guests {
+	t.Helper()
 	come := make(chan net.Conn, 16)
 	return guests{t, newPlaces(door{come: come}, most, perPeer), come}
 }
@@ -136,7 +137,7 @@ func TestAllAreAtWork(t *testing.T) {
 		g.come <- last
 		go accept()
 		synctest.Wait()
-		_ = g.places.Close()
+		_ = g.Close()
 		if err := <-entered; err == nil || !last.closed {
 			t.Fatal("somebody waits for ever", err)
 		}

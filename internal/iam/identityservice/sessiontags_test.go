@@ -68,8 +68,8 @@ func TestSessionTags(t *testing.T) {
 	} {
 		got, err := w.sts(alice).AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: roleARN(c.role), RoleSessionName: aws.String("work"), Tags: c.tags, TransitiveTagKeys: c.transitive})
 		w.wants(name, err, c.want)
-		if err == nil && (got.PackedPolicySize != nil) != (c.tags != nil) {
-			t.Errorf("%s: %v percent", name, got.PackedPolicySize)
+		if err == nil && (got.PackedPolicySize != nil) != (c.tags != nil) { //nolint:staticcheck // SA1019: older clients read it
+			t.Errorf("%s: %v percent", name, got.PackedPolicySize) //nolint:staticcheck // SA1019: as above
 		}
 		if c.role == "untagged" && err != nil && !strings.Contains(err.Error(), "is not authorized to perform: sts:TagSession on resource: "+*roleARN("untagged")) {
 			t.Error(err)

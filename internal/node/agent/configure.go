@@ -37,7 +37,7 @@ func (a *agent) configure(ctx context.Context) bool {
 		}
 		if err.Error() != said {
 			reason, sentence := failure(err)
-			a.log.Error(sentence, "error", err)
+			a.log.Error(sentence, "error", err) //nolint:sloglint // failure has the few sentences there are
 			a.report(reason, sentence+": "+err.Error())
 			said = err.Error()
 		}

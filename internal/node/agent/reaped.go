@@ -59,7 +59,7 @@ func memory(content []byte) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a file in memory: %w", err)
 	}
-	file := os.NewFile(uintptr(fd), "memory") //nolint:gosec // G115: a descriptor
+	file := os.NewFile(uintptr(fd), "memory")
 	if _, err := file.WriteAt(content, 0); err != nil {
 		_ = file.Close()
 		return nil, fmt.Errorf("making a file in memory: %w", err)

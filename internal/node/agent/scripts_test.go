@@ -94,7 +94,7 @@ func TestScripts(t *testing.T) {
 	if failed, err := a.runScripts(t.Context(), scripts[3:]); err != nil || len(failed) > 0 {
 		t.Errorf("another instance's scripts failed: %q, %v", failed, err)
 	}
-	if got, _ := os.ReadFile(ran); string(got) != "one\ntwo\ntwo\n" {
+	if got, _ := os.ReadFile(ran); string(got) != "one\n"+strings.Repeat("two\n", 2) {
 		t.Errorf("another instance's scripts: %q", got)
 	}
 }
