@@ -277,7 +277,7 @@ func TestTokenUsage(t *testing.T) {
 		{[]string{"create", "abcdef." + strings.ToUpper(secretHalf)}, "not a bootstrap token"},
 		{[]string{"create", "--ttl", "-1h"}, "must not be negative"},
 		{[]string{"create", "--ttl", "1ms"}, "--ttl 1ms is too short"},
-		{[]string{"create", "--node-name", "worker-1", "--pattern", "rack-*"}, `bound to the name "worker-1" and to the pattern "rack-*", and no node's name is both`},
+		{[]string{"create", "--node-name", "worker-1", "--pattern", "rack-*"}, `bound to the name "worker-1" and to the pattern "rack-*", and no node name is both`},
 		{[]string{"create", "--usages", "signing"}, "groups go with the usage authentication"},
 		{[]string{"create", "--usages", "joining"}, `"joining" is not a usage`},
 		{[]string{"create", "--groups", "system:masters"}, `"system:masters" is not a group`},
