@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,12 +33,25 @@ const (
 func nodesAre(machines map[string]string) func(*Config) {
 	return func(c *Config) {
 		c.MachineOfNode = func(node string) policy.Fact[policy.Machine] {
-			if machines[node] == "" {
+			inventoryMu.Lock()
+			machine := machines[node]
+			inventoryMu.Unlock()
+			if machine == "" {
 				return policy.None[policy.Machine]("test", time.Now())
 			}
-			return policy.Know(policy.Machine{ID: strings.TrimPrefix(machines[node], "test|"), NodeName: node}, "test", time.Now())
+			return policy.Know(policy.Machine{ID: strings.TrimPrefix(machine, "test|"), NodeName: node}, "test", time.Now())
 		}
 	}
+}
+
+// inventoryMu guards the maps that nodesAre was given.
+var inventoryMu sync.Mutex
+
+// nodeIs changes such a map while a register asks it.
+func nodeIs(machines map[string]string, node, machine string) {
+	inventoryMu.Lock()
+	defer inventoryMu.Unlock()
+	machines[node] = machine
 }
 
 // selfServing is the serving certificate that a node asked for.
@@ -88,7 +103,8 @@ func TestLostMachinesAreFoundAgain(t *testing.T) {
 		r = start(t, s, nodesAre(inventory))
 		credentialIs(t, "before", r.Credential("a", certificate(1)), "", false)
 		elapse(11 * time.Second)
-		inventory["a"], inventory["c"] = fresh, "test|i-4"
+		nodeIs(inventory, "a", fresh)
+		nodeIs(inventory, "c", "test|i-4")
 		again := func(r *running) {
 			t.Helper()
 			credentialIs(t, "by the inventory", r.Credential("a", certificate(1)), old, false)
@@ -196,9 +212,10 @@ func TestLostMachinesOfANodeThatWasTwo(t *testing.T) {
 func TestLostMachinesBeforeTheyAreWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
-		broken := true
+		var broken atomic.Bool
+		broken.Store(true)
 		s.before = func(verb string) error {
-			if broken && verb == "create" {
+			if broken.Load() && verb == "create" {
 				return fmt.Errorf("no quota")
 			}
 			return nil
@@ -207,7 +224,7 @@ func TestLostMachinesBeforeTheyAreWritten(t *testing.T) {
 		r.Add(of(1, "a", "", fleet))
 		elapse(20 * time.Minute)
 		credentialIs(t, "in memory", r.Credential("a", certificate(1)), old, false)
-		broken = false
+		broken.Store(false)
 		elapse(time.Minute)
 		if got := s.machines(); got["csr-00001"] != old {
 			t.Errorf("stored are %v", got)
@@ -358,7 +375,8 @@ func TestNoCertificateIsTakenForAnotherMachines(t *testing.T) {
 				switch chance.IntN(8) {
 				case 0: // another machine takes the name over, and joins
 					number++
-					inventory["a"], replaced = fmt.Sprintf("test|i-%d", number), len(went) > 0
+					nodeIs(inventory, "a", fmt.Sprintf("test|i-%d", number))
+					replaced = len(went) > 0
 					fallthrough
 				case 1, 2: // a machine joins
 					went[step] = inventory["a"]

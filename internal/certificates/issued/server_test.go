@@ -3,7 +3,6 @@
 package issued
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -268,10 +267,28 @@ func (s *server) stored() (uids map[string]int, keys map[short]int) {
 // running is a Register that runs until the test or stop ends it.
 type running struct {
 	*Register
-	log     *bytes.Buffer
+	log     *logText
 	changes []facts.Change
 	mu      sync.Mutex
 	stop    func()
+}
+
+// logText is what a register logs while it runs.
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logText) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func config(s *server) Config {
@@ -298,7 +315,7 @@ func machineOfToken(csr *certificatesv1.CertificateSigningRequest) string {
 // start runs a Register in the bubble of a test.
 func start(t *testing.T, s *server, changes ...func(*Config)) *running {
 	t.Helper()
-	run := &running{log: &bytes.Buffer{}}
+	run := &running{log: &logText{}}
 	c := config(s)
 	c.Logger = slog.New(slog.NewTextHandler(run.log, nil))
 	c.OnChange = func(change facts.Change) {
