@@ -161,8 +161,8 @@ func (s Store) keep(k Kubelets) error {
 	return atomicfile.Write(s.kubelet(recordFile), append(raw, '\n'), 0o600)
 }
 
-// render writes what follows from the record; what is right already is left alone. Trust comes before use: whoever verifies
-// must never be later than who signs.
+// render writes what follows from the record; what is right already is left alone. Trust comes before use: a verifier must never learn of
+// an authority later than its signer does.
 func (s Store) render(k Kubelets) error {
 	var trusted []*x509.Certificate
 	for _, name := range k.Trusts() {
@@ -228,7 +228,7 @@ func (s Store) makeKubelet(name string, now time.Time) error {
 	return s.writePair(name+".pem", ca)
 }
 
-// writePair keeps certificate and key in one file: whoever reads it never pairs one with another's.
+// writePair keeps certificate and key in one file: a reader never pairs the certificate of one with the key of another.
 func (s Store) writePair(name string, ca pair) error {
 	encoded, err := encodeKey(ca.key)
 	if err != nil {
@@ -311,7 +311,7 @@ func (s Store) listKubelets() ([]Entry, error) {
 // probeUser is nobody: a certificate in this name shows only whether its authority is trusted.
 const probeUser = "muster:probe"
 
-// Probe issues a client certificate of one of kubelets' authorities, in memory, to see who trusts it.
+// Probe issues a client certificate of one of kubelets' authorities, in memory, to see which components trust it.
 func (s Store) Probe(name string, now time.Time) (tls.Certificate, error) {
 	ca, err := s.kubeletAuthority(name)
 	if err != nil {

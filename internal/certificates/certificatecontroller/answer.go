@@ -21,8 +21,8 @@ const (
 	metaManagedFields           = 17
 )
 
-// answered reads an answer as far as it is news: not the specification, which comes back as it was, nor who wrote which field, which
-// is half of the work of reading all.
+// answered reads an answer as far as it is news: not the specification, which comes back as it was, nor the managed fields, which
+// are half of the work of reading all.
 func answered(from io.Reader) (*certificatesv1.CertificateSigningRequest, error) {
 	if b, ok := from.(*body); ok { // as nearly always
 		return decoded(b.memory.Bytes())
@@ -77,7 +77,7 @@ func withoutManagedFields(meta []byte) []byte {
 		number, _, next, err := field(rest)
 		switch {
 		case err != nil:
-			return meta // whoever reads it says what is wrong
+			return meta // the reader of the body says what is wrong
 		case number != metaManagedFields:
 			end = len(meta) - len(next)
 		}

@@ -62,7 +62,7 @@ func lively() net.KeepAliveConfig {
 }
 
 // mostWorkers is how many connections are kept: client-go keeps 25 (transport.tlsTransportCache), and more workers would open new ones
-// all the time; 0 is no limit.
+// all the time; 0 means no limit.
 func mostWorkers(w csrcontroller.Writer) int {
 	if _, direct := w.(*writes); direct {
 		return 0

@@ -28,8 +28,8 @@ const (
 	longestAnswer = 4 << 20
 )
 
-// direct speaks HTTP/1.1 with one server. Whoever asks writes to the connection and reads from it by himself: the two goroutines that
-// net/http has for each connection, and their being woken for each request, are a good part of what a request costs. It is for short
+// direct speaks HTTP/1.1 with one server. The calling goroutine writes to the connection and reads from it itself: the two goroutines
+// that net/http has for each connection, and their being woken for each request, are a good part of what a request costs. It is for short
 // requests and answers.
 type direct struct {
 	config *rest.Config

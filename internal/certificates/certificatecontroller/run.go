@@ -158,7 +158,7 @@ func (a *assembled) ready() error {
 	return a.controller.Ready()
 }
 
-// run ends when ctx does, or when a part cannot go on: whoever started the program starts it again.
+// run ends when ctx does, or when a part cannot go on: the program's supervisor starts it again.
 func (a *assembled) run(ctx context.Context) error {
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -23,8 +23,8 @@ import (
 // trustInterval is how often the files of authorities are looked at.
 const trustInterval = 10 * time.Second
 
-// publishTrust arranges for the bundles to be published by whoever leads: the authorities that sign now and those that are
-// still trusted beside them, for all who verify what kubelets show.
+// publishTrust arranges for the bundles to be published by the leader: the authorities that sign now and those that are
+// still trusted beside them, for everything that verifies kubelets' certificates.
 func (a *assembled) publishTrust(ctx context.Context, signers map[string]csrcontroller.Issuance) error {
 	trust := a.config.Policy.Trust
 	if trust == nil || trust.Publish == nil {

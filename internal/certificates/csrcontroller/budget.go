@@ -92,7 +92,7 @@ func (b *budget) forget(about item, keep func(word) bool) {
 	}
 }
 
-// drop is for those who hold the lock.
+// drop expects that the lock is held.
 func (b *budget) drop(about item) {
 	l := b.lines[about.requester]
 	l.words.Remove(l.at[about])
@@ -102,7 +102,7 @@ func (b *budget) drop(about item) {
 	}
 }
 
-// spend takes one Event, false if there is none to take. It is for those who hold the lock.
+// spend takes one Event, false if there is none to take. The caller holds the lock.
 func (b *budget) spend(requester string, now time.Time) bool {
 	own, ownOK := take(b.full[requester], now, eventsAtOnce, eventsPace)
 	all, allOK := take(b.all, now, allEventsAtOnce, allEventsPace)

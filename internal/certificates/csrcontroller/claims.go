@@ -60,7 +60,7 @@ func (c *claims) keep(uid types.UID, key pki.Fingerprint) {
 	}
 }
 
-// drop gives back what a request keeps, and returns who waits for it.
+// drop gives back what a request keeps, and returns the requests that wait for it.
 func (c *claims) drop(uid types.UID) []item {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,14 +72,14 @@ func (c *claims) drop(uid types.UID) []item {
 	return c.giveBack(key)
 }
 
-// release gives a key back and returns who waits for it.
+// release gives a key back and returns the requests that wait for it.
 func (c *claims) release(key pki.Fingerprint) []item {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.giveBack(key)
 }
 
-// giveBack is for those who hold the lock.
+// giveBack expects that the lock is held.
 func (c *claims) giveBack(key pki.Fingerprint) []item {
 	now := c.held[key]
 	if now == nil {

@@ -209,7 +209,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// unrecorded is the register of who issues nothing.
+// unrecorded is the register of a controller that issues nothing.
 type unrecorded struct{ now func() time.Time }
 
 var _ Register = unrecorded{}

@@ -66,7 +66,7 @@ func (c *Controller) handle(ctx context.Context, i item) (again when, err error)
 		c.ledger.stopWaiting(i)
 		return onEvent, nil
 	case errors.Is(err, errChanged):
-		return onEvent, nil // whoever told of the change has queued it again
+		return onEvent, nil // the sender of the change has queued it again
 	}
 	return again, err
 }

@@ -138,8 +138,8 @@ const (
 )
 
 // place finds out to which lineage a request belongs: those of a node; those of a bootstrap token that is good for one machine;
-// those of another token, or of a user whom the policy lets ask like one, for one node, because many machines share it. Whoever
-// else asks prunes for himself.
+// those of another token, or of a user that the policy lets ask like one, for one node, because many machines share it. Requests of all
+// others have no lineage: their requester prunes them.
 //
 // What a token was issued belongs to the node from then on, so that what the node asks for later supersedes it; and so does what is
 // known to be the node's own before.

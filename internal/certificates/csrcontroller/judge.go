@@ -10,7 +10,7 @@ import (
 	"muster.dev/muster/internal/platform/decision"
 )
 
-// judgement is a verdict on a request, with the request and what the facts said of whom it is about.
+// judgement is a verdict on a request, with the request and what the facts said of its subject.
 type judgement struct {
 	decision.Decision
 	request policy.Request
@@ -65,8 +65,8 @@ func (c *Controller) judge(ctx context.Context, i item, r policy.Request) (d jud
 }
 
 // askInventory asks about the names of a request, which may be any: each costs a source that looks them up, such as DNS, one of few
-// places for as long as it takes. So it is asked only for whom somebody vouches, and who has the token of a machine may have that
-// machine's names looked up and no others.
+// places for as long as it takes. So it is asked only for a requester that is vouched for, and the holder of a machine's token may have
+// that machine's names looked up and no others.
 func (c *Controller) askInventory(f *policy.Facts, r policy.Request, q policy.Question) {
 	f.Owners = make(map[string]policy.Fact[[]string], len(q.Names))
 	why := ""

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lease is the Lease of an election. A replica that may not write it retries forever, as upstream's programs do, and looks like who stands by: so
-// what fails is told, once for each reason, with what to do if it does not pass by itself.
+// lease is the Lease of an election. A replica that may not write it retries forever, as upstream's programs do, and looks like a
+// standby: so what fails is told, once for each reason, with what to do if it does not pass by itself.
 type lease struct {
 	resourcelock.Interface
 	election Election

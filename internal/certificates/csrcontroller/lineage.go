@@ -74,7 +74,7 @@ func (l *lineages) move(uid types.UID, lineage string) (superseded item, ok bool
 	return l.put(l.drop(before, uid), lineage)
 }
 
-// put is for those who hold the lock.
+// put expects that the lock is held.
 func (l *lineages) put(m member, lineage string) (superseded item, ok bool) {
 	if lineage == "" {
 		return item{}, false
@@ -100,7 +100,7 @@ func (l *lineages) forget(uid types.UID) {
 	}
 }
 
-// drop is for those who hold the lock.
+// drop expects that the lock is held.
 func (l *lineages) drop(lineage string, uid types.UID) (m member) {
 	all := l.members[lineage]
 	if at := slices.IndexFunc(all, func(m member) bool { return m.uid == uid }); at >= 0 {

@@ -22,11 +22,11 @@ func (i item) is(csr *certificatesv1.CertificateSigningRequest) bool {
 	return i.name == csr.Name && i.requester == csr.Spec.Username && i.signer == csr.Spec.SignerName
 }
 
-// queue hands out requests fairly: signers take turns, and of one signer the requesters do, so that who asks once waits for one
-// request of each who floods, not for all of them. What many machines ask with one token takes turns by common name in the turns of
-// that token, so that one of them does not hold up the others, nor gain by inventing names. No requester and no signer holds more than its share of the workers, so what
-// is slow or hangs holds up its own kind only. An item is never in two hands, and one that is added while it is in hand comes
-// again.
+// queue hands out requests fairly: signers take turns, and of one signer the requesters do, so that a requester with one request waits
+// for one of each flooding requester, not for all of them. What many machines ask with one token takes turns by common name in the turns
+// of that token, so that one of them does not hold up the others, nor gain by inventing names. No requester and no signer holds more than
+// its share of the workers, so what is slow or hangs holds up its own kind only. An item is never in two hands, and one that is added
+// while it is in hand comes again.
 type queue struct {
 	shares  func() shares
 	alone   bool // there is one signer only, which may hold all workers
@@ -138,7 +138,7 @@ func (q *queue) get() (i item, ok bool) {
 	}
 }
 
-// starving reports whether items wait that no worker will take: all are busy, or those who are not may not have them.
+// starving reports whether items wait that no worker will take: all are busy, or the idle ones may not have them.
 func (q *queue) starving() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -164,7 +164,7 @@ func (q *queue) done(i item) {
 	q.wake.Signal() // a share may have become free
 }
 
-// rouse lets those who wait look again: a share may have become larger.
+// rouse lets the waiting workers look again: a share may have become larger.
 func (q *queue) rouse() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

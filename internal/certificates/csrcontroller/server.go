@@ -22,13 +22,13 @@ import (
 type ServerConfig struct {
 	// Health is the address of /healthz and /readyz, which tell nothing worth hiding; nothing if "".
 	Health string
-	// Metrics is the address of /metrics; nothing if "". On loopback it is plain HTTP; anywhere else it is TLS, and only for those
-	// who may get the path /metrics from the API server.
+	// Metrics is the address of /metrics; nothing if "". On loopback it is plain HTTP; anywhere else it is TLS, and only for clients that
+	// may get the path /metrics from the API server.
 	Metrics string
-	// CertFile and KeyFile are the serving certificate of /metrics, read again when they change. If "" one is made, which only
-	// those can verify who do not ask for much.
+	// CertFile and KeyFile are the serving certificate of /metrics, read again when they change. If "" one is made, which only clients
+	// that skip most checks can verify.
 	CertFile, KeyFile string
-	// Client reviews who reads /metrics.
+	// Client reviews the tokens of clients that read /metrics.
 	Client   kubernetes.Interface
 	Gatherer prometheus.Gatherer
 	Ready    func() error

@@ -21,14 +21,14 @@ import (
 const (
 	// gateKeeps is how long an answer about a token is kept.
 	gateKeeps = 30 * time.Second
-	// gateHolds is how many answers are kept, and gateAsks how many tokens are being reviewed at once: who comes with made-up
-	// tokens must not keep the API server busy.
+	// gateHolds is how many answers are kept, and gateAsks how many tokens are being reviewed at once: a client with made-up tokens must
+	// not keep the API server busy.
 	gateHolds = 256
 	gateAsks  = 4
 	gateWaits = 10 * time.Second
 )
 
-// gate lets through who shows a token that may get /metrics from the API server: the RBAC rule is nonResourceURLs, as for the
+// gate lets through requests with a token that may get /metrics from the API server: the RBAC rule is nonResourceURLs, as for the
 // metrics of every Kubernetes component.
 type gate struct {
 	client kubernetes.Interface

@@ -27,7 +27,7 @@ const (
 	Issued   = policy.Issued
 )
 
-// Who says why.
+// The sources of a verdict and its reason.
 const (
 	FromRecord    = "decision record" // of the certificate controller, which only approvers and signers of the signer can write
 	FromEvent     = "event"           // which nodes can write, too
@@ -43,10 +43,10 @@ type Review struct {
 	Asked      Asked     `json:"asked"`
 
 	State State `json:"state"`
-	// Verdict of whoever Source says; empty if nobody is known to have decided.
+	// Verdict of what Source names; empty if no decision is known.
 	Verdict decision.Verdict `json:"verdict,omitempty"`
 	Rule    decision.RuleID  `json:"rule,omitempty"`
-	// Why, in a sentence, and who says so.
+	// Why, in a sentence, and the Source of it.
 	Why    string `json:"why,omitempty"`
 	Source string `json:"source,omitempty"`
 	// Decision with every rule that ran, if the controller recorded it.
@@ -54,7 +54,7 @@ type Review struct {
 	Certificate *Certificate       `json:"certificate,omitempty"`
 }
 
-// Requester is who asks, as the API server wrote it down.
+// Requester is the requesting user, as the API server wrote it down.
 type Requester struct {
 	Username string   `json:"username"`
 	Groups   []string `json:"groups,omitempty"`
@@ -130,7 +130,7 @@ func (r *Review) explains(c *certificatesv1.CertificateSigningRequestCondition) 
 	}
 }
 
-// verdict of a person or another controller, of whom a condition is all that is left.
+// verdict of a person or another controller, which has left only a condition.
 func verdict(c *certificatesv1.CertificateSigningRequestCondition) decision.Verdict {
 	if c.Type == certificatesv1.CertificateApproved {
 		return decision.Approve

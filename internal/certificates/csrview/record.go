@@ -23,10 +23,10 @@ const (
 // Condition is how a decision stands in the request that it is about: in the same write as the approval, the denial or the certificate, so
 // that it can neither be missing nor be of another moment. The machine is as policy.MachineRef writes it, "" if nobody knows.
 //
-// Conditions are written by nobody but who may approve or sign for the signer of the request, which the API server asks for each write of
-// them (upstream's admission plugins CertificateApproval and CertificateSigning); of a new request it clears them. An annotation can be
-// written by whoever makes the request, and who wrote it is noted of some requests only: not of those of kubelets, which have no metadata
-// but a name when they are made.
+// Conditions are written only by users that may approve or sign for the signer of the request, which the API server asks for each write
+// of them (upstream's admission plugins CertificateApproval and CertificateSigning); of a new request it clears them. An annotation can
+// be written by the requester, and its writer is noted of some requests only: not of those of kubelets, which have no
+// metadata but a name when they are made.
 func Condition(d decision.Decision, machine string, longest int) certificatesv1.CertificateSigningRequestCondition {
 	return certificatesv1.CertificateSigningRequestCondition{
 		Type: DecidedCondition, Status: corev1.ConditionTrue, Reason: string(d.Verdict), Message: encode(d, machine, longest),

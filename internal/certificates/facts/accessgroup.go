@@ -33,7 +33,7 @@ func (a *Access) groupOf(status authorizationv1.SubjectAccessReviewStatus) strin
 	return group
 }
 
-// share keeps a yes for all who are in the group.
+// share keeps a yes for all members of the group.
 func (a *Access) share(subresource, group string, at time.Time) {
 	if group == "" {
 		return

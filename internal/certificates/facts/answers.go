@@ -121,7 +121,7 @@ func (a *Answers) Wait(ctx context.Context) bool {
 }
 
 // Take hands out what is to be looked up, of both queues in turns; each must be Put. What was asked for last comes first: when more
-// is asked for than can be looked up, as when somebody floods it with names, whoever asks now is served, and not after all that.
+// is asked for than can be looked up, as in a flood of names, the newest request is served, and not after all that.
 func (a *Answers) Take(most int) []Subject {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -162,7 +162,7 @@ func (a *Answers) Put(answers ...Answer) {
 	}
 }
 
-// get answers from what is known, and queues what is not. It is for those who hold the lock, as all below.
+// get answers from what is known, and queues what is not. The caller holds the lock, as for all below.
 func (a *Answers) get(s Subject) policy.Fact[[]policy.Machine] {
 	e := a.entry(s)
 	if e == nil {
@@ -248,14 +248,14 @@ func (a *Answers) put(answer Answer) (c Change, tell bool) {
 	if !owed && same(before, e.fact) {
 		return Change{}, false
 	}
-	if e.subject.Name != "" { // whoever has it is not otherwise than before
+	if e.subject.Name != "" { // its owner is as it was before
 		return Change{Names: []string{e.subject.Name}}, true
 	}
 	about := []policy.Machine{{ID: e.subject.ID, NodeName: e.subject.Node}}
 	return ChangeOf(slices.Concat(about, before.Value, e.fact.Value)...), true
 }
 
-// room makes room for one entry. The one that was asked for longest ago goes, also out of the queue; who asked for it asks again.
+// room makes room for one entry. The one that was asked for longest ago goes, also out of the queue; its requester asks again.
 func (a *Answers) room(q *queue) bool {
 	if q.used.Len() < a.config.Most {
 		return true

@@ -51,7 +51,7 @@ type Batch struct {
 
 var _ Source = (*Batch)(nil)
 
-// How often a batch is tried before those who wait are told why, and how long it is waited after a failure.
+// How often a batch is tried before the waiting callers are told why, and how long it is waited after a failure.
 const (
 	tries      = 3
 	firstPause = 200 * time.Millisecond
@@ -172,7 +172,7 @@ func (b *Batch) ask(ctx context.Context, subjects []Subject) {
 				answers = append(answers, b.answer(s, found[s], at))
 			}
 			b.answers.Put(answers...)
-			b.health.report(nil) // after that, so that who is told finds answers
+			b.health.report(nil) // after that, so that a receiver of the change finds answers
 			return
 		}
 		b.health.report(err)

@@ -73,7 +73,7 @@ func (q *queue) remove(e *entry) {
 	}
 }
 
-// moveTo puts an entry into another queue. Whoever asks for it puts it before all that wait there.
+// moveTo puts an entry into another queue. A request for it puts it before all that wait there.
 func (e *entry) moveTo(q *queue) {
 	e.queue.remove(e)
 	q.add(e)

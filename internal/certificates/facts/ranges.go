@@ -10,7 +10,8 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// ranges finds who has a range that an address is in, by one lookup for each length of a prefix that there is. Its zero value is empty.
+// ranges finds the owners of ranges that contain an address, by one lookup for each length of a prefix that there is. Its zero value is
+// empty.
 type ranges struct {
 	bits []int // the lengths
 	who  map[netip.Prefix][]int32

@@ -43,7 +43,7 @@ type ServingConfig struct {
 	Logger   *slog.Logger
 }
 
-// Serving knows with which certificates kubelets serve, by asking them. It makes a TLS handshake and says nothing; who answers has to show
+// Serving knows with which certificates kubelets serve, by asking them. It makes a TLS handshake and says nothing; the server has to show
 // a certificate that the authorities signed for servers, that is good by now, and that has the dialed address in it.
 type Serving struct {
 	config ServingConfig

@@ -74,7 +74,7 @@ func (r *Register) certificate(node string, id short) (credential, bool) {
 }
 
 // renewal is the machine that a node got a certificate for by itself, of which nobody wrote down to which machine it went: that of the
-// certificate that it asked with, or the one that it was before, if it was no other.
+// certificate that it asked with, or the one that it was before, if there was no other.
 func (r *Register) renewal(node string, id short, told bool) string {
 	c, ok := r.certificate(node, id)
 	switch l := r.last[node]; {

@@ -74,7 +74,7 @@ func EntryOf(csr *certificatesv1.CertificateSigningRequest, machine string) (Ent
 	return e, nil
 }
 
-// owner is whom the key belongs to: a node or somebody who is none.
+// owner is the owner of the key: a node or another user.
 func (e Entry) owner() string {
 	if e.Node != "" {
 		return e.Node

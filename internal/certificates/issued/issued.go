@@ -90,7 +90,7 @@ func (r *Register) add(e Entry) {
 	r.pend(func() { r.pending.add(r.own(e)) })
 }
 
-// pend changes what is pending and wakes up whoever writes it.
+// pend changes what is pending and wakes up the writer.
 func (r *Register) pend(change func()) {
 	if r.pending.len() == 0 {
 		r.since = r.config.Now()

@@ -13,7 +13,7 @@ import (
 )
 
 // short is the beginning of a fingerprint: what is kept of a key forever. 96 bits are enough: to find another key with the
-// same ones takes 2^96 attempts, and whoever found one would gain a denial. By chance a million keys meet once in 10^17 times.
+// same ones takes 2^96 attempts, and an attacker with one would gain a denial. By chance a million keys meet once in 10^17 times.
 type short [12]byte
 
 func shorten(fingerprint [32]byte) short { return short(fingerprint[:12]) }

@@ -148,7 +148,7 @@ func (r *Register) segmentsBegun() bool {
 	return begun
 }
 
-// flushed tells people how the last write went, and those who wait for it that answers can be given again.
+// flushed tells people how the last write went, and its waiting callers that answers can be given again.
 func (r *Register) flushed(err error) {
 	r.mu.Lock()
 	was, n := r.failure, len(r.pending.entries)

@@ -104,7 +104,7 @@ func ClientProfile() Profile {
 	}
 }
 
-// ServingProfile is what a kubelet shows to those who connect to it.
+// ServingProfile is what a kubelet shows to its clients.
 func ServingProfile() Profile {
 	return Profile{
 		Name: "serving", SignerName: SignerKubeletServing, Node: true, Names: NamesRequired,

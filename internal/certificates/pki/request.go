@@ -129,7 +129,7 @@ func checkKeyEncoding(csr *x509.CertificateRequest) error {
 	return nil
 }
 
-// checkSelfSignature proves that whoever asks holds the private key.
+// checkSelfSignature proves that the requester holds the private key.
 func checkSelfSignature(csr *x509.CertificateRequest) error {
 	switch csr.SignatureAlgorithm {
 	case x509.ECDSAWithSHA256, x509.ECDSAWithSHA384, x509.ECDSAWithSHA512, x509.PureEd25519,

@@ -71,7 +71,7 @@ type evaluation struct {
 func Decide(p Policy, r Request, f Facts, now time.Time) decision.Decision {
 	e := evaluation{policy: p, request: r, node: r.nodeName(), facts: f.fresh(now, p.MaxFactAge)}
 	if e.profile, _ = p.Profile(r.SignerName); e.profile.Node {
-		e.who = identify(p, r) // for other certificates it does not matter who asks
+		e.who = identify(p, r) // for other certificates the requester does not matter
 	}
 	all := rules()
 	d := decision.Decision{Checks: make([]decision.Check, 0, len(all))}
@@ -95,8 +95,8 @@ func Decide(p Policy, r Request, f Facts, now time.Time) decision.Decision {
 	if d.Rule != "" {
 		return d
 	}
-	// The hardest verdict wins. A rule that denies speaks before one that leaves the request to others: what is wrong whoever
-	// asks is said, even to a requester that nobody vouches for.
+	// The hardest verdict wins. A rule that denies speaks before one that leaves the request to others: a fault of the request itself is
+	// named, even to a requester that nobody vouches for.
 	for _, v := range []decision.Verdict{decision.Deny, decision.Ignore, decision.Wait} {
 		if id, ok := verdicts[v]; ok {
 			d.Verdict, d.Rule = v, id

@@ -17,7 +17,7 @@ type Phase string
 // The phases of a request.
 const (
 	Pending  Phase = "Pending"
-	Approved Phase = "Approved" // by whomever; not issued yet
+	Approved Phase = "Approved" // by anybody; not issued yet
 	Denied   Phase = "Denied"
 	Failed   Phase = "Failed"
 	Issued   Phase = "Issued"

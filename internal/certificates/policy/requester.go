@@ -22,7 +22,7 @@ type kind int
 const (
 	stranger  kind = iota // a person, a service account: nobody that the rules vouch for
 	node                  // a node, by its client certificate
-	bootstrap             // a bootstrap token, good for what binds it, or somebody whom the policy lets ask like one
+	bootstrap             // a bootstrap token, good for what binds it, or a user that the policy lets ask like one
 	unbound               // a bootstrap token that is good for nothing here; why says why
 	garbled               // a bootstrap token that something was meant to bind, which cannot be read; why says why
 )

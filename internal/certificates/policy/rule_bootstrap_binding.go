@@ -36,7 +36,7 @@ func checkBootstrapBinding(e evaluation) outcome {
 	return witness("within what is bound to %s", strings.Join(fits, ", "))
 }
 
-// bound is who the bindings are about: the groups of a token, or a user.
+// bound is the subject of the bindings: the groups of a token, or a user.
 func (e evaluation) bound() []string {
 	var all []string
 	for _, b := range e.who.bindings {

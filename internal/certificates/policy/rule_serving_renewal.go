@@ -11,8 +11,8 @@ import (
 	"muster.dev/muster/internal/platform/decision"
 )
 
-// Serving is the certificate that a kubelet serves with: good by now, signed by the cluster's authority for kubelets, and shown by who
-// answers at an address that is in it.
+// Serving is the certificate that a kubelet serves with: good by now, signed by the cluster's authority for kubelets, and shown by the
+// server at an address that is in it.
 type Serving struct {
 	Node      string // that its subject names
 	Names     []string

@@ -18,7 +18,7 @@ var rules = sync.OnceValue(func() []rule {
 		{id: "undecided", refusal: decision.Ignore, stops: true, check: checkUndecided},
 		{id: "manual-approval", refusal: decision.Ignore, final: true, check: checkManualApproval},
 
-		// What is asked for, whoever asks.
+		// What is asked for, by any requester.
 		{id: "shape", refusal: decision.Deny, stops: true, check: checkShape},
 		{id: "key", refusal: decision.Deny, check: checkKey},
 		{id: "organization", refusal: decision.Deny, check: checkOrganization},

@@ -7,8 +7,8 @@
 //	Replace   the new one signs                     until no node has used a certificate of the old one for a while
 //	Withdraw  only the new one is trusted           until everybody who verifies has forgotten the old one
 //
-// It decides only: what is on disk, in the cluster and on the nodes is looked at by others and handed in. A rotation is a value
-// that is kept after each step, so that whoever finds it goes on where another was killed.
+// It decides only: other packages look at the disk, the cluster and the nodes, and hand in the findings. A rotation is a value
+// that is kept after each step, so that the next process goes on where another was killed.
 package rotation
 
 import (
@@ -85,7 +85,7 @@ type Node struct {
 
 // Observation is what was seen at one moment.
 type Observation struct {
-	// Pending says what somebody who verifies has not read yet, or what kept from seeing it; empty when all have.
+	// Pending names what a verifier has not read yet, or what kept from seeing it; empty when all have.
 	Pending []string
 	// Nodes are those that there are.
 	Nodes []Node

@@ -21,11 +21,11 @@ import (
 	"muster.dev/muster/internal/certificates/rotation"
 )
 
-// servingReader sees that the API server has read whom it trusts to sign kubelets' serving certificates.
+// servingReader sees that the API server has read the authorities that it trusts to sign kubelets' serving certificates.
 //
 // It reads that file again when it sends a request to a kubelet and has not looked for five minutes (client-go
 // transport/ca_rotation.go). Exec, attach and port-forward use what was read last and never look themselves (apimachinery
-// pkg/util/proxy/dial.go unwraps the transport), so time alone is no proof. The reader therefore makes the API server ask a
+// pkg/util/proxy/dial.go unwraps the transport), so time alone does not prove it. The reader therefore makes the API server ask a
 // kubelet, and waits until it has counted a look that came after the file was written.
 type servingReader struct {
 	http *http.Client
@@ -128,7 +128,7 @@ func (v *servingReader) ask(ctx context.Context) (asked bool, err error) {
 	if err := v.api.List(ctx, &nodes, client.Limit(20)); err != nil {
 		return false, err
 	}
-	for n, i := range rand.Perm(len(nodes.Items)) { //nolint:gosec // G404: which one is asked is no secret
+	for n, i := range rand.Perm(len(nodes.Items)) { //nolint:gosec // G404: the choice of kubelet is not a secret
 		if n == 2 {
 			break
 		}

@@ -132,7 +132,7 @@ func (c *child) meet(public crypto.PublicKey) {
 	c.settle(0)
 }
 
-// deliver hands an answer to whoever waits for it.
+// deliver hands an answer to its waiting caller.
 func (c *child) deliver(a answer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -37,7 +37,7 @@ func (k *PKCS11) run() {
 			return
 		case c != nil && c.hasSigned():
 			delay = 0
-			k.become(nil, nil) // whoever wants to sign waits for the next one
+			k.become(nil, nil) // callers of Sign wait for the next one
 		default:
 			delay = min(max(firstDelay, 2*delay), mostDelay)
 			k.become(nil, err)

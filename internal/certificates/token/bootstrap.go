@@ -21,8 +21,8 @@ const DefaultGroup = "system:bootstrappers:kubeadm:default-node-token"
 
 // What a token may be good for.
 const (
-	UsageAuthentication = "authentication" // the API server believes who has it
-	UsageSigning        = "signing"        // cluster-info is signed with it, so that who has it believes the cluster
+	UsageAuthentication = "authentication" // the API server believes its holder
+	UsageSigning        = "signing"        // cluster-info is signed with it, so that its holder believes the cluster
 )
 
 const (
@@ -157,7 +157,7 @@ func (b Bootstrap) Secret() (*corev1.Secret, error) {
 	}, nil
 }
 
-// Read reads any bootstrap token, whoever made it. What neither the API server nor kubeadm minds is read as it stands, such as
+// Read reads any bootstrap token, whatever program made it. What neither the API server nor kubeadm minds is read as it stands, such as
 // usages that nobody knows; an error means that the API server does not take the token, and never quotes its secret half.
 func Read(s *corev1.Secret) (Bootstrap, error) {
 	b, err := readAny(s)

@@ -53,7 +53,7 @@ type Config struct {
 	Region   string // that of the environment if empty
 	Endpoint string // a URL; that of the region if empty
 	// Filters limit the instances, as those of DescribeInstances do. Addresses are one machine's only within one VPC: limit it to
-	// that (vpc-id), or to the cluster's tag. Otherwise whoever has the same address elsewhere is an owner of it, too.
+	// that (vpc-id), or to the cluster's tag. Otherwise a machine with the same address elsewhere is an owner of it, too.
 	Filters   map[string][]string
 	NodeNames NodeNames // PrivateDNSName if empty
 	// GroupTag is the tag that names the group of a machine; eks:nodegroup-name if empty.
@@ -205,7 +205,7 @@ func (s *source) describe(ctx context.Context, filter string, values []string) (
 		if err != nil {
 			return nil, err
 		}
-		if out.Reservations == nil { // the SDK takes what is no answer at all for an empty one
+		if out.Reservations == nil { // the SDK takes a body that is not an answer at all for an empty one
 			return nil, errors.New("the answer is not EC2's: it has no set of reservations")
 		}
 		for _, r := range out.Reservations {

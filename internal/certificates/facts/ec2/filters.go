@@ -47,7 +47,7 @@ func (s *source) lookups(subject facts.Subject) []lookup {
 	}
 }
 
-// ownerLookups are the calls that find whoever has a name or an address. EC2 makes names of what they stand for (user guide, "EC2
+// ownerLookups are the calls that find the owners of a name or an address. EC2 makes names of what they stand for (user guide, "EC2
 // instance hostnames and domains"): ip-10-0-0-1 of a private address, ec2-192-0-2-1 of a public one, i-0123456789abcdef0 of the instance.
 // So by that they are found, at whichever interface they are and in whatever case they are written. There are filters for the names of
 // interfaces, too, which would be more calls and find no more. EC2 gives out no other names, but others that speak its protocol do: those
