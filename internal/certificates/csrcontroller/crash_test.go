@@ -111,7 +111,7 @@ func TestALostAnswerAboutARequestThatIsDeleted(t *testing.T) {
 		w.config.Retry = Backoff{time.Millisecond, 5 * time.Millisecond}
 		w.fail("status", apierrors.NewTimeoutError("lost", 1))
 		w.client.PrependReactor("get", "certificatesigningrequests", once("", func() error {
-			w.store.hush(true) // who told of the deletion did so before the key was claimed
+			w.store.hush(true) // the deletion was told before the key was claimed
 			_ = w.store.remove("a", nil)
 			return nil
 		}))

@@ -140,7 +140,7 @@ func TestElectRefuses(t *testing.T) {
 	}
 }
 
-// Who stands by keeps its cache and decides nothing; when it leads it goes on from there.
+// A standby keeps its cache and decides nothing; when it leads it goes on from there.
 func TestStandingBy(t *testing.T) {
 	w := prepareWorld(t)
 	w.config.Metrics = prometheus.NewRegistry()
@@ -186,7 +186,7 @@ func problems(t *testing.T, log *lockedBuffer) (all []problem) {
 	return all
 }
 
-// Who is not let lead says so in one line with what to do, however often it tries, and goes on by itself when it is.
+// A replica that is not let lead says so in one line with what to do, however often it tries, and goes on by itself when it is.
 func TestARefusedLease(t *testing.T) {
 	forbidden := apierrors.NewForbidden(leases(), "muster", errors.New("no rule"))
 	outage := errors.New("no connection")

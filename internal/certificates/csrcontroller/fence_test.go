@@ -93,7 +93,7 @@ func TestNothingIsWrittenOnALeaseThatRanOut(t *testing.T) {
 	})
 }
 
-// What waits to be told waits for the lease, too, and what waits for the lease holds up nobody who ends the program.
+// What waits to be told waits for the lease, too, and what waits for the lease does not hold up the end of the program.
 func TestNothingIsToldOnALeaseThatRanOut(t *testing.T) {
 	var later atomic.Int64
 	start := time.Now()
@@ -177,7 +177,7 @@ func TestWhatAnElectionTellsOfTheLease(t *testing.T) {
 	}
 }
 
-// A lease that another replica has taken is not fought for: the first look at it ends the leader, and leaves it to whoever has it. It may
+// A lease that another replica has taken is not fought for: the first look at it ends the leader, and leaves it to its holder. It may
 // be cut off or stopped for any time before that.
 func TestALeaseThatAnotherHasTaken(t *testing.T) {
 	for name, holder := range map[string]string{"another holds it": "b", "another held it and gave it up": ""} {

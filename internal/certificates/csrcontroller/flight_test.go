@@ -198,7 +198,7 @@ func (w *world) asking(csr *certificatesv1.CertificateSigningRequest, with strin
 	return csr
 }
 
-// Whoever copied the key of a machine gets nothing more when another machine is the node, and does not stand in its way.
+// A thief with a machine's key gets nothing more when another machine is the node, and does not stand in its way.
 func TestAKeyIsWorthlessWhenItsMachineIsReplaced(t *testing.T) {
 	renewal := func(name string) *certificatesv1.CertificateSigningRequest {
 		return object(name, pki.SignerKubeletClient, pkitest.Kubelet(t, nodeName(11)), "system:node:"+nodeName(11), "system:nodes")

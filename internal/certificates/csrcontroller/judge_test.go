@@ -52,7 +52,7 @@ func (a *asked) told() string {
 	return strings.Join(slices.Compact(a.what), ", ")
 }
 
-// No source looks up names for somebody whom nobody vouches for.
+// No source looks up names for a requester that nobody vouches for.
 func TestWhoseNamesAreLookedUp(t *testing.T) {
 	node, other := nodeName(11), nodeName(12)
 	named := func(node string) string {

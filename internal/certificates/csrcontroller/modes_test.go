@@ -59,7 +59,7 @@ func TestApproveOnlyNeverSigns(t *testing.T) {
 	}
 }
 
-// settled is stays for those who do not sign.
+// settled is stays for controllers that do not sign.
 func (w *world) settled(name, want string) {
 	w.t.Helper()
 	w.until("all passes have ended", w.resting)

@@ -81,7 +81,7 @@ func (s *store) get(name string) (*certificatesv1.CertificateSigningRequest, err
 	return csr, nil
 }
 
-// put stores a new version and tells those who watch.
+// put stores a new version and tells the watchers.
 func (s *store) put(kind watch.EventType, csr *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 	s.version++
 	csr.ResourceVersion = strconv.Itoa(s.version)
@@ -113,7 +113,7 @@ func (s *store) tell() {
 	s.untold = nil
 }
 
-// hush keeps what happens from those who watch, until it is taken back.
+// hush keeps what happens from the watchers, until it is taken back.
 func (s *store) hush(hushed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +208,7 @@ func (s *store) watch(from string) watch.Interface {
 	return w
 }
 
-// watcher never blocks who writes.
+// watcher never blocks a writer.
 type watcher struct {
 	out   chan watch.Event
 	some  chan struct{}

@@ -79,7 +79,7 @@ func TestDecisionsThatWereWrittenOtherwise(t *testing.T) {
 	}
 }
 
-// Whatever stands in a text, what is written down is JSON, and is read back as it was: but for bytes that are no text.
+// Whatever stands in a text, what is written down is JSON, and is read back as it was: but for bytes that are not text.
 func TestAnyTextIsWrittenDown(t *testing.T) {
 	for _, text := range []string{"plain", `a "b" \c`, "<a> & b", "\x00\x1f\n\t\x7f", "ä€\u2028", "\xff", "", "'"} {
 		want := []decision.Check{{Rule: "machine", Outcome: decision.Pass, Detail: strings.ToValidUTF8(text, "\ufffd"), Evidence: text != ""}}

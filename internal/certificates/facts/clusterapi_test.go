@@ -39,7 +39,7 @@ func newManagement(t *testing.T, versions ...string) *management {
 	return m
 }
 
-// put adds or changes a machine, and tells those who watch.
+// put adds or changes a machine, and tells the watchers.
 func (m *management) put(kind, key, meta, spec, status string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -49,7 +49,7 @@ func TestOwnersAreLookedUpOnceAndKept(t *testing.T) {
 			}
 			at := time.Now()
 			a.Put(ownedBy("x", at, owners...))
-			want := []Change{{Names: []string{"x"}}} // and nobody is woken up who asked for more of an owner
+			want := []Change{{Names: []string{"x"}}} // and no caller is woken up that asked for more of an owner
 			if diff := cmp.Diff(want, e.heard()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -92,7 +92,7 @@ func TestOwnersThatNobodyCouldTell(t *testing.T) {
 	})
 }
 
-// Who was asked about a machine was told what it has: that is not forgotten when the answer about a name says otherwise.
+// An answer about a machine named all that it has: that is not forgotten when the answer about a name says otherwise.
 func TestWhatMachinesHaveCountsToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, e := answers(0)

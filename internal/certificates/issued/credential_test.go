@@ -195,7 +195,7 @@ func TestSpentTokensOfShortCertificates(t *testing.T) {
 	})
 }
 
-// Who asks for many with tokens pushes out the oldest of those.
+// A requester of many with tokens pushes out the oldest of those.
 func TestCredentialsOfTokensAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, newServer(t))
@@ -229,7 +229,7 @@ func TestRenewalsOfANodeOfManyTokens(t *testing.T) {
 	})
 }
 
-// Who asks for many pushes out his own, and nobody else's.
+// A requester of many pushes out its own, and no other's.
 func TestCredentialsAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, newServer(t))

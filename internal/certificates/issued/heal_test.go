@@ -167,7 +167,7 @@ func TestLostMachinesFromBeforeTheMachineWasMade(t *testing.T) {
 	})
 }
 
-// Whoever joined last is the machine that the inventory names. What was issued before may be anybody's, and stays unknown.
+// The machine that joined last is the one that the inventory names. What was issued before may be anybody's, and stays unknown.
 func TestLostMachinesFromBeforeTheLastJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -266,7 +266,7 @@ func TestLostMachinesWhileTheRegisterIsWritten(t *testing.T) {
 	})
 }
 
-// That somebody joined stays known when the certificate that he got is a key alone, also to a register that was started since.
+// That a node joined stays known when the certificate that it got is a key alone, also to a register that was started since.
 func TestThatSomebodyJoinedIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)

@@ -113,7 +113,7 @@ func TestUnboundTokens(t *testing.T) {
 	})
 }
 
-// asUser asks as somebody without a token, whom the policy binds to names.
+// asUser asks as a user without a token that the policy binds to names.
 func asUser(name string, names ...string) func(*world) {
 	return func(w *world) {
 		w.object.Spec.Username, w.object.Spec.Groups = name, []string{"system:authenticated"}

@@ -116,7 +116,7 @@ func TestCredentialIsAskedFor(t *testing.T) {
 	}
 }
 
-// What a node renews is no sign that it is the machine that has its name by now.
+// A renewal does not show that the node is the machine that has its name by now.
 func TestWhichMachineACertificateGoesTo(t *testing.T) {
 	const a, b = "test|" + machineA, "test|" + machineB
 	for _, tc := range []struct {

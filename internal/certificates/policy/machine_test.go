@@ -85,7 +85,7 @@ func TestNamesAreThisMachinesOwn(t *testing.T) {
 	})
 }
 
-// A range is good for the addresses in it that are no machine's own, whoever else has the range.
+// A range is good for the addresses in it that are not a machine's own, whatever other machine has the range.
 func TestAddressesOfARange(t *testing.T) {
 	const asked = "192.168.64.77"
 	with := func(owners ...string) func(*world) {

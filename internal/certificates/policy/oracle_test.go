@@ -23,7 +23,7 @@ func absent[T any](f policy.Fact[T]) bool {
 	return f.State == policy.Absent && now.Sub(f.At) <= 2*time.Minute
 }
 
-// approved tells who did: nobody, a program, or a person, of whose reasons the policy may name more.
+// approved names the approver: nobody, a program, or a person, for which the policy may name more reasons.
 func (w *world) approved() (somebody, person bool) {
 	for _, c := range w.object.Status.Conditions {
 		if c.Type == certificatesv1.CertificateApproved {
@@ -35,7 +35,7 @@ func (w *world) approved() (somebody, person bool) {
 
 func (w *world) has(group string) bool { return slices.Contains(w.object.Spec.Groups, group) }
 
-// asker is who asks, by the user name and the group that go together; what somebody approved was asked for by a person.
+// asker is the requester, by the user name and the group that go together; what somebody approved was asked for by a person.
 func (w *world) asker() string {
 	somebody, person := w.approved()
 	switch {
@@ -228,7 +228,7 @@ func (w *world) wrongForToken(m policy.Machine) string {
 		return "what binds the token cannot be read"
 	case bindings == 0 && !inBinding && !w.policy.Bootstrap.UnboundTokens:
 		if person {
-			return "" // he vouched for what the groups do not tell
+			return "" // the person vouched for what the groups do not tell
 		}
 		return "the token is good for nothing"
 	case w.object.Spec.SignerName == pki.SignerKubeletClient && !person && (!usable(f.TokenSpent) || f.TokenSpent.Value):

@@ -15,7 +15,7 @@ import (
 // asked for moves the cursor, begins another line or turns the order of letters.
 func TestWhatIsSaidIsPrintable(t *testing.T) {
 	const (
-		evil   = "\x1b[2J\n\b\u202e\u009b\x7f" // who logs people in may let them have such names
+		evil   = "\x1b[2J\n\b\u202e\u009b\x7f" // an identity provider may let people have such names
 		inText = "\x1b[2j\n\b"                 // those of DNS are ASCII
 	)
 	called := func(name string) func(*world) { return func(w *world) { w.object.Spec.Username = name } }

@@ -51,7 +51,7 @@ func TestNothingReachableApprovesAnotherMachinesName(t *testing.T) {
 	}
 }
 
-// What was known is not known for ever: a machine may be another by now.
+// Facts are not known forever: a machine may be another by now.
 func TestOldFactsNeverApprove(t *testing.T) {
 	for name, fresh := range map[string]func() *world{
 		"serving": func() *world { return serving(t, nodeA, addrA) }, "renewal": func() *world { return renewal(t) },

@@ -32,7 +32,7 @@ var rules = sync.OnceValue(func() []rule {
 		{id: "address-reserved", refusal: decision.Deny, check: checkAddressesReserved},
 		{id: "name-of-machine", refusal: decision.Deny, check: checkNamesOfMachines},
 
-		// Who asks, and is that the machine whose names are asked for?
+		// The requester: is it the machine whose names are asked for?
 		{id: "requester", refusal: decision.Ignore, check: checkRequester},
 		{id: "requester-name", refusal: decision.Deny, check: checkRequesterName},
 		{id: "credential", refusal: decision.Deny, check: checkCredential},

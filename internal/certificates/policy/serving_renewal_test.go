@@ -87,7 +87,7 @@ func TestServingRenewalIsForServing(t *testing.T) {
 	w.must(t, decision.Wait, "machine")
 }
 
-// Nobody is dialed for whom that could not help, nor at an address that is reserved.
+// No node is dialed that a dial could not help, nor at an address that is reserved.
 func TestServingIsAskedFor(t *testing.T) {
 	for name, tc := range map[string]struct {
 		w    *world

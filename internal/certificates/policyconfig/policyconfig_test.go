@@ -91,7 +91,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Only who says so does without an election: two replicas of which nobody said anything must not both decide.
+// An election is left out only on request: two replicas without a setting must not both decide.
 func TestElects(t *testing.T) {
 	for text, want := range map[string]bool{
 		"":                                   true,

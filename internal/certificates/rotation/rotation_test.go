@@ -30,7 +30,7 @@ func nodes(client, serving string) []rotation.Node {
 	}
 }
 
-// kept is the rotation as whoever goes on with it after a kill finds it.
+// kept is the rotation as the next process finds it after a kill.
 func kept(t *testing.T, r rotation.Rotation) rotation.Rotation {
 	t.Helper()
 	raw, err := json.Marshal(r)
@@ -47,7 +47,7 @@ func kept(t *testing.T, r rotation.Rotation) rotation.Rotation {
 	return again
 }
 
-// TestWholeRotation kills whoever moves it on after every single look.
+// TestWholeRotation kills the process that moves it on after every single look.
 func TestWholeRotation(t *testing.T) {
 	old := rotation.Observation{Nodes: nodes("old", "old")}
 	fresh := rotation.Observation{Nodes: nodes("new", "new")}
@@ -65,7 +65,7 @@ func TestWholeRotation(t *testing.T) {
 		says   string
 	}{
 		{0, with(old, "x has not read"), rotation.Trust, "old", "old new", "x has not read"},
-		{24 * time.Hour, with(old, "x", "y"), rotation.Trust, "old", "old new", "x; y"}, // time alone is no reason
+		{24 * time.Hour, with(old, "x", "y"), rotation.Trust, "old", "old new", "x; y"}, // time alone does not suffice
 		{25 * time.Hour, old, rotation.Replace, "new", "old new", ""},
 		{25 * time.Hour, old, rotation.Replace, "new", "old new", "every node"}, // they have ended by then
 	} {

@@ -56,7 +56,7 @@ func TestTheChildIsKilledBetweenSignatures(t *testing.T) {
 			t.Fatal(err)
 		}
 		until(t, "the end is noticed", func() bool { return p.PID() != pid })
-		// Who asks now waits for the next child, which is started at once.
+		// A caller waits now for the next child, which is started at once.
 	}
 	if err := signs(t.Context(), key, digest, crypto.SHA256); err != nil {
 		t.Error(err)
@@ -313,7 +313,7 @@ func openFiles(t *testing.T) int {
 	return len(entries)
 }
 
-// Whoever closes its input may be gone: it ends by itself, with a library that hangs too.
+// The parent, which closes its input, may be gone: it ends by itself, with a library that hangs too.
 func TestAHangingChildEndsWithItsInput(t *testing.T) {
 	k := newToken(t)
 	k.put(ecdsaKey(t, elliptic.P256()), "ca", "01")

@@ -351,7 +351,7 @@ func TestOneThatFailsKeepsNothingElseFromBeingDone(t *testing.T) {
 	}
 }
 
-// What others do between reading and writing is no failure: none of it is an error, which would be a line in the log, and all of it
+// Writes by others between reading and writing are not failures: none of it is an error, which would be a line in the log, and all of it
 // comes out right in the end.
 func TestWhatOthersDoMeanwhileIsNoError(t *testing.T) {
 	ctx := t.Context()

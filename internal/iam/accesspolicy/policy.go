@@ -64,7 +64,7 @@ func Lookup(arn string) (Policy, error) {
 	return Policy{}, fmt.Errorf("%s %s; there are %s; for anything else give the entry a group and bind that by RBAC", name, why, strings.Join(names, ", "))
 }
 
-// Roles are the cluster roles that a cluster must have for the policies, beside those it has anyway. Whoever installs muster makes
+// Roles are the cluster roles that a cluster must have for the policies, beside those it has anyway. The installation of muster makes
 // them: the part that binds them may not change them.
 func Roles() []*rbacv1.ClusterRole {
 	return []*rbacv1.ClusterRole{{

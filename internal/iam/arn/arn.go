@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package arn reads and writes Amazon Resource Names, and knows which of them name who somebody is.
+// Package arn reads and writes Amazon Resource Names, and knows which of them identify a principal.
 package arn
 
 import (

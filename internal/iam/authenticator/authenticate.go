@@ -27,18 +27,18 @@ type Config struct {
 	Live func() bool
 	// Table returns the mappings as they are now, or nil while they are not known yet.
 	Table func() *identity.Table
-	// Remember is how long who made a token is remembered, and RememberNo how long that nobody good did; 1 min and 10 s if 0.
+	// Remember and RememberNo are the TTLs for successful and failed verifications of a token; 1 min and 10 s if 0.
 	Remember, RememberNo time.Duration
 	// Most is how many tokens are remembered, and MostNo how many bad ones; 16384 and 2048 if 0.
 	Most, MostNo int
-	// Scrubbed are accounts of whose people nothing is logged.
+	// Scrubbed are accounts whose principals are not logged.
 	Scrubbed []string
 	// Audiences that tokens are good for. If there are none it is left to the API server, which takes them for good for itself.
 	Audiences []string
-	// Mapped is told of everybody who is let in, at least when he comes first; nobody is told if nil. It must not take long.
+	// Mapped, if not nil, is called for each principal that is let in, at least on its first token. It must not take long.
 	Mapped func(Decision)
-	// Refused is told of tokens of sessions that were refused before it was known who made them, some times a second at most; nobody is if
-	// nil. It must not take long.
+	// Refused, if not nil, is called for tokens of sessions that were refused before their maker was known, some times a second at
+	// most. It must not take long.
 	Refused func(keyservice.Refused)
 	Metrics *Metrics
 	Logger  *slog.Logger
@@ -49,7 +49,7 @@ type Config struct {
 type Authenticator struct {
 	config Config
 	memory *memory
-	quota  quota // of lines about who is not let in
+	quota  quota // of lines about refused tokens
 
 	reports reports
 
@@ -57,7 +57,7 @@ type Authenticator struct {
 	asking map[hash]*asking
 }
 
-// asking is a token on its way through the verifier, for which all who have the same one wait.
+// asking is a token on its way through the verifier, for which all requests with the same one wait.
 type asking struct {
 	done    chan struct{}
 	changes uint64
@@ -116,7 +116,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, token string) Decision
 	return d
 }
 
-// person is somebody who made a token.
+// person is the maker of a token.
 type person struct {
 	tokenverify.Identity
 	last atomic.Pointer[judged]
@@ -143,7 +143,7 @@ func (a *Authenticator) decide(p *person, table *identity.Table) Decision {
 	return d
 }
 
-// identify finds out who made a token, or which access key he claims to have. What costs least comes first.
+// identify finds the maker of a token, or the access key that it claims to be made with. What costs least comes first.
 func (a *Authenticator) identify(ctx context.Context, token string) (id *person, claim string, cached bool, err error) {
 	now := a.config.Now()
 	if len(token) > ststoken.MaxSize || !strings.HasPrefix(token, ststoken.Prefix) {
@@ -174,7 +174,7 @@ func (a *Authenticator) identify(ctx context.Context, token string) (id *person,
 	return id, t.Signed.AccessKeyID, cached, err
 }
 
-// ask asks the verifier, once for all who have the same token at the same time.
+// ask asks the verifier, once for all requests with the same token at the same time.
 func (a *Authenticator) ask(ctx context.Context, h hash, t ststoken.Token, live bool) (id *person, cached bool, err error) {
 	changes := a.memory.changes.Load()
 	a.mu.Lock()
@@ -189,7 +189,8 @@ func (a *Authenticator) ask(ctx context.Context, h hash, t ststoken.Token, live 
 		q = &asking{done: make(chan struct{}), changes: changes, err: errors.New("verifying ended without an answer")}
 		a.asking[h] = q
 		a.mu.Unlock()
-		// Here and not in a goroutine, whose stack would have to grow first. Whoever hangs up meanwhile has it finished for the others.
+		// Here and not in a goroutine, whose stack would have to grow first. If this caller hangs up meanwhile, it is finished for the
+		// others.
 		a.verify(context.WithoutCancel(ctx), h, t, live, q)
 		return q.id, q.cached, q.err
 	}
@@ -203,7 +204,7 @@ func (a *Authenticator) ask(ctx context.Context, h hash, t ststoken.Token, live 
 }
 
 func (a *Authenticator) verify(ctx context.Context, h hash, t ststoken.Token, live bool, q *asking) {
-	defer func() { // whatever happens, nobody waits for ever
+	defer func() { // whatever happens, nobody waits forever
 		a.mu.Lock()
 		if a.asking[h] == q {
 			delete(a.asking, h)

@@ -157,7 +157,7 @@ func TestWhileNobodyTellsOfChangesNothingIsRemembered(t *testing.T) {
 	}
 }
 
-// Who asks after a change must not be answered by what was found out before it, nor must that be remembered.
+// A request after a change must not be answered by what was found out before it, nor must that be remembered.
 func TestAChangeCountsForWhatIsOnItsWay(t *testing.T) {
 	w := newWorld(t, nil)
 	token := w.token(t, "alice", 1)

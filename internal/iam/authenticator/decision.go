@@ -29,7 +29,7 @@ type Decision struct {
 	Result Result
 	Status int // of HTTP
 	User   identity.User
-	// Identity is who made the token, if that is known.
+	// Identity is the maker of the token, if known.
 	Identity *tokenverify.Identity
 	// Claim is the access key that a token names whose maker is not known. Anybody can name any.
 	Claim  string
@@ -39,7 +39,7 @@ type Decision struct {
 	Trusted bool
 	// Rule, Saw and Fix say why it was refused.
 	Rule, Saw, Fix string
-	Cached         bool // who made the token was known already
+	Cached         bool // the maker of the token was known already
 }
 
 // refused is the decision about a token of whose maker nothing is known, or nothing good.

@@ -87,7 +87,7 @@ func (f *file) mappings() ([]identity.Mapping, []identity.Problem) {
 // run follows the file until ctx is done.
 func (f *file) run(ctx context.Context) { f.source.Run(ctx, func() { f.look(ctx) }) }
 
-// look reads the file if it can, and tells if it is another than before.
+// look reads the file if it can, and reports whether it has changed.
 func (f *file) look(ctx context.Context) {
 	data, err := f.source.Read()
 	if errors.Is(err, fs.ErrNotExist) {

@@ -60,5 +60,5 @@ func (a *Authenticator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	writeReason(w.Header(), d)
 	w.WriteHeader(d.Status)
-	_, _ = w.Write(body) // who hung up does not need it
+	_, _ = w.Write(body) // a client that hung up does not need it
 }

@@ -221,7 +221,7 @@ func TestNoFloodHidesThatAKeyWasRevoked(t *testing.T) {
 		w.verifier.err = &tokenverify.Refused{Rule: "access-key", Code: "InvalidClientTokenId", Saw: "revoked"}
 	})
 	w.Forget(keyservice.Change{All: true})
-	for n := range 300 { // of strangers, and of one who knows the id of somebody else
+	for n := range 300 { // of strangers, and of one that knows the id of another key
 		w.post(tokenReview(t, "authentication.k8s.io/v1", w.token(t, "mallory", 100+n)))
 	}
 	_ = w.user(t, w.token(t, "bob", 2))

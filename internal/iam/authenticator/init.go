@@ -41,7 +41,7 @@ const (
 )
 
 // How long certificates are good for. An API server reads its webhook's kubeconfig when it starts and never again, so they last as
-// long as a control plane without care might run; whoever wants others removes the directory, runs init and starts API servers again.
+// long as a control plane without care might run; to replace them, remove the directory, run init and start API servers again.
 const (
 	certificateYears = 10
 	renewBefore      = 30 * 24 * time.Hour

@@ -53,16 +53,16 @@ type made struct {
 	trusts   map[string]identity.Trust                         // by access entry
 }
 
-// learned are who came by IAMIdentityMapping objects last, by the objects' names.
+// learned are the principals that came by IAMIdentityMapping objects last, by the objects' names.
 type learned struct {
 	mu       sync.Mutex
 	visitors map[string]visitor
 }
 
-// visitor is who came by a mapping that named this ARN then.
+// visitor is a principal that came by a mapping that named this ARN then.
 type visitor struct{ arn, id string }
 
-// Learn notes who came by a mapping.
+// Learn notes the principal that came by a mapping.
 func (s *Sources) Learn(d Decision) {
 	if d.Source != identity.SourceIdentityMapping || d.Identity == nil || d.Identity.UserID == "" {
 		return

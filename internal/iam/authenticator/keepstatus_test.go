@@ -269,7 +269,7 @@ func TestAMappingSaysWhoItMeans(t *testing.T) {
 		}
 		sources.Learn(Decision{Source: identity.SourceIdentityMapping, Entry: "nodes", Identity: &tokenverify.Identity{Principal: identity.Principal{CanonicalARN: a, UserID: id}}})
 	}
-	came(alice, "AIDA0000000000000009") // not whom it names
+	came(alice, "AIDA0000000000000009") // not the principal that it names
 	came("arn:aws:iam::111122223333:role/Nodes", "AROA0000000000000001")
 	until(t, "the id is there", func() bool { return s.of("nodes").UserID != "" })
 	if diff := cmp.Diff(iamv1alpha1.IAMIdentityMappingStatus{CanonicalARN: canonical, UserID: "AROA0000000000000001"}, s.of("nodes")); diff != "" {
@@ -282,7 +282,7 @@ func TestAMappingSaysWhoItMeans(t *testing.T) {
 	}
 }
 
-// Everybody who may read mappings reads their status, and nothing is told of the people of scrubbed accounts.
+// Every user that may read mappings reads their status, and nothing is told of the people of scrubbed accounts.
 func TestNobodyOfAScrubbedAccountIsInAStatus(t *testing.T) {
 	s := newStatuses()
 	s.addMapping("nodes", nodes, 1)

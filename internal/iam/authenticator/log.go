@@ -12,9 +12,9 @@ import (
 	"muster.dev/muster/internal/iam/identity"
 )
 
-// quota bounds the lines about who is not let in: anybody who reaches the API server can send tokens by the thousand, good ones of AWS
-// accounts of his own too, and the disk is the cluster's. Those about somebody who was let in before have a share of their own, so that no
-// flood hides that a key was revoked. Who is let in is always written.
+// quota bounds the lines about refused tokens: anybody with access to the API server can send tokens by the thousand, good ones of
+// unrelated AWS accounts too, and the disk is the cluster's. Those about a principal that was let in before have a share of their own, so
+// that no flood hides that a key was revoked. Every admission is written.
 type quota struct {
 	mu      sync.Mutex
 	from    time.Time
@@ -25,11 +25,11 @@ type quota struct {
 // about is what lines are about: somebody of a kind, or all of that kind.
 type about struct{ kind, who string }
 
-// Kinds of lines about who is not let in.
+// Kinds of lines about refused tokens.
 const (
-	aboutNobody  = "nobody"  // it is not even known who
-	aboutKey     = "key"     // of somebody who was let in
-	aboutAccount = "account" // of somebody else
+	aboutNobody  = "nobody"  // of an unknown maker
+	aboutKey     = "key"     // of a principal that was let in
+	aboutAccount = "account" // of another principal
 )
 
 // How many lines are written each second.

@@ -13,11 +13,11 @@ import (
 	"muster.dev/muster/internal/platform/lru"
 )
 
-// hash names a token. It is a real one: whoever could make two tokens with one hash would be somebody else.
+// hash names a token. It is a cryptographic one: with two tokens of one hash, an attacker could pass for another principal.
 type hash = [sha256.Size]byte
 
-// memory is who made which token. Both halves are bounded, and the second one holds all that a flood of tokens can fill: bad ones, and
-// those of people who are not let in, of whom there are as many as there are AWS accounts.
+// memory has the makers of tokens. Both halves are bounded, and the second one holds all that a flood of tokens can fill: bad ones, and
+// those of principals that are not let in, as many as there are in all AWS accounts.
 type memory struct {
 	shards [shards]shard
 	// changes is how often something was forgotten. What was found out before a change is not put in after it.
@@ -68,7 +68,7 @@ func (m *memory) get(h hash, now time.Time) (remembered, bool) {
 	return remembered{}, false
 }
 
-// outlasting finds who made a token as it was known last, while nobody can tell who it is now.
+// outlasting finds the maker of a token as last known, for use while no answer can be had now.
 func (m *memory) outlasting(h hash, now time.Time) (*person, bool) {
 	s := m.shard(h)
 	s.mu.Lock()
@@ -77,7 +77,7 @@ func (m *memory) outlasting(h hash, now time.Time) (*person, bool) {
 	return r.id, ok && now.Before(r.id.OutageUntil)
 }
 
-// put remembers what was found out, unless something changed since. Nobody is remembered after he was refused.
+// put remembers what was found out, unless something changed since. A refusal takes the token out of what is remembered as good.
 func (m *memory) put(h hash, r remembered, changes uint64) {
 	s := m.shard(h)
 	s.mu.Lock()
@@ -93,9 +93,9 @@ func (m *memory) put(h hash, r remembered, changes uint64) {
 	}
 }
 
-// forget drops what a change is about, and all who were not let in: it may be right now.
+// forget drops what a change is about, and all refusals: they may be wrong now.
 func (m *memory) forget(c keyservice.Change) {
-	m.changes.Add(1) // first: who puts in something after this knows
+	m.changes.Add(1) // first: a put after this knows
 	for n := range m.shards {
 		s := &m.shards[n]
 		s.mu.Lock()

@@ -41,7 +41,7 @@ type Metrics struct {
 	regions map[string]bool
 }
 
-// mostRegions bounds the values of the label StsRegion: whoever makes tokens can name regions that there are not.
+// mostRegions bounds the values of the label StsRegion: a maker of tokens can name regions that do not exist.
 const mostRegions = 64
 
 // NewMetrics registers them.

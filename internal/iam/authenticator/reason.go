@@ -8,7 +8,7 @@ import (
 )
 
 // reasonHeader tells why somebody was refused. The body is as that of aws-iam-authenticator, which says nothing; API servers do not look
-// at the header, and who may ask at all may know.
+// at the header, and every client that may ask at all may know.
 const reasonHeader = "Muster-Refused"
 
 // Reason says which rule refused, what it saw and what to do.

@@ -31,7 +31,7 @@ type review struct {
 	} `json:"spec"`
 }
 
-// errReview is about a body that is no TokenReview. It does not repeat the body, which holds a token.
+// errReview is about a body that is not a TokenReview. It does not repeat the body, which holds a token.
 var errReview = errors.New("expected a request body to be a TokenReview")
 
 // readReview reads a request's body.
@@ -49,8 +49,8 @@ func readReview(raw []byte) (review, error) {
 	if r.Spec.Token == "" {
 		return review{}, fmt.Errorf("%w with a token", errReview)
 	}
-	// kube-apiserver takes " x" for no token at all and calls whoever holds it anonymous, or panics (v1.36.3). It never sends such a one, and
-	// whoever else asks here should not hear anything that could be taken for an answer about the token behind the space.
+	// kube-apiserver takes " x" for no token at all and calls its holder anonymous, or panics (v1.36.3). It never sends such a one, and
+	// another client should not hear anything that could be taken for an answer about the token behind the space.
 	if strings.TrimSpace(r.Spec.Token) != r.Spec.Token {
 		return review{}, fmt.Errorf("%w with a token that neither begins nor ends with a space", errReview)
 	}

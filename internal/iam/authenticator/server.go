@@ -19,7 +19,7 @@ import (
 
 // ServerConfig says what is served where.
 type ServerConfig struct {
-	// Address of the webhook: TLS, POST /authenticate, and /metrics, /healthz and /readyz for who may ask.
+	// Address of the webhook: TLS, POST /authenticate, and /metrics, /healthz and /readyz for permitted clients.
 	Address string
 	// Certificate and Key are files of the serving certificate, read again when they change, as is ClientCA, whose certificates
 	// callers must have. Without it everybody may ask, so that the address has to be loopback.

@@ -34,7 +34,7 @@ type SourcesConfig struct {
 	File             string
 	// Poll is how often the file is looked at even if nothing tells that it changed; 10 s if 0.
 	Poll time.Duration
-	// Events tells of entries that are wrong, where they are objects; nobody is told if nil.
+	// Events, if not nil, tells of entries that are wrong, where they are objects.
 	Events  record.EventRecorder
 	Metrics *Metrics
 	Logger  *slog.Logger
@@ -137,7 +137,7 @@ func (s *Sources) change() {
 // could make somebody another user.
 func (s *Sources) Table() *identity.Table { return s.table.Load() }
 
-// InstanceMatters reports whether an entry would make a node of somebody, were he proven to be an instance.
+// InstanceMatters reports whether an entry would make a node of a principal, were it proven to be an instance.
 func (s *Sources) InstanceMatters(p identity.Principal) bool {
 	table := s.Table()
 	return table != nil && table.Map(p).Rule == identity.RuleInstance

@@ -85,7 +85,7 @@ func mappingStatus(m *iamv1alpha1.IAMIdentityMapping, problems []identity.Proble
 		}
 	}
 	parsed, err := arn.Parse(m.Spec.ARN)
-	if err != nil { // a pattern, which is no ARN of anybody
+	if err != nil { // a pattern, which is not the ARN of a principal
 		return iamv1alpha1.IAMIdentityMappingStatus{}
 	}
 	canonical, err := parsed.Canonical()
@@ -96,7 +96,7 @@ func mappingStatus(m *iamv1alpha1.IAMIdentityMapping, problems []identity.Proble
 	switch {
 	case came.arn == m.Spec.ARN:
 		status.UserID = came.id
-	case m.Status.CanonicalARN == status.CanonicalARN: // not that of whom it named before
+	case m.Status.CanonicalARN == status.CanonicalARN: // not that of the principal that it named before
 		status.UserID = m.Status.UserID
 	}
 	return status

@@ -34,7 +34,7 @@ type believer struct {
 	outage time.Duration
 	// more changes an identity.
 	more func(*tokenverify.Identity)
-	// admitted are the access keys of whom was let in.
+	// admitted are the access keys that were let in.
 	admitted map[string]bool
 }
 

@@ -111,7 +111,7 @@ type InstanceProfile struct {
 	Role string `json:"role"`
 }
 
-// Mapping is who becomes whom.
+// Mapping maps AWS principals to users.
 type Mapping struct {
 	// Mode is CONFIG_MAP, API_AND_CONFIG_MAP (the default) or API. It goes one way.
 	Mode string `json:"mode,omitempty"`
@@ -121,7 +121,8 @@ type Mapping struct {
 	FileOnly bool `json:"fileOnly,omitempty"`
 	// RolePatterns allows * in the names of roles, and sso entries.
 	RolePatterns bool `json:"rolePatterns,omitempty"`
-	// TrustedSessionNames are of roles whose sessions a service names, and not who assumes them: such a session is the node of its name.
+	// TrustedSessionNames are of roles whose sessions a service names, and not the caller of AssumeRole: such a session is the node of
+	// its name.
 	TrustedSessionNames []TrustedSessionNames `json:"trustedSessionNames,omitempty"`
 	// ReservedPrefixes are the user names that a source may not give, by source: AccessEntry, IAMIdentityMapping, aws-auth, file.
 	ReservedPrefixes map[string][]string `json:"reservedPrefixes,omitempty"`
@@ -137,7 +138,7 @@ type TrustedSessionNames struct {
 
 // Cache is what is remembered of tokens.
 type Cache struct {
-	TTL            Duration `json:"ttl,omitempty"`            // of who made a token; 1m if absent
+	TTL            Duration `json:"ttl,omitempty"`            // of a token's maker; 1m if absent
 	NegativeTTL    Duration `json:"negativeTTL,omitempty"`    // of a "no" of STS; 10s if absent
 	Size           int      `json:"size,omitempty"`           // tokens; 16384 if absent
 	NegativeSize   int      `json:"negativeSize,omitempty"`   // 2048 if absent
@@ -159,7 +160,7 @@ type Limits struct {
 // AccessPolicies says whether RBAC is kept as access entries' policies say.
 type AccessPolicies struct {
 	Enabled bool `json:"enabled,omitempty"`
-	// Alone says that there is one authenticator in the cluster. Several agree by a lease who writes, and one that is killed keeps it for
-	// fifteen seconds.
+	// Alone says that there is one authenticator in the cluster. Several agree by a lease which one writes, and one that is killed keeps
+	// it for fifteen seconds.
 	Alone bool `json:"alone,omitempty"`
 }

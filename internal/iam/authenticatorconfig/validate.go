@@ -47,7 +47,7 @@ func (k *check) between(path *field.Path, n, least, most int) {
 	}
 }
 
-// file wants an absolute path: a service's working directory is no place to depend on.
+// file wants an absolute path: a service must not depend on its working directory.
 func (k *check) file(path *field.Path, value string) {
 	if value != "" && !filepath.IsAbs(value) {
 		k.add(field.Invalid(path, value, "must be an absolute path"))
@@ -236,7 +236,7 @@ func (c Configuration) Options() identity.Options {
 		PrincipalIDs: c.Backend == BackendMuster, // whose service fills them in
 	}
 	for _, t := range c.Mapping.TrustedSessionNames {
-		role, _ := arn.Parse(t.Role) // the zero ARN is no role, and nothing is trusted
+		role, _ := arn.Parse(t.Role) // the zero ARN is not a role, and nothing is trusted
 		o.Trusted = append(o.Trusted, identity.TrustedSessions{Role: role, Names: t.Names})
 	}
 	if len(c.Mapping.ReservedPrefixes) > 0 {

@@ -25,7 +25,7 @@ import (
 	"muster.dev/muster/internal/iam/accesspolicy"
 )
 
-// accessLease is by which replicas agree who writes: the status of entries, and the RBAC of access policies.
+// accessLease is the lease by which replicas agree which one writes: the status of entries, and the RBAC of access policies.
 const accessLease = "muster-access-policies"
 
 // leading is what one replica does for all. All of them answer the API servers.
@@ -43,8 +43,8 @@ type leading struct {
 // leadAgain is the pause between two tries to lead.
 const leadAgain = 2 * time.Second
 
-// keep does it, as long as this replica leads, until ctx is done. What goes wrong keeps nobody from being told who somebody is: it is
-// begun again, and told once.
+// keep does it, as long as this replica leads, until ctx is done. A failure does not keep tokens from being answered: the work is begun
+// again, and the failure told once.
 func (l leading) keep(ctx context.Context) {
 	told, start := "", time.Now()
 	for ctx.Err() == nil {

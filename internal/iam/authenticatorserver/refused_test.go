@@ -102,7 +102,7 @@ func TestWhatAMachineIsRefusedForComesToTheMachine(t *testing.T) {
 	region := "local-1"
 	review(ststest.TokenFor(t, key, "demo", "sts.eu-west-1.amazonaws.com", "eu-west-1", now), http.StatusOK)
 
-	// Strangers. Each has an access key id of his own choice for once, so that no bound on one key hides him.
+	// Strangers. Each has an access key id of its own choice for once, so that no bound on one key hides it.
 	stranger := key
 	stranger.Secret, stranger.Session = "made up", "made up"
 	review(ststest.TokenFor(t, stranger, "demo", "sts.eu-west-1.amazonaws.com", "eu-west-1", now), http.StatusForbidden)

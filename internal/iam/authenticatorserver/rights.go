@@ -73,7 +73,8 @@ func readable(ctx context.Context, sources []cache.ListerWatcher) error {
 	return nil
 }
 
-// allowed reports whether the authenticator may do what one does for all. Those who do it would be refused, and say so, again and again.
+// allowed reports whether the authenticator may do what one does for all. The parts that do it would be refused, and say so, again and
+// again.
 func (l leading) allowed(ctx context.Context) error {
 	api, err := kubernetes.NewForConfig(l.cluster)
 	if err != nil {

@@ -153,7 +153,7 @@ func (p *authenticatorParts) assemble(ctx context.Context) error {
 	return nil
 }
 
-// reportRefusals reports to the identity service in the background. What it has no time for is left out: who is refused comes again.
+// reportRefusals reports to the identity service in the background. What it has no time for is left out: a refused client comes again.
 func (p *authenticatorParts) reportRefusals() func(keyservice.Refused) {
 	waiting := make(chan keyservice.Refused, 64)
 	p.background = append(p.background, func(ctx context.Context) {
@@ -214,7 +214,7 @@ func (p *authenticatorParts) assembleSources(ctx context.Context) error {
 			case <-ctx.Done():
 			}
 		})
-		// All of them in every mode: who is refused because the mode does not ask a source that names him is told so.
+		// All of them in every mode: a principal that is refused because the mode does not ask a source that names it is told so.
 		if config.AccessEntries, err = authenticator.AccessEntries(cluster); err != nil {
 			return err
 		}

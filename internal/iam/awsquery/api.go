@@ -19,7 +19,7 @@ func STS() API {
 	return API{Name: "sts", Version: "2011-06-15", Namespace: "https://sts.amazonaws.com/doc/2011-06-15/"}
 }
 
-// Call is one request as read from the wire, before who sent it is known.
+// Call is one request as read from the wire, before its sender is known.
 type Call struct {
 	API       API
 	Action    string

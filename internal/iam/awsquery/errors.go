@@ -70,7 +70,7 @@ func (c Code) Status() int {
 	}
 }
 
-// Error is an answer that says no. Its message is shown to whoever asked: no secrets, no inner errors.
+// Error is an answer that says no. Its message is shown to the caller: no secrets, no inner errors.
 type Error struct {
 	Code    Code
 	Message string

@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
-// Admit finds out who sent a request and returns a context that says so. An *Error is the answer; any other error is an InternalFailure.
+// Admit finds the sender of a request and returns a context that has it. An *Error is the answer; any other error is an InternalFailure.
 type Admit func(ctx context.Context, r *http.Request, call Call) (context.Context, error)
 
 // Handler does one action. The result is a struct for encoding/xml, or nil for an action that returns nothing.

@@ -109,5 +109,5 @@ func send(w http.ResponseWriter, call Call, status int, body []byte, now time.Ti
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) //nolint:gosec // G705: XML or JSON from an encoder, with nosniff; the error means that whoever asked has gone
+	_, _ = w.Write(body) //nolint:gosec // G705: XML or JSON from an encoder, with nosniff; the error means that the client has gone
 }

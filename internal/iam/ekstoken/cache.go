@@ -29,7 +29,7 @@ type Cache struct {
 	// Environ is the environment: a token made with other settings of AWS's is another.
 	Environ []string
 	// KeyID is the access key that the token is made with. A client that was refused asks for a token once more, and nothing tells
-	// that from the first time: who has a new key must not get a token of the old one.
+	// that from the first time: a user with a new key must not get a token of the old one.
 	KeyID string
 }
 

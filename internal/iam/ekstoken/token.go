@@ -21,7 +21,7 @@ import (
 	"muster.dev/muster/internal/iam/ststoken"
 )
 
-// Request says which cluster a token is for, and who it is to be.
+// Request says which cluster a token is for, and which principal's it is to be.
 type Request struct {
 	// Cluster is the name that the cluster's authenticator knows itself by.
 	Cluster string
@@ -177,7 +177,7 @@ func (r Request) config(ctx context.Context) (aws.Config, error) {
 	return config, nil
 }
 
-// currentSession asks who the caller is: arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION.
+// currentSession asks for the caller's identity: arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION.
 func currentSession(ctx context.Context, client *sts.Client) (string, error) {
 	who, err := client.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {

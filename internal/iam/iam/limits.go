@@ -83,7 +83,7 @@ func (p Policy) NextVersion() string {
 // CheckAttach checks that one more managed policy may be attached.
 func (g Grants) CheckAttach(policyARN string) error {
 	if slices.Contains(g.Attached, policyARN) {
-		return nil // attaching twice is no change
+		return nil // attaching twice changes nothing
 	}
 	if len(g.Attached) >= MaxAttached {
 		return &Limit{"managed policies attached to one user or role", MaxAttached, "detach one, or put the statements into fewer policies"}

@@ -96,7 +96,7 @@ func CheckUserName(s string) error {
 }
 
 // reservedRoles begins the names of the roles that IAM Identity Center makes. Clusters can let these in by the name of the permission set
-// in it (aws-iam-authenticator, pkg/config, SSOArnLike), so whoever may make roles must not be able to make one.
+// in it (aws-iam-authenticator, pkg/config, SSOArnLike), so a user that may make roles must not be able to make one.
 const reservedRoles = "AWSReservedSSO_"
 
 // CheckRoleName checks the name of a role that somebody makes.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Facts are what a request carries besides who sent it.
+// Facts are what a request carries besides its sender.
 type Facts struct {
 	Now         time.Time
 	SourceIP    netip.Addr

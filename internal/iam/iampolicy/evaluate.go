@@ -55,7 +55,7 @@ func (s Statement) names(c Caller) Naming {
 	closest := NotNamed
 	for _, p := range s.Principals {
 		naming := p.names(c)
-		if p.Kind == Anyone && s.Effect == DenyEffect { // services, too: who closes a role closes it to machines
+		if p.Kind == Anyone && s.Effect == DenyEffect { // services, too: a Deny for all closes the role to machines
 			naming = AsRoleOrAnyone
 		}
 		closest = max(closest, naming)
@@ -167,8 +167,9 @@ func together(all []Decision) Decision {
 	return all[0]
 }
 
-// Assume reports whether the caller may take the role: whom the trust policy names needs nothing more in the role's own account; whom it
-// lets in by naming the account, or who comes from another, needs an identity policy that allows it too. r.Resource is the role's ARN.
+// Assume reports whether the caller may take the role: a principal that the trust policy names needs nothing more in the role's own
+// account; one that it lets in by naming the account, or that comes from another, needs an identity policy that allows it too. r.Resource
+// is the role's ARN.
 func Assume(trust Named, roleAccount string, rights Rights, r Request) Decision {
 	if rights.Root && r.Caller.Service == "" {
 		return Decision{Reason: "an account's root may not take roles: use a user"}

@@ -61,7 +61,7 @@ func TestParseRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind iampolicy.Kind
 		text string
-		path string // "" is no error
+		path string // "" means that there is no error
 	}{
 		"a statement alone is fine":             {iampolicy.Managed, statement(fine), ""},
 		"a list of statements is fine":          {iampolicy.Managed, `{"Statement":[{` + fine + `}]}`, ""},
@@ -373,7 +373,7 @@ func TestAssume(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := iampolicy.Named{Name: "trust", Document: bound}
-	// Who denies a role to everybody denies it to instances, too.
+	// A Deny for everybody denies a role to instances, too.
 	for _, principal := range []string{`"*"`, `{"AWS":"*"}`} {
 		closed := parse(t, iampolicy.Trust, `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"ec2.amazonaws.com"}},`+
 			`{"Effect":"Deny","Action":"sts:*","Principal":`+principal+`}]}`)

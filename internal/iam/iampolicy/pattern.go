@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// The wildcards of a glob. They are no characters, so text that came in by a variable can never be one of them.
+// The wildcards of a glob. They are not characters, so text that came in by a variable can never be one of them.
 const (
 	star rune = -1 - iota
 	single

@@ -11,7 +11,7 @@ import (
 	"muster.dev/muster/internal/iam/iam"
 )
 
-// Directory knows who there is. An empty path stands for any: a session's ARN does not say its role's.
+// Directory knows the principals that exist. An empty path stands for any: a session's ARN does not say its role's.
 type Directory interface {
 	HasAccount(account string) bool
 	UserID(account, path, name string) (id string, ok bool)

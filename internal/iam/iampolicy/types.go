@@ -54,7 +54,7 @@ type PrincipalKind int
 // The kinds of principals.
 const (
 	Anyone    PrincipalKind = iota + 1 // "*"
-	Account                            // twelve digits: the account, so everybody in it whom an identity policy allows
+	Account                            // twelve digits: the account, so everybody in it that an identity policy allows
 	ByID                               // AIDA…, AROA… or AROA…:SESSION: bound
 	ByARN                              // a user, role or session by name: not yet bound, matches nobody
 	Service                            // ec2.amazonaws.com
@@ -74,7 +74,7 @@ type Condition struct {
 	Values   []string
 }
 
-// Caller is who asks.
+// Caller is the requesting principal.
 type Caller struct {
 	ARN     arn.ARN // iam user or root, or sts assumed-role session; the zero ARN for a service
 	Account string

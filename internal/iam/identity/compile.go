@@ -52,7 +52,7 @@ func (c *compiler) compile(d draft) rule {
 	switch d.kind {
 	case KindAccount:
 		c.accountOf(d)
-		return r // its user name is the ARN of whoever comes, so there is nothing more to read
+		return r // its user name is the caller's own ARN, so there is nothing more to read
 	case KindSSO:
 		c.ssoOf(d)
 	case KindRole, KindUser:

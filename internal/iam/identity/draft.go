@@ -100,7 +100,7 @@ func (m Mapping) draft() draft {
 }
 
 // asUpstreamReads reads what aws-iam-authenticator takes in its files beside ARNs of roles and users: the ARN of a session stands for its
-// role (MountedFile), and an id for whoever has it (DynamicFile with dynamicfileUserIDStrict).
+// role (MountedFile), and an id for the principal that has it (DynamicFile with dynamicfileUserIDStrict).
 func (d *draft) asUpstreamReads() {
 	a, err := arn.Parse(d.arn)
 	if _, _, session := a.AssumedRole(); err == nil && session && d.kind == KindRole {

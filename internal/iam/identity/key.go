@@ -9,8 +9,8 @@ import (
 	"muster.dev/muster/internal/iam/arn"
 )
 
-// key is by what a principal is found. There is no path in it: STS never says a role's, and IAM has no two roles, nor two users, of
-// one name in an account, whatever their paths and their case (IAM and STS quotas, "IAM name requirements").
+// key is the index by which a principal is found. There is no path in it: STS never says a role's, and IAM has no two roles, nor two
+// users, of one name in an account, whatever their paths and their case (IAM and STS quotas, "IAM name requirements").
 type key struct {
 	partition, account string
 	kind               Kind

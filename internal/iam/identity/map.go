@@ -10,8 +10,8 @@ import (
 	"muster.dev/muster/internal/platform/decision"
 )
 
-// Map says who a principal becomes. It does no I/O, and its cost does not depend on the number of entries, but for patterns of the
-// principal's own account. What it returns is shared with others, so it is for reading only.
+// Map returns the user that a principal becomes. It does no I/O, and its cost does not depend on the number of entries, but for patterns
+// of the principal's own account. What it returns is shared with others, so it is for reading only.
 func (t Table) Map(p Principal) Outcome {
 	k, path, _ := keyOf(p.CanonicalARN)
 	if f := inconsistent(p, k); f != nil {

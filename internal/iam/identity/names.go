@@ -54,7 +54,7 @@ func (c *compiler) username(d draft, t template) {
 	c.warn(d.fields.groups, fault{fmt.Sprintf("has no %s, so the node may do nothing", groupNodes), "add the group " + groupNodes})
 }
 
-// node tells what a session must prove to become a node by that name, or nothing if it is no node's.
+// node tells what a session must prove to become a node by that name, or nothing if it is not a node's.
 func (c *compiler) node(t template) proof {
 	if len(t.parts) != 2 || t.parts[0].text != nodePrefix {
 		return proofNone

@@ -11,7 +11,7 @@ type Instance struct {
 	PrivateDNSName string `json:"privateDNSName"`
 }
 
-// Principal is somebody whom STS vouches for.
+// Principal is an AWS principal that STS vouches for.
 type Principal struct {
 	// ARN is what STS answers: arn:aws:sts::111122223333:assumed-role/R/S for a session of a role.
 	ARN arn.ARN `json:"arn"`
@@ -27,7 +27,7 @@ type Principal struct {
 	Instance *Instance `json:"instance,omitempty"`
 }
 
-// User is who a principal becomes, in the form of a TokenReview's answer.
+// User is what a principal becomes, in the form of a TokenReview's answer.
 type User struct {
 	Name   string              `json:"name"`
 	UID    string              `json:"uid,omitempty"`

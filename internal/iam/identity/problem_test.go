@@ -220,7 +220,7 @@ func TestTheSecondOfTwoForOnePrincipalIsTold(t *testing.T) {
 	}
 }
 
-// Where access entries have the ids of their principals, one without lets nobody in, whoever has the name.
+// Where access entries have the ids of their principals, one without lets nobody in by name.
 func TestAnEntryWithoutAnIDIsNotUsedWhereTheyHaveThem(t *testing.T) {
 	named := identity.AccessEntry{Name: "n", PrincipalARN: role("dev"), Username: "x"}
 	for ids, mapped := range map[bool]bool{false: true, true: false} {

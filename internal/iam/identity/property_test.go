@@ -132,7 +132,7 @@ func TestNobodyBecomesANodeThatItIsNotProvenToBe(t *testing.T) {
 	}
 }
 
-// TestABadEntryChangesNothingForOthers takes the entries that are not used away: who becomes whom stays the same.
+// TestABadEntryChangesNothingForOthers takes the entries that are not used away: every principal's user stays the same.
 func TestABadEntryChangesNothingForOthers(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		o := drawOptions.Draw(rt, "options")

@@ -120,7 +120,7 @@ func (r *reader) unknownList(name string) {
 	r.problem("", clip(name), fault{"is not known", "the lists are " + strings.Join(lists(), ", ")}, true)
 }
 
-// text reads one list that is written as text. If it is no YAML, the items of it that are one by one are read.
+// text reads one list that is written as text. If it is not YAML, those of its items that are YAML by themselves are read.
 func (r *reader) text(name, text string) {
 	if len(text) > maxSource {
 		r.problem("", name, fault{fmt.Sprintf("has %d bytes", len(text)), fmt.Sprintf("at most %d are allowed", maxSource)}, true)

@@ -144,7 +144,7 @@ func (e *entryReader) text(field string, value any) string {
 	if s, ok := value.(string); ok {
 		return s
 	}
-	if value != nil { // what is missing is told by who needs it
+	if value != nil { // a missing field is reported by the code that needs it
 		e.refuse(field, fault{fmt.Sprintf("is %s, and not text", kindOf(value)), "write it in quotes"})
 	}
 	return ""

@@ -72,8 +72,8 @@ const (
 	nodeSession = "name the session after the node: lower-case letters, digits, - and ."
 )
 
-// proven refuses a node's name to whoever is not proven to be that node. That a session has the name of an instance proves nothing:
-// whoever may assume the role chooses it (aws-iam-authenticator, README, on {{SessionName}}).
+// proven refuses a node's name to a principal that is not proven to be that node. That a session has the name of an instance proves
+// nothing: any principal that may assume the role chooses it (aws-iam-authenticator, README, on {{SessionName}}).
 func (r *rule) proven(p Principal) *refusal {
 	const fix = ownInstance
 	i := p.Instance

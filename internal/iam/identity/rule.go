@@ -19,7 +19,7 @@ const (
 type rule struct {
 	source  Source
 	entry   string
-	subject string // whom it names, as it was written
+	subject string // the principal that it names, as it was written
 	kind    Kind
 	idle    bool // the mode does not ask its source
 	key     key  // of one principal; with no name where it is for many
@@ -27,7 +27,7 @@ type rule struct {
 	pattern string // of the names of roles, in lower case
 
 	principalID string
-	byID        bool // the id alone says whom it is for
+	byID        bool // the id alone names the principal
 	username    template
 	groups      []template
 	fixed       []string // groups, if nothing is to be filled in

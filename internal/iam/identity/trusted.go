@@ -11,8 +11,9 @@ import (
 	"muster.dev/muster/internal/iam/arn"
 )
 
-// TrustedSessions says of a role that a service names its sessions, and not who assumes it, so that each is the node of its name. Nothing
-// that STS says shows whether that is so. It is therefore for whoever sets up the authenticator to say, and never for an entry.
+// TrustedSessions says of a role that a service names its sessions, and not the caller that assumes it, so that each is the node of its
+// name. Nothing that STS says shows whether that is so. It is therefore for the authenticator's operator to say, and never for an
+// entry.
 type TrustedSessions struct {
 	Role arn.ARN
 	// Names of its sessions that are trusted; one * in a name stands for any number of characters.

@@ -25,7 +25,7 @@ func mustParse(t testing.TB, s string) arn.ARN {
 	return a
 }
 
-// principal is whoever STS says that ARN of.
+// principal is the principal with that ARN from STS.
 func principal(t testing.TB, s string, changes ...func(*identity.Principal)) identity.Principal {
 	t.Helper()
 	a := mustParse(t, s)

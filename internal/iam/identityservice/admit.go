@@ -18,7 +18,7 @@ import (
 // skew is how far the clocks of clients may be off, as at STS.
 const skew = 15 * time.Minute
 
-// admitted is who sent a request, and how.
+// admitted is the sender of a request, and how it came.
 type admitted struct {
 	principal
 	now       time.Time
@@ -34,7 +34,7 @@ func admittedOf(ctx context.Context) admitted {
 	return a
 }
 
-// admit finds out who sent a request: the key must exist, the signature must be made with it, and now.
+// admit finds the sender of a request: the key must exist, the signature must be made with it, and now.
 func (s *Service) admit(ctx context.Context, r *http.Request, call awsquery.Call) (context.Context, error) {
 	now := s.config.Now()
 	line := lineOf(r.Context())

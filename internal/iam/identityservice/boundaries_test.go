@@ -124,7 +124,7 @@ func TestBoundaryOfARole(t *testing.T) {
 	w.wants("of no role", err, "NoSuchEntity")
 }
 
-// Who may make roles with one boundary only can make none that may do more, nor take the boundary away.
+// A principal that may make roles with one boundary only can make none that may do more, nor take the boundary away.
 func TestDelegation(t *testing.T) {
 	w := newWorld(t, nil)
 	ctx := t.Context()

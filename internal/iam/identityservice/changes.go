@@ -12,7 +12,7 @@ import (
 	"muster.dev/muster/internal/iam/keyservice"
 )
 
-// hub tells many who listen what changed.
+// hub tells its many listeners what changed.
 type hub struct {
 	mu    sync.Mutex
 	feeds map[*feed]bool
@@ -71,7 +71,7 @@ func (h *hub) tell(c keyservice.Change) {
 	}
 }
 
-// merge is both changes; of too many it is All, so that one who does not listen costs no memory.
+// merge is both changes; of too many it is All, so that a listener that does not read costs no memory.
 func merge(a, b keyservice.Change) keyservice.Change {
 	out := keyservice.Change{
 		AccessKeyIDs: union(a.AccessKeyIDs, b.AccessKeyIDs), UserIDs: union(a.UserIDs, b.UserIDs), Instances: union(a.Instances, b.Instances),
@@ -89,7 +89,7 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// InstancesChanged says that instances came, went or changed. Whoever implements Instances calls it after Lookup answers accordingly.
+// InstancesChanged says that instances came, went or changed. An implementation of Instances calls it after Lookup answers accordingly.
 func (s *Service) InstancesChanged(ids ...string) { s.hub.tell(keyservice.Change{Instances: ids}) }
 
 // Run tells authenticators of changes, and renews the keys that sessions are sealed with, until the context ends.

@@ -355,7 +355,7 @@ func TestVersionsOfPolicies(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 
-	// Who has a policy must be found before it can be deleted, and its other versions go first.
+	// The holders of a policy must be found before it can be deleted, and its other versions go first.
 	_, err = c.AttachRolePolicy(ctx, &iam.AttachRolePolicyInput{RoleName: aws.String("muster-node"), PolicyArn: own})
 	w.wants("attaching to a role", err, "")
 	held := must[*iam.ListEntitiesForPolicyOutput](w)(c.ListEntitiesForPolicy(ctx, &iam.ListEntitiesForPolicyInput{PolicyArn: own}))

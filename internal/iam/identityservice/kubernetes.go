@@ -212,7 +212,7 @@ func (k *Kubernetes) heardGone(o any) {
 	k.signals.tell()
 }
 
-// forget removes a record for ever. The lock is held.
+// forget removes a record forever. The lock is held.
 func (k *Kubernetes) forget(uid types.UID) {
 	delete(k.records, uid)
 	k.state = nil
@@ -318,7 +318,7 @@ func (k *Kubernetes) Delete(ctx context.Context, from *State, e Entity) error {
 		}
 		return nil
 	}
-	for _, other := range k.others(old, e) { // an old name that was left, by which he would come back
+	for _, other := range k.others(old, e) { // an old name that was left, by which the entity would come back
 		if err := k.remove(ctx, other); err != nil {
 			return err
 		}

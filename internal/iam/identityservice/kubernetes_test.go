@@ -288,7 +288,7 @@ func TestRenamingIsCutShort(t *testing.T) {
 	}
 }
 
-// An old name that could not be removed goes with the user, who would come back by it.
+// An old name that could not be removed goes with the user, which would come back by it.
 func TestAUserWhoWasRenamedAndDeletedIsGone(t *testing.T) {
 	for _, again := range []bool{false, true} { // whether the first try to delete fails, too
 		p := newPlane(t)
@@ -329,7 +329,7 @@ func TestAUserWhoWasRenamedAndDeletedIsGone(t *testing.T) {
 	}
 }
 
-// Whoever deletes an object ends what hangs on it, and a finalizer that keeps the object does not put that off.
+// The deletion of an object ends what hangs on it, and a finalizer that keeps the object does not put that off.
 func TestWhatIsBeingDeletedIsGone(t *testing.T) {
 	p := newPlane(t)
 	store := follow(t, p)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// line is what one line of the log tells of one request: who, what, what came of it. There is no parameter in it but names: others may
-// be secrets.
+// line is what one line of the log tells of one request: the caller, the action and the result. There is no parameter in it but names:
+// others may be secrets.
 type line struct {
 	api, action, requestID       string
 	principal, accessKey, target string
@@ -72,7 +72,7 @@ func (collector) Handle(ctx context.Context, r slog.Record) error {
 		case "api":
 			entry.api = a.Value.String()
 		case "action":
-			if entry.action == "" { // who was admitted has said it already
+			if entry.action == "" { // admit has said it already
 				entry.action = strings.Trim(a.Value.String(), `"`)
 			}
 		case "request_id":

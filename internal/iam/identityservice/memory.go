@@ -98,7 +98,7 @@ func (m *Memory) write(e Entity, change func() error) error {
 	return nil
 }
 
-// signals tells many that something changed. One value waits for who is busy, however much changed.
+// signals tells many that something changed. One value waits for a busy listener, however much changed.
 type signals struct {
 	mu       sync.Mutex
 	channels map[chan struct{}]bool

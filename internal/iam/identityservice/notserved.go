@@ -19,7 +19,7 @@ import (
 const unknownOperation = "UnknownOperationException"
 
 // notServed answers requests that are signed for other services, which tools send here when their endpoint is set for all of them. Each
-// protocol has its own form of errors, and who reads that makes nothing of the errors of STS and IAM.
+// protocol has its own form of errors, and a client of one makes nothing of the errors of STS and IAM.
 func notServed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		signed, err := sigv4.ReadHeader(sigv4.Request{Header: r.Header, RawQuery: r.URL.RawQuery})

@@ -146,7 +146,7 @@ func fill(into client.Object, e Entity) error {
 	return nil
 }
 
-// entity reads an object. An object that contradicts itself is an error: whoever made it did not mean what the service would make of it.
+// entity reads an object. An object that contradicts itself is an error: its author did not mean what the service would make of it.
 func entity(o client.Object) (Entity, error) {
 	var e Entity
 	var arn string

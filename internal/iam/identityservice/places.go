@@ -12,8 +12,8 @@ import (
 // places lets so many connections in at once, and so many from one address.
 //
 // A connection is at work from the moment at which its request's sender is proven until the answer is written; before and after that it
-// costs its client nothing, and so it keeps nobody out. Who comes when all places are taken gets that of the connection that has
-// not been at work for the longest time: of all connections, or of those of its own address if that has its share.
+// costs its client nothing, and so it keeps nobody out. A client that comes when all places are taken gets that of the connection that
+// has not been at work for the longest time: of all connections, or of those of its own address if that has its share.
 type places struct {
 	net.Listener
 	most, perPeer int

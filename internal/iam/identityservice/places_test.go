@@ -38,7 +38,7 @@ func (v *visitor) RemoteAddr() net.Addr {
 
 func (v *visitor) Close() error { v.closed = true; return nil }
 
-// guests is a hall with places, and who comes in.
+// guests is a hall with places, and the guests that come in.
 type guests struct {
 	t *testing.T
 	*places

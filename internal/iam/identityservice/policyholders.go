@@ -35,7 +35,7 @@ func (s *Service) registerPolicyHolders(server *awsquery.Server) {
 	register(s, server, awsquery.IAM(), "ListEntitiesForPolicy", reads, func(c *call, in listHoldersIn) (target, error) { return s.aboutPolicy(c, in.PolicyArn), nil }, s.listHolders)
 }
 
-// listHolders tells who has a policy, all of whom must be parted from it before it can be deleted.
+// listHolders lists the holders of a policy, all of which must be parted from it before it can be deleted.
 func (s *Service) listHolders(c *call, in listHoldersIn) (*listHoldersOut, error) {
 	p, err := s.findPolicy(c, in.PolicyArn)
 	if err != nil {

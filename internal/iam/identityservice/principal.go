@@ -54,7 +54,7 @@ func (p principal) caller() iampolicy.Caller {
 	return c
 }
 
-// refused is why credentials are no good. The reason is for logs and the authenticator's operator; who sent them is told the code's own
+// refused is why credentials are not good. The reason is for logs and the authenticator's operator; their sender is told the code's own
 // sentence, which says less.
 type refused struct {
 	code   awsquery.Code

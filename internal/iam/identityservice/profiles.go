@@ -149,7 +149,7 @@ func (s *Service) addRole(c *call, in profileRoleIn) (*none, error) {
 	if p.RoleID != "" {
 		return nil, awsquery.Errorf(awsquery.LimitExceeded, "Cannot exceed quota for InstanceSessionsPerInstanceProfile: 1")
 	}
-	// Who puts a role into a profile gives it to machines: that takes iam:PassRole on the role, as on AWS.
+	// To put a role into a profile is to give it to machines: that takes iam:PassRole on the role, as on AWS.
 	pass := tagged(r.ARN().String(), r.Tags, nil)
 	pass.context["iam:passedtoservice"] = []string{serviceEC2}
 	if err := s.authorize(c, "iam:PassRole", pass); err != nil {

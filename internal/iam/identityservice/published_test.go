@@ -80,7 +80,7 @@ func TestAbsentKeys(t *testing.T) {
 	}
 }
 
-// A trust policy may say for whom a service asks, as the page on the authenticator recommends. Instances' requests do not say it.
+// A trust policy may say on whose behalf a service asks, as the page on the authenticator recommends. Instances' requests do not say it.
 func TestTrustWithASource(t *testing.T) {
 	w := newWorld(t, nil)
 	for name, condition := range map[string]string{

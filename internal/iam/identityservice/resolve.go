@@ -24,7 +24,7 @@ const (
 	dayOverlap = 20 * time.Minute
 	// unnamed is how long an answer about a session holds whose end the stream of changes would not name.
 	unnamed = time.Second
-	// serviceEC2 is who assumes the role of an instance profile.
+	// serviceEC2 is the principal that assumes the role of an instance profile.
 	serviceEC2 = "ec2.amazonaws.com"
 )
 

@@ -37,7 +37,7 @@ func (c *call) infoOfRole(r iam.Role, tags bool) roleInfo {
 	return info
 }
 
-// shownTrust is a trust policy with names where the names still are those of whom was meant.
+// shownTrust is a trust policy with names where the names still are those of the principals that were meant.
 func shownTrust(state *State, text string) string {
 	document, err := iampolicy.Parse(iampolicy.Trust, text)
 	if err != nil {

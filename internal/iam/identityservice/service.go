@@ -48,8 +48,8 @@ type Config struct {
 	Account string
 	// Rate and Burst limit each access key; 100 and 200 if zero.
 	Rate, Burst int
-	// Connections is how many there may be at once, of people, and as many of machines; 1,024 if zero. When that many are made each second, a
-	// new one has a second to prove who asks before it makes way for others.
+	// Connections is how many there may be at once, of people, and as many of machines; 1,024 if zero. When that many are made each
+	// second, a new one has a second to prove its sender's identity before it makes way for others.
 	Connections int
 	Now         func() time.Time // time.Now if nil
 	Random      io.Reader        // crypto/rand if nil
@@ -64,7 +64,7 @@ type Service struct {
 	limits  limits
 	parsed  parsed
 	managed map[string]iam.Policy // AWS's own, by ARN
-	// writing is held by whoever changes something: what is checked before a write still holds at the write.
+	// writing is held by each change: what is checked before a write still holds at the write.
 	writing chan struct{}
 
 	issuedMu sync.Mutex

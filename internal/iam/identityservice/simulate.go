@@ -90,7 +90,7 @@ func (s *Service) registerSimulations(server *awsquery.Server) {
 }
 
 // simulate judges each action on each resource by the policies of a user or role, and those that are passed, as a request would be. Nothing
-// is known of such a request but what the caller says of it, and who would send it.
+// is known of such a request but what the caller says of it, and the principal that would send it.
 func (s *Service) simulate(c *call, in simulation, source string, page listIn) (*simulateOut, error) {
 	if err := in.check(); err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ type Store interface {
 	Create(ctx context.Context, e Entity) error
 	// Update replaces an entity that was read from that state; ErrConflict if it has changed since, or is gone.
 	Update(ctx context.Context, from *State, e Entity) error
-	// Delete removes an entity that was read from that state; ErrConflict if it has changed since. One that is gone is no error.
+	// Delete removes an entity that was read from that state; ErrConflict if it has changed since. One that is gone is not an error.
 	Delete(ctx context.Context, from *State, e Entity) error
 }
 
@@ -37,7 +37,7 @@ var (
 	errAway = errors.New("writing to the management plane")
 )
 
-// id is what an entity is told by for ever.
+// id identifies an entity forever.
 func id(e Entity) string {
 	switch e := e.(type) {
 	case iam.Account:

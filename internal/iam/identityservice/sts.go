@@ -72,7 +72,7 @@ func (s *Service) registerSTS(server *awsquery.Server) {
 	register(s, server, api, "GetSessionToken", open, nil, s.getSessionToken)
 }
 
-// assumeRole gives a session of a role to whom its trust policy and his own let have it.
+// assumeRole returns a session of a role if both the role's trust policy and the caller's policies allow it.
 func (s *Service) assumeRole(c *call, in assumeRoleIn) (*assumeRoleOut, error) {
 	c.record.target = in.RoleArn
 	switch {
@@ -189,7 +189,7 @@ func (s *Service) descend(next *Session, from principal) {
 	next.RootKey, next.RootInstance, next.RootRole = from.session.RootKey, from.session.RootInstance, from.session.RootRole
 }
 
-// getSessionToken gives a user temporary credentials of his own. Policies have no say, as on AWS.
+// getSessionToken gives a user temporary credentials of its own. Policies have no say, as on AWS.
 func (s *Service) getSessionToken(c *call, in sessionTokenIn) (*sessionTokenOut, error) {
 	if in.SerialNumber != nil || in.TokenCode != nil {
 		return nil, unsupported("a second factor (SerialNumber, TokenCode)", "leave it out")

@@ -171,7 +171,7 @@ func (s *Service) updateUser(c *call, in updateUserIn) (*none, error) {
 	if err := firstError(iam.CheckUserName(u.Name), iam.CheckPath(u.Path)); err != nil {
 		return nil, err
 	}
-	// Whoever may rename one user must be let do so to the new name, too: policies are about names.
+	// A rename must be allowed for the old and for the new name: policies are about names.
 	if err := s.authorize(c, "iam:UpdateUser", tagged(u.ARN().String(), u.Tags, nil)); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dial connects to the socket and looks at who listens: root, or whoever this process is. Anybody else who got hold of the path
+// dial connects to the socket and checks its listener: root, or the user of this process. Anybody else who got hold of the path
 // could say that every key is an administrator's.
 func dial(ctx context.Context, socket string) (net.Conn, error) {
 	connection, err := new(net.Dialer).DialContext(ctx, "unix", socket)
@@ -33,7 +33,7 @@ func dial(ctx context.Context, socket string) (net.Conn, error) {
 
 func trustedPeer(uid uint32, own int) bool { return uid == 0 || int64(uid) == int64(own) }
 
-// peerOf asks the kernel who is at the other end (SO_PEERCRED, unix(7)).
+// peerOf asks the kernel for the process at the other end (SO_PEERCRED, unix(7)).
 func peerOf(connection net.Conn) (*unix.Ucred, error) {
 	with, ok := connection.(syscall.Conn)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// fenceTime is how long the event of a change waits for answers from before it. Those that have not left by then never do: somebody
-// does not read his, and a revocation does not wait for him.
+// fenceTime is how long the event of a change waits for answers from before it. Those that have not left by then never do: their client
+// does not read, and a revocation does not wait for it.
 const fenceTime = 250 * time.Millisecond
 
 // fence keeps the order: no answer from before a change leaves after its event.

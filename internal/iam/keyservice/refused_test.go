@@ -26,7 +26,7 @@ func TestRefusedOverTheSocket(t *testing.T) {
 	}
 }
 
-// Who may ask for the credentials of instances need not be able to say that somebody was refused.
+// A client that may ask for the credentials of instances need not be able to say that a token was refused.
 func TestRefusedIsNotForTheMetadataService(t *testing.T) {
 	s, err := NewServer(ServerConfig{Backend: &backend{}, Credentials: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -49,7 +49,8 @@ type Feed interface {
 // ServerConfig is what a server needs.
 type ServerConfig struct {
 	Backend Backend
-	// Credentials has it give the credentials of instances, and not tell whose access keys are: who may ask the one need not ask the other.
+	// Credentials has it give the credentials of instances, and not tell the owners of access keys: a client that may ask the one need
+	// not ask the other.
 	Credentials bool
 	Logger      *slog.Logger
 	// Heartbeat is the longest time between two events; Heartbeat if 0.
@@ -173,7 +174,7 @@ func ask[Q any](s *Server, w http.ResponseWriter, r *http.Request, answer func(c
 		status, body = http.StatusServiceUnavailable, nil // something changed since
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // whoever asked has gone
+	_, _ = w.Write(body) // the client has gone
 	_ = control.Flush()
 }
 

@@ -247,7 +247,7 @@ func TestAHeartbeatIsEmptyAndManyNamesAreAll(t *testing.T) {
 		t.Errorf("%d names", len(e.Instances))
 	}
 	_ = stream.Body.Close()
-	<-b.feeds[0].closed // who has gone costs nothing
+	<-b.feeds[0].closed // a client that has gone costs nothing
 }
 
 func TestTheSocketIsPrivate(t *testing.T) {

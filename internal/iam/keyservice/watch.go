@@ -16,7 +16,7 @@ import (
 // Pauses between two tries to follow the stream.
 const (
 	firstPause = 50 * time.Millisecond
-	mostPause  = 250 * time.Millisecond // the service is on this host, and who waits for it is somebody who wants in
+	mostPause  = 250 * time.Millisecond // the service is on this host, and its caller waits to be let in
 )
 
 // startTime is how long a service may take until it is first heard of.

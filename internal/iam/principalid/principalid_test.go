@@ -26,7 +26,7 @@ func iamName(kind, path, name string) v1alpha1.IAMName {
 
 const aliceARN = "arn:aws:iam::000000000000:user/alice"
 
-// iamAlice is a user as the management plane keeps her: made at one time, under her name since another.
+// iamAlice is a user as the management plane keeps it: made at one time, under its name since another.
 func iamAlice(id string, made, named time.Time) *v1alpha1.IAMUser {
 	u := &v1alpha1.IAMUser{
 		ObjectMeta: metav1.ObjectMeta{Name: account + ".alice", CreationTimestamp: metav1.NewTime(named)},
@@ -97,7 +97,7 @@ func TestAnEntryIsForWhoIsThereWhenItIsMade(t *testing.T) {
 	}
 }
 
-// What was decided once stays so: whoever gets the name later, in whatever way, is not let in by it.
+// What was decided once stays so: a principal that gets the name later, in whatever way, is not let in by it.
 func TestAnEntryForNobodyStaysForNobody(t *testing.T) {
 	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	p := newPrincipalIDs(t, noon)
@@ -113,7 +113,7 @@ func TestAnEntryForNobodyStaysForNobody(t *testing.T) {
 	if id, why := p.bound(t); id != "" || why != "NoPrincipal" {
 		t.Errorf("the entry is for %q (%s)", id, why)
 	}
-	// Who knows better writes the id, and the condition follows.
+	// An operator who knows better writes the id, and the condition follows.
 	var entry accessv1alpha1.AccessEntry
 	if err := p.cluster.Get(t.Context(), client.ObjectKey{Name: "alice"}, &entry); err != nil {
 		t.Fatal(err)

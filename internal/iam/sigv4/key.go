@@ -25,7 +25,7 @@ type Scope struct {
 // String is the scope as it is signed: 20150830/us-east-1/iam/aws4_request.
 func (s Scope) String() string { return s.Date + "/" + s.Region + "/" + s.Service + "/" + terminator }
 
-// Key is the signing key of a scope. Whoever has it can sign for that day, region and service, and cannot tell the secret.
+// Key is the signing key of a scope. Its holder can sign for that day, region and service, and cannot tell the secret.
 // It stays out of logs and JSON.
 type Key [32]byte
 
@@ -49,5 +49,5 @@ func (Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
 // LogValue hides the key from logs.
 func (Key) LogValue() slog.Value { return slog.StringValue(hidden) }
 
-// MarshalJSON hides the key; who must send it, sends key[:].
+// MarshalJSON hides the key; code that must send it sends key[:].
 func (Key) MarshalJSON() ([]byte, error) { return []byte(`"` + hidden + `"`), nil }

@@ -34,7 +34,7 @@ type Token struct {
 	Scheme  string // https, or http for an endpoint configured so
 	Host    string // of STS as it was signed: with the port if it is not the scheme's own
 	Region  string // of the credential's scope, which fits the host
-	Query   string // as signed; a secret, for whoever has it can be the caller until Expires
+	Query   string // as signed; a secret, for its holder can be the caller until Expires
 	Signed  sigv4.Signed
 	Expires time.Time
 }

@@ -68,7 +68,7 @@ func (b *breaker) end(began, now time.Time, err error) {
 	b.until, b.last = now.Add(breakFor), err
 }
 
-// abandoned ends a question of which nothing came because whoever asked went away.
+// abandoned ends a question without an answer because its caller went away.
 func (b *breaker) abandoned(began time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

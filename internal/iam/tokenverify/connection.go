@@ -64,7 +64,7 @@ func (c *connection) ask(ctx context.Context, host, query, header string) (respo
 // longAgo is a deadline that has passed.
 func longAgo() time.Time { return time.Unix(1, 0) }
 
-// exchange tells besides whether the connection can be used again.
+// exchange also reports whether the connection can be used again.
 func (c *connection) exchange(host, query, header string) (r response, clean bool, err error) {
 	c.request = append(c.request[:0], "GET /?"...)
 	c.request = append(c.request, query...)
@@ -74,7 +74,7 @@ func (c *connection) exchange(host, query, header string) (r response, clean boo
 	c.answer.left, c.answer.read, c.answer.err = maxBytes, 0, nil
 	c.reader.Reset(&c.answer)
 	_, err = c.net.Write(c.request)
-	clear(c.request) // whoever has it can be the caller
+	clear(c.request) // its holder can be the caller
 	if err != nil {
 		return response{}, false, err
 	}
@@ -88,7 +88,7 @@ func (c *connection) exchange(host, query, header string) (r response, clean boo
 	return r, !answer.Close && answer.ProtoAtLeast(1, 1) && answer.StatusCode >= 200, nil
 }
 
-// wrong tells what went wrong. What is no HTTP is not repeated.
+// wrong tells what went wrong. An answer that is not HTTP is not repeated.
 func (c *connection) wrong(err error) error {
 	switch {
 	case c.answer.err != nil:

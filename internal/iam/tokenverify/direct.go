@@ -34,7 +34,7 @@ type direct struct {
 // pool are the connections to one host.
 type pool struct {
 	at     url.URL
-	users  int           // who have or wait for a place
+	users  int           // requests that have or wait for a place
 	places chan struct{} // has one for each connection that is used
 	idle   []*connection // the one that was used last is the last
 }

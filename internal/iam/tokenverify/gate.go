@@ -13,7 +13,7 @@ import (
 
 // GateConfig bounds how many questions are asked at once.
 type GateConfig struct {
-	Known   int // at once, by access keys of people who are let in; 48 if 0
+	Known   int // at once, by access keys that are let in; 48 if 0
 	Unknown int // at once, by others; 16 if 0. A quarter of that, in addition, where nobody ever answered.
 	PerKey  int // at once, by one access key; 4 if 0
 	Queue   int // waiting in each of the lanes; 256 if 0
@@ -25,8 +25,8 @@ type GateConfig struct {
 	Busy func(known bool)
 }
 
-// Gate is in front of whoever answers. Keys of people who are let in have a lane of their own, so whoever makes tokens by the thousand
-// with keys that nobody knows waits for himself alone. Others have two: where nobody ever answered, questions take long and there is
+// Gate is in front of the verifier. Access keys that are let in have a lane of their own, so that a flood of tokens of unknown keys holds
+// up itself alone. Others have two: where nobody ever answered, questions take long and there is
 // seldom anybody. Within a lane the keys take turns.
 type Gate struct {
 	config GateConfig
@@ -88,14 +88,14 @@ func (g *Gate) Admitted(key string) bool {
 	return known
 }
 
-// Enter waits for a turn; answered reports whether whoever is asked ever did. The error is ErrThrottled, or that of ctx. Leave must be
-// called once.
+// Enter waits for a turn; answered reports whether the server that is asked ever did. The error is ErrThrottled, or that of ctx. Leave
+// must be called once.
 func (g *Gate) Enter(ctx context.Context, key string, answered bool) (leave func(), err error) {
 	g.mu.Lock()
 	_, known := g.known.Get(key)
 	at := &g.lanes[knownLane]
 	switch {
-	case !answered: // also for known keys, whose ids are no secret
+	case !answered: // also for known keys, whose ids are not secret
 		at = &g.lanes[nowhereLane]
 	case !known:
 		at = &g.lanes[unknownLane]
@@ -186,7 +186,7 @@ func (a *lane) next(perKey int) {
 	}
 }
 
-// abandon removes one who does not wait any more, and reports whether it was waiting.
+// abandon removes one that does not wait any more, and reports whether it was waiting.
 func (a *lane) abandon(l *line, turn chan struct{}) bool {
 	for n, waiting := range l.waiting {
 		if waiting != turn {

@@ -42,7 +42,7 @@ type InstancesConfig struct {
 }
 
 // Instances proves that sessions are instances': what calls itself i-… must be an instance that runs, with a profile of that role.
-// It does not make more of it than that: who may assume the role by other means can choose the name of a session.
+// It does not make more of it than that: a principal that may assume the role by other means can choose the name of a session.
 type Instances struct {
 	verifier Verifier
 	config   InstancesConfig

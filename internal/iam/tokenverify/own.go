@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/internal/platform/lru"
 )
 
-// OwnConfig says who knows keys.
+// OwnConfig says what knows keys.
 type OwnConfig struct {
 	ClusterID string
 	Keys      keyservice.Keys
@@ -37,7 +37,7 @@ type Own struct {
 	mu      sync.Mutex
 	changes uint64                    // how often something was forgotten
 	keys    *lru.Map[question, known] // made a good signature
-	unused  *lru.Map[question, known] // did not yet: an access key's id is no secret, and anybody can name regions
+	unused  *lru.Map[question, known] // did not yet: an access key's id is not a secret, and anybody can name regions
 	none    *lru.Map[question, refusal]
 	asked   map[question]*asking
 }
@@ -62,7 +62,7 @@ type refusal struct {
 	until time.Time
 }
 
-// asking is a question on its way, which all who have the same one wait for.
+// asking is a question on its way, which all callers with the same one wait for.
 type asking struct {
 	done    chan struct{}
 	changes uint64 // when it was sent

@@ -292,7 +292,7 @@ func TestWhoKnowsAKeysIDPushesOutNobodysKey(t *testing.T) {
 	}
 	carol := ststest.User("carol", 3)
 	k.set(func() { k.known[carol.ID] = carol })
-	_, _ = o.Verify(t.Context(), token(t, ststest.Key{ID: carol.ID, Secret: "guessed"})) // now the key is known, though she never used it
+	_, _ = o.Verify(t.Context(), token(t, ststest.Key{ID: carol.ID, Secret: "guessed"})) // now the key is known, and carol never used it
 	k.set(func() { delete(k.known, users[0].ID); delete(k.known, carol.ID) })
 	o.Forget(keyservice.Change{AccessKeyIDs: []string{users[0].ID, carol.ID}})
 	for _, revoked := range []ststest.Key{users[0], carol} {

@@ -11,7 +11,7 @@ import (
 )
 
 // principalOf reads what GetCallerIdentity answers: the ARN, the account, and the user ID, which for sessions has the session's name
-// behind a colon. An answer whose parts do not agree is no answer.
+// behind a colon. An answer whose parts do not agree is not used.
 func principalOf(name, account, userID, accessKeyID string) (identity.Principal, error) {
 	parsed, err := arn.Parse(name)
 	if err != nil {

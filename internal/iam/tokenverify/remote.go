@@ -83,7 +83,7 @@ func NewRemote(c RemoteConfig) (*Remote, error) {
 			return nil, fmt.Errorf("the endpoint %q of %s is not a URL such as https://sts.example:8443", endpoint, host)
 		}
 		r.endpoints[host] = u
-		r.breakers.exists(host, &breaker{}) // whoever set it up says so
+		r.breakers.exists(host, &breaker{}) // the operator says so
 	}
 	r.way = newWay(c)
 	return r, nil
@@ -100,7 +100,7 @@ func (r *Remote) Verify(ctx context.Context, t ststoken.Token) (Identity, error)
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
 	id, asked, err := r.once(ctx, t)
-	// Who is not known tries again himself: places would be held for regions that there are not.
+	// An unknown caller is left to try again: places would be held for regions that do not exist.
 	if asked && err != nil && again(err) && r.gate.Admitted(t.Signed.AccessKeyID) && r.pause(ctx) {
 		id, _, err = r.once(ctx, t)
 	}

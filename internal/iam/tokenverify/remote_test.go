@@ -253,7 +253,7 @@ func TestAHostThatFailsIsLeftAloneAndIsBackAtOnce(t *testing.T) {
 	}
 }
 
-// Everybody has an AWS account, and IAM lets him choose a name: that is no failure of STS.
+// Everybody has an AWS account, and IAM lets its users choose a name: that is not a failure of STS.
 func TestAStrangePrincipalStopsNobodyElse(t *testing.T) {
 	strange, good := ststest.User("strange", 1), ststest.User("alice", 2)
 	strange.ARN = "arn:aws:iam::111122223333:group/strange"

@@ -13,22 +13,22 @@ import (
 	"muster.dev/muster/internal/iam/ststoken"
 )
 
-// Verifier finds out who made a token. It may be called by many at once.
+// Verifier finds the maker of a token. It may be called by many at once.
 type Verifier interface {
 	Verify(ctx context.Context, t ststoken.Token) (Identity, error)
-	// Admit tells that whoever made a good token with an access key is let in: from now on its questions do not wait for strangers'. That
+	// Admit says that the maker of a good token with an access key is let in: from now on its questions do not wait for strangers'. That
 	// a token is good is not enough, as everybody has an AWS account.
 	Admit(accessKeyID string)
 	// Admitted reports whether that was told of an access key.
 	Admitted(accessKeyID string) bool
 }
 
-// Identity is somebody whom STS vouches for.
+// Identity is a principal that STS vouches for.
 type Identity struct {
 	identity.Principal
 	// ValidUntil is until when the answer may be used again. It is never zero.
 	ValidUntil time.Time
-	// OutageUntil is until when the answer may be used while nobody can tell who it is now; zero if no longer than ValidUntil.
+	// OutageUntil is until when the answer may be used while no newer answer can be had; zero if no longer than ValidUntil.
 	OutageUntil time.Time
 	// Unproven says why Principal.Instance is nil although the session is named after an instance: *Refused or *Unavailable.
 	Unproven error
@@ -59,9 +59,9 @@ func (r *Refused) Error() string {
 // ErrThrottled means that there are more questions than answers now.
 var ErrThrottled = errors.New("too many requests at once: try again")
 
-// Unavailable means that nobody could tell who made the token.
+// Unavailable means that the maker of the token could not be found.
 type Unavailable struct {
-	Asked string // whom
+	Asked string // the server or service that was asked
 	Err   error
 }
 

@@ -116,7 +116,7 @@ func (a *agent) prepare() (err error) {
 	return err
 }
 
-// identify asks who the machine is, until there is an answer. Nothing else knows: a name or an address out of user data would be
+// identify asks for the machine's identity, until there is an answer. Nothing else knows: a name or an address out of user data would be
 // what its author likes.
 func (a *agent) identify(ctx context.Context) bool {
 	var said string

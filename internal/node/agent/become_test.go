@@ -133,7 +133,7 @@ func mention(files []render.File, text string) bool {
 	return slices.ContainsFunc(files, func(file render.File) bool { return bytes.Contains(file.Content, []byte(text)) })
 }
 
-// The agent knows who it is and what it is told from the metadata service, and adds what is in the directory of drop-ins.
+// The agent has its identity and its user data from the metadata service, and adds what is in the directory of drop-ins.
 func TestAsk(t *testing.T) {
 	l := &launched{}
 	a := newAgent(t)
@@ -199,7 +199,7 @@ func TestSettle(t *testing.T) {
 	if _, err := settle(t.Context(), nodeconfig.Spec{}, false, say); err == nil || !strings.Contains(err.Error(), "spec.cluster.name") {
 		t.Errorf("nothing at all: %v", err)
 	}
-	// The cluster is looked for where the NodeConfig says it is; there it is refused by whoever knows it.
+	// The cluster is looked for where the NodeConfig says it is; there it is refused by the API server.
 	found := good
 	found.Cluster.CertificateAuthority = nil
 	found.Cluster.APIServerEndpoint = "https://127.0.0.1:1"

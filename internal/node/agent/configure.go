@@ -114,7 +114,7 @@ func (a *agent) setHeard(now told) {
 	a.heard = now
 }
 
-// self is who the machine is by now: it may have been given another address.
+// self is the machine's identity by now: it may have been given another address.
 func (a *agent) self() render.Instance {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -182,7 +182,7 @@ func (a *agent) watch(ctx context.Context) {
 	}
 }
 
-// again starts the kubelet anew, with what the machine is told now if that can be used, because somebody asked for it.
+// again starts the kubelet anew, with the machine's newest user data if usable, because somebody asked for it.
 func (a *agent) again(ctx context.Context) {
 	now, err := a.ask(ctx)
 	if err == nil {

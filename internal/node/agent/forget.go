@@ -64,7 +64,7 @@ func forgetToken(now told, dir string, settled nodeconfig.Spec) (forgotten bool,
 	return true, atomicfile.Write(path, content, 0o600)
 }
 
-// suffices reports whether a machine can boot by all that it is told if one document is this.
+// suffices reports whether a machine can boot by all its documents if one of them is this.
 func suffices(now told, path string, spec nodeconfig.Spec) (bool, error) {
 	content, err := nodeconfig.Marshal(spec)
 	if err != nil {
@@ -103,7 +103,7 @@ func (a *agent) forget(ctx context.Context) {
 }
 
 // ForgetBootstrap removes the bootstrap kubeconfig of a host once its kubelet has a certificate. A kubelet that has not got one until the
-// context ends needs it still; that is no error, and told.
+// context ends needs it still; that is not an error, and is told.
 func ForgetBootstrap(ctx context.Context) (forgotten bool, err error) {
 	return machineCredential().forgetBootstrap(ctx, render.PathBootstrapKubeconfig)
 }

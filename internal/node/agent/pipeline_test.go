@@ -94,7 +94,7 @@ func TestDisksComeAfterAllThatCanBeRefused(t *testing.T) {
 	}
 }
 
-// A node that has joined keeps its disks as they are, whoever asks and whenever; that is said, and not refused.
+// A node that has joined keeps its disks as they are, at whatever request and time; that is said, and not refused.
 func TestANodeKeepsItsDisks(t *testing.T) {
 	b := newBench(t, time.Hour)
 	if _, err := b.carryOut(t.Context(), wantsDisks(t)); err != nil {

@@ -58,8 +58,8 @@ func (a *agent) checkPodCIDR(ctx context.Context, config nodeconfig.Spec) error 
 	return atomicfile.Write(render.PathCNIConfig, want, 0o644)
 }
 
-// trusted are the authorities that the machine trusts now, by their file: since it was told whom to trust, it may have taken over others
-// (nodecerts.RefreshAuthorities).
+// trusted are the authorities that the machine trusts now, by their file: since it was told its authorities, it may have taken over
+// others (nodecerts.RefreshAuthorities).
 func trusted(file string, config nodeconfig.Spec) []byte {
 	if authorities, err := os.ReadFile(file); err == nil {
 		return authorities

@@ -43,7 +43,7 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// What is no line of klog's, longer than any, or of ever new kinds, comes through, in bounded memory.
+// Lines that are not klog's, longer than any, or of ever new kinds, come through, in bounded memory.
 func TestRepeatsAreBounded(t *testing.T) {
 	var out bytes.Buffer
 	r := &repeats{out: &out, said: map[string]*repeat{}, now: time.Now}

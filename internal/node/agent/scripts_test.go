@@ -217,7 +217,7 @@ func TestUserDataThatFails(t *testing.T) {
 	}
 }
 
-// What nobody made by mistake is no failure: parts of types that cloud-init does not know, either, and calls of bootstrap.sh that went well.
+// Deliberate content is not a failure: parts of types that cloud-init does not know, either, and calls of bootstrap.sh that went well.
 func TestUserDataThatDoesNotFail(t *testing.T) {
 	a := newAgent(t)
 	a.instance = render.Instance{ID: "i-0000000000000000a"}

@@ -69,7 +69,7 @@ func TestSettleComparesTheAuthorityWithItsHash(t *testing.T) {
 	}
 }
 
-// A discovery file is asked, though a launch template says whom to trust; what it finds must agree with that.
+// A discovery file is asked, though a launch template names the authorities; what it finds must agree with that.
 func TestSettleAsksTheDiscoveryFile(t *testing.T) {
 	spec := complete(t)
 	file := filepath.Join(t.TempDir(), "cluster.yaml")

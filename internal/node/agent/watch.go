@@ -19,8 +19,8 @@ type WatchConfig struct {
 	// CertDir holds the kubelet's certificates, Kubeconfig says where the API server is, and Authorities is the file of those that
 	// it is trusted by.
 	CertDir, Kubeconfig, Authorities string
-	// BootstrapKubeconfig holds a bootstrap token, if there is one. If it is Owned, and not what who runs the node has put there to stay,
-	// it is removed as soon as the kubelet has a certificate.
+	// BootstrapKubeconfig holds a bootstrap token, if there is one. If it is Owned, and not put there to stay by the node's operator, it
+	// is removed as soon as the kubelet has a certificate.
 	BootstrapKubeconfig string
 	Owned               bool
 	// Notices is the file in which the notices stand; none if empty.
@@ -192,7 +192,7 @@ func (w *watcher) tell(r nodecerts.Report) {
 	w.notices.clear(code)
 }
 
-// authorities takes over whom the cluster says to trust.
+// authorities takes over the authorities that the cluster publishes.
 func (w *watcher) authorities(ctx context.Context) {
 	changed, err := nodecerts.RefreshAuthorities(ctx, w.Kubeconfig, w.Authorities, w.now())
 	if errors.Is(err, nodecerts.ErrUnreachable) { // tried again at the next look

@@ -261,7 +261,7 @@ func TestWatchLeavesAKubeletAloneThatAsks(t *testing.T) {
 }
 
 // The token goes when the node has a certificate, whatever was known of it: the watch may have been ended meanwhile, and another program
-// may have had the kubelet use it. What who runs the node has put there stays.
+// may have had the kubelet use it. A token that the node's operator has put there stays.
 func TestWatchRemovesTheToken(t *testing.T) {
 	w := newWatched(t)
 	forgotten := 0
@@ -292,7 +292,7 @@ func TestWatchOfANodeThatJoinedByRole(t *testing.T) {
 	w := newWatched(t)
 	put(t, w.Kubeconfig, []byte("apiVersion: v1\nkind: Config\nusers: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: none, interactiveMode: Never}}}]\n"))
 	w.certificate("client", -time.Minute)
-	w.looks = 1 // whom to trust is another matter
+	w.looks = 1 // the authorities to trust are another matter
 	w.look(t.Context())
 	if len(w.posted) != 0 || w.restarts != 0 {
 		t.Errorf("all is well, and it tells %+v, restarts %d", w.posted, w.restarts)

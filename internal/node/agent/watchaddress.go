@@ -59,8 +59,8 @@ func (w *watcher) have() ([]netip.Addr, error) {
 // askAgainEvery is how many looks there are from one question for another address to the next: an administrator may have assigned it.
 const askAgainEvery = 10
 
-// lost acts on an address that is gone: the kubelet is given the machine's other one, if that is the machine's to use. Who decides that
-// is the cluster, or the provider, and never the machine.
+// lost acts on an address that is gone: the kubelet is given the machine's other one, if that is the machine's to use. That is for the
+// cluster, or the provider, to decide, and never for the machine.
 func (w *watcher) lost(ctx context.Context, want netip.Addr, have []netip.Addr) {
 	text := fmt.Sprintf("the kubelet was told to use %s (--node-ip), and the machine has %v", want, have)
 	const fix = "register the new address with the cluster, and the node takes it over; or give the machine its address back"

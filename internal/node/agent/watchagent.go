@@ -39,7 +39,7 @@ func (a *agent) watchNode(ctx context.Context) {
 	})
 }
 
-// readdress takes another address, if the metadata service, and so who runs the machine, has assigned it one.
+// readdress takes another address, if the metadata service, and so the provider of the machine, has assigned it one.
 func (a *agent) readdress(ctx context.Context, old netip.Addr) (netip.Addr, error) {
 	identity, err := a.metadata.Identity(ctx)
 	if err != nil {

@@ -71,7 +71,7 @@ func makeRejoin(node string) string {
 const startTime = 10 * time.Second
 
 // seen reports whether the kubelet that runs has found the token, or will when it starts again. It must not be restarted then: what it has
-// asked for would be issued to nobody, and who is let in is let in once.
+// asked for would be issued to nobody, and a node is let in once.
 func (w *watcher) seen() bool {
 	var stat unix.Stat_t
 	if err := unix.Stat(w.BootstrapKubeconfig, &stat); err != nil {
@@ -87,8 +87,8 @@ func mayRejoin(groups []string, node string) bool {
 	return err == nil && slices.Contains(groups, group)
 }
 
-// inside is when the node has a certificate that is good: a token is of no more use to anybody here, whoever has put it there and whatever
-// this program was doing when it was ended.
+// inside is when the node has a certificate that is good: a token is of no more use here, from whatever source it came and whatever this
+// program was doing when it was ended.
 func (w *watcher) inside(ctx context.Context, client nodecerts.Report) {
 	w.notices.clear("Expired")
 	if w.outside {

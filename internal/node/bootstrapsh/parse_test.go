@@ -117,7 +117,7 @@ func outcome(t *testing.T, args []string) string {
 	return text.String()
 }
 
-// Whoever writes NodeConfigs by program has every flag's help and place.
+// A program that writes NodeConfigs has every flag's help and place.
 func TestUsageHasEveryFlagOfTheScript(t *testing.T) {
 	for flag := range strings.FieldsSeq(`--apiserver-endpoint --aws-api-retry-attempts --b64-cluster-ca --cluster-id --container-runtime
 		--containerd-config-file --dns-cluster-ip --docker-config-json --enable-docker-bridge --enable-local-outpost --ip-family

@@ -24,7 +24,7 @@ type Listed struct {
 	Scopes  []token.Scope
 }
 
-// Create puts a token into the cluster. One of the same ID must not be there: whoever has it would hold another one.
+// Create puts a token into the cluster. One of the same ID must not be there: its holder would have another one.
 func Create(ctx context.Context, c client.Client, b token.Bootstrap) error {
 	secret, err := b.Secret()
 	if err != nil {

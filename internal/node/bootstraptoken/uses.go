@@ -27,7 +27,7 @@ const nodePrefix = "system:node:"
 // slack is how much earlier than its token a certificate may seem to have been asked for: API servers keep whole seconds.
 const slack = time.Second
 
-// UsesOf finds who used a token, oldest first: in the register of issued certificates, and in requests that are still there,
+// UsesOf finds the uses of a token, oldest first: in the register of issued certificates, and in requests that are still there,
 // which are all there is in clusters without the register.
 func UsesOf(l Listed, entries []issued.Entry, requests []certificatesv1.CertificateSigningRequest) []Use {
 	user := token.UserPrefix + l.Token.ID
@@ -54,7 +54,7 @@ func UsesOf(l Listed, entries []issued.Entry, requests []certificatesv1.Certific
 	return uses
 }
 
-// nodeOf is the node that a request asks for, "" if it is no node's.
+// nodeOf is the node that a request asks for, "" if it is not a node's.
 func nodeOf(request []byte) string {
 	csr, err := pki.Parse(request)
 	if err != nil {

@@ -33,7 +33,7 @@ const (
 	maxKubeconfig = 512 << 10
 )
 
-// Cluster is what a kubeconfig says of a cluster: where it is and whom to trust to be it.
+// Cluster is what a kubeconfig says of a cluster: where it is and the authorities that vouch for it.
 type Cluster struct {
 	Server      string // URL
 	CA          []byte // PEM

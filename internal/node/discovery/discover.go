@@ -23,8 +23,8 @@ type Config struct {
 	Token    token.Token
 	// CACertHashes pin the authority, as Pin writes it. Any of them is enough.
 	CACertHashes []string
-	// UnsafeSkipCAVerification believes the authority that a cluster shows which knows the token. Whoever else knows it can pass
-	// for that cluster.
+	// UnsafeSkipCAVerification believes the authority that a cluster shows which knows the token. Anybody else who knows it can pass for
+	// that cluster.
 	UnsafeSkipCAVerification bool
 	// File is a kubeconfig, a path or a https URL, instead of the above. Hashes are checked, too, if there are any.
 	File string

@@ -108,7 +108,7 @@ func TestByFileWithoutAnAuthority(t *testing.T) {
 	refused(t, err, discovery.WrongServer, `signed by "CN=public"`)
 }
 
-// Whoever can change the file, or pass for its server, can put an authority of his own beside the cluster's. The hash is of one: only
+// An attacker who can change the file, or pass for its server, can put another authority beside the cluster's. The hash is of one: only
 // that one is believed.
 func TestByFileOnlyThePinnedAuthorityIsBelieved(t *testing.T) {
 	public, ca, intruder := newAuthority(t, "public"), newAuthority(t, "blue"), newAuthority(t, "intruder")

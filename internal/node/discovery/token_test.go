@@ -152,7 +152,7 @@ func TestRefusals(t *testing.T) {
 			t.Helper()
 			return []answer{signed(t, kubeconfig("https://evil.example", ca)), good(t, f)}
 		}, nil, discovery.Changed, []string{"another cluster-info", "changes answers"}},
-		// Somebody who knows the token puts his own authority beside the pinned one: upstream lets that pass.
+		// An attacker who knows the token puts another authority beside the pinned one: upstream lets that pass.
 		"a second authority": {func(t *testing.T, f *fake) []answer {
 			t.Helper()
 			evil := other.server(t)
@@ -232,7 +232,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // While an authority is replaced, cluster-info names two: a hash of either is enough if it signs the server, and trusted is what is
-// pinned. Whoever may write cluster-info could put an authority of his own there, and the kubelet would take it for its clients'.
+// pinned. A client that may write cluster-info could put its own authority there, and the kubelet would take it for its clients'.
 func TestSeveralAuthorities(t *testing.T) {
 	before, after := newAuthority(t, "blue 1"), newAuthority(t, "blue 2")
 	f := newFake(t, after)

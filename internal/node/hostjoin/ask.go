@@ -64,7 +64,8 @@ func (h *Host) ask(ctx context.Context, p *Plan, r JoinRequest) error {
 	}
 }
 
-// refusalPatience is how long a refusal may be one of a server that has just been started, and does not know yet whom it knows.
+// refusalPatience is how long a refusal may be one of a server that has just been started, and has not loaded its credentials and
+// permissions yet.
 const refusalPatience = 5 * time.Second
 
 func (h *Host) askOnce(ctx context.Context, client kubernetes.Interface, p *Plan, r JoinRequest) error {

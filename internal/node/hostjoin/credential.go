@@ -36,7 +36,7 @@ func Connect(config *rest.Config) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// byToken is the way in of who holds a bootstrap token.
+// byToken is the client configuration of the holder of a bootstrap token.
 func byToken(endpoint string, ca []byte, t token.Token) *rest.Config {
 	return &rest.Config{Host: endpoint, BearerToken: t.Reveal(), TLSClientConfig: rest.TLSClientConfig{CAData: ca}, UserAgent: "muster-join"}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The cluster's authority was replaced since the join, and the node trusts the new one: that is no other cluster.
+// The cluster's authority was replaced since the join, and the node trusts the new one: that is not another cluster.
 func TestJoinAgainAfterTheAuthorityWasReplaced(t *testing.T) {
 	w := newWorld(t)
 	mustRun(t, w.join)

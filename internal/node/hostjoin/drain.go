@@ -82,7 +82,7 @@ func (l *leaving) certified() (bool, error) {
 	}), err
 }
 
-// node is the Node, and who it was read as: the node itself, or the administrator where that does not work.
+// node is the Node, and the client that read it: the node itself, or the administrator where that does not work.
 func (l *leaving) node(ctx context.Context) (kubernetes.Interface, *corev1.Node, error) {
 	client, err := l.own()
 	var node *corev1.Node

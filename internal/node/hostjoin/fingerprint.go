@@ -136,7 +136,7 @@ func (d disk) fingerprints(ctx context.Context, copies []artifact) map[string]st
 // chunk is how much of two programs is compared at a time.
 const chunk = 1 << 20
 
-// equalFiles compares contents. What a file says of itself, its size apart, is no evidence: whoever changes a program can set its time.
+// equalFiles compares contents. Metadata of a file, its size apart, is not evidence: a process that changes a program can set its time.
 func equalFiles(a, b string) (bool, error) {
 	var files [2]*os.File
 	var sizes [2]int64

@@ -159,7 +159,7 @@ func TestEqualFilesHaveEqualContent(t *testing.T) {
 	}
 }
 
-// Whoever holds a lock on a directory that everybody can read keeps no join from going on.
+// The holder of a lock on a directory that everybody can read keeps no join from going on.
 func TestALockOnVarLibKeepsNobodyOut(t *testing.T) {
 	w := newWorld(t)
 	dir, err := os.Open(w.at("/var/lib"))

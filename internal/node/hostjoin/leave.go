@@ -19,7 +19,7 @@ import (
 
 // LeaveRequest is how to leave.
 type LeaveRequest struct {
-	// Admin reaches the cluster as somebody who may drain and delete Nodes; nil: there is nobody.
+	// Admin reaches the cluster as a user that may drain and delete Nodes; nil: there is none.
 	Admin kubernetes.Interface
 	// Force goes on when the cluster does not answer, pods cannot be evicted, or the container runtime cannot remove them.
 	Force bool

@@ -21,7 +21,7 @@ import (
 
 // Found is the cluster that discovery found.
 type Found struct {
-	// Endpoint is the API server's URL, CA whom to trust to be it, How a word about what that trust is based on.
+	// Endpoint is the API server's URL, CA the authorities that vouch for it, How a word about the basis of that trust.
 	Endpoint string
 	CA       []byte
 	How      string
@@ -380,7 +380,7 @@ func (h *Host) enterTrees(p *Plan) error {
 }
 
 // logindConfig is what the kubelet writes where logind runs, to be given as much time at a shutdown as it wants for its pods
-// (pkg/kubelet/nodeshutdown/systemd, OverrideInhibitDelay). logind reads it again when it is next started; until then only those who
+// (pkg/kubelet/nodeshutdown/systemd, OverrideInhibitDelay). logind reads it again when it is next started; until then only programs that
 // ask for a delay get one.
 const logindConfig = "/etc/systemd/logind.conf.d/99-kubelet.conf"
 

@@ -16,7 +16,7 @@ import (
 	"muster.dev/muster/internal/certificates/token"
 )
 
-// revoke deletes what the cluster knows of the node. A node may not delete itself (NodeRestriction), so that takes somebody who may.
+// revoke deletes what the cluster knows of the node. A node may not delete itself (NodeRestriction), so that takes a user that may.
 func (l *leaving) revoke(ctx context.Context) error {
 	name := l.ledger.NodeName
 	admin := l.request.Admin

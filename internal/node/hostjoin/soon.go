@@ -4,7 +4,7 @@ package hostjoin
 
 import "sync"
 
-// soon begins something that will be needed later, and returns what waits for it. Whoever gives that up ends it by its context, and
+// soon begins something that will be needed later, and returns what waits for it. A caller that gives it up ends it by its context, and
 // waits for the group.
 func soon[T any](group *sync.WaitGroup, f func() (T, error)) func() (T, error) {
 	type result struct {

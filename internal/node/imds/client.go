@@ -84,7 +84,7 @@ func (c *Client) Metadata(ctx context.Context, path string) (string, error) {
 	return string(content), nil
 }
 
-// Identity is who the service says that the machine is.
+// Identity is the machine's identity as the service tells it.
 type Identity struct {
 	ID, Type                 string
 	Region, AvailabilityZone string
@@ -94,7 +94,7 @@ type Identity struct {
 	PrivateDNSName string
 }
 
-// Identity asks who the machine is.
+// Identity asks for the machine's identity.
 func (c *Client) Identity(ctx context.Context) (Identity, error) {
 	document, err := c.sdk.GetInstanceIdentityDocument(ctx, &awsimds.GetInstanceIdentityDocumentInput{})
 	if err != nil {

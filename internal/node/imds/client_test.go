@@ -231,7 +231,7 @@ func TestGate(t *testing.T) {
 		_ = connection.Close()
 	}
 
-	behind := instance("i-0000000000000000a", first) // so that the one who asks is not the machine itself
+	behind := instance("i-0000000000000000a", first) // so that the client is not the machine itself
 	known.set(machines{loopback: behind})
 	if !refused() {
 		t.Error("a pod was admitted")

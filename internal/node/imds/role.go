@@ -73,8 +73,8 @@ func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 // of six hours lets the identity service be away for longer than that.
 const renewalShare = 3
 
-// RoleCache asks for each machine's credentials once, and again before they end. While the one who knows does not answer, what is
-// known goes on being told for as long as it is good.
+// RoleCache asks for each machine's credentials once, and again before they end. While the identity service does not answer, the known
+// credentials go on being served for as long as they are good.
 type RoleCache struct {
 	from Credentials
 	now  func() time.Time
@@ -85,7 +85,7 @@ type RoleCache struct {
 	changes int
 }
 
-// known is what is known of one machine. Who holds its lock asks; others wait for that answer.
+// known is what is known of one machine. The holder of its lock asks; others wait for that answer.
 type known struct {
 	mutex   sync.Mutex
 	role    Role
@@ -160,8 +160,8 @@ func (c *RoleCache) drop(instanceID string, k *known) {
 	}
 }
 
-// Changed has everything asked for anew: a role was deleted or made again, or may have been. What was told goes on being told while
-// nobody answers: whoever is shown the credentials asks whether they are still good.
+// Changed has everything asked for anew: a role was deleted or made again, or may have been. The known ones go on being served while
+// there is no answer: services that are shown the credentials check whether they are still good.
 func (c *RoleCache) Changed() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -164,7 +164,7 @@ func TestRoleCache(t *testing.T) {
 	ask("ASIAi-a6")
 	cache.Changed()
 	from.err = errors.New("down")
-	ask("ASIAi-a6") // whoever is shown them asks whether they are good still
+	ask("ASIAi-a6") // a service that is shown them checks whether they are still good
 	from.err = nil
 	ask("ASIAi-a8") // but it is asked at each time
 	ask("ASIAi-a8")

@@ -84,7 +84,7 @@ const (
 	tokenPath   = "/latest/api/token"                    //nolint:gosec // G101: a path
 )
 
-// ServeHTTP answers one request. The machine is the one whose address it comes from; nothing in the request says who it is.
+// ServeHTTP answers one request. The machine is the one whose address it comes from; nothing in the request identifies it.
 func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.Header().Set("Content-Type", "text/plain")
 	w.Header().Set("Cache-Control", "no-store")
@@ -131,8 +131,8 @@ func (s *Server) instance(remote string) (Instance, error) {
 	return s.config.Directory.Lookup(peer.Addr().Unmap())
 }
 
-// literal reports whether the service was asked for by address. A name means that somebody's name server was believed, who can point
-// it here so that a browser takes the service for a page of theirs (DNS rebinding).
+// literal reports whether the service was asked for by address. A name means that somebody's name server was believed, which can point it
+// here so that a browser takes the service for a page of its owner (DNS rebinding).
 func literal(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

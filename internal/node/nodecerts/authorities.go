@@ -35,14 +35,15 @@ const (
 	maxAuthorities = 16
 )
 
-// clusterInfo is where a cluster publishes whom to trust, to anybody.
+// clusterInfo is where a cluster publishes its authorities, to anybody.
 const clusterInfo = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 
 // RefreshAuthorities brings the file of authorities that a node trusts to be the API server up to what the cluster publishes, along
 // a chain of trust: the answer must come over a connection that the present authorities verify, the published ones must verify
 // that same connection, or the node would lock itself out, and a present one must vouch for each that is new: the kubelet takes all of them
-// for those of its clients, too, and who may write a ConfigMap in kube-public is not who may do everything on every node. It reports whether
-// the file was changed. A cluster that publishes nothing is left alone, and so is a kubeconfig that does not name the file.
+// for those of its clients, too, and the right to write a ConfigMap in kube-public is not the right to do everything on every node. It
+// reports whether the file was changed. A cluster that publishes nothing is left alone, and so is a kubeconfig that does not name the
+// file.
 func RefreshAuthorities(ctx context.Context, kubeconfig, file string, now time.Time) (changed bool, err error) {
 	named, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
@@ -90,7 +91,7 @@ func proxyOf(config *rest.Config) func(*http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment
 }
 
-// askClusterInfo asks without a credential: cluster-info is for those who have none, and by upstream's role for them alone.
+// askClusterInfo asks without a credential: cluster-info is for clients that have none, and by upstream's role for them alone.
 func askClusterInfo(ctx context.Context, config *rest.Config, trusted *x509.CertPool) ([]byte, *tls.ConnectionState, error) {
 	client := http.Client{Timeout: config.Timeout, Transport: &http.Transport{
 		Proxy: proxyOf(config), DisableKeepAlives: true,

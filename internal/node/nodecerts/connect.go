@@ -34,7 +34,7 @@ func FindKubeconfig() (string, error) {
 	return "", fmt.Errorf("no kubelet's kubeconfig at %s: this machine has not joined a cluster, or --kubeconfig must say where it is", strings.Join(Kubeconfigs(), " or "))
 }
 
-// Endpoint is where a kubeconfig says that the API server is and whom to trust, without a credential.
+// Endpoint is the API server and its authorities as a kubeconfig has them, without a credential.
 func Endpoint(path string) (*rest.Config, error) {
 	file, err := clientcmd.LoadFromFile(path)
 	if err != nil {

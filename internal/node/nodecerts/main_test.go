@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 func rotateUntilKilled(at int) int {
 	steps := 0
-	_, err := Rotate(context.Background(), RotateConfig{ //nolint:forbidigo // it is no test
+	_, err := Rotate(context.Background(), RotateConfig{ //nolint:forbidigo // it is not a test
 		Dir: os.Getenv(envDir), Locks: os.Getenv(envDir) + ".locks", Kubeconfig: os.Getenv(envKubeconfig), Kinds: Kinds(), Timeout: 10 * time.Second, Now: time.Now,
 		Restart: func(context.Context) error { return nil }, Say: func(string, ...any) {},
 		step: func(name string) {

@@ -25,7 +25,7 @@ const (
 // Kinds are both.
 func Kinds() []Kind { return []Kind{Client, Serving} }
 
-// SignerName is whom such a certificate is asked from.
+// SignerName is the signer from which such a certificate is requested.
 func (k Kind) SignerName() string {
 	if k == Serving {
 		return certificatesv1.KubeletServingSignerName

@@ -22,7 +22,7 @@ type Report struct {
 	// Link is the path by which the kubelet finds it, and Target what it leads to.
 	Link   string `json:"link"`
 	Target string `json:"target,omitempty"`
-	// Mode is who may read the file, as ls shows it.
+	// Mode is the file's mode, as ls shows it.
 	Mode string `json:"mode,omitempty"`
 
 	CommonName   string    `json:"commonName,omitempty"`

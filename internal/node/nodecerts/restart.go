@@ -21,10 +21,10 @@ const RestartRequest = "/run/muster/restart-kubelet"
 // systemdDir exists where systemd is what runs (sd_booted(3)).
 const systemdDir = "/run/systemd/system"
 
-// restartTime is how long whoever supervises the kubelet may take.
+// restartTime is how long the kubelet's supervisor may take.
 const restartTime = 20 * time.Second
 
-// RestartKubelet has the kubelet restarted by whoever supervises it: systemd, or the agent of a machine.
+// RestartKubelet has the kubelet restarted by its supervisor: systemd, or the agent of a machine.
 func RestartKubelet(ctx context.Context) error {
 	if exists(systemdDir) {
 		return restartUnit(ctx)

@@ -54,7 +54,7 @@ func TokenConnection(ctx context.Context, kubeconfig, token string) (config *res
 	return nodeOf(ctx, config)
 }
 
-// nodeOf asks the API server whom it takes a connection for.
+// nodeOf asks the API server for the node of a connection's credential.
 func nodeOf(ctx context.Context, config *rest.Config) (_ *rest.Config, node string, err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

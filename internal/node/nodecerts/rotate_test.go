@@ -147,7 +147,7 @@ func TestRotateRefuses(t *testing.T) {
 	}
 }
 
-// The API server that publishes who signs has the last word, and one that does is no obstacle.
+// The API server that publishes the signing authorities has the last word, and one that does is not an obstacle.
 func TestRotateKnowsTheAuthority(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -49,7 +49,7 @@ func (c RotateConfig) uses(ctx context.Context, node *corev1.Node, rotated []Rot
 	address := net.JoinHostPort(ips[0].String(), strconv.Itoa(int(port)))
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	// Whom it belongs to is what is looked at: the certificate is compared with the one that we know.
+	// Its owner is what is looked at: the certificate is compared with the one that we know.
 	dialer := &tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}} //nolint:gosec // G402: see above
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

@@ -123,7 +123,7 @@ type world struct {
 
 	mu       sync.Mutex
 	requests []*certificatesv1.CertificateSigningRequest
-	// change spoils what is issued; verdict decides instead of issuing; user is who the API server takes callers for.
+	// change spoils what is issued; verdict decides instead of issuing; user is the API server's name for callers.
 	change    func(*x509.Certificate)
 	key       any
 	verdict   certificatesv1.RequestConditionType

@@ -71,7 +71,7 @@ func (s *shape) prune(path string, value any, each func(problem string)) {
 	switch value := value.(type) {
 	case map[string]any:
 		if s.kind != "" || s.fields[elements] != nil {
-			return // it is no object, which is another problem
+			return // it is not an object, which is another problem
 		}
 		for _, key := range slices.Sorted(maps.Keys(value)) {
 			inner, ok := s.fields[key]

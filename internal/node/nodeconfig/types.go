@@ -39,7 +39,7 @@ type Cluster struct {
 	Name string `json:"name,omitempty"`
 	// APIServerEndpoint is the URL of the API server, as the machine reaches it.
 	APIServerEndpoint string `json:"apiServerEndpoint,omitempty"`
-	// CertificateAuthority is PEM (base64 in YAML): whom the machine trusts to be the API server. It may hold several.
+	// CertificateAuthority is PEM (base64 in YAML): the authorities that the machine trusts for the API server. It may hold several.
 	CertificateAuthority []byte `json:"certificateAuthority,omitempty"`
 	// CIDR is the range of Services' addresses.
 	CIDR          string `json:"cidr,omitempty"`
@@ -117,8 +117,8 @@ type Join struct {
 	CACertHashes []string `json:"caCertHashes,omitempty"`
 	// UnsafeSkipCAVerification believes what discovery by token finds without a pin.
 	UnsafeSkipCAVerification bool `json:"unsafeSkipCAVerification,omitempty"`
-	// DiscoveryFile is a kubeconfig, a file or an https URL, that says where the cluster is and whom to trust. It is asked even beside a
-	// certificateAuthority, such as that of a launch template, which it must then agree with.
+	// DiscoveryFile is a kubeconfig, a file or an https URL, that says where the cluster is and which authorities to trust. It is asked
+	// even beside a certificateAuthority, such as that of a launch template, which it must then agree with.
 	DiscoveryFile string `json:"discoveryFile,omitempty"`
 	// NodeName is the name that the node registers by; the machine's own (host name, private DNS name) if empty.
 	NodeName string `json:"nodeName,omitempty"`

@@ -41,7 +41,7 @@ func (m Merged) Values() ([]Value, error) {
 	return all, nil
 }
 
-// leaves calls for each value that is no object. Elements of flags are values each; other lists are one.
+// leaves calls for each value that is not an object. Elements of flags are values each; other lists are one.
 func leaves(path string, value any, each func(path string, value any)) {
 	if object, ok := value.(map[string]any); ok && (len(object) > 0 || path == pathSpec || path == pathContainerd) {
 		for key, inner := range object {

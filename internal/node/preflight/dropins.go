@@ -23,7 +23,7 @@ func dropInDirs() []string {
 // maxDropIn is far more than one has.
 const maxDropIn = 64 << 10
 
-// deciding are the settings of a service that say what is started, as whom and with which environment (systemd.exec(5)).
+// deciding are the settings of a service that say which program is started, as which user and with which environment (systemd.exec(5)).
 var deciding = regexp.MustCompile(`(?m)^[ \t]*(Exec[A-Za-z]+|Environment|EnvironmentFile|Type|User|Group|RootDirectory|RootImage|PrivateMounts|MountFlags)[ \t]*=`)
 
 // DropIns are those below all directories of units. One that is empty, or leads to /dev/null, takes another away and is none; a join's

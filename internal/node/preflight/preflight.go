@@ -58,7 +58,7 @@ type Host interface {
 	Setting(name string) (string, error)
 	// Inotify tells how many inotify instances the caller could still have, up to a number.
 	Inotify(most int) (int, error)
-	// Listener says who listens on a TCP port of the machine; empty if nobody does.
+	// Listener names the process that listens on a TCP port of the machine; empty if none does.
 	Listener(port int) (string, error)
 	// Processes lists the running processes of a program.
 	Processes(program string) ([]int, error)
@@ -119,7 +119,7 @@ type Space struct {
 type Endpoint struct {
 	// URL is what was asked.
 	URL string
-	// Status is that of HTTP over TLS. Who answered is not known yet: that is what discovery finds out.
+	// Status is that of HTTP over TLS. The server's identity is not known yet: discovery finds it out.
 	Status int
 	// Date is the server's clock, to the second; At is the machine's at the same moment. Date is zero if it was not told.
 	Date, At time.Time

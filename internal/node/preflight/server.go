@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// endpoint takes any answer over TLS: strangers may be refused. Who it is, discovery finds out.
+// endpoint takes any answer over TLS: strangers may be refused. Discovery finds out the server's identity.
 func endpoint(answer Endpoint, err error) Result {
 	const fix = "check the address, the route, and firewalls between here and there (TCP); behind a proxy set HTTPS_PROXY or NO_PROXY"
 	switch {

@@ -94,7 +94,7 @@ func speaksHTTP2(connection io.ReadWriter) bool {
 	return err == nil && header[3] == settings && binary.BigEndian.Uint32(header[5:]) == 0
 }
 
-// Listener finds the socket in the kernel's tables, and then who has it open, if anybody does. To read a table takes the kernel many
+// Listener finds the socket in the kernel's tables, and then the process that has it open, if any. To read a table takes the kernel many
 // milliseconds on a machine with much memory, however few sockets there are.
 func (system) Listener(port int) (string, error) {
 	if free(port) {

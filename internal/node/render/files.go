@@ -40,7 +40,7 @@ const (
 	PathCNIConfig = "/etc/cni/net.d/10-containerd-net.conflist"
 	// PathContainerdConfig is containerd's configuration.
 	PathContainerdConfig = "/etc/containerd/config.toml"
-	// PathCA holds whom the machine trusts to be the API server, and the API server's clients.
+	// PathCA holds the authorities that the machine trusts for the API server, and for the API server's clients.
 	PathCA = "/etc/kubernetes/pki/ca.crt"
 	// PathKubeProxyConfig is kube-proxy's configuration.
 	PathKubeProxyConfig = "/etc/kubernetes/kube-proxy/config.yaml"
@@ -57,7 +57,7 @@ const (
 )
 
 // Files are all files that a machine needs to become a node, sorted by path. The bootstrap kubeconfig is among them only if
-// there is a token: whoever calls has read spec.join.tokenFile into spec.join.token.
+// there is a token: the caller has read spec.join.tokenFile into spec.join.token.
 func Files(spec nodeconfig.Spec, instance Instance, facts Facts, layout Layout) ([]File, error) {
 	layout = layout.complete()
 	if found := problems(spec, instance, layout); len(found) > 0 {

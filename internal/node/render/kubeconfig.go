@@ -56,7 +56,7 @@ type kubeconfigExec struct {
 	ProvideClusterInfo bool     `json:"provideClusterInfo"`
 }
 
-// JoinsByRole reports whether a kubeconfig is that of a machine that joins by its role: its user is whoever a program says.
+// JoinsByRole reports whether a kubeconfig is that of a machine that joins by its role: its user comes from a program (exec).
 func JoinsByRole(content []byte) bool {
 	var k kubeconfig
 	if err := yaml.Unmarshal(content, &k); err != nil {

@@ -52,8 +52,8 @@ func checkProgramDir(dir string) error {
 	return nil
 }
 
-// kubeletUnit is the kubelet as a service. It starts after containerd and goes with it; it starts again whatever happens, since a
-// host without it is no node; and pods outlive it (KillMode). The slice is the one that config.json calls kubeReservedCgroup.
+// kubeletUnit is the kubelet as a service. It starts after containerd and goes with it; it starts again whatever happens, since a host
+// without it is not a node; and pods outlive it (KillMode). The slice is the one that config.json calls kubeReservedCgroup.
 // A containerd that is not muster's may be restarted without it.
 func kubeletUnit(layout Layout) []byte {
 	need := "Requires"

@@ -34,7 +34,7 @@ var (
 	mistyped = regexp.MustCompile(`(?i)^(mime-version|content-)`)
 )
 
-// mimeHeader splits a MIME document. There is no header, and no error, in what is none.
+// mimeHeader splits a MIME document. Content that is not one has no header, and is not an error.
 func mimeHeader(content []byte) (textproto.MIMEHeader, []byte, error) {
 	content = bytes.TrimLeft(content, "\r\n")
 	if bytes.HasPrefix(content, []byte("#")) || !beginsAsMIME.Match(content) && !hasType.Match(content) {
@@ -50,8 +50,8 @@ func mimeHeader(content []byte) (textproto.MIMEHeader, []byte, error) {
 	return header, body, nil
 }
 
-// splitHeader takes the header off a document. It ends with an empty line, or before the first line that is no header, as for cloud-init
-// (Python's email.feedparser): user data of Amazon Linux 2 often has "#!/bin/bash" right below the Content-Type.
+// splitHeader takes the header off a document. It ends with an empty line, or before the first line that is not a header, as for
+// cloud-init (Python's email.feedparser): user data of Amazon Linux 2 often has "#!/bin/bash" right below the Content-Type.
 func splitHeader(document []byte) (textproto.MIMEHeader, []byte, error) {
 	end := 0
 	for line := range bytes.Lines(document) {

@@ -34,7 +34,7 @@ func Take(dir, name string) (release func(), err error) {
 			return nil, err
 		}
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-		if errors.Is(err, fs.ErrNotExist) { // the directory was removed by who released the last lock
+		if errors.Is(err, fs.ErrNotExist) { // the directory was removed at the release of the last lock
 			continue
 		}
 		if err != nil {
@@ -78,7 +78,7 @@ func closedDir(dir string) error {
 	return nil
 }
 
-// current reports whether a file still has its name. Who held the lock before may have removed it.
+// current reports whether a file still has its name. The previous holder of the lock may have removed it.
 func current(file *os.File, path string) bool {
 	opened, err := file.Stat()
 	if err != nil {

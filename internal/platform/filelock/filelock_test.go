@@ -36,7 +36,7 @@ func TestTheSecondIsKeptOut(t *testing.T) {
 	}
 }
 
-// Whoever can open a lock's file can hold the lock.
+// A process that can open a lock's file can hold the lock.
 func TestNobodyElseCanOpenIt(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lock")
 	release, err := Take(dir, "join")

@@ -157,7 +157,7 @@ func (h Hierarchy) available() ([]string, error) {
 func (c Cgroups) Create(name string) error {
 	for _, h := range c.Hierarchies {
 		err := h.create(name, c.Version())
-		// Whoever removes a neighbour of the group at the same moment takes the parent away while it is still empty.
+		// A process that removes a neighbour of the group at the same moment takes the parent away while it is still empty.
 		for range 100 {
 			if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) {
 				break

@@ -9,7 +9,7 @@ import (
 )
 
 // OnThread calls a function on a thread that no other goroutine gets, since namespaces belong to threads, and returns when it has.
-// Whoever calls it does so in a goroutine of its own, at whose end the runtime ends the thread, unless the function unlocks it
+// Call it in a goroutine of its own, at whose end the runtime ends the thread, unless the function unlocks it
 // (runtime.UnlockOSThread): then the thread must be where it was.
 //
 // The process's first thread the runtime cannot end. That one waits for another to do it, or the whole process would be seen

@@ -82,7 +82,7 @@ func (s *Set) Serve(ctx context.Context) error {
 	defer stop()
 	for _, server := range s.servers {
 		if server.Shutdown(quick) != nil {
-			_ = server.Close() // who still waits after that is cut off
+			_ = server.Close() // clients that still wait after that are cut off
 		}
 	}
 	group.Wait()

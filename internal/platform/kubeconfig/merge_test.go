@@ -59,8 +59,8 @@ func newWorld(t *testing.T) world {
 	w := world{T: t, home: t.TempDir()}
 	t.Setenv("HOME", w.home)
 	t.Setenv("KUBECONFIG", "")
-	// clientcmd looks at $HOME once, when the program starts; without this the tests would write to the kubeconfig of
-	// whoever runs them.
+	// clientcmd looks at $HOME once, when the program starts; without this the tests would write to the kubeconfig of the user that runs
+	// them.
 	before := clientcmd.RecommendedHomeFile
 	clientcmd.RecommendedHomeFile = filepath.Join(w.home, ".kube", "config")
 	t.Cleanup(func() { clientcmd.RecommendedHomeFile = before })
@@ -296,7 +296,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// A person may make contexts of his own for our cluster. They go with it, but not the user they name.
+// People may make their own contexts for our cluster. They go with it, but not the user they name.
 func TestRemoveKeepsUsersOfOthers(t *testing.T) {
 	w := newWorld(t)
 	path := w.write(".kube/config", foreign)

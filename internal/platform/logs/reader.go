@@ -31,7 +31,7 @@ type Source struct {
 	Path string
 	// Older parts, oldest first. They need not exist.
 	Older []string
-	// Root, if set, is a directory that whoever writes the logs may not lead out of by links: a machine's disk.
+	// Root, if set, is a directory that the writer of the logs must not lead out of by links: a machine's disk.
 	Root string
 	// Location is the time zone of stamps that have none. Required.
 	Location *time.Location

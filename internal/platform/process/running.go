@@ -24,9 +24,9 @@ type Running struct {
 // Read reads the process whose directory is root, as /proc/17. One that has ended, a thread of the kernel and one that may not be read
 // are errors.
 //
-// Who looks once would overlook a process in the middle of execve(2). First, if not its first thread called it, the first one has ended
-// and shows nothing until the caller has taken its place (de_thread in fs/exec.c). Then its memory is the new program's: the kernel writes
-// where the environment begins and ends, and after it where the code begins, which is 0 until then (load_elf_binary in
+// A single look would miss a process in the middle of execve(2). First, if not its first thread called it, the first one has ended
+// and shows nothing until the caller has taken its place (de_thread in fs/exec.c). Then its memory is the new program's: the kernel
+// writes where the environment begins and ends, and after it where the code begins, which is 0 until then (load_elf_binary in
 // fs/binfmt_elf.c). So such a process is looked at again, until the moment patient.
 func Read(root string, patient time.Time) (Running, error) {
 	for ; ; time.Sleep(time.Millisecond) {

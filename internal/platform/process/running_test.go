@@ -79,7 +79,7 @@ func TestReadWhatBecomesAnotherProgram(t *testing.T) {
 	}
 }
 
-// Who can wait no longer is told so.
+// A caller that can wait no longer is told so.
 func TestReadPatience(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -125,10 +125,10 @@ func (d Dir) Socket() string { return d.join("run", "serve.sock") }
 // EgressSocket is where API servers reach into the VPC.
 func (d Dir) EgressSocket() string { return d.join("run", "egress.sock") }
 
-// IdentitySocket is where the identity service tells authenticators whose access keys those are.
+// IdentitySocket is where the identity service tells authenticators the owners of access keys.
 func (d Dir) IdentitySocket() string { return d.join("run", "identity.sock") }
 
-// MetadataSocket is where the identity service gives instance metadata, and who looks after machines, their credentials.
+// MetadataSocket is where the identity service serves role credentials to the instance metadata service and to the machine controllers.
 func (d Dir) MetadataSocket() string { return d.join("run", "metadata.sock") }
 
 // MachinesSocket is where the identity service answers STS and IAM for machines, by the VPC's relay.

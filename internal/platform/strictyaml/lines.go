@@ -109,7 +109,7 @@ func (d *Document) root() *yaml.Node {
 	if d.tree == nil {
 		d.tree = &yaml.Node{}
 		if err := yaml.Unmarshal(d.Text, d.tree); err != nil {
-			d.tree = &yaml.Node{} // who reads the values says so
+			d.tree = &yaml.Node{} // the reader of the values says so
 		}
 	}
 	if len(d.tree.Content) == 0 {

@@ -54,7 +54,7 @@ func (c *cloud) client() Describer {
 	}, "")
 }
 
-// direct is the way to a cloud that is no server.
+// direct is the way to a cloud that is not a server.
 type direct struct{ to *cloud }
 
 func (d direct) Do(r *http.Request) (response *http.Response, err error) {

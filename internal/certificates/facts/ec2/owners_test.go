@@ -232,7 +232,7 @@ func TestAFloodOfNamesDoesNotHoldUpOthers(t *testing.T) {
 			flood()
 			time.Sleep(200 * time.Millisecond) //nolint:forbidigo // in a synctest bubble it takes no time
 		}
-		time.Sleep(7 * time.Millisecond) //nolint:forbidigo // so that nothing is taken between who asks and the flood
+		time.Sleep(7 * time.Millisecond) //nolint:forbidigo // so that nothing is taken between the request and the flood
 		started := time.Now()
 		until(t, "all is known", func() bool {
 			node, name, address := s.MachineOfNode(nameA), s.Owners(nameA), s.Owners("10.0.0.1")

@@ -125,7 +125,7 @@ func (s *STS) Add(k Key) {
 	s.keys[k.ID] = k
 }
 
-// ServeHTTP verifies the request and says who made it.
+// ServeHTTP verifies the request and names its sender.
 func (s *STS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := s.Calls.Add(1)
 	s.mu.Lock()
