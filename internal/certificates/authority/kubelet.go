@@ -28,11 +28,11 @@ import (
 // Kubelet is the authority of kubelets' certificates. It is one after another: the first is called kubelet-1.
 const Kubelet = "kubelet"
 
-// The files of it. The record says who signs and who is trusted; the other three follow from it and are written after it.
+// The files of it. The record says which authority signs and which are trusted; the other three follow from it and are written after it.
 const (
 	recordFile = "record.json"
 	signerFile = "signing.pem"
-	// clientFile and servingFile are bundles for those who verify kubelets' client and serving certificates.
+	// clientFile and servingFile are bundles for the verifiers of kubelets' client and serving certificates.
 	clientFile  = "client-ca.pem"
 	servingFile = "serving-ca.pem"
 )
@@ -161,8 +161,8 @@ func (s Store) keep(k Kubelets) error {
 	return atomicfile.Write(s.kubelet(recordFile), append(raw, '\n'), 0o600)
 }
 
-// render writes what follows from the record; what is right already is left alone. Trust comes before use: a verifier must never learn of
-// an authority later than its signer does.
+// render writes what follows from the record; files that are right already are left alone. Trust comes before use: a verifier must never
+// learn of an authority later than its signer does.
 func (s Store) render(k Kubelets) error {
 	var trusted []*x509.Certificate
 	for _, name := range k.Trusts() {
@@ -173,7 +173,7 @@ func (s Store) render(k Kubelets) error {
 		trusted = append(trusted, ca.cert)
 	}
 	serving := bundle.PEM(trusted...)
-	// Components and administrators, who are clients too, have their certificates from the cluster's authority.
+	// Components and administrators, which are clients too, have their certificates from the cluster's authority.
 	cluster, err := readCert(s.AuthorityPath(Cluster))
 	if err != nil {
 		return err

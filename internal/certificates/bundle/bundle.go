@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle renders certificate authorities for those who verify what they signed: as PEM, and as the ConfigMaps in which
-// the authorities of kubelets' certificates are published. Values in, values out.
+// Package bundle renders certificate authorities for the verifiers of certificates that they signed: as PEM, and as the ConfigMaps in
+// which the authorities of kubelets' certificates are published. Values in, values out.
 package bundle
 
 import (
@@ -24,7 +24,7 @@ const (
 	Key     = "ca.crt"
 )
 
-// descriptions say to people who find a ConfigMap what it is for.
+// descriptions tell finders of a ConfigMap its purpose.
 var descriptions = map[string]string{
 	Client:  "Authorities of kubelets' client certificates: trust all of them to verify who a kubelet is.",
 	Serving: "Authorities of kubelets' serving certificates: trust all of them to verify a kubelet that is called, as for its metrics.",

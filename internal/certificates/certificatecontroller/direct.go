@@ -76,7 +76,7 @@ func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !undisturbed() {
 		return nil, context.Cause(r.Context())
 	}
-	if err != nil || answer.Close || c.in.Buffered() > 0 { // what nobody asked for must not pass for the next answer
+	if err != nil || answer.Close || c.in.Buffered() > 0 { // unrequested bytes must not pass for the next answer
 		_ = c.Close()
 	} else {
 		d.give(c)

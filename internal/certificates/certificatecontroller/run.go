@@ -162,7 +162,7 @@ func (a *assembled) ready() error {
 func (a *assembled) run(ctx context.Context) error {
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// What the controller needs goes on until it has ended.
+	// The controller's dependencies go on until it has ended.
 	beside, over := context.WithCancel(context.WithoutCancel(ctx))
 	defer over()
 	var group sync.WaitGroup

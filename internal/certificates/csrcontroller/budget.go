@@ -11,7 +11,7 @@ import (
 
 // A requester may cause many Events at once, and after that as many as a person could read; all of them together as many as can be
 // written. The recorder holds a thousand that are not written yet and drops what does not fit: a flood would take from others the only
-// place where they read why they wait. What is over budget is told later.
+// place where they read why they wait. Events over budget are told later.
 const (
 	eventsAtOnce = 100
 	eventsPace   = time.Second

@@ -32,7 +32,7 @@ type Mode string
 const (
 	ApproveAndSign Mode = "approve-and-sign"
 	ApproveOnly    Mode = "approve-only" // somebody else signs, such as kube-controller-manager
-	SignOnly       Mode = "sign-only"    // somebody else approves; what is signed is checked all the same
+	SignOnly       Mode = "sign-only"    // somebody else approves; requests are checked before signing all the same
 	Observe        Mode = "observe"      // decides, logs, counts and records Events, and changes nothing
 )
 

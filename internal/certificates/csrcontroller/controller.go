@@ -127,8 +127,8 @@ func (c *Controller) Watch(ctx context.Context) { c.informer.RunWithContext(ctx)
 // ErrLost is the cause of the end of a leader's context when its lease was lost: another replica leads already.
 var ErrLost = errors.New("the lease was lost")
 
-// Lead decides until ctx is done, and once in the life of a Controller. Passes that are in hand end before it returns, and what was
-// issued is on record, so that the lease can be given up after that; only if it was lost are they abandoned at once.
+// Lead decides until ctx is done, and once in the life of a Controller. Passes that are in hand end before it returns, and issued
+// certificates are on record, so that the lease can be given up after that; only if it was lost are they abandoned at once.
 func (c *Controller) Lead(ctx context.Context) {
 	work, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()

@@ -23,9 +23,9 @@ type Election struct {
 	// Identity of this replica, different from all others.
 	Identity string
 	Logger   *slog.Logger
-	// Refused is told why this replica is not let lead, and nil once it is; nobody is told if nil.
+	// Refused, if not nil, is told why this replica is not let lead, and nil once it is.
 	Refused func(error)
-	// Renewed is told until when the lease is this replica's, each time that changes; nobody is told if nil.
+	// Renewed, if not nil, is told until when the lease is this replica's, each time that changes.
 	Renewed func(until time.Time)
 
 	Duration time.Duration // after which a leader that says nothing has lost; 15 s if 0

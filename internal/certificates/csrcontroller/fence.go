@@ -21,8 +21,8 @@ type tenure struct {
 
 // Renewed sets until when the lease is this replica's: it is for an election to call. Nobody calls it without one, and then there is no end.
 //
-// That a lease was lost is noticed by a clock, as late as the program runs again after it was stopped, or the machine suspended. What was
-// judged before that is not to be written after it: another replica may have decided since that the same request has to wait.
+// That a lease was lost is noticed by a clock, as late as the program runs again after it was stopped, or the machine suspended. A
+// judgement from before that is not to be written after it: another replica may have decided since that the same request has to wait.
 func (c *Controller) Renewed(until time.Time) {
 	before := c.tenure.Swap(&tenure{until: until, replaced: make(chan struct{})})
 	if before == nil {
@@ -53,8 +53,8 @@ func (c *Controller) AwaitLease(ctx context.Context) error {
 	}
 }
 
-// upToDate returns nil if what was judged may be written: it is asked right before each write. What gets past it in spite of that, because
-// it took long on its way, is written only if the request is still as it was read.
+// upToDate returns nil if what was judged may be written: it is asked right before each write. A write that gets past it in spite of
+// that, because it took long on its way, is done only if the request is still as it was read.
 func (c *Controller) upToDate(i item) error {
 	if c.ledger.factsChanged(i) {
 		return errChanged

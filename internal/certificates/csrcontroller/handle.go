@@ -21,7 +21,7 @@ const attempts = 5
 // errChanged means that a fact changed between judging and writing.
 var errChanged = errors.New("a fact changed meanwhile")
 
-// handle makes one pass over a request. What the informer shows may be old, so an object that was finished is left alone, and one
+// handle makes one pass over a request. The informer's objects may be old, so an object that was finished is left alone, and one
 // that changed meanwhile is read again and judged again from the start.
 func (c *Controller) handle(ctx context.Context, i item) (again when, err error) {
 	finished, deleted := c.ledger.finishedOrDeleted(i) // asked before the informer is: it is forgotten once that shows it
@@ -57,7 +57,7 @@ func (c *Controller) handle(ctx context.Context, i item) (again when, err error)
 		}
 	}
 	if again == left {
-		h.csr.Store(nil) // any requester may leave any number of them to people; what people say comes with all of it
+		h.csr.Store(nil) // any requester may leave any number of them to people; the decision of a person comes with all of it
 		return onEvent, nil
 	}
 	switch {
@@ -127,7 +127,7 @@ func (c *Controller) observe(ctx context.Context, h *held, csr *certificatesv1.C
 	undecided := *csr
 	undecided.Status = certificatesv1.CertificateSigningRequestStatus{}
 	if c.config.Signers[h.item.signer].Profile.Manual && !decidedAgainst(csr) {
-		undecided.Status.Conditions = csr.Status.Conditions // approval is a person's, and what follows is ours
+		undecided.Status.Conditions = csr.Status.Conditions // approval is a person's, and the rest is ours
 	}
 	d, release := c.judge(ctx, h.item, policy.Read(&undecided, c.config.Policy))
 	defer release()
@@ -146,7 +146,7 @@ func (c *Controller) observe(ctx context.Context, h *held, csr *certificatesv1.C
 	return onEvent, nil
 }
 
-// prune deletes a request that newer ones of the same requester supersede. What was issued must be on record first, because until
+// prune deletes a request that newer ones of the same requester supersede. A certificate must be on record first, because until
 // then the object is the record.
 func (c *Controller) prune(ctx context.Context, h *held, finished bool) (again when, err error) {
 	switch {

@@ -107,8 +107,8 @@ func (c *Controller) hold(o any) (any, error) {
 	return h, nil
 }
 
-// shorten cuts off what nobody reads of bytes that are too many to be a request: anybody who may ask for anything could have a thousand of
-// a MiB held. They are refused for their number all the same, and whatever is written, the API server keeps what was asked.
+// shorten cuts off the unread part of bytes that are too many to be a request: any requester could have a thousand of a MiB
+// held. They are refused for their number all the same, and whatever is written, the API server keeps what was asked.
 func shorten(csr *certificatesv1.CertificateSigningRequest) {
 	if len(csr.Spec.Request) > pki.MaxRequestSize {
 		csr.Spec.Request = slices.Clone(csr.Spec.Request[:pki.MaxRequestSize+1])
@@ -141,8 +141,8 @@ const (
 // those of another token, or of a user that the policy lets ask like one, for one node, because many machines share it. Requests of all
 // others have no lineage: their requester prunes them.
 //
-// What a token was issued belongs to the node from then on, so that what the node asks for later supersedes it; and so does what is
-// known to be the node's own before.
+// A certificate that a token was issued belongs to the node from then on, so that later requests of the node supersede it; and so do
+// earlier ones that are known to be the node's own.
 func (c *Controller) place(h *held, csr *certificatesv1.CertificateSigningRequest, before *held) {
 	groups, user := csr.Spec.Groups, h.item.requester
 	switch {
@@ -224,7 +224,7 @@ func commonName(csr *certificatesv1.CertificateSigningRequest) string {
 	if block == nil {
 		return ""
 	}
-	// Reading no further than the subject costs a tenth of reading the key, too. What follows in a sequence is ignored.
+	// Reading no further than the subject costs a tenth of reading the key, too. Further elements of a sequence are ignored.
 	var request struct {
 		Info struct {
 			Version int

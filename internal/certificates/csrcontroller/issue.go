@@ -26,7 +26,7 @@ import (
 )
 
 // approve approves what is pending and signs it, as far as the mode goes. Killed anywhere in between, the next controller goes on
-// from what the object says: it is pending, or approved, or issued; and what is issued goes on record when it is seen.
+// from what the object says: it is pending, or approved, or issued; and an issued certificate goes on record when it is seen.
 func (c *Controller) approve(ctx context.Context, i item, csr *certificatesv1.CertificateSigningRequest, d judgement) error {
 	var prepared prepared
 	var err error
@@ -129,7 +129,7 @@ func (c *Controller) sign(ctx context.Context, d judgement, p prepared) ([]byte,
 	return certificate, p, err
 }
 
-// prepared is a certificate that waits for its signature, and what the register wants to know of it.
+// prepared is a certificate that waits for its signature, and the register's facts about it.
 type prepared struct {
 	pki.Prepared
 	serial              *big.Int
@@ -156,7 +156,7 @@ func (c *Controller) prepare(ctx context.Context, r policy.Request) (p prepared,
 	return p, err
 }
 
-// refuse denies what is pending. What was approved cannot be denied any more: it fails, as at upstream's signer
+// refuse denies what is pending. An approved request cannot be denied any more: it fails, as at upstream's signer
 // (pkg/controller/certificates/signer/signer.go).
 func (c *Controller) refuse(ctx context.Context, i item, csr *certificatesv1.CertificateSigningRequest, d judgement) error {
 	check, _ := d.Deciding()
@@ -185,12 +185,12 @@ func (c *Controller) refuse(ctx context.Context, i item, csr *certificatesv1.Cer
 }
 
 // writable is the request to be written, with what is to be said by a condition and, after that, the decision in it: many look at the first
-// condition only. The one in the cache is everybody's: what is changed is copied.
+// condition only. The one in the cache is everybody's: a copy is changed.
 func writable(csr *certificatesv1.CertificateSigningRequest, d judgement, verdict ...certificatesv1.CertificateSigningRequestCondition) *certificatesv1.CertificateSigningRequest {
 	out := *csr
 	out.ManagedFields = nil
 	told := d.Decision
-	// What we wrote when we approved says more than what is decided about an approved request. Where the certificate goes is decided anew.
+	// Our record of the approval says more than the decision about an approved request. Where the certificate goes is decided anew.
 	if before, _, ok := csrview.Decided(csr); ok && before.Verdict == decision.Approve && d.Verdict == decision.Approve && d.request.Phase == policy.Approved {
 		told = before
 	}

@@ -25,7 +25,7 @@ type lease struct {
 	reason   metav1.StatusReason
 }
 
-// What is done to a lease, as rights name it.
+// The verbs on a lease, as rights name them.
 const (
 	verbGet    = "get"
 	verbCreate = "create"

@@ -166,7 +166,7 @@ func (l *ledger) markFinished(i item, uid types.UID) (seen, approved time.Time) 
 	return e.seen, e.approved
 }
 
-// markStale notes that a write failed and may have been made all the same: what the informer shows is not to be acted on.
+// markStale notes that a write failed and may have been made all the same: the informer's object is not to be acted on.
 func (l *ledger) markStale(i item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

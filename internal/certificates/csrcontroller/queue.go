@@ -23,10 +23,10 @@ func (i item) is(csr *certificatesv1.CertificateSigningRequest) bool {
 }
 
 // queue hands out requests fairly: signers take turns, and of one signer the requesters do, so that a requester with one request waits
-// for one of each flooding requester, not for all of them. What many machines ask with one token takes turns by common name in the turns
-// of that token, so that one of them does not hold up the others, nor gain by inventing names. No requester and no signer holds more than
-// its share of the workers, so what is slow or hangs holds up its own kind only. An item is never in two hands, and one that is added
-// while it is in hand comes again.
+// for one of each flooding requester, not for all of them. Requests of many machines with one token take turns by common name in the
+// turns of that token, so that one machine does not hold up the others, nor gain by inventing names. No requester and no signer holds
+// more than its share of the workers, so what is slow or hangs holds up its own kind only. An item is never in two hands, and one that is
+// added while it is in hand comes again.
 type queue struct {
 	shares  func() shares
 	alone   bool // there is one signer only, which may hold all workers
@@ -214,7 +214,7 @@ func (q *queue) signer(name string) *signerQueue {
 	return s
 }
 
-// next finds whose turn it is: the place of the signer, and of the lane in it.
+// next finds the next turn: the place of the signer, and of the lane in it.
 func (q *queue) next() (signer, turn int, ok bool) {
 	share := q.shares()
 	for n, s := range q.signers {

@@ -19,8 +19,8 @@ import (
 )
 
 // record tells what was decided: metrics, one log line with every check, and Events unless the request was approved, which it says
-// itself. What was said before about a request that still waits is not said again, and what will be known in a moment is not said
-// at all.
+// itself. A reason that was told before about a request that still waits is not told again, and a fact that will be known in a moment is
+// not told at all.
 func (c *Controller) record(ctx context.Context, i item, csr *certificatesv1.CertificateSigningRequest, d judgement) {
 	if d.Soon() {
 		return
@@ -83,7 +83,7 @@ func (c *Controller) say(w word) {
 	}
 }
 
-// What is kept of the words that are held: those about a request that is finished are worth saying if they are its last ones.
+// The words that are kept of those that are held: those about a request that is finished are worth saying if they are its last ones.
 func never(word) bool  { return false }
 func last(w word) bool { return w.last }
 

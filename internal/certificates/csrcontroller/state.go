@@ -122,7 +122,7 @@ func (s *state) ages() map[string]float64 {
 	now := c.Now()
 	ages["nodes"] = ageOf(c.Nodes.Exists(""), now)
 	if s.controller.leading.Load() {
-		// What could not be written for a while is as bad as what could not be read.
+		// A write that fails for a while is as bad as a failing read.
 		ages["register"] = max(ageOf(c.Register.KeyOwner(pki.Fingerprint{}), now), c.Register.Stats().Waiting.Seconds())
 	}
 	return ages

@@ -24,8 +24,8 @@ const (
 	busy = 0.8
 )
 
-// crew is how many workers there are. More of them help only while requests wait for the API server or a signer; and what arrives
-// there together costs both it and etcd less (docs/benchmarks.md). Workers that have nothing to do cost nothing, so none is dismissed.
+// crew is how many workers there are. More of them help only while requests wait for the API server or a signer; and requests that arrive
+// there together cost both it and etcd less (docs/benchmarks.md). Workers that have nothing to do cost nothing, so none is dismissed.
 type crew struct {
 	fixed int
 	most  int

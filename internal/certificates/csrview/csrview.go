@@ -31,7 +31,7 @@ const (
 const (
 	FromRecord    = "decision record" // of the certificate controller, which only approvers and signers of the signer can write
 	FromEvent     = "event"           // which nodes can write, too
-	FromCondition = "condition"       // of the request itself: who approved or denied it says so
+	FromCondition = "condition"       // of the request itself, by its approver or denier
 )
 
 // Review is what is known about one request.

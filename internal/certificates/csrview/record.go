@@ -38,7 +38,7 @@ func Decided(csr *certificatesv1.CertificateSigningRequest) (d decision.Decision
 	return decode(decided(csr))
 }
 
-// DecidedAbout is the machine that the decision which stands in a request was made about, and what that was, as Decided returns them; the
+// DecidedAbout is the machine that the decision which stands in a request was made about, and its verdict, as Decided returns them; the
 // rules, which are most of the work of reading it, are left out.
 func DecidedAbout(csr *certificatesv1.CertificateSigningRequest) (machine string, v decision.Verdict) {
 	var n struct {
@@ -67,7 +67,7 @@ func decided(csr *certificatesv1.CertificateSigningRequest) string {
 }
 
 // noted is a decision as it is written down. Each byte of it is stored, sent and read half a dozen times for every request, so
-// a rule that passed is only its name, with what it saw behind it if that is evidence; what is in the request anyway is not said again.
+// a rule that passed is only its name, with what it saw behind it if that is evidence; contents of the request are not repeated.
 type noted struct {
 	Verdict decision.Verdict `json:"verdict"`
 	Rule    decision.RuleID  `json:"rule,omitempty"`

@@ -39,8 +39,8 @@ type AccessConfig struct {
 }
 
 // Access asks the API server what requesters may do. The answer for an identity is kept briefly, and callers that ask the same at the
-// same time share one review, so a burst of one requester costs one. What RBAC allows to a group is kept for the whole
-// group, so a burst of many nodes costs few: RBAC only ever adds rights, and what a group may do, each of its members may. A no
+// same time share one review, so a burst of one requester costs one. A permission that RBAC gives to a group is kept for the whole
+// group, so a burst of many nodes costs few: RBAC only ever adds rights, and each member of a group has the rights of the group. A no
 // is never shared, and not getting an answer is never kept.
 type Access struct {
 	config AccessConfig

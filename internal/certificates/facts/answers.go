@@ -120,7 +120,7 @@ func (a *Answers) Wait(ctx context.Context) bool {
 	}
 }
 
-// Take hands out what is to be looked up, of both queues in turns; each must be Put. What was asked for last comes first: when more
+// Take hands out what is to be looked up, of both queues in turns; each must be Put. The last request comes first: when more
 // is asked for than can be looked up, as in a flood of names, the newest request is served, and not after all that.
 func (a *Answers) Take(most int) []Subject {
 	a.mu.Lock()
@@ -145,8 +145,8 @@ func (a *Answers) Take(most int) []Subject {
 	return out
 }
 
-// Put answers lookups. What was found out together is told by one change, so that a caller that waits for several of the answers finds
-// all of them.
+// Put answers lookups. Answers that were found together are told by one change, so that a caller that waits for several of the answers
+// finds all of them.
 func (a *Answers) Put(answers ...Answer) {
 	var all Change
 	tell := false

@@ -16,7 +16,7 @@ import (
 // BatchConfig says how to ask about many machines at once.
 type BatchConfig struct {
 	Name string
-	// Valid reports whether there can be such a machine or name; what there cannot be is not asked for.
+	// Valid reports whether there can be such a machine or name; an impossible one is not looked up.
 	Valid func(Subject) bool
 	// Ask asks about all subjects, and returns the machines of each that has any: all owners of a name.
 	Ask func(ctx context.Context, subjects []Subject) (map[Subject][]policy.Machine, error)

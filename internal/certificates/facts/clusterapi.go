@@ -98,7 +98,7 @@ func (m *capiMachine) machine() policy.Machine {
 	return out
 }
 
-// nodeName is the node's, or the one that it will have: until it has registered, what the provider calls the host.
+// nodeName is the node's, or the one that it will have: until it has registered, the provider's name of the host.
 func (m *capiMachine) nodeName() string {
 	if m.Status.NodeRef != nil && m.Status.NodeRef.Name != "" {
 		return m.Status.NodeRef.Name

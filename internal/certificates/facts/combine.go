@@ -92,7 +92,7 @@ func (c *Combined) Machine(id string) policy.Fact[policy.Machine] {
 	if f.State != policy.Known {
 		return f
 	}
-	// What is known of it, all sources decide, and they find each other's machines by the node name.
+	// All sources together decide what is known of it, and they find each other's machines by the node name.
 	if f.Value.NodeName != "" {
 		f = c.MachineOfNode(f.Value.NodeName)
 	}
@@ -113,13 +113,13 @@ func (c *Combined) MachineOfNode(node string) policy.Fact[policy.Machine] {
 	return f
 }
 
-// Owners finds the IDs of all machines that have a DNS name or an address, according to any source. What is a machine's own in one source is
-// nobody's by a range of another.
+// Owners finds the IDs of all machines that have a DNS name or an address, according to any source. A name or address that is a machine's
+// own in one source is nobody's by a range of another.
 func (c *Combined) Owners(name string) policy.Fact[[]string] {
 	var ids, ranged, named []string
 	var unknown opinions[[]policy.Machine]
 	var oldest time.Time
-	var asked string // the source that is finding out whose machine an owner is
+	var asked string // the source that is finding out which machine an owner is
 	for _, s := range c.sources {
 		f := s.Owners(name)
 		if f.State == policy.Unknown {

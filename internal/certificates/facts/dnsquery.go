@@ -37,7 +37,7 @@ func (r reply) String() string {
 }
 
 const (
-	udpSize        = 1232 // what passes everywhere without fragments (DNS Flag Day 2020)
+	udpSize        = 1232 // the size that passes everywhere without fragments (DNS Flag Day 2020)
 	maxAliases     = 8
 	maxOfHost      = 64 // addresses
 	noAnswerIsGood = 10 * time.Second

@@ -15,7 +15,7 @@ import (
 	"muster.dev/muster/internal/certificates/policy"
 )
 
-// NewNodeStatus makes the source "nodeStatus": what Node objects say. It is weak, and its name says so: the addresses are what
+// NewNodeStatus makes the source "nodeStatus": the status of Node objects. It is weak, and its name says so: the addresses are what
 // the node says about itself (kubelets may write the status of their own Node), so with this source alone a node gets a
 // certificate for any name or address that is not reserved and that no other Node claims. It helps where addresses are set by a
 // cloud provider, and nowhere to decide which machines may join: a node that has not registered is not in it.

@@ -40,7 +40,7 @@ func ListOfNodes(nodes []corev1.Node) (list []byte, leftOut []LeftOut, err error
 	if list, err = writeList(machines); err != nil {
 		return nil, nil, err
 	}
-	// What was written must be what was meant, whatever stood in the Nodes.
+	// The list must read as it was meant, whatever stood in the Nodes.
 	again, err := ReadList(list)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the list cannot be read again: %w", err)

@@ -197,7 +197,7 @@ func (s *Serving) shown(ctx context.Context, at netip.Addr, roots *x509.CertPool
 	return found, nil
 }
 
-// read verifies a chain as a client of the address would, and reads whose certificate it is.
+// read verifies a chain as a client of the address would, and reads the owner of the certificate.
 func (s *Serving) read(chain []*x509.Certificate, at netip.Addr, roots *x509.CertPool) (policy.Serving, error) {
 	if len(chain) == 0 {
 		return policy.Serving{}, errors.New("it shows no certificate")

@@ -18,7 +18,7 @@ import (
 // table answers lookups from an index over all machines of a source, be it an informer's or that of a list.
 type table struct {
 	name string
-	// lookup finds the machines of a key; what it returns is not to be changed.
+	// lookup finds the machines of a key; its result must not be changed.
 	lookup func(index, key string) ([]policy.Machine, error)
 	// current returns the time that answers are true for, or why there are none.
 	current func() (at time.Time, why string)
@@ -131,7 +131,7 @@ func canonicalAddress(text string) (netip.Addr, bool) {
 	return ip.Unmap(), err == nil && ip.Zone() == ""
 }
 
-// assigned sorts addresses of the kinds that Kubernetes knows into names and addresses. What cannot be read is nobody's.
+// assigned sorts addresses of the kinds that Kubernetes knows into names and addresses. An unreadable name or address is nobody's.
 func assigned(m *policy.Machine, kind corev1.NodeAddressType, address string) {
 	switch kind {
 	case corev1.NodeInternalIP, corev1.NodeExternalIP:

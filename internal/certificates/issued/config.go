@@ -21,7 +21,7 @@ type Config struct {
 	Namespace string // of the ConfigMaps
 	// Signers whose certificates are recorded.
 	Signers []string
-	// ReadOnly writes nothing: what it observes is remembered while the program runs.
+	// ReadOnly writes nothing: its observations are remembered while the program runs.
 	ReadOnly bool
 	// MachineOf returns the machine that an issued request came from that Add was not called for (yet): one that was issued just before a
 	// crash, or by another signer. "" if it cannot be told; a node that renewed its own certificate is then on the machine that it

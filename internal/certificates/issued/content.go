@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What the data of a segment is called.
+// The keys of a segment's data.
 const (
 	versionKey      = "version"
 	certificatesKey = "certificates"
@@ -28,7 +28,7 @@ type content struct {
 	groups  []group
 }
 
-// read reads the data of a ConfigMap. It returns all that can be understood, and what cannot.
+// read reads the data of a ConfigMap. It returns all lines that can be understood, and the others apart.
 func read(cm *corev1.ConfigMap) (c content, problems []string) {
 	size := 0
 	for name, text := range cm.Data {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// credential is a client certificate of a node that is good: whose it is, and what got it.
+// credential is a client certificate of a node that is good: its owner, and the credential that got it.
 type credential struct {
 	id, key        short // of the certificate, and of its public key
 	machine, token string

@@ -32,8 +32,8 @@
 //
 // Somebody deletes a line: the entry is gone. That is how a key is set free.
 //
-// A segment is damaged, which is what any line means that cannot be read in exactly the way it is written here: it is set aside
-// and never written or deleted, and what can be read of it counts. If the register was running when that happened, it knows what
+// A segment is damaged, which is what any line means that cannot be read in exactly the way it is written here: it is set aside and never
+// written or deleted, and its readable lines count. If the register was running when that happened, it knows what
 // else was in it, writes that into another segment, and goes on. If not, nobody knows what was in it: keys and machines that are
 // not on record are Unknown, so requests wait, until somebody repairs the segment, or deletes it to accept the loss. Kubelets ask
 // for their next certificate when a tenth to a third of its life is left, so with certificates of a week there are more than

@@ -44,11 +44,11 @@ const (
 	nodePrefix = "system:node:"
 	// userPrefix begins owners that are not nodes: no node name has a colon.
 	userPrefix = "user:"
-	// maxField is the most bytes of one field: what is longer is cut off. It is more than any valid name has.
+	// maxField is the most bytes of one field: longer ones are cut off. It is more than any valid name has.
 	maxField = 600
 )
 
-// EntryOf makes the Entry of a request that was issued. What it says of the certificate stands in the certificate.
+// EntryOf makes the Entry of a request that was issued. Its facts about the certificate stand in the certificate.
 func EntryOf(csr *certificatesv1.CertificateSigningRequest, machine string) (Entry, error) {
 	block, _ := pem.Decode(csr.Status.Certificate)
 	if block == nil || block.Type != "CERTIFICATE" {

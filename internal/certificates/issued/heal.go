@@ -15,8 +15,8 @@ import (
 
 // heal assigns a machine to certificates that are on record without one: other signers issued them, or an older version of this program.
 // It is the machine that a later certificate of the node went to, or else the one that the inventory names now. That may be another one than
-// it was; from then on it is not a third one. What was issued before the node last joined, or before the machine was made that the inventory
-// names, is left as it is: the joined machine uses the certificate that it got then.
+// it was; from then on it is not a third one. A certificate that was issued before the node last joined, or before the machine was made
+// that the inventory names, is left as it is: the joined machine uses the certificate that it got then.
 func (r *Register) heal(ctx context.Context) error {
 	found := r.lost()
 	if len(found) == 0 {
@@ -25,7 +25,7 @@ func (r *Register) heal(ctx context.Context) error {
 	for _, s := range r.incomplete(found) {
 		switch err := r.write(ctx, s); {
 		case errors.Is(err, errAgain):
-			return nil // another replica is at work: what it wrote is read the next time
+			return nil // another replica is at work: its entries are read the next time
 		case err != nil:
 			return fmt.Errorf("completing what is on record: %w", err)
 		}
@@ -117,7 +117,7 @@ func (r *Register) incomplete(found map[string]home) (list []*segment) {
 	place := r.places(found)
 	for _, s := range r.order {
 		if !s.writable() {
-			continue // it is evidence; what is in memory is completed
+			continue // it is evidence; the entry in memory is completed
 		}
 		if c := s.clone(); c.complete(place) {
 			list = append(list, c)

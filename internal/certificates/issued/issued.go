@@ -187,7 +187,7 @@ func (r *Register) LastMachine(node string) policy.Fact[policy.MachineRef] {
 }
 
 // Expired reports whether all client certificates of a node that are kept whole have expired. One that is good yet is kept whole, but for
-// a node that asked for more than maxEntries since: what it hides so is its own, and its own loss.
+// a node that asked for more than maxEntries since: the entries that it hides so are its own, and its own loss.
 func (r *Register) Expired(node string) policy.Fact[bool] {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -12,7 +12,7 @@ import (
 	"muster.dev/muster/internal/certificates/pki"
 )
 
-// short is the beginning of a fingerprint: what is kept of a key forever. 96 bits are enough: to find another key with the
+// short is the beginning of a fingerprint: the part of a key that is kept forever. 96 bits are enough: to find another key with the
 // same ones takes 2^96 attempts, and an attacker with one would gain a denial. By chance a million keys meet once in 10^17 times.
 type short [12]byte
 

@@ -25,7 +25,7 @@ type mirror struct{ r *Register }
 
 var _ cache.ReflectorStore = mirror{}
 
-// reflect lists and watches segments until ctx is done. What fails is logged by the outage, once each time.
+// reflect lists and watches segments until ctx is done. Failures are logged by the outage, once each time.
 func (r *Register) reflect(ctx context.Context) {
 	maps := r.config.Client.CoreV1().ConfigMaps(r.config.Namespace)
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
@@ -134,7 +134,7 @@ func (r *Register) apply(cm *corev1.ConfigMap) {
 	r.fill(s, c)
 	r.put(s)
 	r.settle(s)
-	// What a segment held before it was damaged is known, and is written elsewhere. Otherwise nobody knows what it held.
+	// The entries of a segment before it was damaged are known, and are written elsewhere. Otherwise nobody knows what it held.
 	same := known != nil && known.uid == s.uid
 	s.lost = damage != nil && (!same || known.lost)
 	carried := 0
@@ -166,7 +166,7 @@ func (r *Register) deleted(cm *corev1.ConfigMap) {
 	}
 }
 
-// remove drops a segment that is gone. What was in it is written again: a key belongs to its node forever.
+// remove drops a segment that is gone. Its entries are written again: a key belongs to its node forever.
 func (r *Register) remove(s *segment) {
 	r.mu.Lock()
 	if r.segments[s.name] != s {

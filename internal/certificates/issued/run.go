@@ -23,7 +23,7 @@ func (r *Register) Run(ctx context.Context) {
 	group.Go(func() { r.reflect(ctx) })
 	defer group.Wait()
 	if !r.rebuild(ctx) {
-		return // what was added without being read lives on in its requests
+		return // entries that were added without being read live on in their requests
 	}
 	r.notify(facts.Change{All: true})
 	if r.config.ReadOnly {
@@ -36,8 +36,8 @@ func (r *Register) Run(ctx context.Context) {
 	r.flushed(r.flush(last))
 }
 
-// rebuild waits for the segments, then reads the requests that are still there: what was issued just before a crash is in them
-// alone. It reports false if ctx is done before.
+// rebuild waits for the segments, then reads the requests that are still there: a certificate that was issued just before a crash is in
+// them alone. It reports false if ctx is done before.
 func (r *Register) rebuild(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():

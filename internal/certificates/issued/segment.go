@@ -73,7 +73,7 @@ func (s *segment) owner(k short, g *groups) string {
 	return ""
 }
 
-// writable reports whether the segment may be changed: what is damaged is evidence, what has another name is not ours.
+// writable reports whether the segment may be changed: a damaged one is evidence, one of another name is not ours.
 func (s *segment) writable() bool { return s.number > 0 && s.damage == nil && !s.sealed }
 
 func (s *segment) len() int { return len(s.entries) + len(s.retired) }

@@ -16,7 +16,7 @@ import (
 // conflicts is how often a write starts over because somebody else wrote first.
 const conflicts = 10
 
-// flush writes what is pending when it begins. What comes meanwhile is left to the next one: under load something always does.
+// flush writes what is pending when it begins. Entries that come meanwhile are left to the next one: under load something always does.
 func (r *Register) flush(ctx context.Context) error {
 	began := r.config.Now()
 	r.mu.RLock()

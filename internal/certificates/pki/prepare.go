@@ -105,7 +105,7 @@ func (o Order) check(r Request) error {
 		return fmt.Errorf("the profile %q is not one of this package", o.Profile.Name)
 	case o.Issuer == nil || !o.Issuer.IsCA:
 		return errors.New("the issuer is not a certificate authority")
-	case o.Now.Before(o.Issuer.NotBefore): // what a clock that was set back makes would have ended before anybody gets it
+	case o.Now.Before(o.Issuer.NotBefore): // a certificate by a clock that was set back would have ended before anybody gets it
 		return fmt.Errorf("the signing certificate is not valid before %s, and it is %s: is the clock right?",
 			o.Issuer.NotBefore.UTC().Format(time.RFC3339), o.Now.UTC().Format(time.RFC3339))
 	case o.Serial == nil || o.Serial.Sign() <= 0 || o.Serial.BitLen() > 128:

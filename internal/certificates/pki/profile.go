@@ -46,7 +46,7 @@ type Profile struct {
 	Names Names
 	// Node means that its certificates are those of nodes: the subject is a node's, and a machine stands behind it.
 	Node bool
-	// Manual means that only a person approves: what is signed after that is checked, but nothing is approved.
+	// Manual means that only a person approves: signing after that is checked, but nothing is approved.
 	Manual bool
 
 	kind string // of a custom one

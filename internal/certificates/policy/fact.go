@@ -97,7 +97,7 @@ type Facts struct {
 
 const defaultMaxFactAge = 2 * time.Minute
 
-// fresh makes facts that are too old Unknown: what was true then may be another machine's now.
+// fresh makes facts that are too old Unknown: a name or address may be another machine's by now.
 func (f Facts) fresh(now time.Time, limit time.Duration) Facts {
 	if limit <= 0 {
 		limit = defaultMaxFactAge

@@ -23,8 +23,8 @@ const (
 	Issued   Phase = "Issued"
 )
 
-// Request is a certificate signing request as the API server holds it: what stands in Username, UID, Groups and Extra was
-// written by the API server itself and can be believed.
+// Request is a certificate signing request as the API server holds it: Username, UID, Groups and Extra were written by the API server
+// itself and can be believed.
 type Request struct {
 	SignerName        string
 	Username, UID     string

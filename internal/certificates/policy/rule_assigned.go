@@ -70,7 +70,7 @@ func checkAddressesAssigned(e evaluation) outcome {
 }
 
 // assigned compares what is asked for with what the machine has. A mismatch is final only when the inventory says that another machine
-// has it: what is nobody's may be this machine's in a moment, as addresses come and go.
+// has it: an unowned name may be this machine's in a moment, as addresses come and go.
 func (e evaluation) assigned(what string, asked []string, have func(Machine) []string) outcome {
 	m := e.facts.NodeMachine
 	if m.State != Known || m.Value.NodeName == "" || m.Value.NodeName != e.node {

@@ -47,7 +47,7 @@ func (e evaluation) bound() []string {
 	return all
 }
 
-// fitsAny asks for one binding of the group or user that fits. What may yet fit is better than what never will.
+// fitsAny asks for one binding of the group or user that fits. A binding that may yet fit is better than one that never will.
 func (e evaluation) fitsAny(who string) outcome {
 	worst := refuse("", "nothing is bound to %s", who)
 	for _, b := range e.who.bindings {

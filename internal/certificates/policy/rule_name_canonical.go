@@ -85,7 +85,7 @@ func roundTrips(label string) bool {
 	return err == nil && again == label
 }
 
-// endsInNumber: what ends in a number is an IPv4 address to URL parsers (WHATWG URL, 3.5), 0x7f included.
+// endsInNumber: a name that ends in a number is an IPv4 address to URL parsers (WHATWG URL, 3.5), 0x7f included.
 func endsInNumber(label string) bool {
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {
 		return strings.Trim(hex, "0123456789abcdef") == ""

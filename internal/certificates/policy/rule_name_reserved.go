@@ -42,7 +42,7 @@ func (p Policy) reservedHost(name string) string {
 	return p.reservedName(plain(name), false)
 }
 
-// reservedName says whose a name is, "" if it is free. Nodes may not have those of Services either.
+// reservedName returns the owner of a reserved name, "" if it is free. Nodes may not have those of Services either.
 func (p Policy) reservedName(n string, node bool) string {
 	n = strings.ToLower(strings.TrimRight(n, "."))
 	labels := strings.Split(n, ".")

@@ -61,7 +61,7 @@ type rule struct {
 	check   func(evaluation) outcome
 }
 
-// verdict of an outcome. What is neither Pass nor NotApplicable never approves, and neither does anything unforeseen.
+// verdict of an outcome. An outcome other than Pass and NotApplicable never approves, and neither does anything unforeseen.
 func (r rule) verdict(o decision.Outcome) decision.Verdict {
 	switch o {
 	case decision.Pass, decision.NotApplicable:

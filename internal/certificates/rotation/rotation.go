@@ -89,7 +89,7 @@ type Observation struct {
 	Pending []string
 	// Nodes are those that there are.
 	Nodes []Node
-	// Unseen says what kept from looking at the nodes. What was not seen is taken for old.
+	// Unseen says what kept from looking at the nodes. An unseen certificate is taken for old.
 	Unseen error
 }
 
@@ -122,7 +122,7 @@ func (r Rotation) Progress(nodes []Node, now time.Time) Progress {
 	return p
 }
 
-// Next is the rotation after what was seen, and what it waits for. It goes one phase at a time.
+// Next is the rotation after these findings, and what it waits for. It goes one phase at a time.
 func (r Rotation) Next(o Observation, now time.Time) (next Rotation, waits string) {
 	switch r.Phase {
 	case Trust:

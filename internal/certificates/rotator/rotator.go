@@ -25,7 +25,7 @@ const (
 
 // verifier is a program that has to read what a rotation changes.
 type verifier interface {
-	// pending says what is not read yet; it is empty when all is. What cannot be seen has not been read.
+	// pending says what is not read yet; it is empty when all is. A bundle that cannot be seen has not been read.
 	pending(ctx context.Context, r rotation.Rotation) string
 }
 

@@ -122,7 +122,7 @@ func (v *servingReader) metrics(ctx context.Context) (start string, looks float6
 	return start, looks, nil
 }
 
-// ask makes the API server call a kubelet or two. What they answer, and whether they do, does not matter.
+// ask makes the API server call a kubelet or two. Their answers, or none, do not matter.
 func (v *servingReader) ask(ctx context.Context) (asked bool, err error) {
 	var nodes corev1.NodeList
 	if err := v.api.List(ctx, &nodes, client.Limit(20)); err != nil {

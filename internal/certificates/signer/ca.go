@@ -96,7 +96,7 @@ func (c *CA) Sign(ctx context.Context, prepared pki.Prepared) ([]byte, error) {
 	return prepared.Sign(rand.Reader, p.certificate, during{ctx, p.key})
 }
 
-// pair returns what is there now if it fits, what was there before otherwise.
+// pair returns the present pair if it fits, the one before otherwise.
 func (c *CA) pair(ctx context.Context) (*pair, error) {
 	return c.with(c.config.Key(ctx))
 }

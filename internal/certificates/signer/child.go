@@ -63,7 +63,7 @@ func start(stop <-chan struct{}, config PKCS11Config) (*child, error) {
 	c.cmd.Stderr = c.diary
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C is for this process, which may have to sign a little more
 	stdin, err := c.cmd.StdinPipe()
-	said, saying := io.Pipe() // what the child said last is read before its end is known
+	said, saying := io.Pipe() // the child's last answer is read before its end is known
 	c.cmd.Stdout = saying
 	if err == nil {
 		err = c.cmd.Start()

@@ -15,7 +15,7 @@ type Key interface {
 	// Public returns the public key, of which it must be possible to report whether it equals another.
 	Public() crypto.PublicKey
 	// Sign signs a digest as a crypto.Signer does: ECDSA in ASN.1, RSA as opts ask, and Ed25519, whose opts.HashFunc() is 0, the
-	// message itself. It returns soon after ctx is done. What may go better by itself wraps ErrUnavailable.
+	// message itself. It returns soon after ctx is done. A failure that may pass by itself wraps ErrUnavailable.
 	Sign(ctx context.Context, digest []byte, opts crypto.SignerOpts) ([]byte, error)
 }
 
@@ -34,7 +34,7 @@ func (k inMemory) Sign(_ context.Context, digest []byte, opts crypto.SignerOpts)
 	return k.Signer.Sign(rand.Reader, digest, opts)
 }
 
-// during is a key for crypto/x509, which knows no context: it lives for one signature. What it signs is verified there.
+// during is a key for crypto/x509, which knows no context: it lives for one signature. Its signatures are verified there.
 type during struct {
 	ctx context.Context
 	Key

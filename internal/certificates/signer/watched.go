@@ -75,7 +75,7 @@ func (w *watched[T]) get() (value T, err error) {
 
 func (w *watched[T]) source(context.Context) (T, error) { return w.get() }
 
-// look asks the kernel itself: what os.Stat makes of the answer, four times for each certificate, is garbage.
+// look asks the kernel itself: os.Stat's form of the answer, four times for each certificate, is garbage to collect.
 func look(name string) (fingerprint, error) {
 	var st syscall.Stat_t
 	for {

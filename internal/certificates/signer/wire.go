@@ -15,7 +15,7 @@ import (
 	"io"
 )
 
-// What this process and its child say to each other, one JSON object a line: the child its greeting, and then for every request
+// The messages of this process and its child, one JSON object a line: the child its greeting, and then for every request
 // an answer, in any order. The other half is in the module pkcs11, which shares nothing with this one but these lines.
 
 const (
@@ -43,7 +43,7 @@ type answer struct {
 	Error     *fault `json:"error,omitempty"`
 }
 
-// fault tells what went wrong. A PIN that is wrong must not be tried again; what is unavailable may be.
+// fault tells what went wrong. A PIN that is wrong must not be tried again; an unavailable token may be.
 type fault struct {
 	Kind    string `json:"kind,omitempty"` // pin, unavailable or empty
 	Message string `json:"message"`

@@ -19,7 +19,7 @@ import (
 // NodeBootstrapTokenAuthGroup).
 const DefaultGroup = "system:bootstrappers:kubeadm:default-node-token"
 
-// What a token may be good for.
+// The usages of a token.
 const (
 	UsageAuthentication = "authentication" // the API server believes its holder
 	UsageSigning        = "signing"        // cluster-info is signed with it, so that its holder believes the cluster
@@ -157,8 +157,8 @@ func (b Bootstrap) Secret() (*corev1.Secret, error) {
 	}, nil
 }
 
-// Read reads any bootstrap token, whatever program made it. What neither the API server nor kubeadm minds is read as it stands, such as
-// usages that nobody knows; an error means that the API server does not take the token, and never quotes its secret half.
+// Read reads any bootstrap token, whatever program made it. Contents that neither the API server nor kubeadm minds are read as they
+// stand, such as usages that nobody knows; an error means that the API server does not take the token, and never quotes its secret half.
 func Read(s *corev1.Secret) (Bootstrap, error) {
 	b, err := readAny(s)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 
 	// LabelManaged is on every binding of this part.
 	LabelManaged = "access.muster.dev/managed-by"
-	// AnnotationEntry says whose it is. Names of entries may be longer than labels.
+	// AnnotationEntry names the owner. Names of entries may be longer than labels.
 	AnnotationEntry = "access.muster.dev/access-entry"
 
 	managed = "access-policies"

@@ -20,7 +20,7 @@ const (
 	shown   = 80 // bytes of an ARN that errors repeat
 )
 
-// Parse reads an ARN. What it accepts, String writes again byte for byte.
+// Parse reads an ARN. String writes accepted ones again byte for byte.
 func Parse(s string) (ARN, error) {
 	a, err := parse(s)
 	if err != nil {

@@ -59,7 +59,7 @@ func (a ARN) AssumedRole() (role, session string, ok bool) {
 	return role, session, true
 }
 
-// LongName is the name of a role or user that cannot be, since IAM has none that long. What is wrong in another way has none.
+// LongName is the name of a role or user that cannot be, since IAM has none that long. Other malformed ARNs have none.
 func (a ARN) LongName() (name string, ok bool) {
 	if role, isSession := strings.CutPrefix(a.Resource, assumedPrefix); isSession && a.Service == "sts" {
 		a.Service, a.Resource = "iam", rolePrefix+role[:max(0, strings.LastIndexByte(role, '/'))]

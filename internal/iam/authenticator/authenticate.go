@@ -143,7 +143,7 @@ func (a *Authenticator) decide(p *person, table *identity.Table) Decision {
 	return d
 }
 
-// identify finds the maker of a token, or the access key that it claims to be made with. What costs least comes first.
+// identify finds the maker of a token, or the access key that it claims to be made with. The cheapest check comes first.
 func (a *Authenticator) identify(ctx context.Context, token string) (id *person, claim string, cached bool, err error) {
 	now := a.config.Now()
 	if len(token) > ststoken.MaxSize || !strings.HasPrefix(token, ststoken.Prefix) {

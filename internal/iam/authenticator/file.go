@@ -61,7 +61,7 @@ func (f *file) take(data []byte) {
 	defer f.mu.Unlock()
 	f.data = data
 	if len(mappings) == 0 && len(f.read) > 0 && hopeless(problems) {
-		f.wrong = problems // what cannot be read at all changes nothing but this
+		f.wrong = problems // an unreadable file changes nothing but this
 		return
 	}
 	f.read, f.wrong = mappings, problems

@@ -34,7 +34,7 @@ type InitConfig struct {
 	Now        time.Time
 }
 
-// The rest of what is in a state directory: what API servers show.
+// The rest of a state directory: the certificates of API servers.
 const (
 	clientCertificateFile = "client.pem"
 	clientKeyFile         = "client-key.pem"
@@ -47,8 +47,8 @@ const (
 	renewBefore      = 30 * 24 * time.Hour
 )
 
-// Init makes certificates for the authenticator and for API servers, and the kubeconfig by which those ask. What is there and good
-// for another month is kept, so that it may be run before each start. It tells which files it wrote.
+// Init makes certificates for the authenticator and for API servers, and the kubeconfig by which those ask. Files that are good for
+// another month are kept, so that it may be run before each start. It tells which files it wrote.
 //
 // Each of the two certificates is trusted by itself, with no authority behind it: there is no key left that could make another.
 func Init(c InitConfig) (written []string, err error) {

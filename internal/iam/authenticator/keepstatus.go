@@ -127,7 +127,7 @@ func (s *Sources) KeepStatus(ctx context.Context, apply ApplyStatus) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		select { // what fails is not tried faster because something changes
+		select { // a failure is not retried faster because something changes
 		case <-ctx.Done():
 			return
 		case <-timer.C:
@@ -240,7 +240,7 @@ func (k *statusKeeper) write(ctx context.Context, resource schema.GroupVersionRe
 	switch {
 	case err == nil:
 		k.applied[key] = this
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is gone, or another; what follows is told by its watch
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is gone, or another; its watch tells the rest
 		return nil
 	default:
 		return fmt.Errorf("%s %s: %w", kind, to.GetName(), err)

@@ -73,7 +73,7 @@ func AWSAuth(client kubernetes.Interface) cache.ListerWatcher {
 	}
 }
 
-// kindOf tells what an IAMIdentityMapping names. What is neither is told by the table, as a role that is none.
+// kindOf tells what an IAMIdentityMapping names. Anything else is reported by the table, as an invalid role.
 func kindOf(name string) identity.Kind {
 	if a, err := arn.Parse(name); err == nil {
 		if _, _, ok := a.Role(); ok {

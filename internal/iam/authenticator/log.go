@@ -38,7 +38,7 @@ const (
 	linesPerWho  = 10 // of one key or account
 )
 
-// take reports whether a line may be written, and how many were left out before. Who is "" if it is not known.
+// take reports whether a line may be written, and how many were left out before. who is "" if it is not known.
 func (q *quota) take(now time.Time, kind, who string) (ok bool, leftOut int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,7 +73,7 @@ func (a *Authenticator) lineAbout(d Decision) (kind, who string) {
 	return aboutNobody, ""
 }
 
-// record writes one line about a decision and counts it. What a token holds is never in it.
+// record writes one line about a decision and counts it. The content of a token is never in it.
 func (a *Authenticator) record(ctx context.Context, d Decision, client string, took time.Duration) {
 	a.config.Metrics.latency.WithLabelValues(string(d.Result)).Observe(took.Seconds())
 	a.config.Metrics.decisions.WithLabelValues(string(d.Result), string(d.Source)).Inc()

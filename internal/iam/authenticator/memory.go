@@ -20,7 +20,7 @@ type hash = [sha256.Size]byte
 // those of principals that are not let in, as many as there are in all AWS accounts.
 type memory struct {
 	shards [shards]shard
-	// changes is how often something was forgotten. What was found out before a change is not put in after it.
+	// changes is how often something was forgotten. An answer from before a change is not put in after it.
 	changes atomic.Uint64
 }
 

@@ -35,7 +35,7 @@ func (o *optional) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return o.WatchWithContext(context.Background(), options)
 }
 
-// ListWithContext lists; what is missing is an empty list.
+// ListWithContext lists; a missing kind is an empty list.
 func (o *optional) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list, err := o.inner.ListWithContext(ctx, options)
 	o.missing.Store(apierrors.IsNotFound(err))
@@ -45,7 +45,7 @@ func (o *optional) ListWithContext(ctx context.Context, options metav1.ListOptio
 	return list, err
 }
 
-// WatchWithContext watches; what is missing is waited for, and then has to be listed.
+// WatchWithContext watches; a missing kind is waited for, and then has to be listed.
 func (o *optional) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	if !o.missing.Load() {
 		return o.inner.WatchWithContext(ctx, options)

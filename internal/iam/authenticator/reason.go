@@ -18,7 +18,7 @@ type Reason struct {
 	Fix  string `json:"fix,omitempty"`
 }
 
-// writeReason puts the reason of a refusal into the header, as JSON in ASCII: what was seen may be anything.
+// writeReason puts the reason of a refusal into the header, as JSON in ASCII: the seen value may be anything.
 func writeReason(h http.Header, d Decision) {
 	if d.Status == http.StatusOK {
 		return

@@ -12,7 +12,7 @@ import (
 	"muster.dev/muster/internal/platform/lru"
 )
 
-// TrialHeader in a request says that the token is not a login but a trial on behalf of somebody else. What comes of it is not
+// TrialHeader in a request says that the token is not a login but a trial on behalf of somebody else. Its outcome is not
 // reported.
 const TrialHeader = "Muster-Trial"
 

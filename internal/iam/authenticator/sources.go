@@ -25,7 +25,7 @@ import (
 	"muster.dev/muster/internal/platform/watchretry"
 )
 
-// SourcesConfig says where mappings are. What is nil or empty is not read.
+// SourcesConfig says where mappings are. A source that is nil or empty is not read.
 type SourcesConfig struct {
 	Options          identity.Options
 	AccessEntries    cache.ListerWatcher
@@ -251,8 +251,8 @@ func trustsOf(table identity.Table) map[string]identity.Trust {
 	return out
 }
 
-// objectsOf are the objects of an informer, the oldest first: one that is made later cannot take a principal from another. What is being
-// deleted is gone, however long finalizers keep it.
+// objectsOf are the objects of an informer, the oldest first: one that is made later cannot take a principal from another. An object that
+// is being deleted is gone, however long finalizers keep it.
 func objectsOf[T metav1.Object](informer cache.SharedIndexInformer) []T {
 	if informer == nil {
 		return nil

@@ -52,7 +52,7 @@ type Configuration struct {
 	Cache          Cache          `json:"cache,omitzero"`
 	Limits         Limits         `json:"limits,omitzero"`
 	AccessPolicies AccessPolicies `json:"accessPolicies,omitzero"`
-	// ScrubbedAccounts are accounts of whose people nothing is logged or told apart.
+	// ScrubbedAccounts are accounts whose principals are not logged or told apart.
 	ScrubbedAccounts []string `json:"scrubbedAccounts,omitempty"`
 }
 
@@ -63,11 +63,12 @@ type Server struct {
 	StateDir    string `json:"stateDir,omitempty"`
 	Certificate string `json:"certificate,omitempty"`
 	Key         string `json:"key,omitempty"`
-	// ClientCA is whose certificates callers must have. Without one anybody who reaches the address may ask, so it must be loopback.
+	// ClientCA is the authority of the certificates that callers must have. Without one any client that reaches the address may ask, so
+	// it must be loopback.
 	ClientCA string `json:"clientCA,omitempty"`
 	// HealthAddress serves /healthz and /readyz without TLS, and on loopback /metrics; 127.0.0.1:21363 if absent, "none" for nowhere.
 	HealthAddress string `json:"healthAddress,omitempty"`
-	// Audiences that tokens are good for: what the API server's --api-audiences says. Without any it decides.
+	// Audiences that tokens are good for: those of the API server's --api-audiences. Without any it decides.
 	Audiences []string `json:"audiences,omitempty"`
 }
 

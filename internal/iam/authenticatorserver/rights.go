@@ -18,7 +18,7 @@ import (
 // rightsTime is how long the cluster may take to give the authenticator its rights: both may start at once.
 const rightsTime = 15 * time.Second
 
-// What to do about rights that are missing: the manifests have them all.
+// The fix for missing rights: the manifests have them all.
 const (
 	fixRights       = "give it the rights in deploy/manifests/authenticator.yaml; it goes on by itself then"
 	fixPolicyRights = "give it the rights in deploy/manifests/authenticator-access-policies.yaml; it goes on by itself then"

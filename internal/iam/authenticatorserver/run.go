@@ -145,7 +145,7 @@ func (p *authenticatorParts) assemble(ctx context.Context) error {
 	if p.client != nil {
 		p.background = append(p.background, func(ctx context.Context) {
 			p.client.Watch(ctx, func(c keyservice.Change) {
-				p.own.Forget(c) // first: what is asked between the two must not be answered by what is not true any more
+				p.own.Forget(c) // first: a request between the two must not get an answer that is not true any more
 				p.main.Forget(c)
 			})
 		})
@@ -153,7 +153,8 @@ func (p *authenticatorParts) assemble(ctx context.Context) error {
 	return nil
 }
 
-// reportRefusals reports to the identity service in the background. What it has no time for is left out: a refused client comes again.
+// reportRefusals reports to the identity service in the background. Reports that it has no time for are left out: a refused client comes
+// again.
 func (p *authenticatorParts) reportRefusals() func(keyservice.Refused) {
 	waiting := make(chan keyservice.Refused, 64)
 	p.background = append(p.background, func(ctx context.Context) {

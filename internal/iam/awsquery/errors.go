@@ -87,7 +87,7 @@ func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
 // Unwrap is what the answer does not tell.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Type tells SDKs whose fault it was.
+// Type tells SDKs which side's fault it was.
 func (e *Error) Type() string {
 	if e.Code.Status() >= http.StatusInternalServerError {
 		return "Receiver"

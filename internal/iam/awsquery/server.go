@@ -129,7 +129,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, call Call, err e
 	send(w, call, e.Code.Status(), body, s.config.Now())
 }
 
-// From turns any error into one that may be answered. What it does not know becomes an InternalFailure that tells nothing.
+// From turns any error into one that may be answered. An unknown error becomes an InternalFailure that tells nothing.
 func From(err error) *Error {
 	var (
 		known     *Error

@@ -25,7 +25,7 @@ import (
 type Request struct {
 	// Cluster is the name that the cluster's authenticator knows itself by.
 	Cluster string
-	// Region of the STS; what the AWS configuration says if empty.
+	// Region of the STS; that of the AWS configuration if empty.
 	Region string
 	// RoleARN is a role to assume first, with a SessionName, if one is given, and an ExternalID.
 	RoleARN, SessionName, ExternalID string

@@ -53,7 +53,7 @@ func checkDuration(field string, d, least, most time.Duration) error {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%ds", int64(d/time.Second)) }
 
-// CheckNewKey checks that the user, who has so many keys of any status, may have another.
+// CheckNewKey checks that the user, with so many keys of any status, may have another.
 func CheckNewKey(user User, keys int) error {
 	if keys >= MaxKeysPerUser {
 		return &Limit{"access keys of the user " + user.Name, MaxKeysPerUser, "delete one first, an inactive one counts too"}

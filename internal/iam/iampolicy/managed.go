@@ -23,7 +23,8 @@ const (
 	pathLinkedRole  = iam.LinkedRolePath
 )
 
-// AWSManaged are the policies that AWS manages and muster knows: each that begins with AmazonEKS, and what guides to EKS attach beside it.
+// AWSManaged are the policies that AWS manages and muster knows: each that begins with AmazonEKS, and those that guides to EKS attach
+// beside it.
 func AWSManaged() []iam.Policy {
 	policies := []iam.Policy{
 		managed("AdministratorAccess", "/", "Everything.", allow(`"*"`)),

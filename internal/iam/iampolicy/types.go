@@ -125,7 +125,7 @@ const (
 )
 
 // Naming is how a trust policy names the caller, the closer the more. By the account alone an identity policy must allow the request, too.
-// As a role, or as anyone, it needs none in the role's own account, and what bounds the caller still does. A user or a session that is
+// As a role, or as anyone, it needs none in the role's own account, and the caller's bounds still apply. A user or a session that is
 // named itself is not bound by what merely does not allow it (IAM user guide, "Policy evaluation logic").
 type Naming int
 

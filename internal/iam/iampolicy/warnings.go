@@ -15,8 +15,8 @@ type Warning struct {
 
 func (w Warning) String() string { return w.Path + ": " + w.Why }
 
-// Warnings are about the statements that concern IAM and STS: the condition keys and variables that no request to these carries, and what
-// each does therefore. Statements about other services alone have no effect here, and are not warned of.
+// Warnings are about the statements that concern IAM and STS: the condition keys and variables that no request to these carries, and the
+// effect of each. Statements about other services alone have no effect here, and are not warned of.
 func (d Document) Warnings() []Warning {
 	var all []Warning
 	for i, s := range d.Statements {

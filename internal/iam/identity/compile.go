@@ -165,7 +165,7 @@ func (c *compiler) principalOf(d draft) {
 
 // notAPrincipal explains the ARNs that people take for a principal's.
 func notAPrincipal(a arn.ARN, d draft) fault {
-	if name, ok := a.LongName(); ok { // aws-iam-authenticator keeps such an entry and says nothing, as nobody ever comes who has that name
+	if name, ok := a.LongName(); ok { // aws-iam-authenticator keeps such an entry and says nothing, as no principal ever has that name
 		kind := KindRole
 		if strings.HasPrefix(a.Resource, "user/") {
 			kind = KindUser

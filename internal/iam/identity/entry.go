@@ -87,5 +87,5 @@ type Mapping struct {
 // PolicyGroupPrefix begins the groups to which access policies are bound. No source may give such a group.
 const PolicyGroupPrefix = "muster:access-entry:"
 
-// PolicyGroup is the group of those who are mapped by the access entry of that name, if it has access policies.
+// PolicyGroup is the group of the principals that are mapped by the access entry of that name, if it has access policies.
 func PolicyGroup(entry string) string { return PolicyGroupPrefix + entry }

@@ -11,7 +11,7 @@ import (
 )
 
 // Map returns the user that a principal becomes. It does no I/O, and its cost does not depend on the number of entries, but for patterns
-// of the principal's own account. What it returns is shared with others, so it is for reading only.
+// of the principal's own account. Its result is shared with others, so it is for reading only.
 func (t Table) Map(p Principal) Outcome {
 	k, path, _ := keyOf(p.CanonicalARN)
 	if f := inconsistent(p, k); f != nil {

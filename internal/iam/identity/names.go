@@ -21,7 +21,7 @@ func (c *compiler) names(d draft) {
 	c.groups(d)
 }
 
-// username says what may not be a user's name. What comes out of its variables is looked at again when they are filled in.
+// username says what may not be a user's name. The result of its variables is looked at again when they are filled in.
 func (c *compiler) username(d draft, t template) {
 	field := d.fields.username
 	node := c.node(t)

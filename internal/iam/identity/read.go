@@ -39,7 +39,7 @@ func (r *reader) problem(entry, field string, f fault, unused bool) {
 	r.problems = append(r.problems, Problem{Source: r.source, Entry: entry, Field: field, Saw: f.saw, Fix: f.fix, Unused: unused})
 }
 
-// ParseAWSAuth reads the data of the ConfigMap kube-system/aws-auth. The problems are those of its form; what the entries say is
+// ParseAWSAuth reads the data of the ConfigMap kube-system/aws-auth. The problems are those of its form; the content of the entries is
 // judged by [NewTable].
 func ParseAWSAuth(data map[string]string) ([]Mapping, []Problem) {
 	r := &reader{source: SourceAWSAuth}

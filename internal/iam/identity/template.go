@@ -114,5 +114,5 @@ func (t template) colonBefore(vs ...variable) bool {
 	return true
 }
 
-// fault is what is wrong, and what to do.
+// fault is a problem and its fix.
 type fault struct{ saw, fix string }

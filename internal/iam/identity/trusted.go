@@ -77,7 +77,7 @@ func (t TrustedSessions) check() error {
 	return nil
 }
 
-// trust reads what is trusted. What is wrong is left out, and so is all that is said of a role twice.
+// trust reads what is trusted. Invalid entries are left out, and so are all of a role that has several.
 func (c *compiler) trust(all []TrustedSessions) {
 	c.trusted = map[key]*trustedRole{}
 	for i, t := range all {

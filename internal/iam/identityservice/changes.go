@@ -116,8 +116,8 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// difference is what authenticators must forget when one state follows another: what ended, and what came to be, since they remember a
-// "no" too. What a role or user may do is nothing to them.
+// difference is what authenticators must forget when one state follows another: entities that ended, and new ones, since they remember a
+// "no" too. The permissions of a role or user are nothing to them.
 func difference(old, now *State) keyservice.Change {
 	if old == nil {
 		return keyservice.Change{All: true}

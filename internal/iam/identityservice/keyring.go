@@ -41,7 +41,7 @@ func OpenSealer(path string, now time.Time) (*Sealer, error) {
 	return s, s.Renew(now)
 }
 
-// Renew replaces the key that seals when it is old. What was sealed before is opened as long as it may last.
+// Renew replaces the key that seals when it is old. Older sealed tokens are opened as long as they may last.
 func (s *Sealer) Renew(now time.Time) error {
 	ring, err := readKeyring(s.path)
 	if err != nil {

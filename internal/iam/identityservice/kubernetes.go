@@ -150,7 +150,7 @@ func (k *Kubernetes) living() []held {
 		if u, ok := r.object.(*v1alpha1.IAMUser); ok && u.Spec.RenamedFrom != "" {
 			renamed[[2]string{u.Spec.UserID, u.Spec.RenamedFrom}] = true
 		}
-		if r.object.GetDeletionTimestamp() == nil { // what is being deleted is gone, however long finalizers keep it
+		if r.object.GetDeletionTimestamp() == nil { // an object that is being deleted is gone, however long finalizers keep it
 			records = append(records, r)
 		}
 	}

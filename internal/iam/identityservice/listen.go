@@ -18,7 +18,7 @@ import (
 // maxPerMachine is how many connections one machine may have at once, its pods included.
 const maxPerMachine = 32
 
-// headerPatience is how long the relay may take to say whose connection it passes on, which it does at once.
+// headerPatience is how long the relay may take to name the machine of the connection that it passes on, which it does at once.
 const headerPatience = 2 * time.Second
 
 // Certificate finds the certificate of the service for each connection.
@@ -30,8 +30,8 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener, certificate 
 	return s.serve(ctx, newPlaces(listener, s.config.Connections, s.config.Connections), certificate)
 }
 
-// ServeMachines does the same for machines, who have places of their own: nobody on the host takes theirs, and no machine those of others. The listener must be reached by the VPC's relay alone, which says with a PROXY header
-// whose connection each is.
+// ServeMachines does the same for machines, which have places of their own: nobody on the host takes theirs, and no machine those of
+// others. The listener must be reached by the VPC's relay alone, which says with a PROXY header whose connection each is.
 func (s *Service) ServeMachines(ctx context.Context, listener net.Listener, certificate Certificate) error {
 	return s.serve(ctx, newPlaces(relayed{listener, s.config.Log}, s.config.Connections, maxPerMachine), certificate)
 }
@@ -85,7 +85,7 @@ type relayed struct {
 	log *slog.Logger
 }
 
-// Accept reads whose connection it is.
+// Accept reads the machine of a connection.
 func (r relayed) Accept() (net.Conn, error) {
 	for {
 		connection, err := r.Listener.Accept()

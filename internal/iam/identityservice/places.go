@@ -74,7 +74,7 @@ func (p *places) Accept() (net.Conn, error) {
 	}
 }
 
-// enter gives a connection a place, and says whose it was, or that its address has its share.
+// enter gives a connection a place, and returns the one that had it, or says that its address has its share.
 func (p *places) enter(next *place) (entered bool, out *place, refuse bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,7 +20,7 @@ type Instances interface {
 	Lookup(id string) (profile, privateDNSName string, ok bool)
 }
 
-// principal is whose credentials signed something, as they are now.
+// principal is the owner of the credentials that signed something, as they are now.
 type principal struct {
 	arn     arn.ARN
 	account string
@@ -67,7 +67,7 @@ func invalidToken(format string, args ...any) error {
 	return &refused{awsquery.InvalidClientTokenID, fmt.Sprintf(format, args...)}
 }
 
-// lookup finds whose an access key is, and whether everything that it depends on still is.
+// lookup finds the owner of an access key, and whether everything that it depends on still exists.
 func (s *Service) lookup(state *State, keyID, token string, now time.Time) (principal, error) {
 	if token == "" {
 		key, user, err := longLived(state, keyID)

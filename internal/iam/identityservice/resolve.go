@@ -30,8 +30,8 @@ const (
 
 var _ keyservice.Backend = (*Service)(nil)
 
-// Resolve tells an authenticator whose an access key is, with the key that signatures of STS requests of that day are made with. It gives
-// keys for STS alone: for what else would an authenticator need one?
+// Resolve tells an authenticator the owner of an access key, with the key that signatures of STS requests of that day are made with. It
+// gives keys for STS alone: for what else would an authenticator need one?
 func (s *Service) Resolve(_ context.Context, accessKeyID, sessionToken string, scope sigv4.Scope) (keyservice.Resolved, error) {
 	now := s.config.Now()
 	day, err := time.Parse("20060102", scope.Date)

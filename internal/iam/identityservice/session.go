@@ -19,11 +19,11 @@ import (
 	"muster.dev/muster/internal/iam/iam"
 )
 
-// Session is temporary credentials and what they stand for. Nobody keeps it: its sealed form is the session token.
+// Session is temporary credentials and their meaning. Nobody keeps it: its sealed form is the session token.
 type Session struct {
 	AccessKeyID string
 	Secret      iam.Secret
-	// PrincipalID is whose permissions it has: AIDA… of GetSessionToken, AROA… of a role.
+	// PrincipalID is the principal whose permissions it has: AIDA… of GetSessionToken, AROA… of a role.
 	PrincipalID string
 	// Name of the role session.
 	Name string

@@ -27,7 +27,7 @@ type Store interface {
 	Delete(ctx context.Context, from *State, e Entity) error
 }
 
-// What can come of a write, apart from success.
+// The errors of a write.
 var (
 	ErrExists   = errors.New("an entity of that name exists")
 	ErrConflict = errors.New("the entity was changed meanwhile")

@@ -14,7 +14,7 @@ const (
 	maxWarning  = 300
 )
 
-// read reads a document that is to be kept. What it says that has another effect here than on AWS goes into the request's line of the log,
+// read reads a document that is to be kept. Contents with another effect here than on AWS go into the request's line of the log,
 // because IAM's answers have no place for it.
 func (c *call) read(k iampolicy.Kind, text string) (iampolicy.Document, error) {
 	document, err := iampolicy.Parse(k, text)

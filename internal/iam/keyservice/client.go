@@ -76,7 +76,7 @@ func NewClient(c ClientConfig) (*Client, error) {
 // Close ends connections that nobody uses.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Resolve asks whose a key is. A "no" is *Unknown.
+// Resolve asks for the owner of a key. A "no" is *Unknown.
 func (c *Client) Resolve(ctx context.Context, accessKeyID, sessionToken string, scope sigv4.Scope) (Resolved, error) {
 	var a Answer
 	if err := c.ask(ctx, PathResolve, Query{AccessKeyID: accessKeyID, SessionToken: sessionToken, Scope: ScopeOf(scope)}, &a); err != nil {
@@ -101,7 +101,7 @@ func (c *Client) RoleCredentials(ctx context.Context, instanceID string) (RoleCr
 	return r, nil
 }
 
-// ask sends one question. What a body holds is never a part of an error: it may be a secret.
+// ask sends one question. The content of a body is never a part of an error: it may be a secret.
 func (c *Client) ask(ctx context.Context, path string, question, answer any) error {
 	body, err := json.Marshal(question)
 	if err != nil {

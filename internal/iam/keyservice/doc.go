@@ -14,6 +14,6 @@
 // it can neither sign for another day or service nor reveal the secret. The socket is mode 0600 and each end checks the credentials of its
 // peer (SO_PEERCRED), so nothing else on the host takes part.
 //
-// What was answered may be used until Answer.ValidUntil, as long as the stream of changes is alive: a key, role or instance that
+// An answer may be used until Answer.ValidUntil, as long as the stream of changes is alive: a key, role or instance that
 // ends is reported on it at once. A client that has heard nothing for [StaleAfter] asks for every request again.
 package keyservice

@@ -26,7 +26,7 @@ const (
 	MaxNamed  = 256      // names in one event; a change of more is told as All
 
 	Heartbeat  = time.Second     // between two events, at most
-	StaleAfter = 3 * time.Second // without an event: what was answered before is not used without asking again
+	StaleAfter = 3 * time.Second // without an event: older answers are not used without asking again
 )
 
 // Resolved is what is known of an access key. Key is good for the asked scope alone.
@@ -54,7 +54,7 @@ type Unknown struct {
 
 func (u *Unknown) Error() string { return fmt.Sprintf("%s: %s", u.Code, u.Reason) }
 
-// Change is something that ended or came to be. What was remembered about the named is forgotten, a "no" too.
+// Change is something that ended or came to be. All answers about the named are forgotten, a "no" too.
 type Change struct {
 	AccessKeyIDs []string `json:"accessKeyIDs,omitempty"` // AKIA…, ASIA…
 	UserIDs      []string `json:"userIDs,omitempty"`      // AIDA…, AROA…: all keys and sessions of a user or role

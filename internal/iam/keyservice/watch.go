@@ -22,7 +22,7 @@ const (
 // startTime is how long a service may take until it is first heard of.
 const startTime = 15 * time.Second
 
-// Live reports whether the stream of changes was heard of lately: what was answered before may be used again.
+// Live reports whether the stream of changes was heard of lately: older answers may be used again.
 func (c *Client) Live() bool {
 	heard := c.heard.Load()
 	return heard != 0 && c.sinceStart()-time.Duration(heard) <= c.config.StaleAfter

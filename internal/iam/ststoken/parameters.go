@@ -15,8 +15,8 @@ func parameters() [9]string {
 	}
 }
 
-// checkParameters asks for each parameter once, in one spelling and with one encoding. What STS and this program could read in two
-// ways is how CVE-2022-2385 came about.
+// checkParameters asks for each parameter once, in one spelling and with one encoding. Parameters that STS and this program could read in
+// two ways are how CVE-2022-2385 came about.
 func checkParameters(query string) *Refusal {
 	names := parameters()
 	var there [len(names)]bool

@@ -66,7 +66,7 @@ func decode(raw string) (string, *Refusal) {
 	return string(stack[:n]), nil
 }
 
-// split takes the URL apart. Nothing is cleaned up: what is not spelled as SDKs do is refused.
+// split takes the URL apart. Nothing is cleaned up: a token that is not spelled as by SDKs is refused.
 func split(text string, hosts Hosts) (Token, *Refusal) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	switch {

@@ -22,7 +22,7 @@ const (
 	MaxSize = 4096
 	// ClusterHeader is the signed header that binds a token to one cluster.
 	ClusterHeader = "X-K8s-Aws-Id"
-	// Lifetime is how long after its date a token is accepted, whatever its X-Amz-Expires says: what STS does.
+	// Lifetime is how long after its date a token is accepted, whatever its X-Amz-Expires says, as at STS.
 	Lifetime = 15 * time.Minute
 	// MaxAhead is how far in the future the date of a token may be.
 	MaxAhead = 5 * time.Minute

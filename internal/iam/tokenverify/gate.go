@@ -165,7 +165,7 @@ func (g *Gate) leave(at *lane, l *line) {
 	at.forget(l)
 }
 
-// next gives free places to those whose turn it is.
+// next gives free places to the next in turn.
 func (a *lane) next(perKey int) {
 	for n := 0; n < len(a.turns) && a.free > 0; {
 		l := a.turns[n]

@@ -41,7 +41,7 @@ type InstancesConfig struct {
 	Now     func() time.Time
 }
 
-// Instances proves that sessions are instances': what calls itself i-… must be an instance that runs, with a profile of that role.
+// Instances proves that sessions are instances': a session named i-… must be an instance that runs, with a profile of that role.
 // It does not make more of it than that: a principal that may assume the role by other means can choose the name of a session.
 type Instances struct {
 	verifier Verifier

@@ -223,7 +223,7 @@ func (o *Own) resolve(ctx context.Context, q question, sessionToken string) (kno
 	return known{key: r.Key, id: Identity{Principal: p, ValidUntil: r.ValidUntil}}, nil
 }
 
-// Forget drops what a change is about. What is being asked now is not remembered.
+// Forget drops what a change is about. Questions on their way are not remembered.
 func (o *Own) Forget(c keyservice.Change) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -71,8 +71,8 @@ type agent struct {
 }
 
 // Run makes the machine a node and returns when the context has ended and everything on the machine has been shut down.
-// Process number one must not end for any lesser reason: the machine would go with it. What goes wrong is logged and
-// tried again; bad user data may be replaced by good.
+// Process number one must not end for any lesser reason: the machine would go with it. A failure is logged and tried
+// again; bad user data may be replaced by good.
 func Run(ctx context.Context, config Config) error {
 	if os.Getpid() != 1 {
 		return errors.New("the node agent is process number one of a machine; start machines with muster up or muster create nodegroup")
@@ -226,7 +226,7 @@ func exists(path string) bool {
 // shutdownPatience is how long everything on the machine together may take to end in good order.
 const shutdownPatience = 1500 * time.Millisecond
 
-// shutdown asks every process of the machine to end and waits a little for that. What is left goes with process number one.
+// shutdown asks every process of the machine to end and waits a little for that. The remaining ones go with process number one.
 func (a *agent) shutdown(ctx context.Context) {
 	a.log.Info("machine shuts down")
 	_ = unix.Kill(-1, unix.SIGTERM) // every process of this namespace, but not its first

@@ -26,8 +26,8 @@ const initDropIn = "90-init.yaml"
 const unnamed = "kubernetes"
 
 // forgetToken takes the token out of what Init left, once the machine has a certificate: a used-up secret is of use to nobody but a
-// thief, and a new one would come in the user data or by another init. All else stays, so that the machine boots as the same node; what
-// was found by the token is written in its place. Done again it changes nothing.
+// thief, and a new one would come in the user data or by another init. All else stays, so that the machine boots as the same node; the
+// findings by the token are written in its place. Done again it changes nothing.
 func forgetToken(now told, dir string, settled nodeconfig.Spec) (forgotten bool, err error) {
 	path := filepath.Join(dir, initDropIn)
 	raw, err := os.ReadFile(path)

@@ -18,8 +18,8 @@ import (
 // The image of sandboxes comes first, since no pod starts without it; then the small ones. None is ever removed to make
 // room (its label says so), since it could not be pulled again.
 //
-// The kubelet starts when this returns: a pod that came before its image would wait for ten seconds to try again. What
-// fails is not waited for; it is tried again in the background.
+// The kubelet starts when this returns: a pod that came before its image would wait for ten seconds to try again. A failure is not waited
+// for; it is tried again in the background.
 func (a *agent) importImages(ctx context.Context) {
 	archives, err := filepath.Glob(filepath.Join(a.config.BinDir, "images", "*.tar"))
 	if err != nil {

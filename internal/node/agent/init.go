@@ -53,8 +53,8 @@ type InitConfig struct {
 	Say    func(string)
 }
 
-// Init makes a machine a node, or makes it another, by hand: what the agent does of its own accord when a machine boots. On a machine
-// that has an agent, what was not in its user data is left to it in a drop-in, and the agent goes on from there.
+// Init makes a machine a node, or makes it another, by hand: the agent does so by itself when a machine boots. On a machine that has an
+// agent, the documents besides its user data are left to it in a drop-in, and the agent goes on from there.
 func Init(ctx context.Context, c InitConfig) error {
 	for _, phase := range c.Skip {
 		if phase != PhaseConfig && phase != PhaseRun {
@@ -129,7 +129,7 @@ func (c InitConfig) configure(ctx context.Context, layout render.Layout) error {
 			return err
 		}
 		path := filepath.Join(c.DropInDir, initDropIn)
-		if err := os.MkdirAll(c.DropInDir, 0o755); err != nil { //nolint:gosec // G301: as on EKS; what is secret in there is closed
+		if err := os.MkdirAll(c.DropInDir, 0o755); err != nil { //nolint:gosec // G301: as on EKS; secrets in there are closed
 			return fmt.Errorf("making directory %s: %w", c.DropInDir, err)
 		}
 		c.Say("the agent of this machine will read it from " + path)

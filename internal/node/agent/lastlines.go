@@ -11,7 +11,7 @@ import (
 	"muster.dev/muster/internal/node/nodeconfig"
 )
 
-// What is quoted of a log at most.
+// Bounds of a quotation from a log.
 const (
 	quotedLines = 5
 	quotedBytes = 600

@@ -29,10 +29,10 @@ const (
 )
 
 // pipeline makes a machine a node by what it is told: at its first boot, when it boots again, when it is told something else, and when a
-// person asks for that ([Init]). What differs between these is in its fields. The steps, in order:
+// person asks for that ([Init]). The differences of these are in its fields. The steps, in order:
 //
 //	judge       documents are merged; what failed of the user data keeps the machine from becoming a node
-//	credential  whose certificate the disk has; the machine's own is brought back if that was set aside
+//	credential  the owner of the certificate on the disk; the machine's own is brought back if that was set aside
 //	settle      how the machine proves itself, by which token, and to which cluster
 //	render      NodeConfig and facts become files
 //	validate    the kubelet's own validation judges its configuration; notes say what is done in another way than the NodeConfig says

@@ -92,7 +92,7 @@ func (a *agent) once(ctx context.Context, p *program) error {
 	case status := <-ended:
 		select {
 		case <-copied:
-		case <-time.After(copyPatience): // what it started holds on to its output
+		case <-time.After(copyPatience): // its children hold on to its output
 		}
 		return fmt.Errorf("%s", describe(status))
 	case <-p.restart:

@@ -16,7 +16,7 @@ import (
 	"muster.dev/muster/internal/node/kubeletcheck"
 )
 
-// ended is how a program ended, and what it wrote.
+// ended is how a program ended, and its output.
 type ended struct {
 	status         unix.WaitStatus
 	output, errors []byte

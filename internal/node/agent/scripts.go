@@ -99,7 +99,7 @@ func (a *agent) runScript(ctx context.Context, i int, script userdata.Part) erro
 	if err := atomicfile.Replace(path, script.Content, 0o700); err != nil {
 		return fmt.Errorf("writing it: %w", err)
 	}
-	defer func() { _ = os.Remove(path) }() // it may hold secrets, and what it was is in the user data
+	defer func() { _ = os.Remove(path) }() // it may hold secrets, and its text is in the user data
 	logPath := filepath.Join(a.config.LogDir, scriptLog)
 	output, err := openLog(logPath)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// Rendered is the files of a node, and what they were made of.
+// Rendered is the files of a node, and their source.
 type Rendered struct {
 	Spec     nodeconfig.Spec
 	Instance render.Instance

@@ -14,7 +14,7 @@ import (
 	"muster.dev/muster/internal/node/nodecerts"
 )
 
-// WatchConfig says what a node's watch looks at, and what it can do about what it sees.
+// WatchConfig configures the watch of a node: its files, and its means to act.
 type WatchConfig struct {
 	// CertDir holds the kubelet's certificates, Kubeconfig says where the API server is, and Authorities is the file of those that
 	// it is trusted by.

@@ -70,8 +70,8 @@ func makeRejoin(node string) string {
 // startTime is how long a kubelet may take to look for a token when it starts. One that finds none and needs it ends, and starts again.
 const startTime = 10 * time.Second
 
-// seen reports whether the kubelet that runs has found the token, or will when it starts again. It must not be restarted then: what it has
-// asked for would be issued to nobody, and a node is let in once.
+// seen reports whether the kubelet that runs has found the token, or will when it starts again. It must not be restarted then: its
+// request would be issued to nobody, and a node is let in once.
 func (w *watcher) seen() bool {
 	var stat unix.Stat_t
 	if err := unix.Stat(w.BootstrapKubeconfig, &stat); err != nil {

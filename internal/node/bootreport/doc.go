@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bootreport is the report of a machine that boots, for its host: what it waits for, and what keeps it from becoming a node. It is a
-// file on the machine's disk, since a machine that fails has no credential for anything else.
+// Package bootreport is the report of a machine that boots, for its host: the step that it waits for, and the failure that keeps it from
+// becoming a node. It is a file on the machine's disk, since a machine that fails has no credential for anything else.
 //
 // Root on the machine writes the file, so a report is read within bounds and is for people. A machine that says it failed is not Ready; a
 // machine that says nothing is not Ready because of that.
@@ -18,7 +18,7 @@ const Path = "var/lib/muster/boot-report"
 // Size of the file in bytes. It always has this size: a report replaces the one before in place, so that a full disk can be reported.
 const Size = 4096
 
-// MaxMessage is the length of a message in bytes; what is longer is cut off.
+// MaxMessage is the length of a message in bytes; longer ones are cut off.
 const MaxMessage = 1500
 
 // The reasons of reports. They are reasons of a Machine's condition Ready, too.

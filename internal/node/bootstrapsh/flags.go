@@ -139,7 +139,7 @@ func (p *parser) configure(name string, value any) {
 func (p *parser) family() {
 	family := strings.ToLower(p.given[flagFamily])
 	ipv4, ipv6 := p.given[flagIPv4], p.given[flagIPv6]
-	if ipv4 == "None" { // what the AWS CLI prints for a range that there is not
+	if ipv4 == "None" { // the AWS CLI's output for a range that there is not
 		ipv4 = ""
 	}
 	switch {

@@ -50,7 +50,7 @@ func Parse(args []string) (Result, error) {
 	p := &parser{given: map[string]string{}}
 	p.read(args)
 	p.convert()
-	if len(p.problems) == 0 { // what has not been understood need not be judged
+	if len(p.problems) == 0 { // text that was not understood need not be judged
 		p.judge()
 	}
 	if len(p.problems) > 0 {
@@ -65,7 +65,7 @@ func unwritable(r rune) bool {
 }
 
 type parser struct {
-	given    map[string]string // flag to value; what is empty counts as not given, as it did
+	given    map[string]string // flag to value; an empty one counts as not given, as it did
 	names    []string
 	result   Result
 	problems nodeconfig.Problems
@@ -158,7 +158,7 @@ func (p *parser) convert() {
 	}
 }
 
-// judge has the NodeConfig judged, in the words of the flags. What is missing may be in the machine's other user data.
+// judge has the NodeConfig judged, in the words of the flags. A missing value may be in the machine's other user data.
 func (p *parser) judge() {
 	for _, problem := range p.result.Spec.Validate() {
 		if problem.Type == field.ErrorTypeRequired {

@@ -33,7 +33,7 @@ func Register(ctx context.Context, c client.Client, m policy.Machine) (before *p
 	return before, err
 }
 
-// find finds a machine in a list. What is wrong with a list that cannot be read is told when it is written.
+// find finds a machine in a list. Problems of a list that cannot be read are reported when it is written.
 func find(list []byte, id string) *policy.Machine {
 	known, err := facts.ReadList(list)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"muster.dev/muster/internal/node/discovery"
 )
 
-// Door is where machines come in, as cluster-info says it: what they will find there themselves.
+// Door is where machines come in, as cluster-info says it: they will find the same there themselves.
 type Door struct {
 	Address string // HOST:PORT
 	Pins    []string

@@ -34,7 +34,7 @@ func UsesOf(l Listed, entries []issued.Entry, requests []certificatesv1.Certific
 	var uses []Use
 	seen := map[string]bool{}
 	add := func(uid string, u Use) {
-		// A token of this ID may have been there before: what was got by it is not this one's.
+		// A token of this ID may have been there before: the certificates got by it are not this one's.
 		if u.Node != "" && !seen[uid] && !u.At.Before(l.Created.Add(-slack)) {
 			seen[uid] = true
 			uses = append(uses, u)

@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/internal/node/userdata"
 )
 
-// UserData is the source that nodeadm's flag calls so: what the instance metadata service has for this machine.
+// UserData is the source that nodeadm's flag calls so: the instance metadata service's data for this machine.
 const UserData = "imds://user-data"
 
 // Stdin is standard input.

@@ -32,7 +32,7 @@ type Config struct {
 	Timeout time.Duration
 	// Settle is how long a server may take to show cluster-info, and to sign it for a token that was just made; 10 s if 0.
 	Settle time.Duration
-	// Progress hears what is waited for, and what is odd. It may be nil.
+	// Progress hears of waits, and of oddities. It may be nil.
 	Progress func(string)
 	// SystemRoots vouch for https URLs, and for servers of files without an authority; those of the system if nil.
 	SystemRoots *x509.CertPool

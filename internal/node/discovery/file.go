@@ -95,7 +95,7 @@ func unfetched(name string, err error) error {
 	return &Error{Reason: Unreachable, Message: fmt.Sprintf("the discovery file %s cannot be had now: %v", name, err), Err: err}
 }
 
-// safeName is how a file may be told: what stands behind ? in a URL is often a secret, and so is a password.
+// safeName is how a file may be told: the query of a URL is often a secret, and so is a password.
 func safeName(file string) string {
 	u, err := url.Parse(file)
 	if err != nil || u.Scheme == "" {

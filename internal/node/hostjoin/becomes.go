@@ -71,7 +71,7 @@ func (j *joining) rest(ctx context.Context) (map[string]string, error) {
 	return j.disk.fingerprints(ctx, j.copies()), nil
 }
 
-// bootstrap is the TLS bootstrap, and what follows from it.
+// bootstrap is the TLS bootstrap, and the steps that follow from it.
 func (j *joining) bootstrap(ctx context.Context) error {
 	if !j.joined {
 		if err := j.firstCertificate(ctx); err != nil {

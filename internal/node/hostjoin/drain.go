@@ -61,7 +61,7 @@ func (l *leaving) drain(ctx context.Context) error {
 	return nil
 }
 
-// drained writes down that this has been seen to: what follows removes the certificate.
+// drained writes down that this has been seen to: the next step removes the certificate.
 func (l *leaving) drained() error {
 	if l.ledger.Drained {
 		return nil

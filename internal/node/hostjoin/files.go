@@ -21,7 +21,7 @@ type artifact struct {
 	path    string
 	mode    fs.FileMode
 	content []byte
-	copyOf  string // outside root; of a link, what it leads to there
+	copyOf  string // outside root; of a link, its target there
 	linkTo  string
 	// late is what the kubelet does not need to start: it is placed when that has been started.
 	late bool
@@ -54,7 +54,8 @@ const (
 	different
 )
 
-// look compares an artifact with what is there. Modes are not compared: what was there is somebody's decision; see loosened for what is not.
+// look compares an artifact with what is there. Modes are not compared: an earlier mode is somebody's decision; see loosened for the
+// others.
 func (d disk) look(a artifact) (state, error) {
 	path := d.at(a.path)
 	info, err := os.Lstat(path)
@@ -242,7 +243,7 @@ func (d disk) removeDir(path string) (bool, error) {
 	return true, nil
 }
 
-// removeTree takes a directory away with all that is in it. What is mounted below it is unmounted first: it may be anybody's. Mounts go
+// removeTree takes a directory away with all that is in it. Mounts below it are unmounted first: it may be anybody's. Mounts go
 // by where they really are, so a link on the way, such as that of /var/lib/kubelet to a larger disk, is followed first.
 func (d disk) removeTree(tree Tree) error {
 	if err := d.change("remove everything in " + tree.Path); err != nil {

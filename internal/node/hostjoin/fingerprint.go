@@ -119,7 +119,7 @@ func (l Ledger) checkHashes() error {
 	return nil
 }
 
-// fingerprints reads what was copied. What cannot be read stays unknown.
+// fingerprints reads what was copied. Files that cannot be read stay unknown.
 func (d disk) fingerprints(ctx context.Context, copies []artifact) map[string]string {
 	marks := map[string]string{}
 	for _, a := range copies {

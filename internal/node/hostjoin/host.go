@@ -75,7 +75,7 @@ type Host struct {
 	waits  int // inside each other: the outermost counts
 	steps  []Step
 
-	aside sync.WaitGroup // what is begun before it is needed
+	aside sync.WaitGroup // work that is begun before it is needed
 }
 
 // New checks the configuration.
@@ -101,7 +101,7 @@ func New(c Config) (*Host, error) {
 	return &Host{Config: c, disk: disk{root: c.Root, before: c.before}}, nil
 }
 
-// What became of a step.
+// The outcomes of a step.
 const (
 	Done    = "done"
 	Waiting = "waiting"

@@ -217,8 +217,8 @@ func (j *joining) changes(prefixes ...string) bool {
 // sandboxImage is the archive of the image without which no pod starts. Others can come while the kubelet asks for its certificate.
 const sandboxImage = "pause.tar"
 
-// images brings those that are shipped with muster into the join's own containerd, which has no registry to pull them from. What has
-// been brought there from this very file is not brought again.
+// images brings those that are shipped with muster into the join's own containerd, which has no registry to pull them from. Files that
+// were brought there from this very file are not brought again.
 func (j *joining) images(ctx context.Context, chosen func(name string) bool) error {
 	if !j.Self.OwnContainerd {
 		return nil

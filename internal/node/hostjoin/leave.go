@@ -29,8 +29,8 @@ type LeaveRequest struct {
 	DrainTimeout time.Duration
 }
 
-// Leave undoes a join: everything that its ledger lists, and nothing else. A host that has not joined is left alone. What was
-// interrupted is taken up by the next.
+// Leave undoes a join: everything that its ledger lists, and nothing else. A host that has not joined is left alone. An interrupted one
+// is taken up by the next.
 func (h *Host) Leave(ctx context.Context, r LeaveRequest) (Report, error) {
 	h.begin()
 	unlock, err := h.lock()

@@ -62,8 +62,8 @@ type Ledger struct {
 	Directories []string `json:"directories,omitempty"`
 	// Files and links that were not there.
 	Files []string `json:"files,omitempty"`
-	// Hashes of what the join wrote, by path: what is none of them was put in its place by somebody else, and stays. There are two while
-	// a file is about to be replaced.
+	// Hashes of what the join wrote, by path: a file with another hash was put in its place by somebody else, and stays. There are two
+	// while a file is about to be replaced.
 	Hashes map[string][]string `json:"hashes,omitempty"`
 	// Units that were not there.
 	Units []string `json:"units,omitempty"`

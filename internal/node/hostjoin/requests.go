@@ -144,7 +144,7 @@ func outcome(csr *certificatesv1.CertificateSigningRequest) (csrview.State, stri
 	return r.State, why
 }
 
-// waitingFor says what an undecided request waits for, and what can be done about it, and by whom. Why it waits is in an Event,
+// waitingFor says what an undecided request waits for, and the fix, with the role that can apply it. Why it waits is in an Event,
 // which a node may not read.
 func waitingFor(csr *certificatesv1.CertificateSigningRequest) string {
 	return fmt.Sprintf("%s waits for approval; an administrator sees why with `muster csr explain %s`, and approves it with `muster csr approve %s --reason …` (or `kubectl certificate approve %s`)",

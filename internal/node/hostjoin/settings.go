@@ -53,7 +53,7 @@ func (d disk) settings() ([]Setting, error) {
 	return settings, nil
 }
 
-// restore sets what is as the node's programs left it to what was before. What somebody has set to another value since stays.
+// restore sets what is as the node's programs left it to what was before. A setting that somebody has changed since stays.
 func (d disk) restore(s Setting) error {
 	changed, ok := changedSettings()[s.Name]
 	if !ok {

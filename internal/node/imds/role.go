@@ -81,7 +81,7 @@ type RoleCache struct {
 
 	mutex sync.Mutex
 	known map[string]*known
-	// changes is how often something may have changed: what was told before the last one is asked for anew.
+	// changes is how often something may have changed: answers from before the last one are asked for anew.
 	changes int
 }
 

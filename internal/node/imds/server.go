@@ -69,7 +69,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		WriteTimeout:      10 * time.Second,
 		IdleTimeout:       30 * time.Second,
 		MaxHeaderBytes:    4 << 10,
-		ErrorLog:          slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug), // what machines send is nobody's news
+		ErrorLog:          slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug), // errors of machines' requests are not news
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(newGate(listener, s.config.Directory, s.config.Log)); err != nil && !errors.Is(err, http.ErrServerClosed) {
@@ -122,7 +122,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	s.serve(request.Context(), w, request.URL.Path, instance)
 }
 
-// instance is whose address that is.
+// instance is the instance of that address.
 func (s *Server) instance(remote string) (Instance, error) {
 	peer, err := netip.ParseAddrPort(remote)
 	if err != nil {

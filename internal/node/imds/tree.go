@@ -62,8 +62,8 @@ func (i Instance) metadata() map[string]string {
 	return leaves
 }
 
-// document is the instance identity document (EC2's user guide, "Instance identity documents"). What an instance here has not,
-// such as an image, is left out.
+// document is the instance identity document (EC2's user guide, "Instance identity documents"). Properties that an instance here does not
+// have, such as an image, are left out.
 func (i Instance) document() (string, error) {
 	architecture := map[string]string{"amd64": "x86_64"}[runtime.GOARCH]
 	if architecture == "" {

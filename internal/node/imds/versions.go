@@ -11,7 +11,7 @@ import (
 const latest = "latest"
 
 // versions are those of the service before latest, as EC2 lists them (EC2's user guide, "Instance metadata versions"). Tools such as cloud-init ask
-// for one by its date. What there is here is the same in all of them.
+// for one by its date. The tree here is the same in all of them.
 var versions = []string{
 	"1.0", "2007-01-19", "2007-03-01", "2007-08-29", "2007-10-10", "2007-12-15", "2008-02-01", "2008-09-01", "2009-04-04", "2011-01-01", "2011-05-01",
 	"2012-01-12", "2014-02-25", "2014-11-05", "2015-10-20", "2016-04-19", "2016-06-30", "2016-09-02", "2018-03-28", "2018-08-17", "2018-09-24",

@@ -40,7 +40,7 @@ func Endpoint(path string) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubelet's kubeconfig: %w", err)
 	}
-	for name := range file.AuthInfos { // what it names may be missing, and is not what is used
+	for name := range file.AuthInfos { // the file that it names may be missing, and is not used
 		file.AuthInfos[name] = clientcmdapi.NewAuthInfo()
 	}
 	return configOf(path, file)

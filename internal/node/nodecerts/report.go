@@ -53,7 +53,7 @@ type Rotation struct {
 // Trouble names what can be wrong with a certificate.
 type Trouble string
 
-// What can be wrong.
+// The kinds of problems.
 const (
 	Missing     Trouble = "Missing"
 	Unreadable  Trouble = "Unreadable"
@@ -96,7 +96,7 @@ func (r *Report) problem(trouble Trouble, fix, format string, args ...any) {
 	r.Problems = append(r.Problems, Problem{Trouble: trouble, Text: fmt.Sprintf(format, args...), Fix: fix})
 }
 
-// Read reports on both certificates in a directory: what is wrong stands in the reports.
+// Read reports on both certificates in a directory: problems stand in the reports.
 func Read(dir string, now time.Time) []Report {
 	reports := make([]Report, 0, 2)
 	for _, kind := range Kinds() {

@@ -208,7 +208,7 @@ func (c RotateConfig) await(ctx context.Context, client kubernetes.Interface, cr
 	}
 }
 
-// waitsFor says why a request has no certificate yet. What a rule waits for stands in an Event, which nodes may not read.
+// waitsFor says why a request has no certificate yet. The reason of a rule's wait stands in an Event, which nodes may not read.
 func waitsFor(r csrview.Review) string {
 	switch {
 	case r.State == csrview.Approved:

@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What other programs know, of the version of Kubernetes that muster is built with. Both read leniently what they do not know, so nobody
-// would tell: the kubelet its drop-ins (cmd/kubelet/app/server.go, loadDropinConfigFileIntoJSON), containerd its base specification.
-// Decoding into upstream's types would bring their metrics and flags into every machine's agent; these are lists of what the types
-// hold, which a test writes and compares:
+// Names that other programs know, of the version of Kubernetes that muster is built with. Both read leniently what they do not know, so
+// nobody would tell: the kubelet its drop-ins (cmd/kubelet/app/server.go, loadDropinConfigFileIntoJSON), containerd its base
+// specification. Decoding into upstream's types would bring their metrics and flags into every machine's agent; these are lists of what
+// the types hold, which a test writes and compares:
 //
 //	go test ./internal/node/nodeconfig -run TestKnown -update
 var (

@@ -18,7 +18,7 @@ import (
 // DefaultMaxPods is the kubelet's own default, for machines whose type says nothing.
 const DefaultMaxPods = 110
 
-// What an expression may use.
+// The variables of an expression.
 const (
 	variableENIs    = "default_enis"
 	variableIPs     = "ips_per_eni"
@@ -27,7 +27,7 @@ const (
 
 const (
 	maxExpression = 1024   // bytes
-	maxCost       = 10_000 // of CEL's units: what an expression may take to evaluate
+	maxCost       = 10_000 // of CEL's units: the cost of an evaluation at most
 )
 
 //go:embed instances.txt
@@ -98,7 +98,7 @@ func compile(expression string) (cel.Program, []string, error) {
 		names = append(names, reference.Name)
 	}
 	switch kind := checked.OutputType(); kind.Kind() {
-	// EKS converts these, and what is of unknown type until it runs.
+	// EKS converts these, and values of unknown type until it runs.
 	case types.IntKind, types.UintKind, types.DoubleKind, types.StringKind, types.DynKind:
 		return program, names, nil
 	default:

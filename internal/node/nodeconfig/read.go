@@ -10,7 +10,7 @@ import (
 	"muster.dev/muster/internal/platform/strictyaml"
 )
 
-// What is read at most.
+// Limits of reading.
 const (
 	MaxDocument  = 1 << 20 // bytes of a source
 	MaxDocuments = 128     // of all sources
@@ -40,8 +40,8 @@ func (p Problems) Error() string { return strings.Join(p, "\n") }
 // ErrNone means that there is no document.
 var ErrNone = errors.New("there is no NodeConfig")
 
-// Read decodes documents and merges them in their order: what comes later wins, and what is empty never does. What is not known is
-// a problem, or, if lenient, a warning. All problems come back as one error, Problems.
+// Read decodes documents and merges them in their order: later values win, and empty ones never do. An unknown field is a problem, or, if
+// lenient, a warning. All problems come back as one error, Problems.
 func Read(sources []Source, lenient bool) (Merged, error) {
 	r := reader{lenient: lenient}
 	m := newMerger()

@@ -26,13 +26,13 @@ var (
 	assignments = regexp.MustCompile(`(?im)(\b(?:[a-z0-9_-]*[_-])?(?:token|auth|identitytoken|password|passwd|secret|secret_access_key|credentials?)"?[ \t]*=[ \t]*)("[^"\n]*"|'[^'\n]*'|[^\s,{}\[\]"']+)`)
 )
 
-// WithoutSecrets hides bootstrap tokens, the passwords in URLs and what is assigned to names of secrets.
+// WithoutSecrets hides bootstrap tokens, the passwords in URLs and values assigned to names of secrets.
 func WithoutSecrets(text string) string {
 	text = assignments.ReplaceAllString(text, "${1}"+hidden)
 	return tokens.ReplaceAllString(passwords.ReplaceAllString(text, "://"+hidden+"@"), hidden)
 }
 
-// Redacted is the spec as it may be shown: without the token, the passwords of proxies and registries and what is named like a
+// Redacted is the spec as it may be shown: without the token, the passwords of proxies and registries and fields named like a
 // secret.
 func (s Spec) Redacted() (Spec, error) {
 	tree, err := treeOf(s)

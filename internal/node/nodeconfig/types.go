@@ -4,7 +4,7 @@ package nodeconfig
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// The two spellings of a NodeConfig. What EKS's nodes take means the same here; muster's own has more fields, those of joining a
+// The two spellings of a NodeConfig. Fields that EKS's nodes take mean the same here; muster's own has more fields, those of joining a
 // cluster that is not EKS. Documents of both kinds may be merged.
 const (
 	APIVersionEKS = "node.eks.aws/v1alpha1"
@@ -79,7 +79,7 @@ type Instance struct {
 	UserDataFailurePolicy string `json:"userDataFailurePolicy,omitempty"`
 }
 
-// What becomes of a machine whose user data fails: a script that ends with an error, arguments of bootstrap.sh that are refused, or a part
+// The fate of a machine whose user data fails: a script that ends with an error, arguments of bootstrap.sh that are refused, or a part
 // that nothing carries out.
 const (
 	// Fail keeps the machine from becoming a node. It is the default.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What the kubelet's configuration is, should it say so itself.
+// The apiVersion and kind of the kubelet's configuration, should it have them itself.
 const (
 	KubeletAPIVersion = "kubelet.config.k8s.io/v1beta1"
 	KubeletKind       = "KubeletConfiguration"

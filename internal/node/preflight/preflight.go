@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preflight looks at a machine before it becomes a node: what would keep the kubelet from starting or its pods from
-// working, each with what was seen and how to put it right. It changes nothing.
+// Package preflight looks at a machine before it becomes a node: it finds problems that would keep the kubelet from starting or its pods
+// from working, each with the evidence and the fix. It changes nothing.
 //
-// The checks are values in, values out, over the answers of a [Host]; [System] asks the machine that it runs on. What could not
-// be found out is never OK: it is a warning that says why.
+// The checks are values in, values out, over the answers of a [Host]; [System] asks the machine that it runs on. A check that could not
+// be made is never OK: it is a warning that says why.
 package preflight
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// What comes of a check. A machine with a Fail does not become a node that works.
+// The results of a check. A machine with a Fail does not become a node that works.
 const (
 	OK   = "OK"
 	Warn = "Warn"

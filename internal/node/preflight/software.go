@@ -48,7 +48,7 @@ func containerRuntime(ctx context.Context, host Host) Result {
 	return ok("none runs yet; %s will", found.Program)
 }
 
-// existing finds an earlier life as a node. What muster join has made, it takes over; anybody else's must go first, or the
+// existing finds an earlier life as a node. Files that muster join has made, it takes over; anybody else's must go first, or the
 // machine would be two nodes.
 func existing(_ context.Context, host Host) Result {
 	const fix = "if the machine shall leave its cluster, undo what made it a node first (muster leave, kubeadm reset), and stop the kubelet"

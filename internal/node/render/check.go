@@ -13,8 +13,8 @@ import (
 	"muster.dev/muster/internal/node/nodeconfig"
 )
 
-// problems are what cannot be done on this layout, and what the programs themselves would refuse later and elsewhere, on top of
-// what is wrong with a NodeConfig anywhere.
+// problems are settings that cannot be had on this layout, and those that the programs themselves would refuse later and elsewhere, on
+// top of the problems of a NodeConfig anywhere.
 func problems(spec nodeconfig.Spec, instance Instance, layout Layout) field.ErrorList {
 	root := field.NewPath("spec")
 	all := spec.Validate()

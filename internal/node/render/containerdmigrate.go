@@ -25,8 +25,8 @@ const (
 	systemdCgroup     = "SystemdCgroup"
 )
 
-// containerdWishes are a user's configuration of containerd in version 3, and what of it is left out, with why. Version 2, which user data
-// for EKS's nodes is written in, is migrated as containerd 2 does when it reads such a file (plugins/cri/images/plugin.go and
+// containerdWishes are a user's configuration of containerd in version 3, and its parts that are left out, with why. Version 2, which
+// user data for EKS's nodes is written in, is migrated as containerd 2 does when it reads such a file (plugins/cri/images/plugin.go and
 // plugins/cri/runtime/plugin.go, configMigration).
 func containerdWishes(config string, layout Layout) (wishes map[string]any, notes []string, err error) {
 	wishes, err = nodeconfig.ReadTOML(config)
@@ -68,7 +68,7 @@ func table(in map[string]any, key string) map[string]any {
 	return map[string]any{}
 }
 
-// migrateCRI moves the settings of the one plugin to those that have them now. What the new ones say already wins.
+// migrateCRI moves the settings of the one plugin to those that have them now. Settings of the new ones win.
 func migrateCRI(plugins, old map[string]any) {
 	images, runtime, server := maps.Clone(table(plugins, pluginImages)), maps.Clone(table(plugins, pluginRuntime)), map[string]any{}
 	for key, value := range old {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render turns what a machine was told ([nodeconfig.Spec]) and what it is ([Instance], [Facts], [Layout]) into the files
+// Package render turns the configuration of a machine ([nodeconfig.Spec]) and its facts ([Instance], [Facts], [Layout]) into the files
 // and arguments of containerd, kubelet and kube-proxy. Values in, values out: the caller writes the files.
 //
 // There are two layouts: a machine of the local provider, where the node agent keeps the programs running, and a host that

@@ -20,7 +20,7 @@ const everybody = "default"
 // services are the programs that make a machine a node.
 func services() []string { return []string{"containerd", "kube-proxy", "kubelet"} }
 
-// Environment is what a program is started with on top of what all are, sorted: what is everybody's, and over it its own.
+// Environment is what a program is started with on top of what all are, sorted: that of all programs, and over it its own.
 func Environment(spec nodeconfig.Spec, service string) []string {
 	variables := map[string]string{}
 	maps.Copy(variables, spec.Instance.Environment[everybody])

@@ -35,7 +35,7 @@ func KubeletArgs(spec nodeconfig.Spec, instance Instance, layout Layout, bootstr
 	return append(args, spec.Kubelet.Flags...)
 }
 
-// maxPods is how many pods the node really takes: what the user's flag says, or else the user's configuration, or else the
+// maxPods is how many pods the node really takes: by the user's flag, or else the user's configuration, or else the
 // formula. EKS reserves for what the formula says even then.
 func maxPods(spec nodeconfig.Spec, instance Instance) (int32, error) {
 	if text, ok := lastFlag(spec.Kubelet.Flags, flagMaxPods); ok {

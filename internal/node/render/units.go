@@ -16,7 +16,7 @@ const (
 	variableKubeletArgs    = "NODEADM_KUBELET_ARGS"
 )
 
-// systemdFiles are the units of a host and what they read. The kubelet's arguments are where EKS has them.
+// systemdFiles are the units of a host and the files that they read. The kubelet's arguments are where EKS has them.
 func systemdFiles(spec nodeconfig.Spec, instance Instance, layout Layout) ([]File, error) {
 	if !layout.Systemd {
 		return nil, nil

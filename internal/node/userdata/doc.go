@@ -5,7 +5,7 @@
 // unpacks. Values in, values out.
 package userdata
 
-// What user data may be at most.
+// Limits of user data.
 const (
 	// MaxRaw is EC2's own limit (EC2 User Guide, "Run commands on your Linux instance at launch").
 	MaxRaw = 16 << 10

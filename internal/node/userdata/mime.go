@@ -123,7 +123,7 @@ func (r *reader) multipart(e entity, boundary string) error {
 			part = append(part, line...)
 			continue
 		}
-		if number > 0 { // what stands before the first is for programs that know no MIME
+		if number > 0 { // the text before the first is for programs that know no MIME
 			if err := r.part(entity{name: name(number), body: part, depth: e.depth + 1}); err != nil {
 				return err
 			}

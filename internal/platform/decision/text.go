@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Summary is the decision in one line: the verdict, the rule that decided, what it saw, and what to do.
+// Summary is the decision in one line: the verdict, the rule that decided, its evidence, and the fix.
 func (d Decision) Summary() string {
 	c, ok := d.Deciding()
 	if !ok {
@@ -23,7 +23,7 @@ func (d Decision) Summary() string {
 	return fmt.Sprintf("%s by rule %s: %s", d.Verdict, c.Rule, c.Sentence())
 }
 
-// Sentence is what the rule saw and what to do about it.
+// Sentence is the rule's evidence and the fix.
 func (c Check) Sentence() string {
 	if c.Hint == "" {
 		return c.Detail

@@ -34,7 +34,7 @@ func Inits(match func(Init) bool) ([]Init, error) {
 		if err != nil {
 			continue
 		}
-		// What cannot be read belongs to somebody else, or has just ended.
+		// A process that cannot be read belongs to somebody else, or has just ended.
 		if p, ok := readInit(pid); ok && match(p) {
 			found = append(found, p)
 		}

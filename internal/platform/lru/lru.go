@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lru has a map of at most so many entries: when it is full, the entry that nobody asked for the longest makes
-// room. What a flood of keys can do to it is push out other entries, never use more memory.
+// room. A flood of keys can push out other entries, but never use more memory.
 package lru
 
 // Map is the map. It is not safe for use by many at once.

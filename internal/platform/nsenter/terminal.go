@@ -63,7 +63,7 @@ func (t *terminal) resize() {
 	}
 }
 
-// connect passes on what is typed, what is printed, and changes of size.
+// connect passes on input, output, and changes of size.
 func (t *terminal) connect() {
 	if t == nil {
 		return
@@ -83,7 +83,7 @@ func (t *terminal) connect() {
 	}()
 	go func() { // ends with the caller's input, at the latest with the caller
 		_, _ = io.Copy(t.master, t.in)
-		const endOfTransmission = "\x04" // what a terminal has for the end of its input
+		const endOfTransmission = "\x04" // a terminal's character for the end of its input
 		_, _ = t.master.WriteString(endOfTransmission)
 	}()
 	t.drained = make(chan struct{})

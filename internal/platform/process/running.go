@@ -34,7 +34,7 @@ func Read(root string, patient time.Time) (Running, error) {
 		var unread, unnamed, gone error
 		r.Environment, unread = readAtOnce(filepath.Join(root, "environ"))
 		r.Executable, unnamed = os.Readlink(filepath.Join(root, "exe"))
-		r.Stat, gone = ReadStat(root) // the last: what was read before is judged by it
+		r.Stat, gone = ReadStat(root) // the last: earlier reads are judged by it
 		switch err := cmp.Or(gone, unread, unnamed); {
 		case gone != nil, errors.Is(err, fs.ErrPermission):
 			return Running{}, err

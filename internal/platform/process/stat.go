@@ -50,7 +50,7 @@ func ReadStat(root string) (Stat, error) {
 }
 
 func parseStat(raw []byte) (Stat, error) {
-	// The name may hold anything; what follows its last parenthesis may not.
+	// The name may hold anything; the text after its last parenthesis may not.
 	open, end := bytes.IndexByte(raw, '('), bytes.LastIndexByte(raw, ')')
 	if open < 0 || end < open {
 		return Stat{}, errors.New("it names no program")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package strictyaml reads YAML that people write by hand: what is not known is an error with its path and line, a key twice is one, and
-// all that is wrong is told at once, in words that speak of YAML.
+// Package strictyaml reads YAML that people write by hand: an unknown field is an error with its path and line, a key twice is one, and
+// all problems are reported at once, in words that speak of YAML.
 package strictyaml
 
 import (
@@ -37,7 +37,7 @@ func (d *Document) JSON() (data []byte, wrong []Wrong) {
 	return data, wrong
 }
 
-// FromJSON decodes into a value and says what is wrong, a line each with the path of the field. What could be read is read, unless
+// FromJSON decodes into a value and says what is wrong, a line each with the path of the field. All readable fields are read, unless
 // ok is false.
 func FromJSON(data []byte, into any) (problems []string, ok bool) {
 	wrong, ok := Decode(data, into)
@@ -51,7 +51,7 @@ func FromJSON(data []byte, into any) (problems []string, ok bool) {
 // unknownField is what the decoder says of one.
 var unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
 
-// Decode decodes JSON into a value and says all that is wrong. What could be read is read, unless ok is false.
+// Decode decodes JSON into a value and says all that is wrong. All readable fields are read, unless ok is false.
 func Decode(data []byte, into any) (wrong []Wrong, ok bool) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()

@@ -33,7 +33,7 @@ func New(out io.Writer, headings ...string) *Table {
 	return t
 }
 
-// Row adds a row. An empty cell is shown as <none>, and what a terminal would act on is escaped.
+// Row adds a row. An empty cell is shown as <none>, and characters that a terminal would act on are escaped.
 func (t *Table) Row(cells ...string) {
 	row := make([]string, len(cells))
 	for i, cell := range cells {

@@ -8,7 +8,7 @@ import (
 )
 
 // Line returns a text as one line: each character that is not printable is written as in a Go string, such as \x1b or \n, and each byte
-// that is not UTF-8 as U+FFFD. Letters of all scripts and the blank stay as they are. What was escaped once stays the same.
+// that is not UTF-8 as U+FFFD. Letters of all scripts and the blank stay as they are. Escaped text stays the same.
 func Line(text string) string { return escape(text, "") }
 
 // Lines is Line for a text of several lines: line ends and tabs stay.
@@ -23,7 +23,7 @@ func escape(text, but string) string {
 		return text // as nearly always
 	}
 	var b strings.Builder
-	for _, r := range text { // what is not UTF-8 comes as U+FFFD
+	for _, r := range text { // bytes that are not UTF-8 come as U+FFFD
 		if strconv.IsPrint(r) || strings.ContainsRune(but, r) {
 			b.WriteRune(r)
 			continue

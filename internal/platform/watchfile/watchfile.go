@@ -22,7 +22,7 @@ const quiet = 100 * time.Millisecond
 // File is what is followed.
 type File struct {
 	Path string
-	// What it is, for the log: "list of machines".
+	// Its name for the log: "list of machines".
 	What string
 	// Poll is how often it is looked at even if nothing tells that it changed.
 	Poll time.Duration
@@ -75,7 +75,7 @@ func (f File) Run(ctx context.Context, look func()) {
 			}
 			continue
 		}
-		look() // what changed before it was watched
+		look() // a change before it was watched
 		f.follow(ctx, watcher, poll.C, look)
 		_ = watcher.Close() // it was only read
 	}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ec2 is the source of machines "ec2": what DescribeInstances says, by any endpoint that speaks EC2's protocol. Only this
+// Package ec2 is the source of machines "ec2": the answers of DescribeInstances, by any endpoint that speaks EC2's protocol. Only this
 // package imports the SDK.
 //
 // A node cannot write what EC2 says about its instance, unless its own role may change instances or network interfaces. All
-// addresses of all interfaces count as the instance's, also those that a network plugin hands out to pods. Whose a name or an address
-// is EC2 is asked, too. Only carrier's and customer-owned addresses are found at instances alone that were looked up lately: each would be
-// one more call for every address, and no kubelet serves at them.
+// addresses of all interfaces count as the instance's, also those that a network plugin hands out to pods. EC2 is also asked for the
+// owner of a name or an address. Only carrier's and customer-owned addresses are found at instances alone that were looked up lately:
+// each would be one more call for every address, and no kubelet serves at them.
 package ec2
 
 import (

@@ -14,7 +14,7 @@ import (
 )
 
 // The filters of DescribeInstances that instances are looked up by (its reference, "Filter.N"). Several in one call must all match, so
-// each is a call of its own. Those of addresses match any address of any interface, not only the first; what the reference says of the
+// each is a call of its own. Those of addresses match any address of any interface, not only the first; the reference's text on the
 // public one, an "ID of the association", is the description of another filter.
 const (
 	byInstanceID     = "instance-id"

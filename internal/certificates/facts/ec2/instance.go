@@ -78,7 +78,7 @@ func machinesOf(all []described) func(facts.Subject) []policy.Machine {
 
 // ownersOf finds the instances that have each name and address, whatever they do: one that is stopped keeps its private addresses, and
 // uses them when it starts again. Only one that has been terminated has nothing. An instance that was found in several ways may have
-// changed in between; what it had in any of them it has.
+// changed in between; names and addresses from any of the answers count.
 func ownersOf(all []described) map[string][]policy.Machine {
 	owners := map[string][]policy.Machine{}
 	for _, d := range all {

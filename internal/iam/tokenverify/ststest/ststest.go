@@ -22,7 +22,7 @@ import (
 	"muster.dev/muster/internal/iam/ststoken"
 )
 
-// Key is an access key and whose it is.
+// Key is an access key and its owner.
 type Key struct {
 	ID, Secret, Session  string
 	ARN, Account, UserID string // as GetCallerIdentity tells them
