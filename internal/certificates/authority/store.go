@@ -52,7 +52,7 @@ func (s Store) Ensure(credentials []Credential, now time.Time) (written []string
 	if err != nil {
 		return written, err
 	}
-	if err := s.render(kubelets); err != nil { // a crash may have come between the record and what follows from it
+	if err := s.render(kubelets); err != nil { // a crash may have come between the record and the files that follow from it
 		return written, err
 	}
 	for _, plane := range []string{Cluster, Management} {

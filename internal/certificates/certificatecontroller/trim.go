@@ -41,7 +41,7 @@ func dropProgram() error {
 		if _, err := fmt.Sscanf(line, "%x-%x %s", &begin, &end, &access); err != nil || !strings.HasSuffix(line, " "+self) {
 			continue
 		}
-		if access != "r-xp" && access != "r--p" { // what is written is not in the file
+		if access != "r-xp" && access != "r--p" { // written pages are not in the file
 			continue
 		}
 		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, begin, end-begin, unix.MADV_DONTNEED); errno != 0 {

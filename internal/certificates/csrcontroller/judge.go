@@ -10,7 +10,7 @@ import (
 	"muster.dev/muster/internal/platform/decision"
 )
 
-// judgement is a verdict on a request, with the request and what the facts said of its subject.
+// judgement is a verdict on a request, with the request and the facts about its subject.
 type judgement struct {
 	decision.Decision
 	request policy.Request

@@ -13,7 +13,7 @@ import (
 )
 
 // ledger remembers what the API server does not: since when a request is known, which facts it is judged by, whether they changed
-// since, what was said about it last, and which ones are finished although the informer does not show it yet.
+// since, the last notice about it, and which ones are finished although the informer does not show it yet.
 type ledger struct {
 	mu       sync.Mutex
 	entries  map[item]*entry

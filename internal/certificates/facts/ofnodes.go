@@ -52,8 +52,8 @@ func ListOfNodes(nodes []corev1.Node) (list []byte, leftOut []LeftOut, err error
 	return list, leftOut, nil
 }
 
-// idsOf are the IDs of the machines: what the hardware calls itself, or where several do so alike, as containers of one host do, what the
-// operating system drew when it was installed.
+// idsOf are the IDs of the machines: the hardware's own UUID, or where several have the same, as containers of one host do, the ID that
+// the operating system drew when it was installed.
 func idsOf(nodes []corev1.Node) []string {
 	many := map[string]int{}
 	for _, n := range nodes {

@@ -26,7 +26,7 @@ const (
 	keepExpired = 24 * time.Hour
 )
 
-// compact makes segments small: what expired becomes keys, what is there twice goes, and neighbours that fit into one become one.
+// compact makes segments small: expired certificates become keys, duplicates go, and neighbours that fit into one become one.
 func (r *Register) compact(ctx context.Context) error {
 	for _, s := range r.wasteful() {
 		if err := r.write(ctx, s); err != nil && !errors.Is(err, errAgain) {

@@ -87,8 +87,8 @@ func (r *Register) renewal(node string, id short, told bool) string {
 	}
 }
 
-// hold remembers a client certificate of a node that is good, in place of those that are not any more; what a token got it is remembered
-// for longer.
+// hold remembers a client certificate of a node that is good, in place of those that are not any more; one that a token got it is
+// remembered for longer.
 func (l *last) hold(e Entry, now time.Time) {
 	over := func(c credential) bool { return c.token == "" && now.After(c.until) }
 	c := credential{shorten(e.Certificate), shorten(e.Key), e.Machine, e.token(), e.NotBefore, e.NotAfter}
@@ -104,8 +104,8 @@ func (l *last) hold(e Entry, now time.Time) {
 	}
 }
 
-// spare is the place of the one that is forgotten first. What a token got is kept longer: that the token was used is written down forever
-// only when the certificate becomes a key. But the node uses the newest that it got by itself.
+// spare is the place of the one that is forgotten first. A certificate that a token got is kept longer: that the token was used is
+// written down forever only when the certificate becomes a key. But the node uses the newest that it got by itself.
 func (l *last) spare() int {
 	renewed := func(c credential) bool { return c.token == "" }
 	first := slices.IndexFunc(l.held, renewed)

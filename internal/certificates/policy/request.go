@@ -89,8 +89,8 @@ func PhaseOf(o *certificatesv1.CertificateSigningRequest) Phase {
 	return p
 }
 
-// Reasons of approvals: what upstream's approver gives and this one does, too, what kubectl certificate approve gives, and what
-// muster csr approve gives.
+// Reasons of approvals: that of upstream's approver and of this one, that of kubectl certificate approve, and that of muster csr
+// approve.
 const (
 	ReasonAutoApproved       = "AutoApproved"
 	ReasonKubectl            = "KubectlApprove"

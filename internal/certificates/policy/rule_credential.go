@@ -82,7 +82,7 @@ func GoesTo(p Policy, r Request, f Facts) MachineRef {
 // credentialID is what the API server writes about a client certificate (k8s.io/apiserver, pkg/authentication/request/x509).
 const (
 	credentialID     = "authentication.kubernetes.io/credential-id"
-	credentialPrefix = "X509SHA256=" //nolint:gosec // G101: what begins the fingerprint of a certificate
+	credentialPrefix = "X509SHA256=" //nolint:gosec // G101: the beginning of a certificate's fingerprint
 )
 
 // credential is the fingerprint of the certificate that the requester used, false if the API server tells of none.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rotation replaces the authority that signs kubelets' certificates by another one, in steps none of which any
-// handshake notices:
+// Package rotation replaces the authority that signs kubelets' certificates by another one, in steps that no TLS handshake
+// notices:
 //
 //	Trust     both are trusted, the old one signs   until everybody who verifies has read both
 //	Replace   the new one signs                     until no node has used a certificate of the old one for a while

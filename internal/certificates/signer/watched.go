@@ -69,7 +69,7 @@ func (w *watched[T]) get() (value T, err error) {
 		w.logger.Warn("file not reloaded, the old one goes on", "file", w.name, "holds", w.what, "error", err)
 		value = now.value
 	}
-	w.now.Store(&version[T]{seen, value}) // what was seen is older than what was read, never newer
+	w.now.Store(&version[T]{seen, value}) // the look is older than the value that was read, never newer
 	return value, nil
 }
 

@@ -11,7 +11,7 @@ import (
 // at the header, and every client that may ask at all may know.
 const reasonHeader = "Muster-Refused"
 
-// Reason says which rule refused, what it saw and what to do.
+// Reason is the rule that refused, its evidence and the fix.
 type Reason struct {
 	Rule string `json:"rule"`
 	Saw  string `json:"saw,omitempty"`

@@ -39,7 +39,7 @@ const (
 	variablesHint = "the variables are {{EC2PrivateDNSName}}, {{AccountID}}, {{SessionName}}, {{SessionNameRaw}} and {{AccessKeyID}}, written without blanks"
 )
 
-// parseTemplate reads a template. The error says what is wrong and what to do.
+// parseTemplate reads a template. The error has the problem and the fix.
 func parseTemplate(s string) (template, *fault) {
 	t := template{source: s}
 	switch {

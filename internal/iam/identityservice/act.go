@@ -40,7 +40,7 @@ const (
 	open        // everybody may, whatever policies say
 )
 
-// register adds an action: what it is about, and what it does if the caller may.
+// register adds an action: its resource, and its effect if the caller may.
 func register[In, Out any](s *Service, server *awsquery.Server, api awsquery.API, action string, m mode, about func(*call, In) (target, error), do func(*call, In) (*Out, error)) {
 	awsquery.Register(server, api, action, func(ctx context.Context, _ awsquery.Call, in In) (*Out, error) {
 		c := &call{admitted: admittedOf(ctx), ctx: ctx, record: lineOf(ctx)}

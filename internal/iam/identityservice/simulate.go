@@ -36,7 +36,7 @@ type simulateCustomIn struct {
 	CallerArn                          *string
 	Marker                             *string
 	MaxItems                           *int32
-	// What follows is read to be refused by name.
+	// The fields below are read to be refused by name.
 	ResourcePolicy, ResourceOwner, ResourceHandlingOption *string
 }
 
@@ -49,7 +49,7 @@ type simulatePrincipalIn struct {
 	CallerArn                          *string
 	Marker                             *string
 	MaxItems                           *int32
-	// What follows is read to be refused by name.
+	// The fields below are read to be refused by name.
 	ResourcePolicy, ResourceOwner, ResourceHandlingOption *string
 }
 

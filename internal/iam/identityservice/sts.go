@@ -33,7 +33,7 @@ type assumeRoleIn struct {
 	Policy            *string
 	Tags              []tag
 	TransitiveTagKeys []string
-	// What follows is read to be refused by name.
+	// The fields below are read to be refused by name.
 	PolicyArns     []policyArn
 	SerialNumber   *string
 	TokenCode      *string

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ststoken reads the tokens that the AWS CLI and aws-iam-authenticator make: a presigned GetCallerIdentity in base64. It asks
-// all that aws-iam-authenticator asks (pkg/token/token.go, Verify) and more: one spelling of each parameter, a signature that is
+// Package ststoken reads the tokens that the AWS CLI and aws-iam-authenticator make: a presigned GetCallerIdentity in base64. It checks
+// all that aws-iam-authenticator checks (pkg/token/token.go, Verify) and more: one spelling of each parameter, a signature that is
 // whole, its service and region, and a date that is not in the future.
 package ststoken
 

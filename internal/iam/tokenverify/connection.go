@@ -40,7 +40,7 @@ func newConnection(raw, secured net.Conn) (*connection, error) {
 	return &connection{net: secured, socket: socket, answer: budget{net: secured}, reader: bufio.NewReader(nil)}, nil
 }
 
-// maxBytes of an answer, with its header and what chunks add.
+// maxBytes of an answer, with its header and the overhead of chunks.
 const maxBytes = maxHeader + 2*maxAnswer
 
 // ask sends a question and reads the answer.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package configsource gathers what a machine is told from where it is told it: its user data, files, directories and standard
-// input, in the order that they are named.
+// Package configsource gathers a machine's configuration from its sources: its user data, files, directories and standard input, in the
+// order that they are named.
 package configsource
 
 import (

@@ -70,7 +70,7 @@ type discoverer struct {
 	said     string // to Progress, last
 }
 
-// Discover finds the cluster, or returns an *Error that says which check failed, what was seen and what to do.
+// Discover finds the cluster, or returns an *Error that has the check that failed, the evidence and the fix.
 func Discover(ctx context.Context, c Config) (Result, error) {
 	d := &discoverer{Config: c}
 	if err := d.complete(); err != nil {

@@ -23,7 +23,7 @@ const (
 	BadFile      Reason = "BadFile"      // the file cannot be read
 )
 
-// Error is a cluster that is not believed: which check failed, what was seen, what to do.
+// Error is a cluster that is not believed: the check that failed, the evidence, the fix.
 type Error struct {
 	Reason  Reason
 	Message string

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeletcheck has a kubelet's configuration validated by the kubelet's own code before a kubelet runs with it. That code is in
+// Package kubeletcheck validates a kubelet's configuration by the kubelet's own code before a kubelet runs with it. That code is in
 // another program, kubelet-config-check, which is built from upstream's packages as the kubelet is and lies beside it.
 package kubeletcheck
 

@@ -16,7 +16,7 @@ const (
 	MaxDocuments = 128     // of all sources
 )
 
-// Source is a document, or several with --- between them, and what people call it.
+// Source is a document, or several with --- between them, and its name for people.
 type Source struct {
 	Name    string
 	Content []byte

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package userdata takes apart what a machine was told at launch: base64, gzip and MIME multipart, one in another as tools that
-// launch instances wrap them. It says what is wrong in the terms of the user data, and is bounded in all that it
-// unpacks. Values in, values out.
+// Package userdata parses the user data of a machine: base64, gzip and MIME multipart, one in another as tools that
+// launch instances wrap them. Its errors are in the terms of the user data, and all that it unpacks is
+// bounded. Values in, values out.
 package userdata
 
 // Limits of user data.

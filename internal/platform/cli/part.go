@@ -13,12 +13,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Part is what the command line says of a part of the control plane that runs in any cluster and is set up by one file.
+// Part is the command line of a part of the control plane that runs in any cluster and is set up by one file.
 type Part struct {
 	Config, Kubeconfig, LogFormat string
 	Check, Verbose                bool
 
-	file string // what the file is called
+	file string // its name in the help
 }
 
 // UsageError is a command line that cannot be understood.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lru has a map of at most so many entries: when it is full, the entry that nobody asked for the longest makes
+// Package lru has a bounded map with least-recently-used eviction: when it is full, the entry that was unused for the longest time makes
 // room. A flood of keys can push out other entries, but never use more memory.
 package lru
 

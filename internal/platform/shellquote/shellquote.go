@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shellquote takes a line apart into words as a shell does, and writes words so that a shell and systemd read them back. It
+// Package shellquote splits a line into words as a shell does, and writes words so that a shell and systemd read them back. It
 // expands nothing: no variables, no patterns, no substitution of commands.
 package shellquote
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statedir says where everything lives that muster keeps: one directory, private to its owner. Every path that two
+// Package statedir has the paths of all files that muster keeps: one directory, private to its owner. Every path that two
 // parts must agree on is a method here; nothing is written anywhere else.
 package statedir
 

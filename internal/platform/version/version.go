@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version says which muster this is, and which upstream programs it is built with.
+// Package version has the version of muster, and those of the upstream programs that it is built with.
 package version
 
 // Upstream versions, as the nested modules pin them. A test compares them with the go.mod files.
