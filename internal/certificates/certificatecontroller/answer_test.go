@@ -51,7 +51,7 @@ func answerOf(t *testing.T, csr *certificatesv1.CertificateSigningRequest) []byt
 	return encode(t, csr)
 }
 
-// What is read of an answer is what reading all of it gives.
+// The part that is read of an answer equals that of reading all.
 func TestAnswersAreReadAsFarAsTheyAreNews(t *testing.T) {
 	answer := answerOf(t, fullRequest())
 	got, err := decoded(answer)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// serve starts a server and returns it, what reaches it, and how many connections it saw.
+// serve starts a server and returns it, the requests that reach it, and how many connections it saw.
 func serve(t *testing.T, handle http.HandlerFunc) (*httptest.Server, *rest.Config, *atomic.Int32) {
 	t.Helper()
 	var opened atomic.Int32

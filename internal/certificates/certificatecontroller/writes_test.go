@@ -158,7 +158,7 @@ func TestWhatIsNotWrittenGoesToClientGo(t *testing.T) {
 	}
 }
 
-// What only client-go knows how to do is left to it.
+// Requests that only client-go knows how to make are left to it.
 func TestSomeServersAreReachedByClientGoAlone(t *testing.T) {
 	for name, change := range map[string]func(*rest.Config){
 		"http":          func(c *rest.Config) { c.Host = "http://cluster.example" },

@@ -211,7 +211,7 @@ func (m *meeting) Review(ctx context.Context, q policy.Access) policy.Fact[bool]
 	return m.Access.Review(ctx, q)
 }
 
-// Two leaders at once, as may happen for a moment when a lease is lost: what they write conflicts, and nothing is written twice.
+// Two leaders at once, as may happen for a moment when a lease is lost: their writes conflict, and nothing is written twice.
 func TestTwoReplicasRace(t *testing.T) {
 	const n = 40
 	w := newWorld(t, func(w *world) {

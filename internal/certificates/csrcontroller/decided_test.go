@@ -107,7 +107,7 @@ func TestTheDecisionStandsInTheRequest(t *testing.T) {
 	}
 }
 
-// What was written down with the approval tells more than what is decided about an approved request.
+// The record of the approval says more than the decision about an approved request.
 func TestAnApprovalsRecordIsKept(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.config.Keep = -1
@@ -123,14 +123,14 @@ func TestAnApprovalsRecordIsKept(t *testing.T) {
 		if len(d.Checks) > 0 != whole {
 			t.Errorf("%s: %+v", name, d)
 		}
-		// What goes on record is where the certificate went, not where it would have gone when it was approved.
+		// The record has the machine that the certificate went to, not the one at the time of the approval.
 		if machine != "fake|"+machineID(11) {
 			t.Errorf("%s: machine %q", name, machine)
 		}
 	}
 }
 
-// The watch shows a certificate before the answer to its write comes. What goes on record is the same either way.
+// The watch shows a certificate before the answer to its write comes. The record is the same either way.
 func TestTheWatchIsQuickerThanTheAnswer(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.config.Policy.Bootstrap.UnboundTokens = true

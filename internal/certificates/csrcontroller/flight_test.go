@@ -118,7 +118,7 @@ func TestAMachineThatGoesInFlight(t *testing.T) {
 				w.until("it is told", func() bool { return len(w.events.all()) == 1 })
 				w.until("it is settled", func() bool { return strings.HasPrefix(w.state("a"), want) })
 				w.stays("a", w.state("a"))
-				// What is issued goes on record after it is written.
+				// A certificate goes on record after it is written.
 				w.until("all passes have ended", w.resting)
 				if all := w.register.List(); len(all) != 1 { // the probe's
 					t.Errorf("on record: %v", all)

@@ -54,7 +54,7 @@ func TestHugeRequestsAreNotHeld(t *testing.T) {
 	}
 }
 
-// What is left to people is not held while they think, and is judged when they have spoken.
+// A request that is left to people is not held while they think, and is judged when they have decided.
 func TestWhatIsLeftToPeopleIsNotHeld(t *testing.T) {
 	w := newWorld(t, nil)
 	csr := serving(t, "a", 11, address(11))
@@ -69,7 +69,7 @@ func TestWhatIsLeftToPeopleIsNotHeld(t *testing.T) {
 	w.becomes("a", "Approved/KubectlApprove Issued")
 }
 
-// What is cut off is not read: it is refused as it was.
+// A request that is cut off is not read: it is refused as it was.
 func TestWhatIsCutOffIsRefused(t *testing.T) {
 	csr := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
 		Request: append(pkitest.Kubelet(t, nodeName(11)), bytes.Repeat([]byte(" "), pki.MaxRequestSize)...),

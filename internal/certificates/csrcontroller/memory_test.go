@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What the controller keeps of 5,000 requests, with the store of the test itself taken off.
+// The memory that the controller keeps for 5,000 requests, with the store of the test itself taken off.
 func TestMemoryOfFiveThousandRequests(t *testing.T) {
 	const n = 5000
 	heap := func() float64 {

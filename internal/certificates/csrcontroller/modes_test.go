@@ -44,7 +44,7 @@ func TestApproveOnlyNeverSigns(t *testing.T) {
 	if got := w.updates("status"); got != 0 {
 		t.Errorf("%d writes to /status", got)
 	}
-	// What somebody else issues goes on record, for the machine that it was approved for.
+	// A certificate of another signer goes on record, for the machine that it was approved for.
 	csr := w.get("client")
 	csr.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.ca.Raw})
 	if _, machine := w.decided("client"); machine != "fake|"+machineID(11) {

@@ -116,7 +116,7 @@ func (w *world) deletions() int {
 	return n
 }
 
-// What a node has asked for since supersedes what its bootstrap token was issued.
+// Later requests of a node supersede those of its bootstrap token.
 func TestARenewalSupersedesTheFirstCertificate(t *testing.T) {
 	w := newWorld(t, nil)
 	w.create(bootstrap(t, "csr-first", 11))

@@ -109,7 +109,7 @@ func TestNamesTakeTurnsWithinAToken(t *testing.T) {
 	}
 }
 
-// What a token asks takes turns by what it is about, as it is read in the request.
+// Requests by one token take turns by their subject, as it is read in the request.
 func TestWhatATokenAsksIsSortedByName(t *testing.T) {
 	w := prepareWorld(t)
 	w.run()

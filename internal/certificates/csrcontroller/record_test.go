@@ -34,7 +34,7 @@ func TestDenialsAreToldOnTheNode(t *testing.T) {
 	// A token of one machine that is used for another that is a node.
 	w.create(object("stolen", pki.SignerKubeletClient, pkitest.Kubelet(t, nodeName(11)), "system:bootstrap:abcdef", "system:bootstrappers", "system:bootstrappers:muster:"+machineID(12)))
 	w.becomes("stolen", "Denied/bootstrap-machine")
-	// What waits is told on the request alone.
+	// A wait is reported on the request alone.
 	w.create(serving(t, "early", 13, address(13)))
 	w.until("all are told", func() bool { return len(w.events.all()) == 5 })
 	var got []string

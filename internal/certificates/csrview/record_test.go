@@ -45,7 +45,7 @@ func TestADecisionIsWrittenDown(t *testing.T) {
 	}
 }
 
-// What was decided, and about which machine, is read back as it was, whatever the machine is called.
+// The decision, and its machine, are read back as they were, whatever the machine is called.
 func FuzzDecided(f *testing.F) {
 	f.Add("static|i-1", "node a is machine i-1 (static)")
 	f.Add(`","checks":[],"machine":"static|other`, "\x00\u2028<>&")
@@ -79,7 +79,7 @@ func TestDecisionsThatWereWrittenOtherwise(t *testing.T) {
 	}
 }
 
-// Whatever stands in a text, what is written down is JSON, and is read back as it was: but for bytes that are not text.
+// Whatever stands in a text, its record is JSON, and is read back as it was: but for bytes that are not text.
 func TestAnyTextIsWrittenDown(t *testing.T) {
 	for _, text := range []string{"plain", `a "b" \c`, "<a> & b", "\x00\x1f\n\t\x7f", "ä€\u2028", "\xff", "", "'"} {
 		want := []decision.Check{{Rule: "machine", Outcome: decision.Pass, Detail: strings.ToValidUTF8(text, "\ufffd"), Evidence: text != ""}}

@@ -74,7 +74,7 @@ func TestReadListOfRanges(t *testing.T) {
 			t.Errorf("%q is that of %v, %v; want %q", address, ids, err, want)
 		}
 	}
-	// What is written again says the same.
+	// A list that is written again says the same.
 	out, err := writeList(list)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestReadListRefuses(t *testing.T) {
 	}
 }
 
-// What kubectl makes of a node's status may say a thing twice, or in capitals.
+// kubectl's form of a node's status may say a thing twice, or in capitals.
 func TestAMachineMayRepeatItself(t *testing.T) {
 	got, err := ReadList([]byte(`machines: [{id: a, nodeName: 10.0.0.1, names: [B.example, b.example, c], addresses: [10.0.0.1, "::ffff:10.0.0.1", 10.0.0.2, 10.0.0.2]}]`))
 	if err != nil {

@@ -71,7 +71,7 @@ func TestCredentials(t *testing.T) {
 	})
 }
 
-// What may have been lost is not taken for never issued.
+// An entry that may have been lost is not taken for never issued.
 func TestCredentialsInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -152,7 +152,7 @@ func TestSpentTokens(t *testing.T) {
 	})
 }
 
-// What a token got is remembered in between, too, when it has expired and is not a key yet.
+// A token's certificate is remembered in between, too, when it has expired and is not a key yet.
 func TestSpentTokensUntilTheNextCompaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)

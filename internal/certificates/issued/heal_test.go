@@ -167,7 +167,7 @@ func TestLostMachinesFromBeforeTheMachineWasMade(t *testing.T) {
 	})
 }
 
-// The machine that joined last is the one that the inventory names. What was issued before may be anybody's, and stays unknown.
+// The machine that joined last is the one that the inventory names. An earlier certificate may be any machine's, and stays unknown.
 func TestLostMachinesFromBeforeTheLastJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -334,7 +334,7 @@ func TestReplacedAcrossSources(t *testing.T) {
 	})
 }
 
-// What a node renews while others approve and sign is that of the machine whose certificate asked, not of the one that has the name by now.
+// A renewal that others approve and sign is that of the machine whose certificate asked, not of the one that has the name by now.
 func TestRenewalsThatOthersSignedStayWithTheirCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)

@@ -104,7 +104,7 @@ func TestLinesThatAreRefused(t *testing.T) {
 	}
 }
 
-// What is added is written so that it can be read, whatever somebody put into a request.
+// An added entry is written so that it can be read, whatever somebody put into a request.
 func FuzzWrite(f *testing.F) {
 	f.Add("uid", "csr", "signer", "node", "", "machine", "requester", "5f", "issuer", int64(0))
 	f.Add("uid", "", "", "", "alice = 100 %\n", "", "a b\x1b", "", "\xff", int64(1e12))

@@ -57,7 +57,7 @@ func TestSignWithADevice(t *testing.T) {
 	}
 }
 
-// What cannot be built for an issuer shows before its key is touched, for every kind of issuer.
+// A certificate that cannot be built for an issuer shows before its key is touched, for every kind of issuer.
 func TestPrepareForEveryKindOfIssuer(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

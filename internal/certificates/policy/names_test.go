@@ -24,7 +24,7 @@ func TestNamesAreCanonical(t *testing.T) {
 			w := serving(t, addrA)
 			w.object.Spec.Request = rawNames(t, pkitest.GeneralName{Tag: 2, Value: []byte(name)})
 			d := w.decide()
-			// What is not even ASCII does not get past the reader.
+			// Names other than ASCII do not get past the reader.
 			if d.Verdict != decision.Deny || d.Rule != "name-canonical" && d.Rule != "shape" {
 				t.Errorf("%s", d)
 			}
@@ -78,7 +78,7 @@ func TestNamesThatAreCanonical(t *testing.T) {
 	}
 }
 
-// What is asked about a name is asked about the form in which it is compared, once.
+// Lookups of a name are for the form in which it is compared, once.
 func TestFactsAreAboutCanonicalNames(t *testing.T) {
 	w := serving(t, "A.Example", "a.example.", strings.ToUpper(nodeA), "b.example")
 	q := policy.Ask(w.policy, policy.Read(&w.object, w.policy))

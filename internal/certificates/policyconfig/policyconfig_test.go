@@ -209,7 +209,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// What is accepted can be converted without a surprise: nothing is dropped silently.
+// An accepted file can be converted without a surprise: nothing is dropped silently.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(full(f)))
 	f.Add([]byte(small))
@@ -231,7 +231,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// What the documentation shows is what is read.
+// The file in the documentation is read as it stands.
 func TestDocumentation(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "policy-file.md"))
 	if err != nil {

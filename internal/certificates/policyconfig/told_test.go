@@ -59,7 +59,7 @@ mode: observe
 	}
 }
 
-// However many problems there are, what is told of them can be read.
+// However many problems there are, their report can be read.
 func TestManyProblems(t *testing.T) {
 	_, err := policyconfig.Read([]byte(small + "workers: x\napprovalReasons:" + strings.Repeat("\n- {}", 10) + "\nkeys:" + strings.Repeat("\n- 1", 5000)))
 	if lines := strings.Split(err.Error(), "\n"); len(lines) != 101 || lines[100] != "and 4902 more" {

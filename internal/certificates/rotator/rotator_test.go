@@ -21,7 +21,7 @@ type stage struct {
 	t         *testing.T
 	keys      *Keys
 	now       time.Time
-	waits     map[rotation.Phase]string // what a verifier says in a phase
+	waits     map[rotation.Phase]string // a verifier's answer in a phase
 	nodes     []rotation.Node
 	unseen    error
 	unplugged error // publishing fails
@@ -137,7 +137,7 @@ func TestRotatorIsKilledAfterEveryStep(t *testing.T) {
 	}
 }
 
-// What is seen while the service ends, as requests that are broken off, must not move anything.
+// Findings while the service ends, as requests that are broken off, must not move anything.
 func TestRotatorThatEnds(t *testing.T) {
 	s := newStage(t)
 	if err := s.keys.StartRotation(s.now); err != nil {

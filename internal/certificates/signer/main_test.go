@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What the test program is when it is started by a test.
+// The roles of the test program when it is started by a test.
 const (
 	envChild  = "SIGNER_TEST_CHILD"  // a child that does not behave: nonsense of that name
 	envParent = "SIGNER_TEST_PARENT" // a program that signs with the key of that configuration

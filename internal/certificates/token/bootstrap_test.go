@@ -127,7 +127,7 @@ func many(n int) []string {
 	return groups
 }
 
-// Tokens of others: what the API server takes is read, what it refuses is told.
+// Tokens of others: those that the API server takes are read, those that it refuses are reported.
 func TestReadTokensOfOthers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		key, value string // "": the key goes

@@ -122,7 +122,7 @@ func TestMatchName(t *testing.T) {
 	}
 }
 
-// FuzzParseGroup holds that a group is read in one way: what is accepted is written back byte for byte.
+// FuzzParseGroup holds that a group is read in one way: an accepted one is written back byte for byte.
 func FuzzParseGroup(f *testing.F) {
 	for _, s := range []string{"i-1", "name:a:b", "group:workers", "pattern:2a", "name::", "pattern:2A"} {
 		f.Add("system:bootstrappers:muster:" + s)

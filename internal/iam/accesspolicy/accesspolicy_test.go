@@ -36,8 +36,8 @@ type world struct {
 	fails   string
 	writes  int
 	deleted []string
-	// before is done before a binding is applied or deleted, or a status written: it is what somebody else does meanwhile. What it
-	// returns, if anything, is what the API server answers.
+	// before is done before a binding is applied or deleted, or a status written: it is what somebody else does meanwhile. Its result, if
+	// any, is the API server's answer.
 	before func(c client.Client) error
 }
 
@@ -213,7 +213,8 @@ func TestBindingsSayWhatPoliciesSay(t *testing.T) {
 	}
 }
 
-// A group is called after the name of its entry. What an entry of that name had goes with it even if nobody reconciles: by the garbage collector.
+// A group is called after the name of its entry. The bindings of an entry of that name go with it even if nobody reconciles: by the
+// garbage collector.
 func TestBindingsBelongToTheVeryEntry(t *testing.T) {
 	w := newWorld(t, namespace("dev-a"))
 	for _, uid := range []types.UID{"uid-1", "uid-2"} {

@@ -17,7 +17,7 @@ import (
 // hybridTrusted is what the authenticator's configuration says of a role of hybrid nodes.
 const hybridTrusted = "trustedSessionNames: [{role: 'arn:aws:iam::111122223333:role/edge/hybrid', names: ['mi-*']}]"
 
-// From the file to the API server's answer: what is trusted counts, and a line says so when it starts.
+// From the file to the API server's answer: the trusted roles count, and a line says so when it starts.
 func TestAnAuthenticatorTrustsNamesOfSessions(t *testing.T) {
 	node, person := ststest.Session("hybrid", "mi-0123456789abcdef0", 1), ststest.Session("hybrid", "anna", 2)
 	mappings := filepath.Join(t.TempDir(), "mappings.yaml")

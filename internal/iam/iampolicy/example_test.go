@@ -36,7 +36,7 @@ func ExampleDocument_Evaluate() {
 	// iam:GetUser arn:aws:iam::000000000000:user/alice not allowed
 }
 
-// A document is read strictly: what is wrong is told with its path.
+// A document is read strictly: problems are reported with their paths.
 func ExampleParse() {
 	_, err := iampolicy.Parse(iampolicy.Managed, `{"Version": "2012-10-17", "Statement": {"Effect": "allow", "Action": "iam:*", "Resource": "*"}}`)
 	fmt.Println(err)

@@ -34,7 +34,7 @@ func BenchmarkMap(b *testing.B) {
 	}
 }
 
-// What a hit costs must not grow with the table.
+// The cost of a hit must not grow with the table.
 func TestTheCostOfAHitDoesNotGrow(t *testing.T) {
 	cost := func(n int) float64 {
 		made := table(t, identity.Options{}, nil, manyMappings(n)...)

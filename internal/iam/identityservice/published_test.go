@@ -45,7 +45,7 @@ func TestPublishedPoliciesAreKept(t *testing.T) {
 	}
 }
 
-// What a condition on an absent key does is what it does on AWS, and the log names those that no request carries.
+// The effect of a condition on an absent key is that on AWS, and the log names those that no request carries.
 func TestAbsentKeys(t *testing.T) {
 	w := newWorld(t, nil)
 	ctx := t.Context()

@@ -100,7 +100,7 @@ func TestSimulatePrincipalPolicy(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 
-	// What is simulated is what happens.
+	// A simulation agrees with the real decision.
 	for _, action := range []string{"iam:ListUsers", "iam:GetUser"} {
 		said := simulate(&iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String(user("admin")), ActionNames: []string{action}})[0]
 		if !strings.Contains(said, " allowed ") {

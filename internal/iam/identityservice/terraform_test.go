@@ -118,7 +118,7 @@ func TestWhatTerraformCallsLaterIsAuthorized(t *testing.T) {
 	}
 }
 
-// What is not there is NoSuchEntity, by all of them that name something.
+// An entity that is not there is NoSuchEntity, by all of them that name something.
 func TestWhatTerraformCallsLaterFindsNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	for action, do := range later(w.iam(w.admin()), "none", "none", "none", "arn:aws:iam::000000000000:policy/none") {
@@ -249,7 +249,7 @@ func TestServiceLinkedRoles(t *testing.T) {
 	}
 	_, err := create(&iam.CreateServiceLinkedRoleInput{AWSServiceName: aws.String("eks-nodegroup.amazonaws.com")})
 	w.wants("twice", err, "InvalidInput")
-	if !strings.Contains(err.Error(), "Service role name "+name+" has been taken in this account") { // what Karpenter's guide says to expect
+	if !strings.Contains(err.Error(), "Service role name "+name+" has been taken in this account") { // as Karpenter's guide says
 		t.Error(err)
 	}
 	_, err = create(&iam.CreateServiceLinkedRoleInput{AWSServiceName: aws.String("nobody.amazonaws.com")})

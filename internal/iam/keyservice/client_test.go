@@ -197,7 +197,7 @@ func TestTheStreamOfChanges(t *testing.T) {
 	}
 }
 
-// What was answered before may be used for long after a stream that says nothing is given up.
+// Older answers may be used for long after a stream that says nothing is given up.
 func TestQuietIsNotStale(t *testing.T) {
 	for name, test := range map[string]struct{ stale, want time.Duration }{
 		"by default": {0, StaleAfter}, "long": {time.Minute, StaleAfter}, "short": {2 * time.Second, 2 * time.Second},

@@ -66,7 +66,7 @@ func TestWhoDoesNotReadHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// What was looked up before a change and took too long is not an answer any more.
+// A lookup from before a change that took too long is not an answer any more.
 func TestWhatWasLookedUpTooLongAgoIsNoAnswer(t *testing.T) {
 	asked, hold := make(chan struct{}, 1), make(chan struct{})
 	b := &backend{resolve: func(_ context.Context, id string) (Resolved, error) {

@@ -97,7 +97,7 @@ func TestAnEntryIsForWhoIsThereWhenItIsMade(t *testing.T) {
 	}
 }
 
-// What was decided once stays so: a principal that gets the name later, in whatever way, is not let in by it.
+// A decision stays: a principal that gets the name later, in whatever way, is not let in by it.
 func TestAnEntryForNobodyStaysForNobody(t *testing.T) {
 	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	p := newPrincipalIDs(t, noon)

@@ -179,7 +179,7 @@ func sum(all []int) (total int) {
 	return total
 }
 
-// What EC2 said a while ago counts for the rest of its time, and not for as long again.
+// An older answer of EC2 counts for the rest of its time, and not for as long again.
 func TestAnInstanceCountsForAsLongAsWhatEC2SaidOfIt(t *testing.T) {
 	id := sessionOf(t, "nodes", nodeID)
 	synctest.Test(t, func(t *testing.T) {

@@ -73,7 +73,7 @@ func wantsDisks(t *testing.T) nodeconfig.Spec {
 	return spec
 }
 
-// Whatever can be refused is refused before disks are touched: what package render refuses, and the kubelet's own validation.
+// Whatever can be refused is refused before disks are touched: by package render, and by the kubelet's own validation.
 func TestDisksComeAfterAllThatCanBeRefused(t *testing.T) {
 	b := newBench(t, 0)
 	spec := wantsDisks(t)

@@ -116,7 +116,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Each archive is imported once from the same file, the smallest first; what fails is tried again.
+// Each archive is imported once from the same file, the smallest first; a failed one is tried again.
 func TestImportImages(t *testing.T) {
 	a := newAgent(t)
 	images := filepath.Join(a.config.BinDir, "images")
@@ -142,7 +142,7 @@ case $last in */workload.tar) [ -e `+a.config.DataDir+`/failed ] || { touch `+a.
 	}) {
 		t.Fatal("what failed was not tried again")
 	}
-	// What failed may be tried again before the next one has been imported.
+	// A failed one may be tried again before the next one has been imported.
 	first := "pause.tar workload.tar "
 	if got := calls(); got != first+"coredns.tar workload.tar" && got != first+"workload.tar coredns.tar" {
 		t.Errorf("imported %s", got)

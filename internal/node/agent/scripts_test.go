@@ -49,7 +49,7 @@ func reports(t *testing.T, a *agent) func() bootreport.Report {
 }
 
 // Scripts run in order, once in the life of an instance; one that fails does not keep the next from running, and is a failure of this
-// boot and the next. What they print is closed to others. Another instance on the same disk runs its own.
+// boot and the next. Their output is closed to others. Another instance on the same disk runs its own.
 func TestScripts(t *testing.T) {
 	a := newAgent(t)
 	a.instance = render.Instance{ID: "i-0000000000000000a"}

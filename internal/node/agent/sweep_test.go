@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What a program that was killed has left goes when the machine boots, and nothing else does.
+// Files that a killed program has left go when the machine boots, and nothing else does.
 func TestWhatIsHalfDoneGoes(t *testing.T) {
 	root, elsewhere := t.TempDir(), t.TempDir()
 	keep := []string{

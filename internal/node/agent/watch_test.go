@@ -34,7 +34,7 @@ type watched struct {
 	restarts int
 	posted   []event
 	unposted error    // what becomes of events
-	groups   []string // of who has the good token
+	groups   []string // of the holder of the good token
 }
 
 // newWatched is a node that has joined, of an API server that takes one token and publishes nothing.

@@ -33,7 +33,8 @@ func disk(t *testing.T) (root *os.Root, path string) {
 	return root, path
 }
 
-// What the machine writes is what its host reads, and the file keeps its size and its place: a full disk must not keep it from being written.
+// The host reads the machine's report as it was written, and the file keeps its size and its place: a full disk must not keep it from
+// being written.
 func TestReport(t *testing.T) {
 	root, path := disk(t)
 	if _, ok := bootreport.Read(root); ok {

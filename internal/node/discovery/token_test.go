@@ -102,7 +102,7 @@ func TestAnEndpointElsewhereIsTheClusters(t *testing.T) {
 	}
 }
 
-// What is wrong with the proofs. Each case changes one thing of a discovery that works.
+// The faults of the proofs. Each case changes one thing of a discovery that works.
 func TestRefusals(t *testing.T) {
 	ca, other := newAuthority(t, "blue"), newAuthority(t, "evil")
 	good := func(t *testing.T, f *fake) answer {
@@ -381,7 +381,7 @@ func TestAnEndlessAnswer(t *testing.T) {
 	}
 }
 
-// What answers may be a proxy that somebody forgot: it is named, without its password.
+// The server may be a proxy that somebody forgot: it is named, without its password.
 func TestAProxyIsNamed(t *testing.T) {
 	proxy := httptest.NewServer(http.NotFoundHandler())
 	defer proxy.Close()

@@ -15,7 +15,7 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// What somebody puts in the place of a join's file is theirs: leave names it and lets it be.
+// A file that somebody puts in the place of a join's is theirs: leave names it and lets it be.
 func TestLeaveSparesWhatSomebodyChanged(t *testing.T) {
 	for name, tc := range map[string]struct {
 		path   string
@@ -64,7 +64,7 @@ func TestLeaveRemovesAuthoritiesThatWereTakenOver(t *testing.T) {
 	compare(t, "the host", before, w.tree())
 }
 
-// A ledger of an older muster knows no hashes: what it lists goes, as it did then.
+// A ledger of an older muster knows no hashes: the files that it lists go, as they did then.
 func TestLeaveWithALedgerWithoutHashes(t *testing.T) {
 	w := newWorld(t)
 	before := w.tree()

@@ -352,7 +352,7 @@ func TestSkipKubeProxy(t *testing.T) {
 	}
 }
 
-// What the kubelet tells logind goes with it, unless somebody had written that file before.
+// The kubelet's configuration of logind goes with it, unless somebody had written that file before.
 func TestLogindConfig(t *testing.T) {
 	w := newWorld(t)
 	w.write("/etc/systemd/logind.conf.d/10-own.conf", "theirs")

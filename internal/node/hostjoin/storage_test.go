@@ -43,7 +43,7 @@ func TestStorageIsPreparedOnce(t *testing.T) {
 	compare(t, "the host", before, w.tree())
 }
 
-// What is mounted by then is not taken away: a directory on which a disk is mounted cannot be removed, and is not the join's.
+// Mounts that are there by then are not taken away: a directory on which a disk is mounted cannot be removed, and is not the join's.
 func TestLeaveKeepsWhatDisksAreMountedAt(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("this test mounts a directory: run it as root")

@@ -202,7 +202,7 @@ func TestPaths(t *testing.T) {
 		"/latest/meta-data//instance-id":  "404",
 		"/latest/../../etc/passwd":        "404",
 		"//latest/user-data":              "404",
-		// What cloud-init and others ask for by a date.
+		// The paths that cloud-init and others ask for by a date.
 		"/2021-07-15/meta-data/instance-id":            "i-0000000000000000a",
 		"/2021-03-23/meta-data/placement/":             "availability-zone\nregion",
 		"/2021-03-23":                                  "dynamic/\nmeta-data/\nuser-data",
@@ -233,7 +233,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// A machine that nobody knows learns nothing, not even how to ask. What fails is logged, and not told.
+// A machine that nobody knows learns nothing, not even how to ask. A failure is logged, and not told.
 func TestWhoAsks(t *testing.T) {
 	var log bytes.Buffer
 	s, _ := newServer(t, &log)

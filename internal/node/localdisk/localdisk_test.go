@@ -280,7 +280,7 @@ func TestPartitionsAreNoDisks(t *testing.T) {
 	}
 }
 
-// What lsblk says decides whether a disk is anybody's.
+// The output of lsblk decides whether a disk is in use.
 func TestParse(t *testing.T) {
 	one := func(rest string) string { return `{"blockdevices":[{"name":"/dev/a","type":"disk",` + rest + `}]}` }
 	for said, want := range map[string]state{

@@ -67,7 +67,7 @@ func TestRotate(t *testing.T) {
 	}
 }
 
-// What is refused leaves everything as it was.
+// A refusal leaves everything as it was.
 func TestRotateRefuses(t *testing.T) {
 	t.Parallel()
 	other := newAuthority(t, "other")

@@ -19,7 +19,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// What is known of other programs' fields is what their types have.
+// The known fields of other programs are those of their types.
 func TestKnownFields(t *testing.T) {
 	for name, of := range map[string]reflect.Type{
 		"kubelet-fields": reflect.TypeFor[kubelet.KubeletConfiguration](), "runtime-spec-fields": reflect.TypeFor[runtimespec.Spec](),
@@ -74,7 +74,7 @@ func describe(path string, of reflect.Type, each func(path, kind string)) {
 	}
 }
 
-// What is known of the kubelet's flags is what the kubelet tells.
+// The known flags of the kubelet are those that it lists.
 func TestKnownFlags(t *testing.T) {
 	const program = "../../../bin/kubelet"
 	if _, err := os.Stat(program); err != nil {

@@ -189,7 +189,7 @@ func TestMarshalAndRedacted(t *testing.T) {
 	}
 }
 
-// What is accepted can be written and is read back as the same; no error repeats a token; nothing panics.
+// An accepted spec can be written and is read back as the same; no error repeats a token; nothing panics.
 func FuzzRead(f *testing.F) {
 	for dir := range folders(f, "testdata/read") {
 		raw, err := os.ReadFile(dir + "/user-data")

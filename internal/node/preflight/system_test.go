@@ -183,7 +183,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// What is needed is the module. Whether there is a program that loads it matters only where it is not loaded yet.
+// The module is needed. Whether there is a program that loads it matters only where it is not loaded yet.
 func TestModules(t *testing.T) {
 	const dep, program = "/lib/modules/6.1/modules.dep", "/sbin/modprobe"
 	for name, c := range map[string]struct {

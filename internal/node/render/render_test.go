@@ -252,7 +252,7 @@ func TestSecretsAreRootsAlone(t *testing.T) {
 	}
 }
 
-// What is refused never repeats a secret.
+// A refusal never repeats a secret.
 func TestRefusalsKeepSecrets(t *testing.T) {
 	spec := readScene(t, "testdata/cases/machine-plain").spec
 	spec.Join.Token = "secret.butwrong"

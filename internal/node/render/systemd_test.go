@@ -75,7 +75,7 @@ func TestUnitsAreSound(t *testing.T) {
 	}
 }
 
-// What verifies them notices faults, of units and of drop-ins.
+// Their verifier notices faults, of units and of drop-ins.
 func TestVerifyNotices(t *testing.T) {
 	for _, fault := range []struct{ file, old, other string }{
 		{"kubelet.service", "/kubelet $", "/no-such-program $"},

@@ -10,7 +10,7 @@ import (
 	"muster.dev/muster/internal/node/userdata"
 )
 
-// What was written is read, whatever it is.
+// Written user data is read, whatever it is.
 func roundTrip(t *testing.T, parts []userdata.Part) {
 	t.Helper()
 	raw, err := userdata.Write(parts)

@@ -151,7 +151,7 @@ func TestSinceWithoutStamps(t *testing.T) {
 	// A file without any time counts as written when it was last written.
 	expect(t, []string{"hello", "world"}, printed(t, logs.Config{Sources: []logs.Source{source(path)}, Tail: logs.All, Since: written}))
 	expect(t, nil, printed(t, logs.Config{Sources: []logs.Source{source(path)}, Tail: logs.All, Since: written.Add(time.Second)}))
-	// What comes before the first time goes with it.
+	// Lines before the first time go with it.
 	at := time.Date(2026, 11, 20, 11, 0, 4, 0, time.UTC)
 	expect(t, []string{"a banner", "I1120 11:00:04.000000 1 a.go:1] x"}, printed(t, logs.Config{Sources: []logs.Source{source(stamped)}, Tail: logs.All, Since: at}))
 	expect(t, nil, printed(t, logs.Config{Sources: []logs.Source{source(stamped)}, Tail: logs.All, Since: at.Add(time.Second)}))

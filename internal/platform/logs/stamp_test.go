@@ -76,7 +76,7 @@ func FuzzStamp(f *testing.F) {
 		if strings.IndexAny(text[:1], "IWEF") == 0 && at.After(ref.Add(24*time.Hour)) {
 			t.Fatalf("klog line from the future: %s", at)
 		}
-		// What follows the time does not matter, except in JSON.
+		// The text after the time does not matter, except in JSON.
 		if text[0] != '{' {
 			if again, ok := logs.Stamp([]byte(text+" x"), ref); !ok || !again.Equal(at) {
 				t.Fatalf("%s became %s (%v) with a word after it", at, again, ok)

@@ -187,7 +187,7 @@ func TestNamesOfNodes(t *testing.T) {
 				t.Errorf("%s: called with %v", tc.node, call)
 			}
 		}
-		// What an instance is not called is not its node.
+		// A name that an instance does not have is not its node's.
 		s := describing(t, newCloud(instance{idA, nameA, "running", ""}), func(c *Config) { c.NodeNames = ResourceName })
 		if f := settled(t, func() policy.Fact[policy.Machine] { return s.MachineOfNode(idA + ".evil.example") }); f.State != policy.Absent {
 			t.Errorf("another domain: %+v", f)
