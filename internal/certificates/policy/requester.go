@@ -20,7 +20,7 @@ const (
 type kind int
 
 const (
-	stranger  kind = iota // a person, a service account: nobody that the rules vouch for
+	stranger  kind = iota // a person, a service account: a requester that the rules do not vouch for
 	node                  // a node, by its client certificate
 	bootstrap             // a bootstrap token, good for what binds it, or a user that the policy lets ask like one
 	unbound               // a bootstrap token that is good for nothing here; why says why

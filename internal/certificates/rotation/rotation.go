@@ -3,9 +3,9 @@
 // Package rotation replaces the authority that signs kubelets' certificates by another one, in steps that no TLS handshake
 // notices:
 //
-//	Trust     both are trusted, the old one signs   until everybody who verifies has read both
+//	Trust     both are trusted, the old one signs   until every verifier has read both
 //	Replace   the new one signs                     until no node has used a certificate of the old one for a while
-//	Withdraw  only the new one is trusted           until everybody who verifies has forgotten the old one
+//	Withdraw  only the new one is trusted           until every verifier has forgotten the old one
 //
 // It decides only: other packages look at the disk, the cluster and the nodes, and hand in the findings. A rotation is a value
 // that is kept after each step, so that the next process goes on where another was killed.

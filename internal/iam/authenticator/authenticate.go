@@ -240,7 +240,7 @@ func (a *Authenticator) verify(ctx context.Context, h hash, t ststoken.Token, li
 	}
 }
 
-// isUnavailable reports whether nobody could tell.
+// isUnavailable reports whether no answer could be had.
 func isUnavailable(err error) bool {
 	_, ok := errors.AsType[*tokenverify.Unavailable](err)
 	return ok

@@ -60,12 +60,12 @@ func refused(err error) Decision {
 	return unavailable(err.Error())
 }
 
-// unavailable is the decision while nobody can tell.
+// unavailable is the decision while no answer can be had.
 func unavailable(why string) Decision {
 	return Decision{Result: STSError, Status: http.StatusServiceUnavailable, Rule: "unavailable", Saw: why, Fix: "it is tried again with the next request"}
 }
 
-// mapped is the decision about somebody.
+// mapped is the decision about a known principal.
 func mapped(id *tokenverify.Identity, o identity.Outcome) Decision {
 	d := Decision{Result: Success, Status: http.StatusOK, User: o.User, Identity: id, Source: o.Source, Entry: o.Entry, Trusted: o.Trusted}
 	if o.Mapped && o.User.Name != "" {

@@ -41,7 +41,7 @@ type Config struct {
 	Instances Instances
 	Log       *slog.Logger
 
-	// Refused is told of tokens of an instance's session that an authenticator refused; nobody is if nil. It must not take long.
+	// Refused, if not nil, is told of tokens of an instance's session that an authenticator refused. It must not take long.
 	Refused func(instance string, r keyservice.Refused)
 
 	// Account of the instances' profiles; DefaultAccount if empty.
