@@ -48,7 +48,7 @@ const (
 	maxField = 600
 )
 
-// EntryOf makes the Entry of a request that was issued. Its facts about the certificate stand in the certificate.
+// EntryOf makes the Entry of a request that was issued. Its facts about the certificate come from the certificate.
 func EntryOf(csr *certificatesv1.CertificateSigningRequest, machine string) (Entry, error) {
 	block, _ := pem.Decode(csr.Status.Certificate)
 	if block == nil || block.Type != "CERTIFICATE" {

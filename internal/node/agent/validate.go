@@ -13,7 +13,7 @@ import (
 	"muster.dev/muster/internal/node/render"
 )
 
-// Rendered is the files of a node, and their source.
+// Rendered is the files of a node, and the inputs that they were made from.
 type Rendered struct {
 	Spec     nodeconfig.Spec
 	Instance render.Instance

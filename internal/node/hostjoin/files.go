@@ -243,8 +243,8 @@ func (d disk) removeDir(path string) (bool, error) {
 	return true, nil
 }
 
-// removeTree takes a directory away with all that is in it. Mounts below it are unmounted first: it may be anybody's. Mounts go
-// by where they really are, so a link on the way, such as that of /var/lib/kubelet to a larger disk, is followed first.
+// removeTree takes a directory away with all that is in it. Mounts below it are unmounted first: their content may be anybody's. Mounts
+// go by where they really are, so a link on the way, such as that of /var/lib/kubelet to a larger disk, is followed first.
 func (d disk) removeTree(tree Tree) error {
 	if err := d.change("remove everything in " + tree.Path); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Described is an instance as far as it names the owner of its credentials.
+// Described is an instance as far as it says which profile's credentials it has.
 type Described struct {
 	ID, PrivateDNSName string
 	Profile            string // ARN of its instance profile; empty if it has none
