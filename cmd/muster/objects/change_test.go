@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/internal/cluster/nodegroupspec"
 )
 
 // grow stands in for the controller: whenever somebody looks, every group has one more Ready machine, or one less.
@@ -64,7 +65,7 @@ func TestCreateNodeGroup(t *testing.T) {
 		t.Fatalf("progress %q, want %q", &b.Err, want)
 	}
 	g := groupOf(t, b, "web")
-	if got := labelText(g.Spec.Labels) + " " + taintText(g.Spec.Taints); got != "a=b,c= a=b:NoSchedule,x:NoExecute" {
+	if got := nodegroupspec.Labels(g.Spec.Labels) + " " + nodegroupspec.Taints(g.Spec.Taints); got != "a=b,c= a=b:NoSchedule,x:NoExecute" {
 		t.Fatalf("made with %s", got)
 	}
 	if g.Spec.ClusterName != "default" || g.Spec.Provider != v1alpha1.ProviderLocal || g.Spec.ScalingConfig != (v1alpha1.ScalingConfig{MaxSize: 9, DesiredSize: 3}) {
@@ -223,17 +224,6 @@ func TestWaitSaysWhatIsInTheWay(t *testing.T) {
 	}}
 	b := clitest.NewBench(t, interceptor.Funcs{}, objects...)
 	clitest.WantErr(t, b.Run(t.Context(), scaleOf(b), "default", "2", "--wait", "--timeout", "20ms"), "1 of 2 nodes are Ready: there is no IAM role x: gave up", false)
-	for name, change := range map[string]func(*metav1.Condition){
-		"it only takes its time":      func(c *metav1.Condition) { c.Reason = "Joining" },
-		"it was said of another spec": func(c *metav1.Condition) { c.ObservedGeneration = 0 },
-	} {
-		ready := group.Status.Conditions[0]
-		change(&ready)
-		other := &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Generation: 1}, Status: v1alpha1.NodeGroupStatus{Conditions: []metav1.Condition{ready}}}
-		if got := plane.Obstacle(other); got != "" {
-			t.Errorf("%s: %q", name, got)
-		}
-	}
 }
 
 func TestDeleteMachine(t *testing.T) {

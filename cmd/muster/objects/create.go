@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -14,14 +13,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/internal/cluster/nodegroupspec"
 )
 
 // mostMachines is the largest group the API allows (v1alpha1.ScalingConfig).
@@ -161,11 +159,11 @@ func (c *createCommand) group(name string, sized bool) (*v1alpha1.NodeGroup, err
 	if err := console.CheckOutput(c.output, createFormats()...); err != nil {
 		return nil, err
 	}
-	labels, err := parseLabels(c.labels)
+	labels, err := nodegroupspec.ParseLabels(c.labels)
 	if err != nil {
 		return nil, console.UsageError{Err: err}
 	}
-	taints, err := parseTaints(c.taints)
+	taints, err := nodegroupspec.ParseTaints(c.taints)
 	if err != nil {
 		return nil, console.UsageError{Err: err}
 	}
@@ -212,31 +210,11 @@ func (c *createCommand) create(ctx context.Context, p *plane.Client, group *v1al
 	if there.DeletionTimestamp != nil {
 		return "", fmt.Errorf("nodegroup %q is being deleted: try again when it is gone", group.Name)
 	}
-	if difference := different(&there.Spec, &group.Spec); difference != "" {
+	if difference := nodegroupspec.Differences(&there.Spec, &group.Spec); difference != "" {
 		return "", fmt.Errorf("nodegroup %q exists with %s: muster scale nodegroup %s changes its size, kubectl apply anything else", group.Name, difference, group.Name)
 	}
 	*group = there
 	return "unchanged" + suffix, nil
-}
-
-// different lists the fields in which a node group differs from the requested one.
-func different(is, asked *v1alpha1.NodeGroupSpec) string {
-	var differences []string
-	note := func(field string, a, b any) {
-		if !equality.Semantic.DeepEqual(a, b) {
-			differences = append(differences, fmt.Sprintf("%s %v, not %v", field, a, b))
-		}
-	}
-	note("clusterName", is.ClusterName, asked.ClusterName)
-	note("provider", is.Provider, asked.Provider)
-	note("bootstrap", plane.BootstrapText(is), plane.BootstrapText(asked))
-	note("nodeRole", console.Or(is.Role(), "none"), console.Or(asked.Role(), "none"))
-	note("minSize", is.ScalingConfig.MinSize, asked.ScalingConfig.MinSize)
-	note("maxSize", is.ScalingConfig.MaxSize, asked.ScalingConfig.MaxSize)
-	note("desiredSize", is.ScalingConfig.DesiredSize, asked.ScalingConfig.DesiredSize)
-	note("labels", labelText(is.Labels), labelText(asked.Labels))
-	note("taints", taintText(is.Taints), taintText(asked.Taints))
-	return strings.Join(differences, "; ")
 }
 
 func (c *createCommand) print(group *v1alpha1.NodeGroup, did string) error {
@@ -250,58 +228,6 @@ func (c *createCommand) print(group *v1alpha1.NodeGroup, did string) error {
 		return err
 	}
 	return (&plane.Printer{Out: c.Out, Scheme: scheme, Kind: k, Format: c.output}).Object(group)
-}
-
-func parseLabels(pairs []string) (v1alpha1.NodeLabels, error) {
-	if len(pairs) == 0 {
-		return nil, nil
-	}
-	labels := v1alpha1.NodeLabels{}
-	for _, pair := range pairs {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok || key == "" {
-			return nil, fmt.Errorf("invalid label %q: must be key=value", pair)
-		}
-		if old, ok := labels[key]; ok && string(old) != value {
-			return nil, fmt.Errorf("label %s is given twice, as %q and %q", key, old, value)
-		}
-		labels[key] = v1alpha1.LabelValue(value)
-	}
-	return labels, nil
-}
-
-func parseTaints(texts []string) (v1alpha1.NodeTaints, error) {
-	var taints v1alpha1.NodeTaints
-	for _, text := range texts {
-		pair, effect, ok := strings.Cut(text, ":")
-		key, value, _ := strings.Cut(pair, "=")
-		if !ok || key == "" {
-			return nil, fmt.Errorf("invalid taint %q: must be key=value:Effect or key:Effect", text)
-		}
-		switch e := corev1.TaintEffect(effect); e {
-		case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
-			taints = append(taints, v1alpha1.NodeTaint{Key: key, Value: v1alpha1.LabelValue(value), Effect: e})
-		default:
-			return nil, fmt.Errorf("taint %q has the effect %q; there are: NoSchedule, PreferNoSchedule, NoExecute", text, effect)
-		}
-	}
-	return taints, nil
-}
-
-func labelText(labels v1alpha1.NodeLabels) string {
-	var texts []string
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		texts = append(texts, key+"="+string(labels[key]))
-	}
-	return console.Or(strings.Join(texts, ","), "none")
-}
-
-func taintText(taints v1alpha1.NodeTaints) string {
-	var texts []string
-	for _, t := range taints.Core() {
-		texts = append(texts, t.ToString())
-	}
-	return console.Or(strings.Join(texts, ","), "none")
 }
 
 // size reads a number of machines.

@@ -84,20 +84,3 @@ func TestCreateWithARoleThatIsNotThere(t *testing.T) {
 		}
 	}
 }
-
-// What comes to the same is no difference.
-func TestDifferentRoles(t *testing.T) {
-	t.Parallel()
-	local := func(bootstrap v1alpha1.Bootstrap, role string) *v1alpha1.NodeGroupSpec {
-		return &v1alpha1.NodeGroupSpec{Provider: v1alpha1.ProviderLocal, Bootstrap: bootstrap, NodeRole: role}
-	}
-	if got := different(local("Role", v1alpha1.DefaultNodeRole), local("", "")); got != "" {
-		t.Errorf("the default is another: %s", got)
-	}
-	if got := different(local("", ""), local("Token", "")); got != "bootstrap Role, not Token; nodeRole muster-node, not none" {
-		t.Errorf("got %q", got)
-	}
-	if got := different(local("", "a"), local("", "b")); got != "nodeRole a, not b" {
-		t.Errorf("got %q", got)
-	}
-}

@@ -181,7 +181,7 @@ func (d *deleteCommand) waitUntilGone(ctx context.Context, p *plane.Client, dele
 			if gone[object.GetUID()] {
 				there++
 				if m, ok := object.(*v1alpha1.Machine); ok {
-					waits = console.Or(waits, plane.KeptFrom(m))
+					waits = console.Or(waits, plane.Kept(m))
 				}
 			}
 		}
@@ -192,7 +192,7 @@ func (d *deleteCommand) waitUntilGone(ctx context.Context, p *plane.Client, dele
 			}
 			left := slices.DeleteFunc(list.Items, func(m v1alpha1.Machine) bool { return !slices.Contains(groups, m.Spec.NodeGroup) })
 			for i := range left {
-				waits = console.Or(waits, plane.KeptFrom(&left[i]))
+				waits = console.Or(waits, plane.Kept(&left[i]))
 			}
 			if there == 0 { // the groups are gone; are their machines?
 				there, one, many = len(left), plane.Machines().Singular, plane.Machines().Plural

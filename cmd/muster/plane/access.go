@@ -67,13 +67,10 @@ func (a *Access) AuthReader(o *console.Options) (*Client, error) {
 
 // NewAuthScheme returns a scheme with the kinds that entries of an identity are kept in: AccessEntry, IAMIdentityMapping and ConfigMap.
 func NewAuthScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, accessv1alpha1.AddToScheme, iamauthenticatorv1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("registering kinds: %w", err)
-		}
-	}
-	return scheme, nil
+	return schemeOf(groupKinds{
+		corev1.SchemeGroupVersion: corev1.AddToScheme, accessv1alpha1.GroupVersion: accessv1alpha1.AddToScheme,
+		iamauthenticatorv1alpha1.GroupVersion: iamauthenticatorv1alpha1.AddToScheme,
+	})
 }
 
 // config returns the client configuration of the cluster that the flags name.

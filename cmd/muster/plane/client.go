@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -111,10 +112,19 @@ func dialFor(o *console.Options, name string, config *rest.Config, kinds client.
 
 // NewScheme returns a scheme with the kinds that commands read and write.
 func NewScheme() (*runtime.Scheme, error) {
+	return schemeOf(groupKinds{
+		v1alpha1.GroupVersion: v1alpha1.AddToScheme, corev1.SchemeGroupVersion: corev1.AddToScheme, certificatesv1.SchemeGroupVersion: certificatesv1.AddToScheme,
+	})
+}
+
+// groupKinds are functions that register the kinds of an API group.
+type groupKinds map[schema.GroupVersion]func(*runtime.Scheme) error
+
+func schemeOf(kinds groupKinds) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme, certificatesv1.AddToScheme} {
+	for group, add := range kinds {
 		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("registering kinds: %w", err)
+			return nil, fmt.Errorf("registering the kinds of %s: %w", group, err)
 		}
 	}
 	return scheme, nil

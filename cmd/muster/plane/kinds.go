@@ -11,13 +11,14 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/cluster/nodegroupspec"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 // Kind is a kind of object that commands print: its names, its list type and the columns of its table.
@@ -52,19 +53,9 @@ const HeadingMessage = "MESSAGE"
 
 // columnMessage says why an object is not as it should be. The column is left out if all are.
 func columnMessage[T client.Object](conditions func(T) []metav1.Condition) column {
-	c := col(HeadingMessage, func(object T) string { return notReady(conditions(object)) })
+	c := col(HeadingMessage, func(object T) string { return readiness.Message(conditions(object)) })
 	c.ifAny = true
 	return c
-}
-
-// notReady is why something is not ready, or is not let in any more though it still is.
-func notReady(conditions []metav1.Condition) string {
-	for _, kind := range []string{v1alpha1.ConditionIdentity, v1alpha1.ConditionReady} {
-		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
-			return c.Message
-		}
-	}
-	return ""
 }
 
 func columnName() column {
@@ -135,7 +126,7 @@ func Clusters() Kind {
 		columns: []column{
 			columnName(),
 			col("VERSION", func(c *v1alpha1.Cluster) string { return console.Or(c.Status.Version, c.Spec.Version) }),
-			col("STATUS", func(c *v1alpha1.Cluster) string { return readiness(c, c.Status.Conditions) }),
+			col("STATUS", func(c *v1alpha1.Cluster) string { return readiness.Word(c, c.Status.Conditions) }),
 			col("ENDPOINT", func(c *v1alpha1.Cluster) string { return c.Status.Endpoint }),
 			columnAge(),
 			col("PRIVATE-ENDPOINT", func(c *v1alpha1.Cluster) string { return c.Status.PrivateEndpoint }).onlyWide(),
@@ -163,7 +154,7 @@ func NodeGroups() Kind {
 			col("MIN", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.MinSize) }).onlyWide(),
 			col("MAX", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.MaxSize) }).onlyWide(),
 			col("CLUSTER", func(g *v1alpha1.NodeGroup) string { return g.Spec.ClusterName }).onlyWide(),
-			col("BOOTSTRAP", func(g *v1alpha1.NodeGroup) string { return BootstrapText(&g.Spec) }).onlyWide(),
+			col("BOOTSTRAP", func(g *v1alpha1.NodeGroup) string { return string(nodegroupspec.Bootstrap(&g.Spec)) }).onlyWide(),
 			col("NODE-ROLE", func(g *v1alpha1.NodeGroup) string { return g.Spec.Role() }).onlyWide(),
 			columnMessage(func(g *v1alpha1.NodeGroup) []metav1.Condition { return g.Status.Conditions }),
 		},
@@ -259,20 +250,6 @@ func address(addresses []corev1.NodeAddress) string {
 		}
 	}
 	return ""
-}
-
-// readiness sums up an object in a word: its Ready condition, or the reason why not.
-func readiness(object client.Object, conditions []metav1.Condition) string {
-	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
-	switch {
-	case object.GetDeletionTimestamp() != nil:
-		return "Deleting"
-	case ready == nil:
-		return "Pending"
-	case ready.Status == metav1.ConditionTrue:
-		return "Ready"
-	}
-	return console.Or(ready.Reason, "NotReady")
 }
 
 // machineOf is the instance id in a node's provider ID, muster:///i-0123456789abcdef0.

@@ -81,11 +81,3 @@ func (p *Client) Scale(ctx context.Context, group *v1alpha1.NodeGroup, wanted v1
 	changed.Spec.ScalingConfig = wanted
 	return p.Explain(p.Patch(ctx, changed, client.MergeFrom(group)))
 }
-
-// BootstrapText returns how the machines of a group prove their identity, as spec.bootstrap has it: "role" or "token".
-func BootstrapText(s *v1alpha1.NodeGroupSpec) string {
-	if s.Role() != "" {
-		return string(v1alpha1.BootstrapRole)
-	}
-	return string(v1alpha1.BootstrapToken)
-}

@@ -7,15 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 // Because returns ": " and the message, or nothing for an empty message.
@@ -52,7 +49,7 @@ func WaitForNodes(ctx context.Context, talk io.Writer, p *Client, cfg WaitConfig
 			if g.Status.Replicas > want {
 				state += ", " + console.Count(g.Status.Replicas-want, "machine", "machines") + " too many"
 			}
-			state += Because(Obstacle(g))
+			state += Because(readiness.Obstacle(g))
 			progress.Show(state)
 			return g.Status.ObservedGeneration >= g.Generation && g.Status.Replicas == want && g.Status.ReadyReplicas == want, nil
 		}
@@ -63,15 +60,6 @@ func WaitForNodes(ctx context.Context, talk io.Writer, p *Client, cfg WaitConfig
 		return fmt.Errorf("%s: %w%s", console.Or(state, "nodegroup "+cfg.Group), err, p.stragglers(ctx, cfg.Group))
 	}
 	return err
-}
-
-// Obstacle returns what keeps a group from its size other than time, such as a missing role or user data that cannot be read; or "".
-func Obstacle(g *v1alpha1.NodeGroup) string {
-	ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)
-	if ready == nil || ready.ObservedGeneration != g.Generation || slices.Contains([]string{"Ready", "Scaling", "Joining", "Deleting"}, ready.Reason) {
-		return ""
-	}
-	return ready.Message
 }
 
 // stragglers lists the machines of a group that are not Ready, five at most, with the last step of each.
@@ -95,16 +83,15 @@ func (p *Client) stragglers(ctx context.Context, group string) string {
 		if n := len(m.Status.Join); n > 0 {
 			step = "last step: " + string(m.Status.Join[n-1].Step)
 		}
-		lines = append(lines, fmt.Sprintf("\n  %s is %s; %s%s; more: muster logs %s", m.Name, console.Or(string(m.Status.Phase), string(v1alpha1.MachinePending)), step, KeptFrom(m), m.Name))
+		lines = append(lines, fmt.Sprintf("\n  %s is %s; %s%s; more: muster logs %s", m.Name, console.Or(string(m.Status.Phase), string(v1alpha1.MachinePending)), step, Kept(m), m.Name))
 	}
 	return strings.Join(lines, "")
 }
 
-// KeptFrom returns "; " and what keeps a machine from becoming Ready other than time, such as a refusal; or "".
-func KeptFrom(m *v1alpha1.Machine) string {
-	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
-	if ready == nil || ready.Status == metav1.ConditionTrue || slices.Contains([]string{"Joining", "NodeNotReady", "Late", "Terminating"}, ready.Reason) {
-		return ""
+// Kept returns "; " and what keeps a machine from becoming Ready other than time, or "".
+func Kept(m *v1alpha1.Machine) string {
+	if why := readiness.KeptFrom(m); why != "" {
+		return "; " + why
 	}
-	return "; " + ready.Message
+	return ""
 }

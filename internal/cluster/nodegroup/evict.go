@@ -23,7 +23,7 @@ func (r *machines) evictAll(ctx context.Context, node *corev1.Node) (left []stri
 	if err := r.clusterLive.List(ctx, list, client.MatchingFields{fieldNodeName: node.Name}); err != nil {
 		return nil, blocked{}, fmt.Errorf("listing the pods to evict: %w", err)
 	}
-	served := readiness(node).Status == corev1.ConditionTrue
+	served := readyOf(node).Status == corev1.ConditionTrue
 	for i := range list.Items {
 		pod := &list.Items[i]
 		if !evictable(pod) {

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/joinlog"
 	"muster.dev/muster/internal/cluster/plan"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 // observe takes from a Machine what a group's plan and status depend on.
@@ -69,18 +70,18 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 	case failure != nil:
 		reason, message = "Failed", failure.Error()
 	case !group.DeletionTimestamp.IsZero():
-		reason, message = "Deleting", fmt.Sprintf("waiting for %d machines to go", len(machines))
+		reason, message = readiness.ReasonDeleting, fmt.Sprintf("waiting for %d machines to go", len(machines))
 	case trouble(machines) != "":
 		// The word of EKS for it: instances are there, and they do not become nodes.
 		reason, message = "NodeCreationFailure", fmt.Sprintf("%d of %d machines are Ready; %s", status.ReadyReplicas, desired, trouble(machines))
 	case status.Replicas != desired:
-		reason, message = "Scaling", fmt.Sprintf("%d of %d machines", status.Replicas, desired)
+		reason, message = readiness.ReasonScaling, fmt.Sprintf("%d of %d machines", status.Replicas, desired)
 	case status.ReadyReplicas != desired:
-		reason, message = "Joining", fmt.Sprintf("%d of %d machines are Ready", status.ReadyReplicas, desired)
+		reason, message = readiness.ReasonJoining, fmt.Sprintf("%d of %d machines are Ready", status.ReadyReplicas, desired)
 	case leaving > 0:
-		ready, reason, message = metav1.ConditionTrue, "Ready", fmt.Sprintf("%d of %d machines are Ready; %d are going", desired, desired, leaving)
+		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, fmt.Sprintf("%d of %d machines are Ready; %d are going", desired, desired, leaving)
 	default:
-		ready, reason, message = metav1.ConditionTrue, "Ready", fmt.Sprintf("%d of %d machines are Ready", desired, desired)
+		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, fmt.Sprintf("%d of %d machines are Ready", desired, desired)
 	}
 	setReady(&status.Conditions, r.Now(), group.Generation, ready, reason, message)
 }

@@ -12,12 +12,11 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/joinlog"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 // lateAfter is how long after its launch a machine is late that is not Ready: many times what a join takes, and less than `muster up` waits.
 const lateAfter = 3 * time.Minute
-
-const reasonLate = "Late"
 
 // untilLate is how long it is until a machine is late; 0 if it is late already, or never will be as it is Ready, or was.
 func (r *machines) untilLate(m *v1alpha1.Machine) time.Duration {
@@ -34,8 +33,8 @@ func (r *machines) late(m *v1alpha1.Machine) {
 	message := fmt.Sprintf("the machine is not Ready %s after its launch; its last step is %s, its next is %s; see muster logs %s",
 		lateAfter, last, nextStep(m), m.Name)
 	was := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
-	again := was != nil && (was.Reason == reasonLate || was.Reason == "Refused")
-	r.judge(m, v1alpha1.MachineJoining, reasonLate, message)
+	again := was != nil && (was.Reason == readiness.ReasonLate || was.Reason == "Refused")
+	r.judge(m, v1alpha1.MachineJoining, readiness.ReasonLate, message)
 	if !again {
 		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "JoinLate", "Join", "%s", message)
 	}

@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/joinlog"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 // machineOf returns the machine that a Node says it is, or "".
@@ -31,13 +32,13 @@ func machineOf(node *corev1.Node) string {
 
 // nodeChanged reports whether a change of a Node matters here; most are heartbeats.
 func nodeChanged(was, is *corev1.Node) bool {
-	a, b := readiness(was), readiness(is)
+	a, b := readyOf(was), readyOf(is)
 	return a.Status != b.Status || a.Reason != b.Reason || a.Message != b.Message ||
 		was.Spec.PodCIDR != is.Spec.PodCIDR || was.Spec.ProviderID != is.Spec.ProviderID ||
 		was.UID != is.UID || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero()
 }
 
-func readiness(node *corev1.Node) corev1.NodeCondition {
+func readyOf(node *corev1.Node) corev1.NodeCondition {
 	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 	if i < 0 {
 		return corev1.NodeCondition{Status: corev1.ConditionUnknown}
@@ -163,7 +164,7 @@ func internalIP(m *v1alpha1.Machine) (netip.Addr, error) {
 func (r *machines) sum(m *v1alpha1.Machine, instance machine.Instance, node *corev1.Node) {
 	wasReady := joinlog.Has(m.Status.Join, v1alpha1.StepReady)
 	switch {
-	case node != nil && readiness(node).Status == corev1.ConditionTrue:
+	case node != nil && readyOf(node).Status == corev1.ConditionTrue:
 		if !wasReady {
 			now := metav1.NewMicroTime(r.Now())
 			m.Status.Join = joinlog.Merge(m.Status.Join, v1alpha1.JoinRecord{Step: v1alpha1.StepReady, Time: now})
@@ -175,15 +176,15 @@ func (r *machines) sum(m *v1alpha1.Machine, instance machine.Instance, node *cor
 	case wasReady && node == nil:
 		r.judge(m, v1alpha1.MachineNotReady, "NodeMissing", "the node was Ready, and is gone from the cluster")
 	case wasReady:
-		ready := readiness(node)
-		r.judge(m, v1alpha1.MachineNotReady, "NodeNotReady", fmt.Sprintf("the node says: %s: %s", ready.Reason, ready.Message))
+		ready := readyOf(node)
+		r.judge(m, v1alpha1.MachineNotReady, readiness.ReasonNodeNotReady, fmt.Sprintf("the node says: %s: %s", ready.Reason, ready.Message))
 	case m.Status.ProviderID == "" || instance.State == machine.Stopped:
 		r.judge(m, v1alpha1.MachinePending, "InstanceStopped", "the instance does not run")
 	case len(m.Status.Join) > 0 && r.untilLate(m) == 0: // the other reasons for 0 are above
 		r.late(m)
 	case node == nil:
-		r.judge(m, v1alpha1.MachineJoining, "Joining", "the machine is joining; its next step is "+nextStep(m))
+		r.judge(m, v1alpha1.MachineJoining, readiness.ReasonJoining, "the machine is joining; its next step is "+nextStep(m))
 	default:
-		r.judge(m, v1alpha1.MachineJoining, "NodeNotReady", "the node is registered, and not Ready yet")
+		r.judge(m, v1alpha1.MachineJoining, readiness.ReasonNodeNotReady, "the node is registered, and not Ready yet")
 	}
 }

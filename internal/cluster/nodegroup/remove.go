@@ -18,6 +18,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 // remove waits for the pods of a machine that is being deleted, and then ends it. It returns when to look again, if at all.
@@ -41,7 +42,7 @@ func (r *machines) remove(ctx context.Context, m *v1alpha1.Machine) (time.Durati
 // end clears up after a machine, in the order that the package's comment tells, and lets it go.
 func (r *machines) end(ctx context.Context, m *v1alpha1.Machine) error {
 	before := m.DeepCopy()
-	r.judge(m, v1alpha1.MachineTerminating, "Terminating", "the machine is being deleted")
+	r.judge(m, v1alpha1.MachineTerminating, readiness.ReasonTerminating, "the machine is being deleted")
 	provider, ok := r.Providers[m.Spec.Provider]
 	if !ok {
 		r.judge(m, v1alpha1.MachineTerminating, "NoProvider",

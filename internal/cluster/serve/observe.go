@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/platform/version"
 )
 
@@ -73,11 +74,11 @@ func observe(ctx context.Context, reader client.Reader, status *Status) error {
 		}
 		status.NodeGroups = append(status.NodeGroups, NodeGroupStatus{
 			Name: g.Name, Provider: g.Spec.Provider, Desired: g.Spec.ScalingConfig.DesiredSize,
-			Machines: g.Status.Replicas, Ready: g.Status.ReadyReplicas, Message: notReady(g.Status.Conditions),
+			Machines: g.Status.Replicas, Ready: g.Status.ReadyReplicas, Message: readiness.Message(g.Status.Conditions),
 		})
 	}
 	for _, m := range machines.Items {
-		machine := MachineStatus{Name: m.Name, NodeGroup: m.Spec.NodeGroup, NodeName: m.Status.NodeName, Phase: m.Status.Phase, Message: wrong(m.Status.Conditions)}
+		machine := MachineStatus{Name: m.Name, NodeGroup: m.Spec.NodeGroup, NodeName: m.Status.NodeName, Phase: m.Status.Phase, Message: readiness.Message(m.Status.Conditions)}
 		if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 			machine.Reason = ready.Reason
 		}
@@ -94,21 +95,4 @@ func observe(ctx context.Context, reader client.Reader, status *Status) error {
 		return cmp.Or(strings.Compare(a.NodeName, b.NodeName), strings.Compare(a.Name, b.Name))
 	})
 	return nil
-}
-
-// wrong is why a machine is not ready, or is not let in any more though it still is.
-func wrong(conditions []metav1.Condition) string {
-	if identity := meta.FindStatusCondition(conditions, v1alpha1.ConditionIdentity); identity != nil && identity.Status == metav1.ConditionFalse {
-		return identity.Message
-	}
-	return notReady(conditions)
-}
-
-// notReady is why something is not ready, or nothing.
-func notReady(conditions []metav1.Condition) string {
-	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
-	if ready == nil || ready.Status == metav1.ConditionTrue {
-		return ""
-	}
-	return ready.Message
 }

@@ -9,6 +9,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotation"
+	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/cluster/supervise"
 )
 
@@ -81,7 +82,7 @@ type MachineStatus struct {
 
 // Kept reports whether something other than time keeps a machine on its way in from getting on.
 func (m MachineStatus) Kept() bool {
-	return m.Phase == v1alpha1.MachineJoining && m.Reason != "" && m.Reason != "Joining" && m.Reason != "NodeNotReady"
+	return m.Phase == v1alpha1.MachineJoining && m.Reason != "" && m.Reason != readiness.ReasonJoining && m.Reason != readiness.ReasonNodeNotReady
 }
 
 // Ready reports whether everything that was asked for is there, and may stay: the cluster and every node of every group.

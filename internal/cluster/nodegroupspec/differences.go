@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroupspec
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// Differences lists the fields in which a node group differs from the requested one, "" if there are none. What comes to the same is not a
+// difference, such as a default that only one of them names.
+func Differences(is, asked *v1alpha1.NodeGroupSpec) string {
+	var differences []string
+	note := func(field string, a, b any) {
+		if !equality.Semantic.DeepEqual(a, b) {
+			differences = append(differences, fmt.Sprintf("%s %v, not %v", field, a, b))
+		}
+	}
+	note("clusterName", is.ClusterName, asked.ClusterName)
+	note("provider", is.Provider, asked.Provider)
+	note("bootstrap", Bootstrap(is), Bootstrap(asked))
+	note("nodeRole", cmp.Or(is.Role(), "none"), cmp.Or(asked.Role(), "none"))
+	note("minSize", is.ScalingConfig.MinSize, asked.ScalingConfig.MinSize)
+	note("maxSize", is.ScalingConfig.MaxSize, asked.ScalingConfig.MaxSize)
+	note("desiredSize", is.ScalingConfig.DesiredSize, asked.ScalingConfig.DesiredSize)
+	note("labels", Labels(is.Labels), Labels(asked.Labels))
+	note("taints", Taints(is.Taints), Taints(asked.Taints))
+	return strings.Join(differences, "; ")
+}
+
+// Bootstrap returns how the machines of a group prove their identity, by the default if the spec does not say.
+func Bootstrap(s *v1alpha1.NodeGroupSpec) v1alpha1.Bootstrap {
+	if s.Role() != "" {
+		return v1alpha1.BootstrapRole
+	}
+	return v1alpha1.BootstrapToken
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package readiness
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// Reasons of the condition Ready that need nobody's help: they pass by themselves.
+const (
+	ReasonReady        = "Ready"        // of a node group that has its size
+	ReasonScaling      = "Scaling"      // of a node group: machines are launched or removed
+	ReasonJoining      = "Joining"      // of a node group or a machine on its way in
+	ReasonDeleting     = "Deleting"     // of a node group
+	ReasonNodeNotReady = "NodeNotReady" // of a machine: its Node is registered, and not Ready
+	ReasonLate         = "Late"         // of a machine that takes long to join
+	ReasonTerminating  = "Terminating"  // of a machine
+)
+
+// Message returns why an object is not Ready, or is not let in any more though it still is; "" if neither is so.
+func Message(conditions []metav1.Condition) string {
+	if identity := meta.FindStatusCondition(conditions, v1alpha1.ConditionIdentity); identity != nil && identity.Status == metav1.ConditionFalse {
+		return identity.Message
+	}
+	if ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); ready != nil && ready.Status != metav1.ConditionTrue {
+		return ready.Message
+	}
+	return ""
+}
+
+// Word sums up an object in a word: Ready, Pending, Deleting, or the reason why it is not Ready.
+func Word(object metav1.Object, conditions []metav1.Condition) string {
+	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	switch {
+	case object.GetDeletionTimestamp() != nil:
+		return "Deleting"
+	case ready == nil:
+		return "Pending"
+	case ready.Status == metav1.ConditionTrue:
+		return "Ready"
+	}
+	return cmp.Or(ready.Reason, "NotReady")
+}
+
+// Obstacle returns what keeps a group from its size other than time, such as a missing role or user data that cannot be read; or "".
+func Obstacle(g *v1alpha1.NodeGroup) string {
+	ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)
+	passes := []string{ReasonReady, ReasonScaling, ReasonJoining, ReasonDeleting}
+	if ready == nil || ready.ObservedGeneration != g.Generation || slices.Contains(passes, ready.Reason) {
+		return ""
+	}
+	return ready.Message
+}
+
+// KeptFrom returns what keeps a machine from becoming Ready, or from going, other than time, such as a refusal; or "".
+func KeptFrom(m *v1alpha1.Machine) string {
+	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
+	passes := []string{ReasonJoining, ReasonNodeNotReady, ReasonLate, ReasonTerminating}
+	if ready == nil || ready.Status == metav1.ConditionTrue || slices.Contains(passes, ready.Reason) {
+		return ""
+	}
+	return ready.Message
+}
