@@ -14,7 +14,7 @@ import (
 
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/plane"
-	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/iam/authcheck"
 	"muster.dev/muster/internal/iam/authenticatorconfig"
 	"muster.dev/muster/internal/iam/identity"
 	"muster.dev/muster/internal/platform/table"
@@ -36,15 +36,6 @@ type authCheck struct {
 	instance, privateDNSName     string
 	output                       string
 	modeChanged, patternsChanged bool
-}
-
-// checked is the result in JSON and YAML.
-type checked struct {
-	Entries   int                `json:"entries"`
-	Problems  []identity.Problem `json:"problems"`
-	Trusts    []identity.Trust   `json:"trusts,omitempty"`
-	Principal string             `json:"principal,omitempty"`
-	Outcome   *identity.Outcome  `json:"outcome,omitempty"`
 }
 
 func (c *authCommand) check() *cobra.Command {
@@ -108,27 +99,18 @@ func (c *authCommand) runCheck(ctx context.Context, a authCheck, args []string) 
 			return err
 		}
 	}
-	entries := &authEntries{}
+	var entries *authcheck.Entries
 	if len(a.manifests)+len(a.files) > 0 {
 		options.PrincipalIDs = false // they are filled in when the entries are made
-		err = entries.readFiles(c.In, a.manifests, a.files)
+		entries, err = readFiles(c.In, a.manifests, a.files)
 	} else {
-		err = c.readCluster(ctx, entries)
+		entries, err = c.readCluster(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	if principal != nil && principal.UserID == "" {
-		entries.suppose(principal)
-	}
-	options.PrincipalIDs = options.PrincipalIDs || entries.principalIDs
-	made, wrong := identity.NewTable(options, entries.accessEntries, entries.mappings)
-	out := checked{Entries: made.Len(), Problems: append(append([]identity.Problem{}, entries.problems...), wrong...), Trusts: made.Trusts()}
-	if principal != nil {
-		outcome := made.Explain(*principal)
-		out.Principal, out.Outcome = principal.ARN.String(), &outcome
-	}
-	for _, note := range entries.notes {
+	out := entries.Check(options, principal)
+	for _, note := range entries.Notes {
 		fmt.Fprintln(c.Err, termsafe.Line(note))
 	}
 	switch {
@@ -139,7 +121,7 @@ func (c *authCommand) runCheck(ctx context.Context, a authCheck, args []string) 
 	default:
 		err = c.printProblems(out)
 	}
-	if err == nil && (out.Outcome != nil && !out.Outcome.Mapped || out.Outcome == nil && len(out.Problems) > 0) {
+	if err == nil && !out.Good() {
 		return console.ExitStatus(1)
 	}
 	return err
@@ -165,47 +147,29 @@ func (a authCheck) options() (identity.Options, error) {
 	if a.patternsChanged {
 		o.RolePatterns = a.rolePatterns
 	}
-	modes := []identity.Mode{identity.ModeConfigMap, identity.ModeAPIAndConfigMap, identity.ModeAPI}
-	if !slices.Contains(modes, o.Mode) {
+	if modes := identity.Modes(); !slices.Contains(modes, o.Mode) {
 		return o, console.UsageError{Err: fmt.Errorf("unknown authentication mode %q; there are: %v", o.Mode, modes)}
 	}
 	return o, nil
 }
 
-// principal returns the principal that STS would answer for an ARN; for a role, a session of that role.
+// principal returns the principal that the flags describe.
 func (a authCheck) principal(text string) (*identity.Principal, error) {
-	who, err := arn.Parse(text)
-	if err != nil {
-		return nil, console.UsageError{Err: err}
-	}
-	if a.instance == "" && a.privateDNSName != "" {
+	supposed := authcheck.Supposed{ARN: text, UserID: a.principalID, SessionName: a.session}
+	switch {
+	case a.instance != "":
+		supposed.Instance = &identity.Instance{ID: a.instance, PrivateDNSName: a.privateDNSName}
+	case a.privateDNSName != "":
 		return nil, console.UsageError{Err: errors.New("--private-dns-name needs --instance, the instance that has the name")}
 	}
-	canonical, err := who.Canonical()
+	p, err := supposed.Principal()
 	if err != nil {
 		return nil, console.UsageError{Err: err}
-	}
-	p := &identity.Principal{CanonicalARN: canonical, Account: canonical.Account, UserID: a.principalID}
-	if _, name, ok := canonical.Role(); ok {
-		_, p.SessionName, _ = who.AssumedRole()
-		for _, session := range []string{a.session, a.instance, "session"} {
-			if p.SessionName == "" {
-				p.SessionName = session
-			}
-		}
-		who = arn.ARN{Partition: canonical.Partition, Service: "sts", Account: canonical.Account, Resource: "assumed-role/" + name + "/" + p.SessionName}
-		if _, _, ok := who.AssumedRole(); !ok {
-			return nil, console.UsageError{Err: fmt.Errorf("invalid session name %q: must be 2 to 64 letters, digits or +=,.@-_", p.SessionName)}
-		}
-	}
-	p.ARN = who
-	if a.instance != "" {
-		p.Instance = &identity.Instance{ID: a.instance, PrivateDNSName: a.privateDNSName}
 	}
 	return p, nil
 }
 
-func (c *authCommand) printProblems(out checked) error {
+func (c *authCommand) printProblems(out authcheck.Result) error {
 	for _, trust := range out.Trusts {
 		if _, err := fmt.Fprintf(c.Out, "%s %s: %s.\n", trust.Source, termsafe.Line(trust.Entry), trust); err != nil {
 			return err
@@ -226,7 +190,7 @@ func (c *authCommand) printProblems(out checked) error {
 	return t.Flush()
 }
 
-func (c *authCommand) printOutcome(a authCheck, out checked) error {
+func (c *authCommand) printOutcome(a authCheck, out authcheck.Result) error {
 	o := out.Outcome
 	var b strings.Builder
 	if o.Mapped {

@@ -27,6 +27,7 @@ import (
 	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/internal/iam/authcheck"
 )
 
 const authManifest = `# one of each
@@ -149,7 +150,7 @@ func TestAuthCheckAsData(t *testing.T) {
 	if err := check("-f", written(t, authManifest), "-o", "json", "arn:aws:iam::111122223333:role/dev"); err != nil {
 		t.Fatal(err)
 	}
-	var got checked
+	var got authcheck.Result
 	if err := json.Unmarshal(b.Out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/csr"
 	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/internal/certificates/csrview"
 	"muster.dev/muster/internal/certificates/issued"
 	"muster.dev/muster/internal/certificates/policy"
 	"muster.dev/muster/internal/platform/table"
@@ -180,7 +180,7 @@ func (c *issuedCommand) print(list []issuedCertificate) error {
 	}
 	t := table.New(c.Out, headings...)
 	for _, i := range list {
-		cells := []string{i.Owner, csr.ShortSigner(i.Signer), console.OrDash(onRecord(i.Machine)), Left(i.NotAfter, c.now()), i.Request}
+		cells := []string{i.Owner, csrview.ShortSigner(i.Signer), console.OrDash(onRecord(i.Machine)), Left(i.NotAfter, c.now()), i.Request}
 		if wide {
 			cells = append(cells, i.Issuer, i.Serial, i.NotBefore.UTC().Format(time.RFC3339), i.NotAfter.UTC().Format(time.RFC3339))
 		}

@@ -18,7 +18,6 @@ import (
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/plane"
 	"muster.dev/muster/internal/certificates/csrview"
-	"muster.dev/muster/internal/certificates/pki"
 	"muster.dev/muster/internal/platform/decision"
 )
 
@@ -117,17 +116,6 @@ func (c *csrCommand) completeRequests(cmd *cobra.Command, args []string, _ strin
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// ShortSigner is the last part of a signer's name, which is what people tell signers apart by.
-func ShortSigner(name string) string {
-	switch name {
-	case pki.SignerKubeletClient:
-		return "kubelet-client"
-	case pki.SignerKubeletServing:
-		return "kubelet-serving"
-	}
-	return strings.TrimPrefix(name, "kubernetes.io/")
 }
 
 var errNoReason = errors.New("say why with --reason: it is kept in the request for those who ask later")

@@ -49,7 +49,7 @@ func (c *csrCommand) list() *cobra.Command {
 				return err
 			}
 			reviews = slices.DeleteFunc(reviews, func(r csrview.Review) bool {
-				return open && r.State != csrview.Pending || signer != "" && signer != r.SignerName && signer != ShortSigner(r.SignerName)
+				return open && r.State != csrview.Pending || signer != "" && signer != r.SignerName && signer != csrview.ShortSigner(r.SignerName)
 			})
 			return c.printList(cmd.Context(), reviews, output)
 		},
@@ -58,7 +58,7 @@ func (c *csrCommand) list() *cobra.Command {
 	cmd.Flags().BoolVar(&open, "pending", false, "only those that nobody has approved or denied")
 	cmd.Flags().StringVar(&signer, "signer", "", "only those of this signer, such as kubelet-serving")
 	_ = cmd.RegisterFlagCompletionFunc("signer", cobra.FixedCompletions( // the flag exists
-		[]string{ShortSigner(pki.SignerKubeletClient), ShortSigner(pki.SignerKubeletServing), ShortSigner(pki.SignerClient)}, cobra.ShellCompDirectiveNoFileComp))
+		[]string{csrview.ShortSigner(pki.SignerKubeletClient), csrview.ShortSigner(pki.SignerKubeletServing), csrview.ShortSigner(pki.SignerClient)}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -98,7 +98,7 @@ func (c *csrCommand) printList(_ context.Context, reviews []csrview.Review, outp
 				string(r.State), string(r.Verdict), string(r.Rule), why(r))
 			continue
 		}
-		t.Row(r.Name, age, ShortSigner(r.SignerName), requester(r), console.Shorten(asked(r), 60), string(r.State), string(r.Verdict), console.Shorten(why(r), 100))
+		t.Row(r.Name, age, csrview.ShortSigner(r.SignerName), requester(r), console.Shorten(asked(r), 60), string(r.State), string(r.Verdict), console.Shorten(why(r), 100))
 	}
 	return t.Flush()
 }

@@ -3,17 +3,14 @@
 package csr
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
+	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/internal/certificates/facts"
 	"muster.dev/muster/internal/platform/termsafe"
 )
@@ -61,48 +58,13 @@ func (c *csrCommand) nodes(ctx context.Context, file string) ([]corev1.Node, err
 		err = p.ReadAll(ctx, &list)
 		return list.Items, err
 	}
-	in := c.In
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, fmt.Errorf("reading the nodes: %w", err)
-		}
-		defer func() { _ = f.Close() }() // it was only read
-		in = f
+	data, err := console.ReadInput(c.In, file, "the nodes", maxNodes)
+	if err != nil {
+		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maxNodes+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("reading the nodes: %w", err)
-	case len(data) > maxNodes:
-		return nil, fmt.Errorf("the nodes in %s have more than %d MiB", file, maxNodes>>20)
-	}
-	return readNodes(file, data)
-}
-
-// readNodes reads what kubectl get nodes -o json prints, for several nodes or for one.
-func readNodes(file string, data []byte) ([]corev1.Node, error) {
-	var list struct {
-		Kind  string        `json:"kind"`
-		Items []corev1.Node `json:"items"`
-	}
-	if data = bytes.TrimSpace(data); !bytes.HasPrefix(data, []byte("{")) {
-		return nil, fmt.Errorf("%s is not JSON: make it with kubectl get nodes -o json", file)
-	}
-	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, fmt.Errorf("reading the nodes in %s: %w", file, err)
-	}
-	nodes := list.Items
-	if list.Kind == "Node" {
-		nodes = make([]corev1.Node, 1)
-		if err := json.Unmarshal(data, &nodes[0]); err != nil {
-			return nil, fmt.Errorf("reading the node in %s: %w", file, err)
-		}
-	}
-	for _, n := range nodes {
-		if n.Kind != "Node" && (n.Kind != "" || list.Kind != "NodeList") {
-			return nil, fmt.Errorf("%s has an object of kind %q: make it with kubectl get nodes -o json, which prints Nodes alone", file, n.Kind)
-		}
+	nodes, err := facts.ReadNodes(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", file, err)
 	}
 	return nodes, nil
 }

@@ -3,29 +3,24 @@
 package csr
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/internal/certificates/csrview"
 	"muster.dev/muster/internal/certificates/facts"
-	"muster.dev/muster/internal/certificates/pki"
 	"muster.dev/muster/internal/certificates/policy"
 	"muster.dev/muster/internal/certificates/policyconfig"
 	"muster.dev/muster/internal/platform/decision"
 	"muster.dev/muster/internal/platform/termsafe"
 )
+
+// maxRequest is the most bytes of a request that are read.
+const maxRequest = 1 << 20
 
 // simulation holds the flags of "muster csr simulate".
 type simulation struct {
@@ -93,24 +88,20 @@ func (c *csrCommand) runSimulation(s simulation, expires bool) error {
 	if err != nil {
 		return err
 	}
-	data, err := s.read(c.In)
+	data, err := console.ReadInput(c.In, s.file, "the request", maxRequest)
 	if err != nil {
 		return err
 	}
-	csr, err := s.object(data)
-	if err != nil {
-		return err
-	}
-	if csr.CreationTimestamp.IsZero() {
-		csr.CreationTimestamp = metav1.NewTime(c.now())
-	}
+	overrides := csrview.Overrides{Signer: s.signer, Username: s.requester, Groups: s.groups, Usages: s.usages, Approved: s.approved}
 	if expires {
-		csr.Spec.ExpirationSeconds = &s.expirationSeconds
+		overrides.ExpirationSeconds = &s.expirationSeconds
 	}
-	request := policy.Read(csr, p)
 	now := c.now()
-	supposed := csrview.Suppose(policy.Ask(p, request), csrview.Assumptions{Machines: machines, NodeExists: s.nodeExists, AccessRefused: s.noAccess}, now)
-	decided := policy.Decide(p, request, supposed, now)
+	csr, err := csrview.ReadRequest(data, overrides, now)
+	if err != nil {
+		return fmt.Errorf("%s %w", s.file, err)
+	}
+	decided := csrview.Simulate(p, csr, csrview.Assumptions{Machines: machines, NodeExists: s.nodeExists, AccessRefused: s.noAccess}, now)
 	if s.output == console.FormatTable {
 		_, err = io.WriteString(c.Out, termsafe.Lines(decided.String()))
 	} else {
@@ -161,83 +152,4 @@ func (s simulation) rules() (policy.Policy, []policy.Machine, error) {
 		machines = []policy.Machine{} // an empty inventory is one
 	}
 	return p, machines, nil
-}
-
-func (s simulation) read(in io.Reader) ([]byte, error) {
-	if s.file != "-" {
-		f, err := os.Open(s.file)
-		if err != nil {
-			return nil, fmt.Errorf("reading the request: %w", err)
-		}
-		defer func() { _ = f.Close() }() // it was only read
-		in = f
-	}
-	const most = 1 << 20
-	data, err := io.ReadAll(io.LimitReader(in, most+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("reading the request: %w", err)
-	case len(data) > most:
-		return nil, fmt.Errorf("the request in %s has more than 1 MiB", s.file)
-	}
-	return data, nil
-}
-
-// object makes the API object that the API server would hold.
-func (s simulation) object(data []byte) (*certificatesv1.CertificateSigningRequest, error) {
-	csr := &certificatesv1.CertificateSigningRequest{}
-	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("-----BEGIN")) {
-		csr.Spec.Request = data
-	} else if err := yaml.UnmarshalStrict(data, csr); err != nil || csr.Kind != "CertificateSigningRequest" {
-		return nil, fmt.Errorf("%s is not a certificate signing request: must be a CertificateSigningRequest in YAML or JSON, or a request in PEM", s.file)
-	}
-	asked, _ := pki.Parse(csr.Spec.Request) // what cannot be read is the policy's to refuse
-	if s.signer != "" {
-		csr.Spec.SignerName = longSigner(s.signer)
-	}
-	if csr.Spec.SignerName == "" {
-		csr.Spec.SignerName = pki.SignerKubeletClient
-		if len(asked.DNSNames())+len(asked.Addresses()) > 0 {
-			csr.Spec.SignerName = pki.SignerKubeletServing
-		}
-	}
-	if s.requester != "" {
-		csr.Spec.Username, csr.Spec.Groups = s.requester, append(slices.Clone(s.groups), "system:authenticated")
-	}
-	if csr.Spec.Username == "" {
-		csr.Spec.Username, csr.Spec.Groups = asked.CommonName(), []string{"system:nodes", "system:authenticated"}
-	}
-	if len(s.usages) > 0 {
-		csr.Spec.Usages = nil
-		for _, u := range s.usages {
-			csr.Spec.Usages = append(csr.Spec.Usages, certificatesv1.KeyUsage(u))
-		}
-	}
-	if len(csr.Spec.Usages) == 0 {
-		if profile, ok := pki.ProfileFor(csr.Spec.SignerName); ok {
-			for _, u := range profile.Usages {
-				csr.Spec.Usages = append(csr.Spec.Usages, certificatesv1.KeyUsage(u))
-			}
-		}
-	}
-	csr.Status = certificatesv1.CertificateSigningRequestStatus{} // it is judged anew
-	if s.approved {
-		csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
-			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: policy.ReasonApprovedByOperator,
-		}}
-	}
-	return csr, nil
-}
-
-// longSigner takes the short names that "muster csr list" prints, too.
-func longSigner(name string) string {
-	for _, long := range []string{pki.SignerKubeletClient, pki.SignerKubeletServing} {
-		if name == ShortSigner(long) {
-			return long
-		}
-	}
-	if !strings.Contains(name, "/") {
-		return "kubernetes.io/" + name
-	}
-	return name
 }

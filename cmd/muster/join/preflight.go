@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -58,7 +57,7 @@ func (j *joinCommand) preflight(ctx context.Context, spec nodeconfig.Spec) (stri
 		return "", err
 	}
 	server := j.server(ctx)
-	results := preflight.Run(ctx, preflight.System(preflight.Config{Endpoint: server, NodeName: j.nodeName, SwapAllowed: swapAllowed(spec.Kubelet), BinDir: programs}))
+	results := preflight.Run(ctx, preflight.System(preflight.Config{Endpoint: server, NodeName: j.nodeName, SwapAllowed: spec.Kubelet.SwapAllowed(), BinDir: programs}))
 	if server == "" {
 		results = slices.DeleteFunc(results, func(r preflight.Result) bool { return r.Name == "endpoint" || r.Name == "clock" })
 	}
@@ -81,24 +80,6 @@ func (j *joinCommand) preflight(ctx context.Context, spec nodeconfig.Spec) (stri
 		return "", fmt.Errorf("this host cannot become a node yet: %s (each fix is above; --ignore-preflight NAME goes on without one)", strings.Join(failed, ", "))
 	}
 	return fmt.Sprintf("%d checks, %s", len(results), console.Count(warnings, "warning", "warnings")), nil
-}
-
-// swapAllowed reports whether a kubelet is to run though the host swaps. Its flags win over its configuration, and the last of them.
-func swapAllowed(k nodeconfig.Kubelet) bool {
-	fails, told := k.Config["failSwapOn"].(bool)
-	for _, flag := range k.Flags {
-		value, ok := strings.CutPrefix(flag, "--fail-swap-on")
-		if !ok {
-			continue
-		}
-		if value = strings.TrimPrefix(value, "="); value == "" {
-			value = "true"
-		}
-		if parsed, err := strconv.ParseBool(value); err == nil {
-			fails, told = parsed, true
-		}
-	}
-	return told && !fails
 }
 
 // serverURL is that of an API server, which may be named so or as HOST:PORT.

@@ -179,14 +179,9 @@ func (j *joinCommand) readToken() (token.Token, error) {
 	case j.token != "":
 		text = j.token
 	case j.tokenFile != "":
-		file, err := os.Open(j.tokenFile)
+		raw, err := console.ReadFile(j.tokenFile, "the token", maxTokenFile)
 		if err != nil {
-			return token.Token{}, fmt.Errorf("reading the token: %w", err)
-		}
-		defer func() { _ = file.Close() }()
-		raw, err := io.ReadAll(io.LimitReader(file, maxTokenFile))
-		if err != nil {
-			return token.Token{}, fmt.Errorf("reading the token: %w", err)
+			return token.Token{}, err
 		}
 		text = string(raw)
 	default:

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -72,9 +71,11 @@ func bootstrapMachine(args []string, dir string, s console.Streams) error {
 		fmt.Fprintf(s.Err, "Warning: %s\n", line)
 	}
 	if path := result.ContainerdConfigFile; path != "" {
-		if result.Spec.Containerd.Config, err = readBounded(path, maxContainerdConfig); err != nil {
+		config, err := console.ReadFile(path, "containerd's configuration", maxContainerdConfig)
+		if err != nil {
 			return fmt.Errorf("--containerd-config-file: %w", err)
 		}
+		result.Spec.Containerd.Config = string(config)
 	}
 	document, err := nodeconfig.Marshal(result.Spec)
 	if err != nil {
@@ -130,21 +131,4 @@ func agentRefuses(spec nodeconfig.Spec) error {
 		return problems
 	}
 	return nil
-}
-
-// readBounded reads a file that may not be longer than so much.
-func readBounded(path string, limit int64) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }()
-	content, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if err != nil {
-		return "", fmt.Errorf("reading %s: %w", path, err)
-	}
-	if int64(len(content)) > limit {
-		return "", fmt.Errorf("%s is larger than %d bytes", path, limit)
-	}
-	return string(content), nil
 }

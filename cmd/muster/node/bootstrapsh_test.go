@@ -43,7 +43,7 @@ func TestBootstrapScript(t *testing.T) {
 		{args: "", code: 2, err: "Error: the name of the cluster is missing"},
 		{args: "c --node-labels a=b", code: 2, err: "unknown flag --node-labels"},
 		{args: "c --containerd-config-file /does/not/exist", code: 1, err: "no such file"},
-		{args: "c --containerd-config-file " + large, code: 1, err: "larger than 1048576 bytes"},
+		{args: "c --containerd-config-file " + large, code: 1, err: "has more than 1 MiB"},
 		{args: "c --containerd-config-file " + broken, code: 1, err: "TOML"},
 		{args: "c --kubelet-extra-args --max-pods=-5", code: 1, err: "--max-pods must be a whole number, 1 or more"},
 		{args: "c --kubelet-extra-args --node-labels=node-role.kubernetes.io/worker=true", code: 1, err: "the kubelet may not set this label on its own Node"},

@@ -118,7 +118,7 @@ func (c *tokenCommand) wished(args []string, w tokenWish) (token.Bootstrap, erro
 	switch {
 	case len(args) == 0:
 		b.Token, err = token.Generate(c.random)
-	case args[0] == "-":
+	case args[0] == console.StandardInput:
 		b.Token, err = readToken(c.In)
 	default:
 		b.Token, err = token.Parse(args[0])
@@ -130,9 +130,9 @@ func (c *tokenCommand) wished(args []string, w tokenWish) (token.Bootstrap, erro
 }
 
 func readToken(in io.Reader) (token.Token, error) {
-	text, err := io.ReadAll(io.LimitReader(in, 1<<10))
+	text, err := console.ReadInput(in, console.StandardInput, "the token", 1<<10)
 	if err != nil {
-		return token.Token{}, fmt.Errorf("reading the token: %w", err)
+		return token.Token{}, err
 	}
 	return token.Parse(strings.TrimSpace(string(text)))
 }

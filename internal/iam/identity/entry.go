@@ -12,6 +12,9 @@ const (
 	ModeAPI             Mode = "API"                // access entries alone
 )
 
+// Modes returns all modes, in their order.
+func Modes() []Mode { return []Mode{ModeConfigMap, ModeAPIAndConfigMap, ModeAPI} }
+
 // Source is where an entry is written.
 type Source string
 

@@ -70,7 +70,7 @@ func NewTable(options Options, entries []AccessEntry, mappings []Mapping) (Table
 	if t.mode == "" {
 		t.mode = ModeAPIAndConfigMap
 	}
-	if !slices.Contains([]Mode{ModeAPI, ModeConfigMap, ModeAPIAndConfigMap}, t.mode) {
+	if !slices.Contains(Modes(), t.mode) {
 		c.problems = append(c.problems, Problem{Field: "mode", Saw: fmt.Sprintf("is not a mode: %q", t.mode), Fix: "it is CONFIG_MAP, API_AND_CONFIG_MAP or API; nobody is mapped", Unused: true})
 		return Table{}, c.problems
 	}
