@@ -3,6 +3,7 @@
 package authenticatorserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,7 @@ import (
 
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	"muster.dev/muster/internal/iam/accesspolicy"
+	"muster.dev/muster/internal/platform/leaderlease"
 )
 
 // accessLease is the lease by which replicas agree which one writes: the status of entries, and the RBAC of access policies.
@@ -37,7 +39,20 @@ type leading struct {
 	policies  bool
 	alone     bool // there are no others to agree with
 	patience  time.Duration
+	times     leaseTimes
+	tenure    *leaderlease.Tenure
 	logger    *slog.Logger
+}
+
+// leaseTimes are those of upstream's programs, if 0.
+type leaseTimes struct {
+	duration time.Duration // after which a leader that says nothing has lost; 15 s
+	renew    time.Duration // in which it must have renewed; 10 s
+	retry    time.Duration // between attempts; 2 s
+}
+
+func (t leaseTimes) orDefault() leaseTimes {
+	return leaseTimes{cmp.Or(t.duration, 15*time.Second), cmp.Or(t.renew, 10*time.Second), cmp.Or(t.retry, 2*time.Second)}
 }
 
 // leadAgain is the pause between two tries to lead.
@@ -62,10 +77,14 @@ func (l leading) keep(ctx context.Context) {
 	}
 }
 
+// run leads once the lease is this replica's, until ctx is done or the lease is seen to be another's. Whatever the leader writes it writes
+// through a fence, which lets nothing pass on a lease that has run out.
 func (l leading) run(ctx context.Context) error {
 	if err := l.allowed(ctx); err != nil {
 		return err
 	}
+	ctx, lost := context.WithCancel(ctx)
+	defer lost()
 	scheme := runtime.NewScheme()
 	for group, add := range map[string]func(*runtime.Scheme) error{
 		corev1.SchemeGroupVersion.String(): corev1.AddToScheme, rbacv1.SchemeGroupVersion.String(): rbacv1.AddToScheme,
@@ -75,10 +94,12 @@ func (l leading) run(ctx context.Context) error {
 			return fmt.Errorf("registering kinds of %s: %w", group, err)
 		}
 	}
+	times := l.times.orDefault()
 	again := true // the controller's name is the same in each life
 	options := ctrl.Options{
 		Scheme: scheme, Logger: logr.FromSlogHandler(l.logger.Handler()), Metrics: metricsserver.Options{BindAddress: "0"},
 		LeaderElection: !l.alone, LeaderElectionReleaseOnCancel: true,
+		LeaseDuration: &times.duration, RenewDeadline: &times.renew, RetryPeriod: &times.retry,
 	}
 	if !l.alone {
 		leases, err := coordinationv1client.NewForConfig(l.cluster)
@@ -86,13 +107,20 @@ func (l leading) run(ctx context.Context) error {
 			return fmt.Errorf("making a client of leases: %w", err)
 		}
 		// With an identity that lasts as long as the process, one that lost its own lease in an outage need not wait until it ends.
-		options.LeaderElectionResourceLockInterface = &resourcelock.LeaseLock{
+		lock := &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: accessLease}, Client: leases,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: l.identity},
 		}
+		options.LeaderElectionResourceLockInterface = &leaderlease.Lock{
+			Interface: lock, Duration: times.duration, Renewed: l.tenure.Renewed,
+			Lost: func(ctx context.Context, holder string) {
+				l.logger.WarnContext(ctx, "the lease was lost: this replica stops keeping the status of entries and access policies", "lease", lock.Describe(), "holder", holder)
+				lost()
+			},
+		}
 	}
 	options.Controller.SkipNameValidation = &again
-	mgr, err := ctrl.NewManager(l.cluster, options)
+	mgr, err := ctrl.NewManager(l.tenure.Fence(l.cluster), options)
 	if err != nil {
 		return fmt.Errorf("making the manager of access policies: %w", err)
 	}

@@ -30,6 +30,7 @@ import (
 	"muster.dev/muster/internal/iam/identity"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/iam/tokenverify"
+	"muster.dev/muster/internal/platform/leaderlease"
 )
 
 // Describe looks up instances by their ids. An instance that does not exist is not in the answer.
@@ -192,7 +193,8 @@ func (p *authenticatorParts) assembleSources(ctx context.Context) error {
 		p.recordMode = func(ctx context.Context) error {
 			return authenticator.RecordMode(ctx, client, p.File.Mapping.Namespace, identity.Mode(p.File.Mapping.Mode))
 		}
-		status, err := authenticator.StatusOf(cluster)
+		tenure := leaderlease.NewTenure(time.Now, p.Logger)
+		status, err := authenticator.StatusOf(tenure.Fence(cluster))
 		if err != nil {
 			return err
 		}
@@ -202,7 +204,7 @@ func (p *authenticatorParts) assembleSources(ctx context.Context) error {
 		}
 		leading := leading{
 			cluster: cluster, namespace: p.File.Mapping.Namespace, identity: host + "_" + uuid.NewString(),
-			policies: p.File.AccessPolicies.Enabled, alone: p.File.AccessPolicies.Alone, patience: p.patience, logger: p.Logger,
+			policies: p.File.AccessPolicies.Enabled, alone: p.File.AccessPolicies.Alone, patience: p.patience, tenure: tenure, logger: p.Logger,
 		}
 		leading.status = func(ctx context.Context) error {
 			p.sources.KeepStatus(ctx, status)

@@ -32,6 +32,7 @@ import (
 	"muster.dev/muster/internal/iam/authenticator"
 	"muster.dev/muster/internal/iam/authenticatorconfig"
 	"muster.dev/muster/internal/iam/tokenverify/ststest"
+	"muster.dev/muster/internal/platform/leaderlease"
 )
 
 // apiServer is as much of one as an authenticator asks. What it does not know it answers 404, and notes.
@@ -376,7 +377,7 @@ func TestAReplicaTakesUpItsOwnLease(t *testing.T) {
 				`"spec":{"holderIdentity":%q,"leaseDurationSeconds":3600,"acquireTime":%[3]q,"renewTime":%[3]q}}`, accessLease, holder, now)
 			ctx, cancel := context.WithCancel(t.Context())
 			leads, ended := make(chan struct{}), make(chan struct{})
-			l := leading{cluster: &rest.Config{Host: api.URL}, namespace: "muster-system", identity: "this", logger: slog.New(slog.DiscardHandler)}
+			l := leading{cluster: &rest.Config{Host: api.URL}, namespace: "muster-system", identity: "this", tenure: leaderlease.NewTenure(time.Now, slog.New(slog.DiscardHandler)), logger: slog.New(slog.DiscardHandler)}
 			l.status = func(ctx context.Context) error {
 				close(leads)
 				<-ctx.Done()
