@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"muster.dev/muster/internal/certificates/facts"
+	"muster.dev/muster/internal/platform/leaderlease"
 	"muster.dev/muster/internal/platform/watchretry"
 )
 
@@ -38,8 +39,8 @@ type Controller struct {
 	crew     *crew
 	metrics  *metrics
 	leading  atomic.Bool
-	led      atomic.Bool            // it has led, and never will again
-	tenure   atomic.Pointer[tenure] // nil without an election; see Renewed
+	led      atomic.Bool         // it has led, and never will again
+	tenure   *leaderlease.Tenure // without an end if there is no election
 }
 
 // New makes a Controller. Nothing happens before Watch.
@@ -58,6 +59,7 @@ func New(config Config) (*Controller, error) {
 		claims:   newClaims(),
 		budget:   newBudget(),
 		crew:     newCrew(config.Workers, config.MostWorkers),
+		tenure:   leaderlease.NewTenure(config.Now, config.Logger),
 	}
 	c.queue = newQueue(c.crew.shares, len(config.Signers))
 	var err error
@@ -90,8 +92,8 @@ func (c *Controller) Ready() error {
 	switch {
 	case c.led.Load():
 		return errors.New("this replica led, and ends")
-	case c.leading.Load() && c.holdsLease() != nil:
-		return errLapsed
+	case c.leading.Load() && c.tenure.Check() != nil:
+		return leaderlease.ErrLapsed
 	case !c.informer.HasSynced():
 		return errors.New("certificate signing requests have not been read yet")
 	case !c.config.Inventory.HasSynced():
@@ -125,7 +127,7 @@ func (c *Controller) Run(ctx context.Context) {
 func (c *Controller) Watch(ctx context.Context) { c.informer.RunWithContext(ctx) }
 
 // ErrLost is the cause of the end of a leader's context when its lease was lost: another replica leads already.
-var ErrLost = errors.New("the lease was lost")
+var ErrLost = leaderlease.ErrLost
 
 // Lead decides until ctx is done, and once in the life of a Controller. Passes that are in hand end before it returns, and issued
 // certificates are on record, so that the lease can be given up after that; only if it was lost are they abandoned at once.
@@ -157,7 +159,7 @@ func (c *Controller) Lead(ctx context.Context) {
 
 // tick does what nothing that happens would cause.
 func (c *Controller) tick() {
-	if c.holdsLease() == nil {
+	if c.tenure.Check() == nil {
 		c.recruit()
 		c.tellLater()
 	}

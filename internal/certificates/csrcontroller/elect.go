@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
+
+	"muster.dev/muster/internal/platform/leaderlease"
 )
 
 // Election is how replicas agree on the one that decides.
@@ -69,8 +71,13 @@ func Elect(ctx context.Context, e Election, lead func(context.Context)) error {
 		e.Logger.InfoContext(ctx, "this replica leads", "lease", e.Namespace+"/"+e.Name, "identity", e.Identity)
 		lead(leading)
 	}
+	lease := newLease(e)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock:          newLease(e, func() { stop(ErrLost); giveUp() }),
+		Lock: &leaderlease.Lock{Interface: lease, Duration: e.Duration, Renewed: e.Renewed, Lost: func(ctx context.Context, holder string) {
+			e.Logger.WarnContext(ctx, "the lease was lost: this replica ends", "lease", lease.Describe(), "holder", holder)
+			stop(ErrLost)
+			giveUp()
+		}},
 		LeaseDuration: e.Duration, RenewDeadline: e.Renew, RetryPeriod: e.Retry, ReleaseOnCancel: true, Name: e.Name,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: begin,

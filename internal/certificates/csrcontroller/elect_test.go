@@ -297,7 +297,7 @@ func TestWhatIsToldOfALease(t *testing.T) {
 		"the end of the program":                         {[]step{{verbGet, context.Canceled}}, 0},
 	} {
 		var log lockedBuffer
-		l := newLease(Election{Client: fake.NewClientset(), Logger: slog.New(slog.NewJSONHandler(&log, nil)), Refused: func(error) {}}, func() {})
+		l := newLease(Election{Client: fake.NewClientset(), Logger: slog.New(slog.NewJSONHandler(&log, nil)), Refused: func(error) {}})
 		for _, s := range tc.steps {
 			ctx := t.Context()
 			if errors.Is(s.err, context.Canceled) {

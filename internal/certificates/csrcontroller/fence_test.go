@@ -11,13 +11,14 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"unsafe"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"muster.dev/muster/internal/platform/leaderlease"
 )
 
 // A replica that was stopped for a while goes on where it was: in the middle of a pass. It decides, tells and writes nothing before it has
@@ -26,8 +27,8 @@ func TestNothingIsWrittenOnALeaseThatRanOut(t *testing.T) {
 	past, future := time.Now().Add(-time.Millisecond), time.Now().Add(ages)
 	waits := func(w *world) {
 		w.t.Helper()
-		w.until("it waits for its lease", func() bool { return strings.Contains(w.log.String(), errLapsed.Error()) })
-		if err := w.Ready(); !errors.Is(err, errLapsed) {
+		w.until("it waits for its lease", func() bool { return strings.Contains(w.log.String(), leaderlease.ErrLapsed.Error()) })
+		if err := w.Ready(); !errors.Is(err, leaderlease.ErrLapsed) {
 			w.t.Errorf("it says of itself: %v", err)
 		}
 		if n := w.gather()[namespace+"_leader"]; n != 0 {
@@ -37,7 +38,7 @@ func TestNothingIsWrittenOnALeaseThatRanOut(t *testing.T) {
 	goesOn := func(w *world) {
 		w.t.Helper()
 		log, told := w.log.String(), w.events.all()
-		if strings.Count(log, errLapsed.Error()) != 1 || strings.Contains(log, "trying again") || len(told) > 0 {
+		if strings.Count(log, leaderlease.ErrLapsed.Error()) != 1 || strings.Contains(log, "trying again") || len(told) > 0 {
 			w.t.Errorf("it told %q and logged\n%s", told, log)
 		}
 		w.Renewed(future)
@@ -108,7 +109,7 @@ func TestNothingIsToldOnALeaseThatRanOut(t *testing.T) {
 	w.Renewed(start.Add(time.Minute))
 	later.Store(int64(time.Hour))
 	w.create(stranger(t, "new"))
-	w.until("it waits for its lease", func() bool { return strings.Contains(w.log.String(), errLapsed.Error()) })
+	w.until("it waits for its lease", func() bool { return strings.Contains(w.log.String(), leaderlease.ErrLapsed.Error()) })
 	w.tick()
 	if n := len(w.events.all()); n != eventsAtOnce || w.budget.waiting() != flood-eventsAtOnce {
 		t.Errorf("%d events, and %d are held", n, w.budget.waiting())
@@ -120,31 +121,6 @@ func TestNothingIsToldOnALeaseThatRanOut(t *testing.T) {
 	}
 	if err := w.Ready(); err == nil {
 		t.Error("it has ended, and says that it is ready")
-	}
-}
-
-// Each clock alone is enough: the monotonic one stands still while a machine is suspended.
-func TestALeaseEndsByEitherClock(t *testing.T) {
-	now := time.Now()
-	for name, tc := range map[string]struct {
-		wall, monotonic time.Duration // by which the end is away
-		want            error
-	}{
-		"both run":                       {time.Second, time.Second, nil},
-		"both ended":                     {-time.Second, -time.Second, errLapsed},
-		"the machine was suspended":      {-time.Second, time.Second, errLapsed},
-		"the clock was set back by much": {time.Hour, -time.Second, errLapsed},
-	} {
-		until := now.Add(tc.wall)
-		(*[2]int64)(unsafe.Pointer(&until))[1] += int64(tc.monotonic - tc.wall) // the monotonic reading, which cannot be set otherwise
-		c := &Controller{config: Config{Now: func() time.Time { return now }}}
-		c.Renewed(until)
-		if err := c.holdsLease(); !errors.Is(err, tc.want) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if err := (&Controller{config: Config{Now: time.Now}}).holdsLease(); err != nil {
-		t.Errorf("without an election: %v", err)
 	}
 }
 

@@ -155,7 +155,7 @@ func (c *Controller) prune(ctx context.Context, h *held, finished bool) (again w
 	case h.issued && !c.config.Register.Flushed(string(h.uid)):
 		return afterRecheck, nil
 	}
-	if err := c.holdsLease(); err != nil {
+	if err := c.tenure.Check(); err != nil {
 		return onEvent, err
 	}
 	// Exactly the object that was looked at: it may have been issued meanwhile, or its name be another's.

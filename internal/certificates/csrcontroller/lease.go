@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,9 +17,6 @@ import (
 type lease struct {
 	resourcelock.Interface
 	election Election
-	lost     func() // called when it turns out that another replica has had it since
-	held     bool   // by this replica, as far as it knows
-	gone     bool   // lost was called: nothing is tried any more
 	failing  string // the verb that fails, "" while none does
 	reason   metav1.StatusReason
 }
@@ -32,55 +28,33 @@ const (
 	verbUpdate = "update"
 )
 
-func newLease(e Election, lost func()) *lease {
+func newLease(e Election) *lease {
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
 		Client:    e.Client.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
 	}
-	return &lease{Interface: lock, election: e, lost: lost}
+	return &lease{Interface: lock, election: e}
 }
 
-// Get implements resourcelock.Interface. Upstream's elector tries for the whole of Renew to get back what another replica has taken, and
-// leads all the while: one that was stopped, or cut off, would do so after the other had begun. So it ends with the first answer that
-// shows another holder, or none.
+// Get implements resourcelock.Interface.
 func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	l.note(ctx, verbGet, err)
-	if err == nil && l.held && record.HolderIdentity != l.election.Identity {
-		l.held, l.gone = false, true
-		l.election.Logger.WarnContext(ctx, "the lease was lost: this replica ends", "lease", l.Describe(), "holder", record.HolderIdentity)
-		l.lost()
-	}
-	if l.gone {
-		return nil, nil, ErrLost
-	}
 	return record, raw, err
 }
 
 // Create implements resourcelock.Interface.
 func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	asked := time.Now()
 	err := l.Interface.Create(ctx, record)
-	l.renewed(record, asked, err)
 	l.note(ctx, verbCreate, err)
 	return err
 }
 
 // Update implements resourcelock.Interface.
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	asked := time.Now()
 	err := l.Interface.Update(ctx, record)
-	l.renewed(record, asked, err)
 	l.note(ctx, verbUpdate, err)
 	return err
-}
-
-// renewed counts from before it was asked: others count from when they saw it, which is later.
-func (l *lease) renewed(record resourcelock.LeaderElectionRecord, asked time.Time, err error) {
-	if err == nil && record.HolderIdentity == l.election.Identity {
-		l.held = true
-		l.election.Renewed(asked.Add(l.election.Duration))
-	}
 }
 
 func (l *lease) note(ctx context.Context, verb string, err error) {

@@ -48,7 +48,7 @@ func newMetrics(c *Controller) (*metrics, error) {
 		gauge("waiting", "Requests that wait for a fact or are being judged.", func() float64 { return float64(c.ledger.waiting()) }),
 		gauge("workers", "Requests that can be handled at once.", func() float64 { return float64(c.crew.count()) }),
 		gauge("leader", "1 while this replica decides.", func() float64 {
-			if c.leading.Load() && c.holdsLease() == nil {
+			if c.leading.Load() && c.tenure.Check() == nil {
 				return 1
 			}
 			return 0

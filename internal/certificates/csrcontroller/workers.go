@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"muster.dev/muster/internal/platform/leaderlease"
 )
 
 const (
@@ -132,7 +134,7 @@ func (c *Controller) attend(ctx context.Context, i item) {
 		return // another replica leads, or will
 	}
 	switch {
-	case errors.Is(err, errLapsed):
+	case errors.Is(err, leaderlease.ErrLapsed):
 		c.queue.add(i) // it is taken once the lease is renewed
 		return
 	case err != nil:
