@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 )
 
 func rolesWithStore(t *testing.T, store identityservice.Store, objects ...client.Object) *NodeRoles {
@@ -23,9 +24,9 @@ func rolesWithStore(t *testing.T, store identityservice.Store, objects ...client
 	}
 }
 
-func storeWithRole(t *testing.T) *identityservice.Memory {
+func storeWithRole(t *testing.T) *identityservicetest.Memory {
 	t.Helper()
-	store := identityservice.NewMemory()
+	store := identityservicetest.NewMemory()
 	role := iam.Role{ID: "AROA2", Account: account, Path: "/", Name: "workers", MaxSession: time.Hour}
 	if err := store.Create(t.Context(), role); err != nil {
 		t.Fatal(err)

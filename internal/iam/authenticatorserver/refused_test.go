@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/iam/tokenverify/ststest"
 	"muster.dev/muster/internal/platform/statedir"
@@ -52,7 +53,7 @@ func TestWhatAMachineIsRefusedForComesToTheMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, store := slog.New(slog.DiscardHandler), identityservice.NewMemory()
+	log, store := slog.New(slog.DiscardHandler), identityservicetest.NewMemory()
 	if _, err := identityservice.First(t.Context(), store, identityservice.DefaultAccount, dir.IAMCredentials(), time.Now()); err != nil {
 		t.Fatal(err)
 	}

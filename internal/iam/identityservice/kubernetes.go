@@ -50,7 +50,7 @@ type KubernetesConfig struct {
 type Kubernetes struct {
 	client  client.WithWatch
 	log     *slog.Logger
-	signals signals
+	signals Signals
 	ready   atomic.Bool
 
 	mu      sync.Mutex
@@ -107,7 +107,7 @@ func (k *Kubernetes) Run(ctx context.Context) error {
 		return ctx.Err()
 	}
 	k.ready.Store(true)
-	k.signals.tell()
+	k.signals.Tell()
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -134,13 +134,13 @@ func (k *Kubernetes) State() (*State, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.state == nil {
-		k.state = newState(k.living())
+		k.state = NewState(k.living())
 	}
 	return k.state, nil
 }
 
 // living are the entities that count, of two with the same unique id the one that was there first.
-func (k *Kubernetes) living() []held {
+func (k *Kubernetes) living() []Held {
 	renamed := map[[2]string]bool{} // unique id and name that are past
 	records := make([]record, 0, len(k.records))
 	for _, r := range k.records {
@@ -160,18 +160,18 @@ func (k *Kubernetes) living() []held {
 		}
 		return strings.Compare(a.object.GetName(), b.object.GetName())
 	})
-	all := make([]held, 0, len(records))
+	all := make([]Held, 0, len(records))
 	for _, r := range records {
 		if u, ok := r.object.(*v1alpha1.IAMUser); ok && renamed[[2]string{u.Spec.UserID, u.Spec.Name}] {
 			continue
 		}
-		all = append(all, held{r.entity, r.object.GetResourceVersion()})
+		all = append(all, Held{r.entity, r.object.GetResourceVersion()})
 	}
 	return all
 }
 
 // Changed tells of changes.
-func (k *Kubernetes) Changed() (<-chan struct{}, func()) { return k.signals.subscribe() }
+func (k *Kubernetes) Changed() (<-chan struct{}, func()) { return k.signals.Subscribe() }
 
 // heard takes an object as it is now.
 func (k *Kubernetes) heard(o any) {
@@ -196,7 +196,7 @@ func (k *Kubernetes) heard(o any) {
 	k.records[uid] = record{object, version, e}
 	k.state = nil
 	k.mu.Unlock()
-	k.signals.tell()
+	k.signals.Tell()
 }
 
 // heardGone takes that an object is gone.
@@ -209,7 +209,7 @@ func (k *Kubernetes) heardGone(o any) {
 	uid := identify(object)
 	k.forget(uid)
 	k.mu.Unlock()
-	k.signals.tell()
+	k.signals.Tell()
 }
 
 // forget removes a record forever. The lock is held.
@@ -312,7 +312,7 @@ func (k *Kubernetes) Delete(ctx context.Context, from *State, e Entity) error {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, r := range k.records {
-			if r.entity != nil && id(r.entity) == id(e) {
+			if r.entity != nil && ID(r.entity) == ID(e) {
 				return ErrConflict
 			}
 		}
@@ -332,7 +332,7 @@ func (k *Kubernetes) others(own client.Object, e Entity) []client.Object {
 	defer k.mu.Unlock()
 	var all []client.Object
 	for _, r := range k.records {
-		if r.entity != nil && id(r.entity) == id(e) && identify(r.object) != identify(own) {
+		if r.entity != nil && ID(r.entity) == ID(e) && identify(r.object) != identify(own) {
 			all = append(all, r.object)
 		}
 	}
@@ -350,17 +350,17 @@ func (k *Kubernetes) remove(ctx context.Context, old client.Object) error {
 	k.mu.Lock()
 	k.forget(identify(old))
 	k.mu.Unlock()
-	k.signals.tell()
+	k.signals.Tell()
 	return nil
 }
 
 // find is the object of an entity as it was in a state. An old name of a user has another object with the same unique id.
 func (k *Kubernetes) find(from *State, e Entity) (client.Object, bool) {
-	unique := id(e)
+	unique := ID(e)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, r := range k.records {
-		if r.entity == nil || id(r.entity) != unique || r.object.GetResourceVersion() != from.revisions[unique] {
+		if r.entity == nil || ID(r.entity) != unique || r.object.GetResourceVersion() != from.Revision(r.entity) {
 			continue
 		}
 		if u, ok := r.entity.(iam.User); ok && u.Name != from.users[unique].Name {

@@ -28,6 +28,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 )
 
 // plane is a management plane that fails on demand.
@@ -411,7 +412,7 @@ func TestObjectsThatContradictThemselvesArePassedOver(t *testing.T) {
 func TestFirstUserAfterBeingKilled(t *testing.T) {
 	for writes := range 6 {
 		t.Run(fmt.Sprintf("after %d writes", writes), func(t *testing.T) {
-			store := identityservice.NewMemory()
+			store := identityservicetest.NewMemory()
 			file := filepath.Join(t.TempDir(), "iam", "credentials")
 			store.Fail = func(n int, _ identityservice.Entity) error {
 				if n >= writes {

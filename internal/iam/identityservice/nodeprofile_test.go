@@ -12,6 +12,7 @@ import (
 
 	own "muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 )
 
 func nodeRole(id string) own.Role {
@@ -37,7 +38,7 @@ func TestNodeProfile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store := identityservice.NewMemory()
+			store := identityservicetest.NewMemory()
 			create(t, store, nodeRole("AROA1"))
 			for _, p := range test.there {
 				create(t, store, p)
@@ -53,14 +54,14 @@ func TestNodeProfile(t *testing.T) {
 			}
 		})
 	}
-	if _, err := identityservice.NodeProfile(t.Context(), identityservice.NewMemory(), account, "AROA1", time.Now()); err == nil {
+	if _, err := identityservice.NodeProfile(t.Context(), identityservicetest.NewMemory(), account, "AROA1", time.Now()); err == nil {
 		t.Error("a profile was made for no role")
 	}
 }
 
 func TestNodeProfileOfARoleThatWasMadeAgain(t *testing.T) {
 	t.Parallel()
-	store := identityservice.NewMemory()
+	store := identityservicetest.NewMemory()
 	create(t, store, nodeRole("AROA1"))
 	if _, err := identityservice.NodeProfile(t.Context(), store, account, "AROA1", time.Now()); err != nil {
 		t.Fatal(err)
@@ -80,7 +81,7 @@ func TestNodeProfileOfARoleThatWasMadeAgain(t *testing.T) {
 
 func TestRemoveNodeProfiles(t *testing.T) {
 	t.Parallel()
-	store := identityservice.NewMemory()
+	store := identityservicetest.NewMemory()
 	create(t, store, nodeRole("AROA1"))
 	create(t, store, nodeProfileOf("somebodys", ""))
 	if _, err := identityservice.NodeProfile(t.Context(), store, account, "AROA1", time.Now()); err != nil {

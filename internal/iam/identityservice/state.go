@@ -42,29 +42,29 @@ type State struct {
 	revisions  map[string]string   // of the unique id
 }
 
-// held is an entity with what the store knows its version by.
-type held struct {
-	entity   Entity
-	revision string
+// Held is an entity with what its store knows its version by.
+type Held struct {
+	Entity   Entity
+	Revision string
 }
 
-// newState puts entities together. Of two with one id or name the first one counts; the caller has made sure that there are none.
-func newState(entities []held) *State {
+// NewState is for stores: it puts entities together. Of two with one id or name the first one counts; the caller has made sure that there are none.
+func NewState(entities []Held) *State {
 	s := &State{
 		accounts: map[string]iam.Account{}, users: map[string]iam.User{}, keys: map[string]iam.AccessKey{}, roles: map[string]iam.Role{},
 		profiles: map[string]iam.InstanceProfile{}, policies: map[string]iam.Policy{},
 		names: map[nameKey]string{}, keysOf: map[string][]string{}, profilesOf: map[string][]string{}, revisions: map[string]string{},
 	}
 	for _, h := range entities {
-		key, unique := id(h.entity), name(h.entity)
+		key, unique := ID(h.Entity), name(h.Entity)
 		if _, twice := s.revisions[key]; twice {
 			continue
 		}
 		if _, twice := s.names[unique]; twice {
 			continue
 		}
-		s.names[unique], s.revisions[key] = key, h.revision
-		switch e := h.entity.(type) {
+		s.names[unique], s.revisions[key] = key, h.Revision
+		switch e := h.Entity.(type) {
 		case iam.Account:
 			s.accounts[key] = e
 		case iam.User:
@@ -97,6 +97,12 @@ func newState(entities []held) *State {
 	}
 	return s
 }
+
+// Revision returns what the store knows the version of an entity by, "" if the state has none of its id.
+func (s *State) Revision(e Entity) string { return s.revisions[ID(e)] }
+
+// Namesake finds the entity that has the name of another, or is it, and returns its id.
+func (s *State) Namesake(e Entity) (id string, ok bool) { id, ok = s.names[name(e)]; return id, ok }
 
 // Account finds an account by its id.
 func (s *State) Account(id string) (iam.Account, bool) { a, ok := s.accounts[id]; return a, ok }

@@ -37,8 +37,8 @@ var (
 	errAway = errors.New("writing to the management plane")
 )
 
-// id identifies an entity forever.
-func id(e Entity) string {
+// ID identifies an entity forever.
+func ID(e Entity) string {
 	switch e := e.(type) {
 	case iam.Account:
 		return e.ID
@@ -69,7 +69,7 @@ func name(e Entity) nameKey {
 	case iam.Policy:
 		return nameOf(kindPolicy, e.Account, e.Name)
 	}
-	return nameKey{name: id(e)}
+	return nameKey{name: ID(e)}
 }
 
 // arnOf names an entity; keys have none.

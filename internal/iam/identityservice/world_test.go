@@ -21,6 +21,7 @@ import (
 
 	own "muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 )
 
 const account = identityservice.DefaultAccount
@@ -28,7 +29,7 @@ const account = identityservice.DefaultAccount
 // world is a service with one administrator, whose clock stands where the SDKs' does unless it is moved.
 type world struct {
 	t         *testing.T
-	store     *identityservice.Memory
+	store     *identityservicetest.Memory
 	service   *identityservice.Service
 	url       string
 	instances *instances
@@ -84,7 +85,7 @@ func (i *instances) set(id string, to instance) {
 // newWorld makes a world; change may be nil.
 func newWorld(t *testing.T, change func(*identityservice.Config)) *world {
 	t.Helper()
-	w := &world{t: t, store: identityservice.NewMemory(), instances: &instances{all: map[string]instance{}}, log: &log{}}
+	w := &world{t: t, store: identityservicetest.NewMemory(), instances: &instances{all: map[string]instance{}}, log: &log{}}
 	dir := t.TempDir()
 	sealer, err := identityservice.OpenSealer(filepath.Join(dir, "session-keys.json"), time.Now())
 	if err != nil {

@@ -34,8 +34,8 @@ func NewTenure(now func() time.Time, logger *slog.Logger) *Tenure {
 
 // Renewed sets until when the lease is this replica's: it is for a Lock to call.
 //
-// That a lease was lost is noticed by a clock, as late as the program runs again after it was stopped, or the machine suspended. What was
-// judged before that is not to be written after it: another replica may have decided otherwise since.
+// That a lease was lost is noticed by a clock, as late as the program runs again after it was stopped, or the machine suspended. A
+// judgement from before that is not to be written after it: another replica may have decided otherwise since.
 func (t *Tenure) Renewed(until time.Time) {
 	before := t.term.Swap(&term{until: until, replaced: make(chan struct{})})
 	if before == nil {
