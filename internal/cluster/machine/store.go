@@ -112,7 +112,7 @@ func (s *Store) lock() (release func(), err error) {
 	}
 	file, err := os.OpenFile(filepath.Join(s.config.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("locking machine records: %w", err)
+		return nil, fmt.Errorf("opening the lock of machine records: %w", err)
 	}
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
 		return nil, errors.Join(fmt.Errorf("locking machine records: %w", err), file.Close())

@@ -89,7 +89,7 @@ func (n *Network) Ensure() error {
 func (n *Network) lock() (func(), error) {
 	file, err := os.OpenFile(filepath.Join(n.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("locking the VPC: %w", err)
+		return nil, fmt.Errorf("opening the lock of the VPC: %w", err)
 	}
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
 		return nil, errors.Join(fmt.Errorf("locking the VPC: %w", err), file.Close())

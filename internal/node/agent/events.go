@@ -92,7 +92,7 @@ func (w *watcher) postEvents(ctx context.Context, events []event) error {
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("connecting to the API server: %w", err)
+		return fmt.Errorf("making a client for Events: %w", err)
 	}
 	for _, e := range events {
 		if _, err := client.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, e.object(node), metav1.CreateOptions{}); err != nil {

@@ -35,7 +35,7 @@ func (h *Host) ask(ctx context.Context, p *Plan, r JoinRequest) error {
 	}
 	client, err := h.Connect(config)
 	if err != nil {
-		return fmt.Errorf("connecting to the API server: %w", err)
+		return fmt.Errorf("making a client for the questions before a join: %w", err)
 	}
 	var since time.Time // when it began to refuse, if it does
 	said := ""

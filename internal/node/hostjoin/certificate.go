@@ -62,7 +62,7 @@ func notOwn(before []certificatesv1.CertificateSigningRequest, runs bool) map[st
 func (j *joining) firstCertificate(ctx context.Context) error {
 	client, err := j.Connect(byToken(j.Endpoint, j.ca, j.request.Token))
 	if err != nil {
-		return fmt.Errorf("connecting to the API server: %w", err)
+		return fmt.Errorf("making a client for the node's first request: %w", err)
 	}
 	got := func() bool { return j.disk.joined(j.ledger.NodeName, j.Now()) }
 	mine := func(csr *certificatesv1.CertificateSigningRequest) bool {

@@ -27,7 +27,7 @@ func (j *joining) node(ctx context.Context) error {
 	}
 	client, err := j.Connect(config)
 	if err != nil {
-		return fmt.Errorf("connecting to the API server: %w", err)
+		return fmt.Errorf("making a client by the node's certificate: %w", err)
 	}
 	serving, stop := context.WithCancel(ctx)
 	defer stop()

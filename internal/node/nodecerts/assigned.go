@@ -26,7 +26,7 @@ func Assigned(ctx context.Context, c RotateConfig, old, address netip.Addr) erro
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("connecting to the API server: %w", err)
+		return fmt.Errorf("making a client to have an address confirmed: %w", err)
 	}
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

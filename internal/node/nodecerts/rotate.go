@@ -81,7 +81,7 @@ func Rotate(ctx context.Context, c RotateConfig) ([]Rotated, error) {
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the API server: %w", err)
+		return nil, fmt.Errorf("making a client for the certificate's renewal: %w", err)
 	}
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

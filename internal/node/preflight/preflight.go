@@ -197,16 +197,6 @@ func Run(ctx context.Context, host Host) []Result {
 	return results
 }
 
-// Failed reports whether any check did.
-func Failed(results []Result) bool {
-	for _, r := range results {
-		if r.Status == Fail {
-			return true
-		}
-	}
-	return false
-}
-
 func ok(format string, args ...any) Result {
 	return Result{Status: OK, Saw: fmt.Sprintf(format, args...)}
 }

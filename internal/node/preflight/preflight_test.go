@@ -4,6 +4,7 @@ package preflight
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestGoodMachinePasses(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if Failed(results) {
+	if failed(results) {
 		t.Error("it failed")
 	}
 	if host.asked != 1 {
@@ -168,8 +169,8 @@ func TestChecks(t *testing.T) {
 			if (got.Fix == "") != (got.Status == OK) {
 				t.Errorf("what is not OK needs a fix, and nothing else: %+v", got)
 			}
-			if Failed(results) != (test.status == Fail) {
-				t.Errorf("Failed is %v", Failed(results))
+			if failed(results) != (test.status == Fail) {
+				t.Errorf("failed is %v", failed(results))
 			}
 			for _, r := range results {
 				if r.Status != OK && r.Name != test.check && strings.Join(test.also, " ") != r.Name {
@@ -202,4 +203,8 @@ func TestNames(t *testing.T) {
 	if diff := cmp.Diff(names, Names()); diff != "" {
 		t.Errorf("names (-results +names):\n%s", diff)
 	}
+}
+
+func failed(results []Result) bool {
+	return slices.ContainsFunc(results, func(r Result) bool { return r.Status == Fail })
 }

@@ -119,11 +119,11 @@ func nftablesAnswers() (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("asking the kernel: %w", err)
+		return false, fmt.Errorf("opening a netlink socket for nf_tables: %w", err)
 	}
 	defer func() { _ = unix.Close(socket) }()
 	if err := unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}); err != nil {
-		return false, fmt.Errorf("asking the kernel: %w", err)
+		return false, fmt.Errorf("bounding the wait for nf_tables: %w", err)
 	}
 	const length, kind = unix.SizeofNlMsghdr + 4, unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETGEN
 	question := make([]byte, length) // with an empty nfgenmsg at its end
@@ -131,12 +131,12 @@ func nftablesAnswers() (bool, error) {
 	binary.NativeEndian.PutUint16(question[4:], kind)
 	binary.NativeEndian.PutUint16(question[6:], unix.NLM_F_REQUEST)
 	if err := unix.Sendto(socket, question, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return false, fmt.Errorf("asking the kernel: %w", err)
+		return false, fmt.Errorf("asking nf_tables for its generation: %w", err)
 	}
 	answer := make([]byte, 4<<10)
 	n, _, err := unix.Recvfrom(socket, answer, 0)
 	if err != nil {
-		return false, fmt.Errorf("asking the kernel: %w", err)
+		return false, fmt.Errorf("reading the answer of nf_tables: %w", err)
 	}
 	return understood(answer[:n])
 }
@@ -144,7 +144,7 @@ func nftablesAnswers() (bool, error) {
 // understood tells an answer from the error that a kernel without nf_tables sends.
 func understood(answer []byte) (bool, error) {
 	if len(answer) < unix.SizeofNlMsghdr+4 {
-		return false, errors.New("asking the kernel: its answer is cut short")
+		return false, errors.New("the answer of nf_tables is cut short")
 	}
 	if binary.NativeEndian.Uint16(answer[4:]) != unix.NLMSG_ERROR {
 		return true, nil
@@ -154,6 +154,6 @@ func understood(answer []byte) (bool, error) {
 	case unix.EINVAL, unix.EOPNOTSUPP: // no such subsystem
 		return false, nil
 	default:
-		return false, fmt.Errorf("asking the kernel: %w", number)
+		return false, fmt.Errorf("nf_tables refuses to name its generation: %w", number)
 	}
 }

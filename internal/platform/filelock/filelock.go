@@ -38,7 +38,7 @@ func Take(dir, name string) (release func(), err error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("locking: %w", err)
+			return nil, fmt.Errorf("opening the lock: %w", err)
 		}
 		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil && current(file, path) {
@@ -62,18 +62,18 @@ func Take(dir, name string) (release func(), err error) {
 // closedDir makes a directory that only its owner can enter, or sees to it that it is one.
 func closedDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("locking: %w", err)
+		return fmt.Errorf("making the directory of locks: %w", err)
 	}
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // removed again: the caller finds out
 	}
 	if err != nil {
-		return fmt.Errorf("locking: %w", err)
+		return fmt.Errorf("looking at the directory of locks: %w", err)
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.IsDir() || info.Mode().Perm()&0o077 != 0 || int(stat.Uid) != os.Geteuid() {
-		return fmt.Errorf("locking: %s must be a directory of this user's that nobody else can enter (0700); remove it", dir)
+		return fmt.Errorf("the directory of locks %s must be a directory of this user's that nobody else can enter (0700); remove it", dir)
 	}
 	return nil
 }

@@ -134,11 +134,11 @@ func (s Source) below(path string, inside func(*os.Root, string) error, plain fu
 	}
 	name, err := filepath.Rel(s.Root, path)
 	if err != nil {
-		return fmt.Errorf("finding log: %w", err)
+		return fmt.Errorf("finding log %s below %s: %w", path, s.Root, err)
 	}
 	root, err := os.OpenRoot(s.Root)
 	if err != nil {
-		return fmt.Errorf("finding log: %w", err)
+		return fmt.Errorf("opening the directory of logs: %w", err)
 	}
 	defer func() { _ = root.Close() }()
 	return inside(root, name)
