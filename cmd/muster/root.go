@@ -56,6 +56,7 @@ get their certificates and turn Ready with nobody's help.`,
 		return console.UsageError{Err: fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
 	root.PersistentFlags().StringVar(&o.StateDir, "state-dir", statedir.Default(), "directory of everything muster keeps; $"+statedir.Env+" sets it too")
+	root.PersistentFlags().StringVar(&o.Cluster, "cluster", "", "name of the cluster; needed where there are several")
 	root.AddGroup(
 		&cobra.Group{ID: groupMain, Title: "Commands:"},
 		&cobra.Group{ID: groupObjects, Title: "Node groups and machines:"},

@@ -31,14 +31,23 @@ rotate". Each authority either signs or, as one of two during a rotation, is onl
   muster certs -o json | jq '.[] | {name, notAfter}'
   muster certs rotate kubelet-ca`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			cluster, err := o.OpenCluster()
+			if err != nil {
+				return err
+			}
 			dir, err := o.OpenExisting()
 			if err != nil {
 				return err
 			}
-			entries, err := authority.NewStore(dir.PKI()).List()
+			entries, err := authority.NewStore(cluster.PKI()).List()
 			if err != nil {
 				return err
 			}
+			account, err := authority.NewAccountStore(dir.PKI()).List()
+			if err != nil {
+				return err
+			}
+			entries = append(entries, account...)
 			if format != console.FormatTable {
 				return console.PrintData(o.Out, format, entries)
 			}
@@ -55,8 +64,10 @@ rotate". Each authority either signs or, as one of two during a rotation, is onl
 				return err
 			}
 			// Without a service there is nobody who says how far the nodes are.
-			if status, err := serve.NewClient(dir).Status(cmd.Context()); err == nil && status.Rotation != nil {
-				fmt.Fprintf(o.Out, "\n%s\n", describeRotation(*status.Rotation))
+			if status, err := serve.NewClient(dir).Status(cmd.Context()); err == nil {
+				if c, ok := status.In(cluster.Namespace()); ok && c.Rotation != nil {
+					fmt.Fprintf(o.Out, "\n%s\n", describeRotation(*c.Rotation))
+				}
 			}
 			return nil
 		},

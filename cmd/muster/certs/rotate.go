@@ -65,6 +65,11 @@ func (r *rotateOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	cluster, err := r.OpenCluster()
+	if err != nil {
+		return err
+	}
+	namespace := cluster.Namespace()
 	service := serve.NewClient(dir)
 	before, err := service.Status(ctx)
 	if errors.Is(err, serve.ErrNotRunning) {
@@ -73,16 +78,17 @@ func (r *rotateOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if k := before.Rotation; k != nil && k.Rotation == nil && k.Last != nil && time.Since(k.Last.Finished) < rotatedLately && !r.again {
+	was, _ := before.In(namespace)
+	if k := was.Rotation; k != nil && k.Rotation == nil && k.Last != nil && time.Since(k.Last.Finished) < rotatedLately && !r.again {
 		fmt.Fprintf(r.Err, "%s Nothing was begun; --again begins another one.\n", describeRotation(*k))
 		return r.print(*k)
 	}
-	status, err := service.Rotate(ctx)
+	status, err := service.Rotate(ctx, namespace)
 	if err != nil {
 		return fmt.Errorf("asking the service to rotate: %w", err)
 	}
 	if !r.noWait {
-		if status, err = r.wait(ctx, service, status); err != nil {
+		if status, err = r.wait(ctx, service, namespace, status); err != nil {
 			return err
 		}
 	} else if r.format == console.FormatTable {
@@ -92,7 +98,7 @@ func (r *rotateOptions) run(ctx context.Context) error {
 }
 
 // wait shows each change until the rotation is over. A service that is started anew meanwhile does not end the waiting.
-func (r *rotateOptions) wait(ctx context.Context, service *serve.Client, status serve.RotationStatus) (serve.RotationStatus, error) {
+func (r *rotateOptions) wait(ctx context.Context, service *serve.Client, namespace string, status serve.RotationStatus) (serve.RotationStatus, error) {
 	if r.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, console.ErrTimeUp)
@@ -114,8 +120,9 @@ func (r *rotateOptions) wait(ctx context.Context, service *serve.Client, status 
 			return status, errors.New("interrupted: " + then)
 		case <-ticker.C:
 		}
-		if now, err := service.Status(ctx); err == nil && now.Rotation != nil {
-			status = *now.Rotation
+		now, err := service.Status(ctx)
+		if c, ok := now.In(namespace); err == nil && ok && c.Rotation != nil {
+			status = *c.Rotation
 		}
 	}
 	return status, nil

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"golang.org/x/term"
 
@@ -32,6 +34,8 @@ func Terminal(w io.Writer) bool {
 type Options struct {
 	Streams
 	StateDir string
+	// Cluster is the name of the cluster that a command is about; empty where there is only one.
+	Cluster string
 }
 
 // Open checks the state directory that the command line chose. A variable that was never set names none, and not the working directory.
@@ -57,4 +61,33 @@ func (o *Options) OpenExisting() (statedir.Dir, error) {
 		return "", fmt.Errorf("nothing is set up in %s: run `muster up` first, or name another directory with --state-dir", dir)
 	}
 	return dir, nil
+}
+
+// OpenCluster opens the directory of the cluster that --cluster names, or of the only one there is.
+func (o *Options) OpenCluster() (statedir.Cluster, error) {
+	dir, err := o.OpenExisting()
+	if err != nil {
+		return "", err
+	}
+	clusters, err := dir.ListClusters()
+	if err != nil {
+		return "", err
+	}
+	if o.Cluster != "" {
+		if cluster := dir.Cluster(o.Cluster); slices.Contains(clusters, cluster) {
+			return cluster, nil
+		}
+		return "", fmt.Errorf("--cluster: there is no cluster %q in %s; muster get clusters lists those that there are", o.Cluster, dir)
+	}
+	names := make([]string, 0, len(clusters))
+	for _, cluster := range clusters {
+		names = append(names, cluster.Namespace())
+	}
+	switch len(clusters) {
+	case 0:
+		return "", fmt.Errorf("there is no cluster in %s: `muster up` makes one", dir)
+	case 1:
+		return clusters[0], nil
+	}
+	return "", UsageError{Err: fmt.Errorf("there are several clusters: choose one with --cluster: %s", strings.Join(names, ", "))}
 }

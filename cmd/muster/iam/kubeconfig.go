@@ -27,8 +27,8 @@ func NewKubeconfigCommand(o *console.Options) *cobra.Command {
 	var role string
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
-		Short: "Add the contexts of the cluster and its management plane to your kubeconfig",
-		Long: `Add the contexts of the cluster and its management plane to your kubeconfig ($KUBECONFIG, else ~/.kube/config),
+		Short: "Add the contexts of the clusters and of the management plane to your kubeconfig",
+		Long: `Add the contexts of the clusters and of the management plane to your kubeconfig ($KUBECONFIG, else ~/.kube/config),
 or bring them up to date. Other contexts stay as they are. The file holds keys and is made private.`,
 		Example: `  muster kubeconfig
   muster kubeconfig --kubeconfig ./team.yaml
@@ -52,9 +52,13 @@ or bring them up to date. Other contexts stay as they are. The file holds keys a
 				return console.UsageError{Err: errors.New("--role-arn needs --iam")}
 			}
 			if show {
-				path := dir.ClusterKubeconfig()
-				if management {
-					path = dir.ManagementKubeconfig()
+				path := dir.ManagementKubeconfig()
+				if !management {
+					cluster, err := o.OpenCluster()
+					if err != nil {
+						return err
+					}
+					path = cluster.Kubeconfig()
 				}
 				raw, err := os.ReadFile(path)
 				if err != nil {
@@ -63,7 +67,7 @@ or bring them up to date. Other contexts stay as they are. The file holds keys a
 				_, err = o.Out.Write(raw)
 				return err
 			}
-			return MergeKubeconfig(o, dir, file, true)
+			return MergeKubeconfig(o, dir, file, "", true)
 		},
 	}
 	cmd.Flags().StringVar(&file, "kubeconfig", "", "file to change, instead of $KUBECONFIG or ~/.kube/config")
@@ -74,9 +78,29 @@ or bring them up to date. Other contexts stay as they are. The file holds keys a
 	return cmd
 }
 
-// MergeKubeconfig adds the contexts, prints what it changed, and records the file, so that `down --delete` can remove them.
-func MergeKubeconfig(o *console.Options, dir statedir.Dir, file string, switchTo bool) error {
-	return mergeContexts(o, dir, file, []string{dir.ClusterKubeconfig(), dir.ManagementKubeconfig()}, switchTo)
+// MergeKubeconfig adds the contexts of all clusters and of the management plane, prints what it changed, and records the file, so that
+// `down --delete` can remove them. The current context becomes that of the cluster named first, or of the one that --cluster names.
+func MergeKubeconfig(o *console.Options, dir statedir.Dir, file string, first statedir.Cluster, switchTo bool) error {
+	clusters, err := dir.ListClusters()
+	if err != nil {
+		return err
+	}
+	if first == "" && o.Cluster != "" {
+		if first, err = o.OpenCluster(); err != nil {
+			return err
+		}
+	}
+	var from []string
+	for _, cluster := range clusters {
+		switch path := cluster.Kubeconfig(); {
+		case !console.Exists(path): // it has never run
+		case cluster == first:
+			from = slices.Insert(from, 0, path)
+		default:
+			from = append(from, path)
+		}
+	}
+	return mergeContexts(o, dir, file, append(from, dir.ManagementKubeconfig()), switchTo)
 }
 
 // mergeContexts adds the contexts of some kubeconfigs.

@@ -21,7 +21,11 @@ func iamKubeconfig(o *console.Options, dir statedir.Dir, file, role string, show
 	if err != nil {
 		return fmt.Errorf("finding muster's own program: %w", err)
 	}
-	cluster, err := clientcmd.LoadFromFile(dir.ClusterKubeconfig())
+	chosen, err := o.OpenCluster()
+	if err != nil {
+		return err
+	}
+	cluster, err := clientcmd.LoadFromFile(chosen.Kubeconfig())
 	if err != nil {
 		return fmt.Errorf("reading the cluster's kubeconfig: %w", err)
 	}

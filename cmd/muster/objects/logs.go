@@ -116,7 +116,7 @@ func (l *logsCommand) show(ctx context.Context, name string) error {
 
 // sources finds the logs that a name means.
 func (l *logsCommand) sources(ctx context.Context, dir statedir.Dir, name string) ([]logs.Source, error) {
-	all := logs.Components(dir)
+	all := l.found(dir)
 	var names []string
 	for _, s := range all {
 		names = append(names, s.Name)
@@ -156,6 +156,24 @@ func (l *logsCommand) sources(ctx context.Context, dir statedir.Dir, name string
 	return slices.DeleteFunc(found, func(s logs.Source) bool { return !slices.Contains(l.components, s.Name) }), nil
 }
 
+// found are the logs of components: those of the account, and those of the cluster that --cluster names or of the only one there is. Where
+// there are several, the logs of each are called CLUSTER/COMPONENT.
+func (l *logsCommand) found(dir statedir.Dir) []logs.Source {
+	sources := logs.Components(dir)
+	if cluster, err := l.OpenCluster(); err == nil {
+		sources = append(sources, logs.ClusterComponents(cluster)...)
+	} else if clusters, err := dir.ListClusters(); err == nil {
+		for _, cluster := range clusters {
+			for _, s := range logs.ClusterComponents(cluster) {
+				s.Name = cluster.Namespace() + "/" + s.Name
+				sources = append(sources, s)
+			}
+		}
+	}
+	slices.SortFunc(sources, func(a, b logs.Source) int { return strings.Compare(a.Name, b.Name) })
+	return sources
+}
+
 // whyNone returns an error with the reason why a machine has no logs.
 func (l *logsCommand) whyNone(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, plane.AskTime)
@@ -188,7 +206,7 @@ func (l *logsCommand) list() error {
 		count++
 		t.Row(name, node, what, bytesText(size), duration.HumanDuration(max(0, l.now().Sub(written)))+" ago")
 	}
-	for _, s := range logs.Components(dir) {
+	for _, s := range l.found(dir) {
 		row(s.Name, "-", "-", []logs.Source{s})
 	}
 	for _, r := range plane.MachineRecords(dir) {
@@ -231,7 +249,7 @@ func (l *logsCommand) complete(_ *cobra.Command, args []string, _ string) ([]cob
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var names []cobra.Completion
-	for _, s := range logs.Components(dir) {
+	for _, s := range l.found(dir) {
 		names = append(names, cobra.CompletionWithDesc(s.Name, "component"))
 	}
 	for _, r := range plane.MachineRecords(dir) {

@@ -17,7 +17,6 @@ import (
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	iamauthenticatorv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/internal/platform/statedir"
 )
 
 // Access is the choice of a cluster by --kubeconfig and --context, for commands that work with any cluster. Without them it is the cluster
@@ -88,7 +87,7 @@ func (a *Access) Find(o *console.Options) (config *rest.Config, elsewhere bool, 
 		case err != nil && o.Named(): // it is not left aside for whichever cluster kubectl would take
 			return nil, false, err
 		case err == nil && dir.Exists():
-			config, err := stateConfig(o, TheCluster, statedir.Dir.ClusterKubeconfig)
+			config, err := stateConfig(o, TheCluster, clusterKubeconfig)
 			return config, false, err
 		}
 	}

@@ -26,7 +26,6 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/internal/platform/statedir"
 )
 
 // AnswerTime is the timeout of one request to an API server.
@@ -51,10 +50,10 @@ type Dialers struct {
 func NewDialers() Dialers {
 	return Dialers{
 		Management: func(o *console.Options) (*Client, error) {
-			return connect(o, "the management plane", statedir.Dir.ManagementKubeconfig)
+			return connect(o, "the management plane", managementKubeconfig)
 		},
 		Cluster: func(o *console.Options) (*Client, error) {
-			return connect(o, TheCluster, statedir.Dir.ClusterKubeconfig)
+			return connect(o, TheCluster, clusterKubeconfig)
 		},
 	}
 }
@@ -67,7 +66,7 @@ func (p Dialers) Of(k Kind) func(*console.Options) (*Client, error) {
 	return p.Management
 }
 
-func connect(o *console.Options, name string, kubeconfig func(statedir.Dir) string) (*Client, error) {
+func connect(o *console.Options, name string, kubeconfig func(*console.Options) (string, error)) (*Client, error) {
 	config, err := stateConfig(o, name, kubeconfig)
 	if err != nil {
 		return nil, err
@@ -75,14 +74,25 @@ func connect(o *console.Options, name string, kubeconfig func(statedir.Dir) stri
 	return dial(o, name, config)
 }
 
-func stateConfig(o *console.Options, name string, kubeconfig func(statedir.Dir) string) (*rest.Config, error) {
+// managementKubeconfig is the way into the management plane of the state directory.
+func managementKubeconfig(o *console.Options) (string, error) {
 	dir, err := o.OpenExisting()
+	return dir.ManagementKubeconfig(), err
+}
+
+// clusterKubeconfig is the way into the cluster that the options choose.
+func clusterKubeconfig(o *console.Options) (string, error) {
+	cluster, err := o.OpenCluster()
+	return cluster.Kubeconfig(), err
+}
+
+func stateConfig(o *console.Options, name string, kubeconfig func(*console.Options) (string, error)) (*rest.Config, error) {
+	path, err := kubeconfig(o)
 	if err != nil {
 		return nil, err
 	}
-	path := kubeconfig(dir)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s has never run in %s: `muster up` starts it", name, dir)
+		return nil, fmt.Errorf("%s has never run in %s: `muster up` starts it", name, o.StateDir)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {

@@ -3,6 +3,7 @@
 package service
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -41,9 +42,9 @@ func newProgress(w io.Writer) *progress {
 	return &progress{w: w, moving: console.Terminal(w), colour: os.Getenv("NO_COLOR") == "", started: time.Now(), said: map[string]said{}}
 }
 
-// show is called with every new status.
-func (p *progress) show(status serve.Status) {
-	rows := progressRows(status)
+// show is called with every new status of the account and of the cluster that is waited for.
+func (p *progress) show(status serve.Status, cluster serve.ClusterStatus) {
+	rows := progressRows(status, cluster)
 	if !p.moving {
 		for _, row := range rows {
 			last := p.said[row.name]
@@ -80,9 +81,9 @@ func (r progressRow) sign(colour bool) string {
 }
 
 // progressRows sums a status up: the control plane, then a row for each node group.
-func progressRows(status serve.Status) []progressRow {
+func progressRows(status serve.Status, cluster serve.ClusterStatus) []progressRow {
 	var waiting []string
-	for _, c := range status.Components {
+	for _, c := range slices.Concat(status.Components, cluster.Components) {
 		if c.State != supervise.Ready {
 			text := c.Name
 			if c.Restarts > 0 {
@@ -91,17 +92,17 @@ func progressRows(status serve.Status) []progressRow {
 			waiting = append(waiting, text)
 		}
 	}
-	plane := progressRow{name: "control plane", text: "ready", ready: len(waiting) == 0 && status.Cluster.Ready}
+	plane := progressRow{name: "control plane", text: "ready", ready: len(waiting) == 0 && cluster.Ready}
 	switch {
 	case len(waiting) > 0:
 		plane.text = "waiting for " + strings.Join(waiting, ", ")
-	case !status.Cluster.Ready:
-		plane.text = strings.TrimSpace("setting up " + status.Message)
+	case !cluster.Ready:
+		plane.text = strings.TrimSpace("setting up " + cmp.Or(cluster.Message, status.Message))
 	}
 	rows := []progressRow{plane}
-	for _, group := range status.NodeGroups {
+	for _, group := range cluster.NodeGroups {
 		row := progressRow{name: group.Name, ready: group.Ready == group.Desired && group.Machines == group.Desired}
-		row.text = fmt.Sprintf("%d of %s Ready%s", group.Ready, console.Count(group.Desired, "node", "nodes"), steps(status.Machines, group.Name))
+		row.text = fmt.Sprintf("%d of %s Ready%s", group.Ready, console.Count(group.Desired, "node", "nodes"), steps(cluster.Machines, group.Name))
 		if group.Machines == 0 && group.Message != "" && !row.ready {
 			row.text += ": " + group.Message
 		}

@@ -3,6 +3,7 @@
 package service
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/plane"
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/table"
 )
 
@@ -22,11 +24,11 @@ func NewStatusCommand(o *console.Options) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show the service, its components and its node groups",
-		Long: `Show the service, its components and its node groups, and the reason of each machine that is not Ready. Exit code 1 means that
-something is not as configured.`,
+		Short: "Show the service, its clusters, their components and node groups",
+		Long: `Show the service with the components that all clusters share, and of each cluster its components, its node groups, and the reason of each
+machine that is not Ready. Exit code 1 means that something is not as configured.`,
 		Example: `  muster status
-  muster status -o json | jq '.components[] | select(.state != "Ready")'`,
+  muster status -o json | jq '.clusters[].components[] | select(.state != "Ready")'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := o.OpenExisting()
 			if err != nil {
@@ -41,7 +43,7 @@ something is not as configured.`,
 				if len(running) > 0 {
 					return fmt.Errorf("the service does not answer, and %s without it: `muster up` takes over what runs, `muster down` stops it", console.Count(len(running), "process goes on", "processes go on"))
 				}
-				return errors.New("the cluster is stopped: `muster up` starts it")
+				return errors.New("everything is stopped: `muster up` starts it")
 			}
 			if err != nil {
 				return err
@@ -53,8 +55,10 @@ something is not as configured.`,
 			} else if err := printStatus(o, status); err != nil {
 				return err
 			}
-			if !status.Ready() {
-				return errors.New("the cluster is not yet as configured" + plane.Because(status.Message))
+			for _, cluster := range status.Clusters {
+				if !cluster.AsAsked() {
+					return fmt.Errorf("cluster %s is not yet as configured%s", cluster.Name, plane.Because(cmp.Or(cluster.Message, status.Message)))
+				}
 			}
 			return nil
 		},
@@ -65,31 +69,48 @@ something is not as configured.`,
 
 func printStatus(o *console.Options, status serve.Status) error {
 	now := time.Now()
-	fmt.Fprintf(o.Out, "Cluster   %s  %s  %s\nService   process %d, up %s, state in %s\n\n", status.Cluster.Name, console.OrDash(status.Cluster.Version), status.Cluster.Endpoint,
-		status.PID, duration.HumanDuration(now.Sub(status.Started)), status.StateDir)
+	fmt.Fprintf(o.Out, "Service   process %d, up %s, state in %s\n\n", status.PID, duration.HumanDuration(now.Sub(status.Started)), status.StateDir)
+	if err := printComponents(o, status.Components, now); err != nil {
+		return err
+	}
+	for _, cluster := range status.Clusters {
+		fmt.Fprintf(o.Out, "\nCluster   %s  %s  %s\n\n", cluster.Name, console.OrDash(cluster.Version), cluster.Endpoint)
+		if err := printCluster(o, cluster, now); err != nil {
+			return err
+		}
+	}
+	if text := status.Host.Overcommitted(); text != "" {
+		fmt.Fprintf(o.Err, "\n%s\n", text)
+	}
+	return nil
+}
+
+// printCluster shows the components and node groups of one cluster, and its machines that are not as they should be.
+func printCluster(o *console.Options, cluster serve.ClusterStatus, now time.Time) error {
+	if err := printComponents(o, cluster.Components, now); err != nil {
+		return err
+	}
+	fmt.Fprintln(o.Out)
+	t := table.New(o.Out, "NODE GROUP", "PROVIDER", "DESIRED", "MACHINES", "READY", "MESSAGE")
+	for _, g := range cluster.NodeGroups {
+		t.Row(g.Name, string(g.Provider), strconv.Itoa(int(g.Desired)), strconv.Itoa(int(g.Machines)), strconv.Itoa(int(g.Ready)), console.OrDash(g.Message))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return printTroubledMachines(o, cluster.Machines)
+}
+
+func printComponents(o *console.Options, components []supervise.Status, now time.Time) error {
 	t := table.New(o.Out, "COMPONENT", "STATE", "PROCESS", "RESTARTS", "SINCE", "MESSAGE")
-	for _, c := range status.Components {
+	for _, c := range components {
 		process := "-"
 		if c.PID != 0 {
 			process = strconv.Itoa(c.PID)
 		}
 		t.Row(c.Name, string(c.State), process, strconv.Itoa(c.Restarts), duration.HumanDuration(now.Sub(c.Since)), console.OrDash(c.Message))
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(o.Out)
-	t = table.New(o.Out, "NODE GROUP", "PROVIDER", "DESIRED", "MACHINES", "READY", "MESSAGE")
-	for _, g := range status.NodeGroups {
-		t.Row(g.Name, string(g.Provider), strconv.Itoa(int(g.Desired)), strconv.Itoa(int(g.Machines)), strconv.Itoa(int(g.Ready)), console.OrDash(g.Message))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if text := status.Host.Overcommitted(); text != "" {
-		fmt.Fprintf(o.Err, "\n%s\n", text)
-	}
-	return printTroubledMachines(o, status.Machines)
+	return t.Flush()
 }
 
 // printTroubledMachines shows the machines that are not as they should be, and why.

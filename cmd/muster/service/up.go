@@ -109,11 +109,11 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	progress := newProgress(up.Err)
-	status, err := session.Wait(ctx, up.timeout, progress.show)
+	status, cluster, err := session.Wait(ctx, up.timeout, progress.show)
 	if err != nil {
 		return err
 	}
-	unmerged := iam.MergeKubeconfig(up.Options, dir, up.kubeconfig, outcome.Created)
+	unmerged := iam.MergeKubeconfig(up.Options, dir, up.kubeconfig, session.Cluster(), outcome.Created)
 	if unmerged != nil {
 		fmt.Fprintf(up.Err, "Warning: %v\n", unmerged)
 	}
@@ -128,7 +128,7 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 		return console.PrintData(up.Out, up.format, joins)
 	}
 	if outcome.Unchanged {
-		fmt.Fprintf(up.Err, "Cluster %s is up already; nothing was changed.\n", status.Cluster.Name)
+		fmt.Fprintf(up.Err, "Cluster %s is up already; nothing was changed.\n", cluster.Name)
 	}
 	if err := printJoins(up.Out, joins); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 	if text := status.Host.Overcommitted(); text != "" {
 		fmt.Fprintf(up.Err, "\n%s\n", text)
 	}
-	fmt.Fprintf(up.Err, "\nCluster %s is ready at %s.  Try: %s\n", status.Cluster.Name, status.Cluster.Endpoint, firstLook(status.Cluster.Name, unmerged))
+	fmt.Fprintf(up.Err, "\nCluster %s is ready at %s.  Try: %s\n", cluster.Name, cluster.Endpoint, firstLook(cluster.Name, unmerged))
 	return nil
 }
 
@@ -154,19 +154,27 @@ func (up *upOptions) wanted(dir statedir.Dir) (clusterconfig.Config, error) {
 	if file == "" && !dir.Exists() && !up.nodesSet && console.Exists(defaultFile) {
 		file = defaultFile
 	}
-	switch {
-	case file != "":
+	if file != "" {
 		return clusterconfig.Read(file)
-	case dir.Exists():
-		return up.saved(dir)
+	}
+	clusters, err := dir.ListClusters()
+	if err != nil {
+		return clusterconfig.Config{}, err
+	}
+	if len(clusters) > 0 {
+		return up.saved()
 	}
 	wanted := clusterconfig.Default(int(up.nodes), v1alpha1.Provider(up.provider))
 	return wanted, wanted.Validate()
 }
 
 // saved returns the configuration of the last start, with --nodes applied to its default node group. The provider of that group stays.
-func (up *upOptions) saved(dir statedir.Dir) (clusterconfig.Config, error) {
-	saved, err := clusterconfig.Read(dir.Config())
+func (up *upOptions) saved() (clusterconfig.Config, error) {
+	cluster, err := up.OpenCluster()
+	if err != nil {
+		return clusterconfig.Config{}, err
+	}
+	saved, err := clusterconfig.Read(cluster.Record())
 	if err != nil || !up.nodesSet && !up.providerSet {
 		return saved, err
 	}

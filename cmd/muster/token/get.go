@@ -73,7 +73,11 @@ func (c *credentialCommand) local(o *console.Options) error {
 		if !dir.Exists() {
 			return console.UsageError{Err: fmt.Errorf("--cluster: name the cluster; there is none in %s", dir)}
 		}
-		saved, err := clusterconfig.Read(dir.Config())
+		cluster, err := o.OpenCluster()
+		if err != nil {
+			return err
+		}
+		saved, err := clusterconfig.Read(cluster.Record())
 		if err != nil {
 			return err
 		}

@@ -9,17 +9,15 @@ import (
 	"time"
 )
 
-// The names of the authorities.
+// The names of the authorities. Each cluster has the first three and kubelets' (see [Store.Kubelets]), the account the others.
 const (
 	Cluster        = "cluster"
-	Management     = "management"
-	Etcd           = "etcd"            // of the cluster
-	ManagementEtcd = "management-etcd" // of the management plane
+	Etcd           = "etcd"
 	FrontProxy     = "front-proxy"
+	Account        = "account"         // what the account serves to all its clusters: STS and IAM
+	Management     = "management"      // the management plane and its clients
+	ManagementEtcd = "management-etcd" // of the management plane
 )
-
-// Names lists the authorities.
-func Names() []string { return []string{Cluster, Etcd, FrontProxy, Management, ManagementEtcd} }
 
 const (
 	authorityLifetime = 10 * 365 * 24 * time.Hour
@@ -35,6 +33,8 @@ const (
 type Credential struct {
 	// Name of the file, without its ending.
 	Name string
+	// Path of the file where it is another's than the store's: a cluster keeps what the account issued to it.
+	Path string
 	// Authority that issues it.
 	Authority string
 	// CommonName and Organizations are the user and groups that it stands for.

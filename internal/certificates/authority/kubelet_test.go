@@ -107,7 +107,7 @@ func TestRotation(t *testing.T) {
 	if err := s.StartRotation(start); err == nil {
 		t.Error("a rotation of nothing: no error")
 	}
-	s.ensure(start, nil, everything()[:8]...)
+	s.ensure(start, nil, everything()[:5]...)
 	s.expect(idle)
 	s.rotate()
 	for _, p := range phases {
@@ -149,7 +149,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 		for _, file := range []string{"kubelet-2.pem", "record.json", "client-ca.pem", "serving-ca.pem", "signing.pem"} {
 			t.Run(string(p.phase)+" "+file, func(t *testing.T) {
 				s := newStore(t)
-				s.ensure(start, nil, everything()[:8]...)
+				s.ensure(start, nil, everything()[:5]...)
 				for _, before := range phases[:i] {
 					if before.phase == rotation.Trust {
 						s.rotate()
@@ -237,7 +237,7 @@ func TestKubeletsOfTheClustersAuthority(t *testing.T) {
 
 func TestRoles(t *testing.T) {
 	s := newStore(t)
-	s.ensure(start, nil, everything()[:8]...)
+	s.ensure(start, nil, everything()[:5]...)
 	roles := func(want map[string]string) {
 		t.Helper()
 		entries, err := s.List()
@@ -268,7 +268,7 @@ func TestRoles(t *testing.T) {
 
 func TestProbe(t *testing.T) {
 	s := newStore(t)
-	s.ensure(start, nil, everything()[:8]...)
+	s.ensure(start, nil, everything()[:5]...)
 	probe, err := s.Probe("kubelet-1", start)
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ package authority
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -24,21 +25,40 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// Store is the directory that authorities and credentials live in.
-type Store struct{ dir string }
+// Store is the directory that the authorities and credentials of a cluster, or those of the account, live in.
+type Store struct {
+	dir   string
+	names []string // of the authorities
+	plane string   // whose service account key is here: Cluster or Management
+}
 
-// NewStore uses dir, which need not exist yet.
-func NewStore(dir string) Store { return Store{dir} }
+// NewStore is the store of a cluster. The directory need not exist yet.
+func NewStore(dir string) Store {
+	return Store{dir: dir, names: []string{Cluster, Etcd, FrontProxy}, plane: Cluster}
+}
+
+// NewAccountStore is the store of the account. The directory need not exist yet.
+func NewAccountStore(dir string) Store {
+	return Store{dir: dir, names: []string{Account, Management, ManagementEtcd}, plane: Management}
+}
+
+// Names lists the authorities of the store, without kubelets'.
+func (s Store) Names() []string { return slices.Clone(s.names) }
+
+// ofKubelets reports whether kubelets' authorities are here.
+func (s Store) ofKubelets() bool { return s.plane == Cluster }
 
 // Ensure makes what is missing and renews what is due, and says what it wrote. Run again, it writes nothing.
 // A file that is there but cannot be read is an error: replacing an authority by surprise would lock every node out.
 func (s Store) Ensure(credentials []Credential, now time.Time) (written []string, err error) {
 	// Kubelets' authorities come before the cluster's: where that is there and they are not, it has signed for kubelets.
-	if written, err = s.ensureKubelets(now); err != nil {
-		return written, err
+	if s.ofKubelets() {
+		if written, err = s.ensureKubelets(now); err != nil {
+			return written, err
+		}
 	}
 	authorities := map[string]pair{}
-	for _, name := range Names() {
+	for _, name := range s.names {
 		ca, made, err := s.ensureAuthority(name, now)
 		if err != nil {
 			return written, err
@@ -48,21 +68,21 @@ func (s Store) Ensure(credentials []Credential, now time.Time) (written []string
 			written = append(written, name+" authority")
 		}
 	}
-	kubelets, err := s.Kubelets()
-	if err != nil {
-		return written, err
-	}
-	if err := s.render(kubelets); err != nil { // a crash may have come between the record and the files that follow from it
-		return written, err
-	}
-	for _, plane := range []string{Cluster, Management} {
-		made, err := s.ensureSigningKey(plane)
+	if s.ofKubelets() {
+		kubelets, err := s.Kubelets()
 		if err != nil {
 			return written, err
 		}
-		if made {
-			written = append(written, plane+" service account key")
+		if err := s.render(kubelets); err != nil { // a crash may have come between the record and what follows from it
+			return written, err
 		}
+	}
+	made, err := s.ensureSigningKey(s.plane)
+	if err != nil {
+		return written, err
+	}
+	if made {
+		written = append(written, s.plane+" service account key")
 	}
 	if err := os.MkdirAll(filepath.Join(s.dir, "issued"), 0o700); err != nil {
 		return written, fmt.Errorf("making directory of certificates: %w", err)
@@ -159,7 +179,7 @@ func (s Store) ensureSigningKey(plane string) (bool, error) {
 }
 
 func (s Store) ensureCredential(c Credential, ca pair, now time.Time) (bool, error) {
-	path := s.Path(c.Name)
+	path := cmp.Or(c.Path, s.Path(c.Name))
 	if old, err := tls.LoadX509KeyPair(path, path); err == nil &&
 		c.fits(old.Leaf) && now.Before(due(old.Leaf)) && old.Leaf.CheckSignatureFrom(ca.cert) == nil {
 		return false, nil
@@ -214,7 +234,7 @@ type Entry struct {
 func (s Store) List() ([]Entry, error) {
 	var entries []Entry
 	issuers := map[string]string{}
-	for _, name := range Names() {
+	for _, name := range s.names {
 		cert, err := readCert(s.AuthorityPath(name))
 		if err != nil {
 			return nil, err
@@ -224,11 +244,13 @@ func (s Store) List() ([]Entry, error) {
 		e.Role = roleSigns
 		entries = append(entries, e)
 	}
-	kubelets, err := s.listKubelets()
-	if err != nil {
-		return nil, err
+	if s.ofKubelets() {
+		kubelets, err := s.listKubelets()
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, kubelets...)
 	}
-	entries = append(entries, kubelets...)
 	paths, err := filepath.Glob(filepath.Join(s.dir, "issued", "*.pem"))
 	if err != nil {
 		return nil, err

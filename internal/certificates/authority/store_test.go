@@ -40,8 +40,8 @@ func credentials() []authority.Credential {
 // everything is what the first Ensure makes.
 func everything() []string {
 	return []string{
-		"kubelet-1 authority", "cluster authority", "etcd authority", "front-proxy authority", "management authority", "management-etcd authority",
-		"cluster service account key", "management service account key", "server", "client", "both",
+		"kubelet-1 authority", "cluster authority", "etcd authority", "front-proxy authority",
+		"cluster service account key", "server", "client", "both",
 	}
 }
 
@@ -180,7 +180,7 @@ func TestRenewedWhenDue(t *testing.T) {
 // A certificate that outlives its authority would be refused in the end, and nobody would know why.
 func TestNoLongerThanItsAuthority(t *testing.T) {
 	s := newStore(t)
-	s.ensure(start, nil, everything()[:8]...)
+	s.ensure(start, nil, everything()[:5]...)
 	late := start.Add(10*365*day - 20*day)
 	s.ensure(late, credentials(), "server", "client", "both")
 	entries, err := s.List()
@@ -204,7 +204,7 @@ func TestMadeAnewWhenItDoesNotFit(t *testing.T) {
 		"another address":      func(c *authority.Credential) { c.Addresses[0] = netip.MustParseAddr("127.0.0.2") },
 		"client as well":       func(c *authority.Credential) { c.Client = true },
 		"serving no more":      func(c *authority.Credential) { c.DNSNames, c.Addresses, c.Client = nil, nil, true },
-		"of another authority": func(c *authority.Credential) { c.Authority = authority.Management },
+		"of another authority": func(c *authority.Credential) { c.Authority = authority.FrontProxy },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
@@ -280,7 +280,7 @@ func TestDamagedAuthorityIsNotReplaced(t *testing.T) {
 // After a crash between a new authority's key and its certificate there is only the key. Nothing has been issued yet.
 func TestMadeAfterACrash(t *testing.T) {
 	s := newStore(t)
-	s.ensure(start, nil, everything()[:8]...)
+	s.ensure(start, nil, everything()[:5]...)
 	if err := os.Remove(s.AuthorityPath(authority.Etcd)); err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestVerifies(t *testing.T) {
 		{"server", authority.Cluster, "fd00::1", server, true},
 		{"server", authority.Cluster, "example.com", server, false},
 		{"server", authority.Cluster, "", client, false},
-		{"server", authority.Management, "localhost", server, false},
+		{"server", authority.FrontProxy, "localhost", server, false},
 		{"client", authority.Cluster, "", client, true},
 		{"client", authority.Cluster, "", server, false},
 		{"client", authority.Etcd, "", client, false},
@@ -341,7 +341,7 @@ func TestVerifies(t *testing.T) {
 func TestAuthoritiesAndLeavesDifferInKind(t *testing.T) {
 	s := newStore(t)
 	s.ensure(start, credentials(), everything()...)
-	for _, name := range authority.Names() {
+	for _, name := range s.Names() {
 		pair, err := tls.LoadX509KeyPair(s.AuthorityPath(name), filepath.Join(s.dir, name, "ca-key.pem"))
 		if err != nil {
 			t.Fatal(err)
@@ -375,7 +375,7 @@ func TestAuthoritiesAndLeavesDifferInKind(t *testing.T) {
 	}
 	between := x509.NewCertPool()
 	between.AddCert(both.Leaf)
-	_, err = forged.Verify(x509.VerifyOptions{Roots: s.pool(authority.Names()...), Intermediates: between, CurrentTime: start, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	_, err = forged.Verify(x509.VerifyOptions{Roots: s.pool(s.Names()...), Intermediates: between, CurrentTime: start, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	if err == nil {
 		t.Error("a certificate that a leaf signed is good")
 	}
@@ -434,5 +434,28 @@ func TestList(t *testing.T) {
 	}
 	if _, err := s.List(); err == nil || !strings.Contains(err.Error(), "client.pem does not begin with one") {
 		t.Errorf("a damaged certificate: %v", err)
+	}
+}
+
+// The account has authorities of its own, and none that a cluster has; kubelets' are a cluster's alone.
+func TestAccountStore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pki")
+	account := store{t, authority.NewAccountStore(dir), dir}
+	account.ensure(start, nil, "account authority", "management authority", "management-etcd authority", "management service account key")
+	account.ensure(start, nil)
+	if _, err := account.Ensure([]authority.Credential{{Name: "x", Authority: authority.Cluster, CommonName: "x", Client: true}}, start); err == nil {
+		t.Error("the account issued a certificate of a cluster's authority")
+	}
+	if _, err := os.Stat(filepath.Join(dir, authority.Kubelet)); !os.IsNotExist(err) {
+		t.Errorf("the account has an authority of kubelets: %v", err)
+	}
+	entries, err := account.List()
+	if err != nil || len(entries) != 3 {
+		t.Errorf("entries %v, %v", entries, err)
+	}
+	for _, name := range newStore(t).Names() {
+		if slices.Contains(account.Names(), name) {
+			t.Errorf("both have an authority %s", name)
+		}
 	}
 }

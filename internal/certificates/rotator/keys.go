@@ -18,8 +18,8 @@ type Keys struct {
 	mu sync.Mutex
 }
 
-// NewKeys returns the store in a directory.
-func NewKeys(dir string) *Keys { return &Keys{Store: authority.NewStore(dir)} }
+// NewKeys returns the store with one writer at a time.
+func NewKeys(store authority.Store) *Keys { return &Keys{Store: store} }
 
 // Ensure makes and renews authorities and credentials, as [authority.Store.Ensure] does.
 func (k *Keys) Ensure(credentials []authority.Credential, now time.Time) ([]string, error) {

@@ -32,7 +32,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{t: t, keys: NewKeys(t.TempDir()), now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), waits: map[rotation.Phase]string{}}
+	s := &stage{t: t, keys: NewKeys(authority.NewStore(t.TempDir())), now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), waits: map[rotation.Phase]string{}}
 	if _, err := s.keys.Ensure(nil, s.now); err != nil {
 		t.Fatal(err)
 	}

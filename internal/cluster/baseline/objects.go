@@ -26,6 +26,7 @@ var manifests embed.FS
 // values are what the manifests are filled in with.
 type values struct {
 	GroupKubeletClients, GroupAdministrators             string
+	GroupInventory                                       string
 	UserCertificateController, UserAuthenticator         string
 	CertificateAuthority, Server                         string // base64 of PEM; URL
 	ClusterDomain, DNSAddress, NameServer, CoreDNSImage  string
@@ -73,8 +74,8 @@ func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstruct
 // Management makes the objects of the management plane.
 func Management() ([]*unstructured.Unstructured, error) {
 	return render([]string{"management.yaml"}, values{
-		GroupAdministrators:       component.GroupAdministrators,
-		UserCertificateController: component.UserCertificateController,
+		GroupAdministrators: component.GroupAdministrators,
+		GroupInventory:      component.GroupInventory,
 	})
 }
 

@@ -22,7 +22,7 @@ func apiServer(c Config) (Spec, error) {
 		"allow-privileged":      "true",
 		"audit-log-maxbackup":   "4",
 		"audit-log-maxsize":     "64", // MiB; with the backups at most 320 MiB
-		"audit-log-path":        c.State.Audit(),
+		"audit-log-path":        c.Dir.Audit(),
 		"audit-policy-file":     c.file(APIServer, "audit-policy.yaml"),
 		"authentication-config": c.file(APIServer, "authentication.yaml"),
 		// The authenticator remembers who made a token, and forgets it the moment that a key or a mapping goes; what the API server
@@ -54,14 +54,14 @@ func apiServer(c Config) (Spec, error) {
 		"requestheader-username-headers":     "X-Remote-User",
 		"secure-port":                        fmt.Sprint(c.Ports.APIServer),
 		"service-account-issuer":             issuer,
-		"service-account-key-file":           c.SigningKey("cluster"),
-		"service-account-signing-key-file":   c.SigningKey("cluster"),
+		"service-account-key-file":           c.SigningKey(),
+		"service-account-signing-key-file":   c.SigningKey(),
 		"service-cluster-ip-range":           c.Cluster.Spec.Network.ServiceCIDR,
 		"tls-cert-file":                      credential,
 		"tls-min-version":                    "VersionTLS12",
 		"tls-private-key-file":               credential,
 	}
-	maps.Copy(values, c.etcdFlags(Etcd, "/registry", c.Ports.Etcd))
+	maps.Copy(values, etcdFlags("/registry", c.Ports.Etcd, c.Authority(Etcd), c.Credential(clientOf(Etcd))))
 	tokens, err := kubeconfig(webhook, c.AuthenticatorURL()+"/authenticate", c.Authority("cluster"), c.AuthenticatorClient())
 	if err != nil {
 		return Spec{}, err
@@ -82,7 +82,7 @@ func apiServer(c Config) (Spec, error) {
 		Path:        c.program("kube-apiserver"),
 		Args:        flags(values),
 		Files:       files,
-		Directories: []string{c.State.AuditDir()},
+		Directories: []string{c.Dir.AuditDir()},
 		Probe:       &Probe{URL: c.ServerURL() + "/readyz", CAFile: c.Authority("cluster")},
 		After:       []string{Etcd},
 	}, nil

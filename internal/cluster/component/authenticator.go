@@ -79,8 +79,8 @@ func (c Config) authenticatorFile() (authenticatorconfig.Configuration, error) {
 			Regions: []string{Region},
 			// Programs that are told an endpoint sign for it instead of AWS's own host.
 			Hosts: []string{
-				fmt.Sprintf("https://%s=%s", net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.Identity)), Region),
-				fmt.Sprintf("https://%s=%s", net.JoinHostPort("localhost", fmt.Sprint(c.Ports.Identity)), Region),
+				fmt.Sprintf("https://%s=%s", net.JoinHostPort(Loopback, fmt.Sprint(c.Account.Ports.Identity)), Region),
+				fmt.Sprintf("https://%s=%s", net.JoinHostPort("localhost", fmt.Sprint(c.Account.Ports.Identity)), Region),
 				fmt.Sprintf("https://%s=%s", services, Region),
 			},
 		},

@@ -29,7 +29,7 @@ func certificateController(c Config) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
-	inventory, err := kubeconfig(inventoryPath, c.ManagementURL(), c.Authority("management"), c.Credential("certificate-controller-inventory"))
+	inventory, err := kubeconfig(inventoryPath, c.ManagementURL(), c.Account.Authority("management"), c.Credential(credentialInventory))
 	if err != nil {
 		return Spec{}, err
 	}
@@ -52,7 +52,7 @@ func certificateController(c Config) (Spec, error) {
 		}),
 		Files: []File{cluster, inventory, policy},
 		Probe: &Probe{URL: "http://" + address + "/readyz"},
-		After: []string{APIServer, Management},
+		After: []string{APIServer},
 	}, nil
 }
 

@@ -13,30 +13,47 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// Config is everything the specs of one cluster are made from.
-type Config struct {
-	State   statedir.Dir
-	BinDir  string
-	Cluster v1alpha1.Cluster
-	Ports   Ports
-	// EncryptionKey encrypts Secrets at rest: 32 bytes in base64.
+// Account is everything the specs of the account's own processes are made from: the management plane, and what all clusters share.
+type Account struct {
+	State  statedir.Dir
+	BinDir string
+	Ports  AccountPorts
+	// EncryptionKey encrypts the management plane's Secrets at rest: 32 bytes in base64.
 	EncryptionKey string
 	// VPC is false where machines are only simulated: then nothing is reached through a VPC.
 	VPC bool
+	// VPCCIDR is the range of the VPC that the account's clusters share.
+	VPCCIDR string
 }
 
-// Ports on the loopback address, chosen once and kept.
+// Config is everything the specs of one cluster are made from.
+type Config struct {
+	Account
+
+	// Dir is the cluster's own directory.
+	Dir     statedir.Cluster
+	Cluster v1alpha1.Cluster
+	Ports   Ports
+	// EncryptionKey encrypts the cluster's Secrets at rest: 32 bytes in base64. No other plane has it.
+	EncryptionKey string
+}
+
+// AccountPorts on the loopback address, chosen once and kept.
+type AccountPorts struct {
+	ManagementEtcd     int `json:"managementEtcd"`
+	ManagementEtcdPeer int `json:"managementEtcdPeer"`
+	Management         int `json:"management"`
+	Identity           int `json:"identity"` // STS and IAM, answered by the service itself
+}
+
+// Ports of a cluster on the loopback address, chosen once and kept.
 type Ports struct {
 	Etcd                  int `json:"etcd"`
 	EtcdPeer              int `json:"etcdPeer"`
-	ManagementEtcd        int `json:"managementEtcd"`
-	ManagementEtcdPeer    int `json:"managementEtcdPeer"`
 	APIServer             int `json:"apiServer"`
-	Management            int `json:"management"`
 	ControllerManager     int `json:"controllerManager"`
 	Scheduler             int `json:"scheduler"`
 	CertificateController int `json:"certificateController"`
-	Identity              int `json:"identity"` // STS and IAM, answered by the service itself
 	Authenticator         int `json:"authenticator"`
 }
 
@@ -57,9 +74,18 @@ const (
 // Loopback is the only address that anything outside the VPC listens on.
 const Loopback = "127.0.0.1"
 
-// Specs are all processes of a cluster, in the order they are best started and shown.
+// AccountSpecs are the account's own processes, in the order they are best started and shown.
+func AccountSpecs(a Account) ([]Spec, error) {
+	management, err := management(a)
+	if err != nil {
+		return nil, err
+	}
+	return []Spec{managementEtcd(a), management}, nil
+}
+
+// Specs are the processes of one cluster, in the order they are best started and shown.
 func Specs(c Config) ([]Spec, error) {
-	builders := []func(Config) (Spec, error){managementEtcd, management, etcd, apiServer, controllerManager, scheduler, certificateController, authenticator}
+	builders := []func(Config) (Spec, error){etcd, apiServer, controllerManager, scheduler, certificateController, authenticator}
 	if c.VPC {
 		builders = append(builders, vpc)
 	}
@@ -70,23 +96,33 @@ func Specs(c Config) ([]Spec, error) {
 		if err != nil {
 			return nil, err
 		}
+		spec.Cluster = c.Dir.Namespace()
 		specs = append(specs, spec)
 	}
 	return specs, nil
 }
 
-func (c Config) program(name string) string { return filepath.Join(c.BinDir, name) }
+func (a Account) program(name string) string { return filepath.Join(a.BinDir, name) }
 
-func (c Config) file(component, name string) string {
-	return filepath.Join(c.State.Component(component), name)
+func (a Account) file(component, name string) string {
+	return filepath.Join(a.State.Component(component), name)
 }
 
+func (c Config) file(component, name string) string {
+	return filepath.Join(c.Dir.Component(component), name)
+}
+
+// Authority is the file with the certificate of one of the account's authorities.
+func (a Account) Authority(name string) string { return authorityFile(a.State.PKI(), name) }
+
 // Authority is the file with the certificate of one of the cluster's authorities.
-func (c Config) Authority(name string) string { return filepath.Join(c.State.PKI(), name, "ca.pem") }
+func (c Config) Authority(name string) string { return authorityFile(c.Dir.PKI(), name) }
+
+func authorityFile(pki, name string) string { return filepath.Join(pki, name, "ca.pem") }
 
 // AuthorityKey is the file with the key of one of the cluster's authorities.
 func (c Config) AuthorityKey(name string) string {
-	return filepath.Join(c.State.PKI(), name, "ca-key.pem")
+	return filepath.Join(c.Dir.PKI(), name, "ca-key.pem")
 }
 
 // The files of the authority of kubelets' certificates, which is one after another (package rotation). Each is replaced in one
@@ -102,34 +138,41 @@ func (c Config) KubeletClientCA() string { return c.kubelet("client-ca.pem") }
 func (c Config) KubeletServingCA() string { return c.kubelet("serving-ca.pem") }
 
 func (c Config) kubelet(name string) string {
-	return filepath.Join(c.State.PKI(), authority.Kubelet, name)
+	return filepath.Join(c.Dir.PKI(), authority.Kubelet, name)
 }
 
-// Credential is the file with a component's certificate and key. Both are in one file so that a renewal replaces the
+// Credential is the file with the certificate and key of one of the account's components. Both are in one file so that a renewal replaces the
 // pair in one rename: no reader ever sees a certificate with another one's key.
-func (c Config) Credential(name string) string {
-	return filepath.Join(c.State.PKI(), "issued", name+".pem")
-}
+func (a Account) Credential(name string) string { return credentialFile(a.State.PKI(), name) }
 
-// SigningKey is the file with the key that signs the service account tokens of a plane.
-func (c Config) SigningKey(plane string) string {
-	return filepath.Join(c.State.PKI(), "service-account", plane+".pem")
+// Credential is the file with the certificate and key of one of the cluster's components.
+func (c Config) Credential(name string) string { return credentialFile(c.Dir.PKI(), name) }
+
+func credentialFile(pki, name string) string { return filepath.Join(pki, "issued", name+".pem") }
+
+// SigningKey is the file with the key that signs the service account tokens of the management plane.
+func (a Account) SigningKey() string { return signingKeyFile(a.State.PKI(), authority.Management) }
+
+// SigningKey is the file with the key that signs the cluster's service account tokens.
+func (c Config) SigningKey() string { return signingKeyFile(c.Dir.PKI(), authority.Cluster) }
+
+func signingKeyFile(pki, plane string) string {
+	return filepath.Join(pki, "service-account", plane+".pem")
 }
 
 // ServerURL is where people and components on this host reach the cluster's API server.
 func (c Config) ServerURL() string { return url(c.Ports.APIServer) }
 
 // ManagementURL is where they reach the management plane's.
-func (c Config) ManagementURL() string { return url(c.Ports.Management) }
+func (a Account) ManagementURL() string { return url(a.Ports.Management) }
 
 // IdentityURL is where people and components on this host reach STS and IAM.
-func (c Config) IdentityURL() string { return url(c.Ports.Identity) }
+func (a Account) IdentityURL() string { return url(a.Ports.Identity) }
 
 // etcdFlags are an API server's way to its plane's etcd.
-func (c Config) etcdFlags(store, prefix string, port int) map[string]string {
-	credential := c.Credential(clientOf(store))
+func etcdFlags(prefix string, port int, authority, credential string) map[string]string {
 	return map[string]string{
-		"etcd-cafile": c.Authority(store), "etcd-certfile": credential, "etcd-keyfile": credential,
+		"etcd-cafile": authority, "etcd-certfile": credential, "etcd-keyfile": credential,
 		"etcd-prefix": prefix, "etcd-servers": url(port),
 	}
 }
@@ -146,7 +189,7 @@ const (
 
 // Endpoint is the API server's private address in the VPC.
 func (c Config) Endpoint() (netip.Addr, error) {
-	return host(c.Cluster.Spec.Network.VPCCIDR, endpointHost)
+	return host(c.VPCCIDR, endpointHost)
 }
 
 // PrivateURL is where machines reach the API server: at its address in the VPC, or where there is none, where everybody does.
@@ -162,12 +205,10 @@ func (c Config) PrivateURL() (string, error) {
 }
 
 // Services is the private address of STS and IAM in the VPC.
-func (c Config) Services() (netip.Addr, error) {
-	return host(c.Cluster.Spec.Network.VPCCIDR, servicesHost)
-}
+func (a Account) Services() (netip.Addr, error) { return host(a.VPCCIDR, servicesHost) }
 
 // Router is the VPC's router.
-func (c Config) Router() (netip.Addr, error) { return host(c.Cluster.Spec.Network.VPCCIDR, routerHost) }
+func (a Account) Router() (netip.Addr, error) { return host(a.VPCCIDR, routerHost) }
 
 // ServiceAddress is the cluster address of the API server's own Service: the first of the range.
 func (c Config) ServiceAddress() (netip.Addr, error) {

@@ -33,7 +33,7 @@ func controllerManager(c Config) (Spec, error) {
 			"client-ca-file":                   c.Authority("cluster"),
 			"root-ca-file":                     c.Authority("cluster"),
 			"secure-port":                      fmt.Sprint(c.Ports.ControllerManager),
-			"service-account-private-key-file": c.SigningKey("cluster"),
+			"service-account-private-key-file": c.SigningKey(),
 			"service-cluster-ip-range":         c.Cluster.Spec.Network.ServiceCIDR,
 			"tls-cert-file":                    credential,
 			"tls-min-version":                  "VersionTLS12",

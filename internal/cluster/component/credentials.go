@@ -4,7 +4,6 @@ package component
 
 import (
 	"net/netip"
-	"slices"
 
 	"muster.dev/muster/internal/certificates/authority"
 )
@@ -26,8 +25,41 @@ const (
 // groupMasters is let through before RBAC is asked; only the service has it, which must set RBAC up.
 const groupMasters = "system:masters"
 
-// CredentialIdentity is the certificate of the identity service. It is the cluster's authority's, which people and workloads trust already.
+// CredentialIdentity is the certificate of the identity service, which serves every cluster of the account.
 const CredentialIdentity = "identity-service"
+
+// AccountCredentials are the certificates that the account's components and its administrators need.
+func AccountCredentials(a Account) ([]authority.Credential, error) {
+	services, err := a.Services()
+	if err != nil {
+		return nil, err
+	}
+	return []authority.Credential{
+		{Name: ManagementEtcd, Authority: authority.ManagementEtcd, CommonName: "etcd", DNSNames: localhost(), Addresses: loopback(), Client: true},
+		{Name: clientOf(ManagementEtcd), Authority: authority.ManagementEtcd, CommonName: "management-apiserver", Client: true},
+		{Name: probeOf(ManagementEtcd), Authority: authority.ManagementEtcd, CommonName: "probe", Client: true},
+
+		{Name: "management-apiserver", Authority: authority.Management, CommonName: "management-apiserver", DNSNames: localhost(), Addresses: loopback()},
+		{Name: "management-service", Authority: authority.Management, CommonName: UserService, Organizations: []string{groupMasters}, Client: true},
+		{Name: "management-administrator", Authority: authority.Management, CommonName: "muster:administrator", Organizations: []string{GroupAdministrators}, Client: true},
+
+		{Name: CredentialIdentity, Authority: authority.Account, CommonName: "muster:identity-service", DNSNames: localhost(), Addresses: append(loopback(), services)},
+	}, nil
+}
+
+// GroupInventory may read the machines of the account: the certificate controller of every cluster, each with a certificate of its own.
+const GroupInventory = "muster:inventory"
+
+// credentialInventory is a cluster's way to the machines in the management plane.
+const credentialInventory = "certificate-controller-inventory"
+
+// Membership are the certificates of the account's authorities that a cluster's components have. They lie with the cluster's own.
+func Membership(c Config) []authority.Credential {
+	return []authority.Credential{{
+		Name: credentialInventory, Path: c.Credential(credentialInventory), Authority: authority.Management, Client: true,
+		CommonName: UserCertificateController + ":" + c.Dir.Namespace(), Organizations: []string{GroupInventory},
+	}}
+}
 
 // Credentials are the certificates that the components and administrators of a cluster need.
 func Credentials(c Config) ([]authority.Credential, error) {
@@ -35,35 +67,24 @@ func Credentials(c Config) ([]authority.Credential, error) {
 	if err != nil {
 		return nil, err
 	}
-	services, err := c.Services()
-	if err != nil {
-		return nil, err
-	}
-	local := []netip.Addr{netip.MustParseAddr(Loopback)}
-	localhost := []string{"localhost"}
 	return []authority.Credential{
-		{Name: Etcd, Authority: authority.Etcd, CommonName: "etcd", DNSNames: localhost, Addresses: local, Client: true},
+		{Name: Etcd, Authority: authority.Etcd, CommonName: "etcd", DNSNames: localhost(), Addresses: loopback(), Client: true},
 		{Name: clientOf(Etcd), Authority: authority.Etcd, CommonName: "kube-apiserver", Client: true},
 		{Name: probeOf(Etcd), Authority: authority.Etcd, CommonName: "probe", Client: true},
-		{Name: ManagementEtcd, Authority: authority.ManagementEtcd, CommonName: "etcd", DNSNames: localhost, Addresses: local, Client: true},
-		{Name: clientOf(ManagementEtcd), Authority: authority.ManagementEtcd, CommonName: "management-apiserver", Client: true},
-		{Name: probeOf(ManagementEtcd), Authority: authority.ManagementEtcd, CommonName: "probe", Client: true},
 
 		{Name: "kube-apiserver", Authority: authority.Cluster, CommonName: "kube-apiserver", DNSNames: names, Addresses: addresses},
 		{Name: "kubelet-client", Authority: authority.Cluster, CommonName: "kube-apiserver", Organizations: []string{GroupKubeletClients}, Client: true},
 		{Name: "front-proxy-client", Authority: authority.FrontProxy, CommonName: "front-proxy-client", Client: true},
-		{Name: "kube-controller-manager", Authority: authority.Cluster, CommonName: "system:kube-controller-manager", DNSNames: localhost, Addresses: local, Client: true},
-		{Name: "kube-scheduler", Authority: authority.Cluster, CommonName: "system:kube-scheduler", DNSNames: localhost, Addresses: local, Client: true},
+		{Name: "kube-controller-manager", Authority: authority.Cluster, CommonName: "system:kube-controller-manager", DNSNames: localhost(), Addresses: loopback(), Client: true},
+		{Name: "kube-scheduler", Authority: authority.Cluster, CommonName: "system:kube-scheduler", DNSNames: localhost(), Addresses: loopback(), Client: true},
 		{Name: "certificate-controller", Authority: authority.Cluster, CommonName: UserCertificateController, Client: true},
-		{Name: "authenticator", Authority: authority.Cluster, CommonName: UserAuthenticator, DNSNames: localhost, Addresses: local, Client: true},
+		{Name: "authenticator", Authority: authority.Cluster, CommonName: UserAuthenticator, DNSNames: localhost(), Addresses: loopback(), Client: true},
 		{Name: authenticatorClient, Authority: authority.FrontProxy, CommonName: authenticatorClient, Client: true},
 		{Name: "service", Authority: authority.Cluster, CommonName: UserService, Organizations: []string{groupMasters}, Client: true},
 		{Name: "administrator", Authority: authority.Cluster, CommonName: "muster:administrator", Organizations: []string{GroupAdministrators}, Client: true},
-		{Name: CredentialIdentity, Authority: authority.Cluster, CommonName: "muster:identity-service", DNSNames: localhost, Addresses: append(slices.Clone(local), services)},
-
-		{Name: "management-apiserver", Authority: authority.Management, CommonName: "management-apiserver", DNSNames: localhost, Addresses: local},
-		{Name: "certificate-controller-inventory", Authority: authority.Management, CommonName: UserCertificateController, Client: true},
-		{Name: "management-service", Authority: authority.Management, CommonName: UserService, Organizations: []string{groupMasters}, Client: true},
-		{Name: "management-administrator", Authority: authority.Management, CommonName: "muster:administrator", Organizations: []string{GroupAdministrators}, Client: true},
 	}, nil
 }
+
+func loopback() []netip.Addr { return []netip.Addr{netip.MustParseAddr(Loopback)} }
+
+func localhost() []string { return []string{"localhost"} }

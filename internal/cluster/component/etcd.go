@@ -5,57 +5,60 @@ package component
 // store is the etcd of one plane. Each has a process, a data directory, an authority and a quota of its own, so that a plane can be restored,
 // upgraded or lost without the other one, and no plane's certificate opens another plane's etcd.
 type store struct {
-	name         string // of the process, the authority and the certificate
-	data         string
-	client, peer int // ports
-	quota        string
+	name                         string // of the process
+	program                      string
+	data                         string
+	client, peer                 int // ports
+	quota                        string
+	authority, credential, probe string // files
 }
 
-// etcd keeps the state of the cluster.
+// etcd keeps the state of a cluster.
 func etcd(c Config) (Spec, error) {
-	return c.etcd(store{
-		name: Etcd, data: c.State.Etcd(), client: c.Ports.Etcd, peer: c.Ports.EtcdPeer,
-		quota: "4294967296", // 4 GiB: 5,000 machines with their leases and Events come near the default of 2 GiB
-	}), nil
+	return store{
+		name: Etcd, program: c.program("etcd"), data: c.Dir.Etcd(), client: c.Ports.Etcd, peer: c.Ports.EtcdPeer,
+		quota:     "4294967296", // 4 GiB: 5,000 machines with their leases and Events come near the default of 2 GiB
+		authority: c.Authority(Etcd), credential: c.Credential(Etcd), probe: c.Credential(probeOf(Etcd)),
+	}.spec(), nil
 }
 
 // managementEtcd keeps the state of the management plane, IAM included.
-func managementEtcd(c Config) (Spec, error) {
-	return c.etcd(store{
-		name: ManagementEtcd, data: c.State.ManagementEtcd(), client: c.Ports.ManagementEtcd, peer: c.Ports.ManagementEtcdPeer,
-		quota: "2147483648", // etcd's default
-	}), nil
+func managementEtcd(a Account) Spec {
+	return store{
+		name: ManagementEtcd, program: a.program("etcd"), data: a.State.ManagementEtcd(), client: a.Ports.ManagementEtcd, peer: a.Ports.ManagementEtcdPeer,
+		quota:     "2147483648", // etcd's default
+		authority: a.Authority(ManagementEtcd), credential: a.Credential(ManagementEtcd), probe: a.Credential(probeOf(ManagementEtcd)),
+	}.spec()
 }
 
-// etcd is the process of a store. Clients and peers must show a certificate of the store's own authority; nothing else is asked of them, so
+// spec is the process of a store. Clients and peers must show a certificate of the store's own authority; nothing else is asked of them, so
 // only the plane's API server and the probe have one.
-func (c Config) etcd(s store) Spec {
+func (s store) spec() Spec {
 	client, peer := url(s.client), url(s.peer)
-	credential, authority := c.Credential(s.name), c.Authority(s.name)
 	return Spec{
 		Name: s.name,
-		Path: c.program("etcd"),
+		Path: s.program,
 		Args: flags(map[string]string{
 			"advertise-client-urls":       client,
-			"cert-file":                   credential,
+			"cert-file":                   s.credential,
 			"client-cert-auth":            "true",
 			"data-dir":                    s.data,
 			"initial-advertise-peer-urls": peer,
 			"initial-cluster":             "muster=" + peer,
-			"key-file":                    credential,
+			"key-file":                    s.credential,
 			"listen-client-urls":          client,
 			"listen-peer-urls":            peer,
 			"name":                        "muster",
-			"peer-cert-file":              credential,
+			"peer-cert-file":              s.credential,
 			"peer-client-cert-auth":       "true",
-			"peer-key-file":               credential,
-			"peer-trusted-ca-file":        authority,
+			"peer-key-file":               s.credential,
+			"peer-trusted-ca-file":        s.authority,
 			"quota-backend-bytes":         s.quota,
 			"tls-min-version":             "TLS1.2",
-			"trusted-ca-file":             authority,
+			"trusted-ca-file":             s.authority,
 		}),
 		Directories: []string{s.data},
-		Probe:       &Probe{URL: client + "/readyz", CAFile: authority, CredentialFile: c.Credential(probeOf(s.name))},
+		Probe:       &Probe{URL: client + "/readyz", CAFile: s.authority, CredentialFile: s.probe},
 	}
 }
 

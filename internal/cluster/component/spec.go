@@ -9,12 +9,15 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Spec is one process: its program and arguments, its files, and the probe of its readiness.
 type Spec struct {
-	// Name is unique within a cluster; it names the log and the folder of files too.
+	// Name is unique within a cluster, and within the account's own; it names the log and the folder of files too.
 	Name string `json:"name"`
+	// Cluster is the namespace of the cluster that it belongs to; empty for a process of the account.
+	Cluster string `json:"cluster,omitempty"`
 	// Path of the program, absolute.
 	Path string `json:"path"`
 	// Args follow the program's name; flags are sorted, so that equal settings make equal specs.
@@ -29,6 +32,30 @@ type Spec struct {
 	Probe *Probe `json:"probe,omitempty"`
 	// After names the specs that must be ready before this one starts.
 	After []string `json:"after,omitempty"`
+}
+
+// clusterPrefix begins the process name of everything that belongs to a cluster.
+const clusterPrefix = "cluster/"
+
+// Process is the name that is unique within the account: a cluster's components are cluster/NAMESPACE/NAME, the account's own NAME.
+func (s Spec) Process() string { return ProcessPrefix(s.Cluster) + s.Name }
+
+// ProcessPrefix begins the process names of all components of a cluster; it is empty for the account's own.
+func ProcessPrefix(cluster string) string {
+	if cluster == "" {
+		return ""
+	}
+	return clusterPrefix + cluster + "/"
+}
+
+// SplitProcess is the cluster and the name of the component that a process name says; the cluster is empty for the account's own.
+func SplitProcess(process string) (cluster, name string) {
+	if rest, ok := strings.CutPrefix(process, clusterPrefix); ok {
+		if cluster, name, ok := strings.Cut(rest, "/"); ok {
+			return cluster, name
+		}
+	}
+	return "", process
 }
 
 // File is written atomically before its process starts.

@@ -16,7 +16,7 @@ func vpc(c Config) (Spec, error) {
 			"api-server": net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.APIServer)),
 			"pod-cidr":   c.Cluster.Spec.Network.PodCIDR,
 			"state-dir":  string(c.State),
-			"vpc-cidr":   c.Cluster.Spec.Network.VPCCIDR,
+			"vpc-cidr":   c.VPCCIDR,
 		})...),
 		Directories: []string{c.State.Run(), c.State.VPC()},
 		Probe:       &Probe{URL: "http://vpc/readyz", Socket: c.State.EgressSocket()},

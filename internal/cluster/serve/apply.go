@@ -55,30 +55,51 @@ func managementClient(dir statedir.Dir) (client.Client, error) {
 	return client.New(rest, client.Options{Scheme: scheme, Mapper: managementMapper()})
 }
 
-// applyNodeGroups makes the node groups that were asked for, or changes them to what was asked for.
-func (s Session) applyNodeGroups(ctx context.Context) (changed bool, err error) {
+// apply changes the cluster to what was asked for, and makes the node groups that were asked for or changes them.
+func (s Session) apply(ctx context.Context) (changed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
-	var c client.Client
+	changed, err = s.applied(ctx, "cluster "+s.Wanted.Cluster.Name, func(c client.Client) (bool, error) { return applyCluster(ctx, c, s.Wanted.Cluster) })
+	if err != nil {
+		return changed, err
+	}
 	for _, wanted := range s.Wanted.NodeGroups {
-		for {
-			if c == nil {
-				c, err = managementClient(s.State)
-			}
-			var did bool
-			if err == nil {
-				did, err = applyNodeGroup(ctx, c, wanted)
-			}
-			if err == nil {
-				changed = changed || did
-				break
-			}
-			if invalid(err) || pause(ctx, pollInterval) != nil {
-				return changed, fmt.Errorf("applying node group %s: %w", wanted.Name, err)
-			}
+		did, err := s.applied(ctx, "node group "+wanted.Name, func(c client.Client) (bool, error) { return applyNodeGroup(ctx, c, wanted) })
+		changed = changed || did
+		if err != nil {
+			return changed, err
 		}
 	}
 	return changed, nil
+}
+
+// applied repeats a change until it is made or refused: the management plane may still be starting.
+func (s Session) applied(ctx context.Context, what string, change func(client.Client) (bool, error)) (changed bool, err error) {
+	for {
+		c, err := managementClient(s.State)
+		if err == nil {
+			changed, err = change(c)
+		}
+		if err == nil {
+			return changed, nil
+		}
+		if invalid(err) || pause(ctx, pollInterval) != nil {
+			return false, fmt.Errorf("applying %s: %w", what, err)
+		}
+	}
+}
+
+// applyCluster changes a cluster that is there. One that is not, since the service has not registered it yet, is an error for now.
+func applyCluster(ctx context.Context, c client.Client, wanted *v1alpha1.Cluster) (changed bool, err error) {
+	var current v1alpha1.Cluster
+	if err := c.Get(ctx, client.ObjectKeyFromObject(wanted), &current); err != nil {
+		return false, err
+	}
+	if apiequality.Semantic.DeepEqual(current.Spec, wanted.Spec) {
+		return false, nil
+	}
+	current.Spec = wanted.Spec
+	return true, c.Update(ctx, &current)
 }
 
 // invalid reports whether an error is final, unlike that of a management plane that is not there yet.

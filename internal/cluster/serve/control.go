@@ -7,159 +7,60 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"time"
 
-	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"muster.dev/muster/api/v1alpha1/crds"
+	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/version"
 )
 
 // coreDNSImage is the name under which the image of the cluster's DNS is imported into every machine.
 const coreDNSImage = "muster.dev/coredns:" + version.CoreDNS
 
-// control sets both planes up once they are ready, and then runs the controllers until the context ends. Whatever fails is
-// tried again: an API server may go away at any moment.
-func (s *Service) control(ctx context.Context, wanted clusterconfig.Config, c component.Config) {
+// control sets the cluster up, here and in the management plane, as soon as each is ready, and then runs the controllers until the
+// context ends. Whatever fails is tried again: an API server may go away at any moment.
+func (h *hosted) control(ctx context.Context, wanted clusterconfig.Config, c component.Config) {
 	scheme, err := Scheme()
 	if err != nil {
-		s.cfg.Log.Error("setting up", "error", err)
+		h.log.Error("setting up", "error", err)
 		return
 	}
-	var group, identity sync.WaitGroup
-	defer identity.Wait()
+	var group sync.WaitGroup
 	group.Go(func() {
-		s.setUpManagement(ctx, scheme, wanted, c)
-		identity.Go(func() { s.serveIdentity(ctx, scheme, c) })
+		select {
+		case <-h.service.managed:
+		case <-ctx.Done():
+			return
+		}
+		_ = retry(ctx, "registering the cluster with the management plane", h.say, func(ctx context.Context) error {
+			api, err := h.service.managementClient(c.Account, client.Options{Scheme: scheme})
+			if err != nil {
+				return err
+			}
+			return seed(ctx, api, wanted)
+		})
 	})
-	group.Go(func() { s.setUpCluster(ctx, scheme, c) })
+	group.Go(func() {
+		_ = retry(ctx, "setting up the cluster", h.say, func(ctx context.Context) error { return setUpCluster(ctx, scheme, c) })
+	})
 	group.Wait()
 	if ctx.Err() != nil {
 		return
 	}
-	_ = s.retry(ctx, "running controllers", func(ctx context.Context) error { return s.runControllers(ctx, scheme, c) })
+	_ = retry(ctx, "running controllers", h.say, func(ctx context.Context) error { return h.runControllers(ctx, scheme, c) })
 }
 
-// setUpManagement teaches the management plane muster's kinds and makes the first objects.
-func (s *Service) setUpManagement(ctx context.Context, scheme *runtime.Scheme, wanted clusterconfig.Config, c component.Config) {
-	_ = s.retry(ctx, "setting up the management plane", func(ctx context.Context) error {
-		connection := serviceClient(c, c.ManagementURL(), "management", "management-service")
-		if err := answers(ctx, connection, kindsPath); err != nil {
-			return err
-		}
-		api, err := client.New(connection, client.Options{Scheme: scheme, Mapper: managementMapper()})
-		if err != nil {
-			return err
-		}
-		if err := applyKinds(ctx, api); err != nil {
-			return err
-		}
-		objects, err := baseline.Management()
-		if err != nil {
-			return err
-		}
-		if err := baseline.Apply(ctx, api, objects); err != nil {
-			return err
-		}
-		return seed(ctx, api, wanted)
-	})
-}
-
-// applyKinds creates or updates the definitions of muster's kinds, and waits until they are served.
-func applyKinds(ctx context.Context, api client.Client) error {
-	definitions, err := crds.All()
-	if err != nil {
-		return err
-	}
-	return applyDefinitions(ctx, api, definitions)
-}
-
-// applyDefinitions creates or updates definitions of kinds, and waits until they are served.
-func applyDefinitions(ctx context.Context, api client.Client, definitions []*apiextensionsv1.CustomResourceDefinition) error {
-	for _, wanted := range definitions {
-		current := &apiextensionsv1.CustomResourceDefinition{}
-		err := api.Get(ctx, client.ObjectKeyFromObject(wanted), current)
-		switch {
-		case apierrors.IsNotFound(err):
-			err = api.Create(ctx, wanted.DeepCopy())
-		case err == nil:
-			current.Spec = wanted.Spec
-			err = api.Update(ctx, current) // writes nothing when nothing differs
-		}
-		if err != nil {
-			return fmt.Errorf("defining kind %s: %w", wanted.Spec.Names.Kind, err)
-		}
-	}
-	for _, wanted := range definitions {
-		if err := served(ctx, api, wanted); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// served waits until the objects of a kind can be made, which is as soon as its names are accepted, and has it shown to all who ask what
-// the plane has. The generic control plane takes itself for one of three, and so leaves the condition Established, and with it discovery,
-// for five seconds; and who makes an object within two seconds of a change of that condition, at any API server, waits for two more, that
-// the others may have heard of it (apiextensions-apiserver, pkg/apiserver/customresource_handler.go, masterCount and justCreated). This one is alone:
-// the condition is set here, as of a moment that is past.
-func served(ctx context.Context, api client.Client, wanted *apiextensionsv1.CustomResourceDefinition) error {
-	for {
-		current := &apiextensionsv1.CustomResourceDefinition{}
-		if err := api.Get(ctx, client.ObjectKeyFromObject(wanted), current); err != nil {
-			return fmt.Errorf("waiting for kind %s: %w", wanted.Spec.Names.Kind, err)
-		}
-		established := apihelpers.FindCRDCondition(current, apiextensionsv1.Established)
-		is := established != nil && established.Status == apiextensionsv1.ConditionTrue
-		if is && time.Since(established.LastTransitionTime.Time) > newFor {
-			return nil
-		}
-		if is || apihelpers.IsCRDConditionTrue(current, apiextensionsv1.NamesAccepted) {
-			apihelpers.SetCRDCondition(current, apiextensionsv1.CustomResourceDefinitionCondition{
-				Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue, Reason: "InitialNamesAccepted",
-				Message: "the initial names have been accepted",
-			})
-			apihelpers.FindCRDCondition(current, apiextensionsv1.Established).LastTransitionTime = metav1.NewTime(time.Now().Add(-establishedFor))
-			switch err := api.Status().Update(ctx, current); {
-			case err == nil:
-				return nil
-			case !apierrors.IsConflict(err): // else somebody was faster, and it is looked again
-				return fmt.Errorf("establishing kind %s: %w", wanted.Spec.Names.Kind, err)
-			}
-		}
-		if err := pause(ctx, pollInterval/10); err != nil {
-			return err
-		}
-	}
-}
-
-const (
-	// newFor is how long an API server takes a kind for new, whose times are whole seconds.
-	newFor = 3 * time.Second
-	// establishedFor is longer than that.
-	establishedFor = time.Minute
-)
-
-// seed makes the objects of the first start. The Cluster comes last: once it is there, node groups are the user's alone, and
-// one that the user deletes does not come back.
+// seed makes the objects of a cluster from its record. The Cluster comes last: once it is there, it says what the cluster is, and node groups
+// are the user's alone: one that the user deletes does not come back.
 func seed(ctx context.Context, api client.Client, wanted clusterconfig.Config) error {
-	cluster := wanted.Cluster.DeepCopy()
-	err := api.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)
+	err := api.Get(ctx, client.ObjectKeyFromObject(wanted.Cluster), wanted.Cluster.DeepCopy())
 	if err == nil {
-		if cluster.Spec != wanted.Cluster.Spec {
-			cluster.Spec = wantedSpec(cluster.Spec, wanted.Cluster.Spec)
-			return api.Update(ctx, cluster)
-		}
 		return nil
 	}
 	if !apierrors.IsNotFound(err) {
@@ -177,29 +78,27 @@ func seed(ctx context.Context, api client.Client, wanted clusterconfig.Config) e
 }
 
 // setUpCluster makes the objects that every cluster has.
-func (s *Service) setUpCluster(ctx context.Context, scheme *runtime.Scheme, c component.Config) {
-	_ = s.retry(ctx, "setting up the cluster", func(ctx context.Context) error {
-		connection := serviceClient(c, c.ServerURL(), "cluster", "service")
-		if err := answers(ctx, connection, kindsPath, systemPath); err != nil {
-			return err
-		}
-		api, err := client.New(connection, client.Options{Scheme: scheme})
-		if err != nil {
-			return err
-		}
-		ca, err := os.ReadFile(c.Authority("cluster"))
-		if err != nil {
-			return fmt.Errorf("reading authority of the cluster for its objects: %w", err)
-		}
-		objects, err := baseline.Cluster(c, ca, coreDNSImage)
-		if err != nil {
-			return err
-		}
-		if err := baseline.Apply(ctx, api, objects); err != nil {
-			return err
-		}
-		return applyAccess(ctx, api)
-	})
+func setUpCluster(ctx context.Context, scheme *runtime.Scheme, c component.Config) error {
+	connection := clusterREST(c)
+	if err := answers(ctx, connection, kindsPath, systemPath); err != nil {
+		return err
+	}
+	api, err := client.New(connection, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("making a client of the cluster to set it up: %w", err)
+	}
+	ca, err := os.ReadFile(c.Authority(authority.Cluster))
+	if err != nil {
+		return fmt.Errorf("reading authority of the cluster for its objects: %w", err)
+	}
+	objects, err := baseline.Cluster(c, ca, coreDNSImage)
+	if err != nil {
+		return err
+	}
+	if err := baseline.Apply(ctx, api, objects); err != nil {
+		return err
+	}
+	return applyAccess(ctx, api)
 }
 
 // applyAccess defines the kinds that say who gets into a cluster by IAM, and lets its authenticator read them.
@@ -216,17 +115,4 @@ func applyAccess(ctx context.Context, api client.Client) error {
 		return err
 	}
 	return baseline.Apply(ctx, api, objects)
-}
-
-func (s *Service) current() *supervise.Supervisor {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.supervisor
-}
-
-func (s *Service) components() []supervise.Status {
-	if supervisor := s.current(); supervisor != nil {
-		return supervisor.Statuses()
-	}
-	return nil
 }

@@ -38,10 +38,10 @@ import (
 )
 
 // runControllers reconciles clusters, node groups and machines until the context ends.
-func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c component.Config) error {
-	logger := logr.FromSlogHandler(s.cfg.Log.Handler())
+func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c component.Config) error {
+	logger := logr.FromSlogHandler(h.log.Handler())
 	skipNames := true
-	manager, err := ctrl.NewManager(serviceClient(c, c.ManagementURL(), "management", "management-service"), ctrl.Options{
+	manager, err := ctrl.NewManager(managementREST(c.Account), ctrl.Options{
 		Scheme:         scheme,
 		Logger:         logger,
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return managementMapper(), nil },
@@ -52,16 +52,16 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 	if err != nil {
 		return fmt.Errorf("making the manager of the controllers: %w", err)
 	}
-	clusterREST := serviceClient(c, c.ServerURL(), "cluster", "service")
-	plane, err := runtimecluster.New(clusterREST, func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, logger }, nodegroup.ClusterOptions)
+	connection := clusterREST(c)
+	plane, err := runtimecluster.New(connection, func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, logger }, nodegroup.ClusterOptions)
 	if err != nil {
 		return fmt.Errorf("making a cache of the cluster for machines: %w", err)
 	}
-	providers, routes, err := s.providers(c)
+	providers, routes, err := h.providers(c)
 	if err != nil {
 		return err
 	}
-	health, err := s.health(c, clusterREST)
+	health, err := h.health(c, connection)
 	if err != nil {
 		return err
 	}
@@ -69,12 +69,12 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 	if err != nil {
 		return err
 	}
-	keys, err := keyservice.NewClient(keyservice.ClientConfig{Socket: c.State.MetadataSocket(), Logger: s.cfg.Log})
+	keys, err := keyservice.NewClient(keyservice.ClientConfig{Socket: c.State.MetadataSocket(), Logger: h.log})
 	if err != nil {
 		return err
 	}
 	defer keys.Close()
-	direct, err := client.New(clusterREST, client.Options{Scheme: scheme, Mapper: clusteraccess.Mapper()})
+	direct, err := client.New(connection, client.Options{Scheme: scheme, Mapper: clusteraccess.Mapper()})
 	if err != nil {
 		return fmt.Errorf("making a client of the cluster for access entries: %w", err)
 	}
@@ -83,11 +83,11 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 		return fmt.Errorf("reading spec.network.podCIDR: %w", err)
 	}
 	access := clusteraccess.New(manager.GetAPIReader(), direct, c.Cluster.Spec.AccessConfig.AuthenticationMode)
-	roles, err := clusteraccess.NewNodeRoles(c, access, keys, s.identityStore)
+	roles, err := clusteraccess.NewNodeRoles(c, access, keys, h.service.identityStore)
 	if err != nil {
 		return err
 	}
-	admitted, err := clusteraccess.NewAdmitted(clusterREST, keys)
+	admitted, err := clusteraccess.NewAdmitted(connection, keys)
 	if err != nil {
 		return err
 	}
@@ -98,26 +98,26 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 	defer stopWatching()
 	group.Go(func() {
 		if err := admitted.Run(watching); err != nil {
-			s.cfg.Log.Warn("watching the mappings of the cluster failed; machines are checked every 15 s", "error", err)
+			h.log.Warn("watching the mappings of the cluster failed; machines are checked every 15 s", "error", err)
 		}
 	})
-	entries, err := authenticator.AccessEntries(clusterREST)
+	entries, err := authenticator.AccessEntries(connection)
 	if err != nil {
 		return err
 	}
-	group.Go(func() { principalid.New(manager.GetAPIReader(), direct, s.cfg.Log).Run(watching, entries) })
+	group.Go(func() { principalid.New(manager.GetAPIReader(), direct, h.log).Run(watching, entries) })
 	creator := c.Cluster.Spec.AccessConfig.BootstrapClusterCreatorAdminPermissions
 	group.Go(func() {
-		access.First(watching, creator == nil || *creator, s.cfg.Log)
+		access.First(watching, creator == nil || *creator, h.log)
 		if err := roles.Tidy(watching); err != nil && watching.Err() == nil { // of groups that went while the service was away
-			s.cfg.Log.Warn("instance profiles of groups that are gone may be left", "error", err)
+			h.log.Warn("instance profiles of groups that are gone may be left", "error", err)
 		}
 	})
 	if err := nodegroup.Add(manager, nodegroup.Config{
 		NodeRoles:   roles,
 		Admitted:    admitted.Changed(),
-		Refused:     s.refused,
-		Changed:     s.adoptMode,
+		Refused:     h.refused,
+		Changed:     h.adopt,
 		ClusterName: c.Cluster.Name,
 		Cluster:     plane,
 		Providers:   providers,
@@ -125,13 +125,13 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 		PodCIDR:     pods,
 		UserData:    userData,
 		Health:      health,
-		AuditLog:    c.State.Audit(),
-		Log:         s.cfg.Log,
+		AuditLog:    c.Dir.Audit(),
+		Log:         h.log,
 	}); err != nil {
 		return fmt.Errorf("adding the controllers of node groups: %w", err)
 	}
 	if c.VPC {
-		services, err := runtimecluster.New(clusterREST, func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, logger }, exposure.ClusterOptions)
+		services, err := runtimecluster.New(connection, func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, logger }, exposure.ClusterOptions)
 		if err != nil {
 			return fmt.Errorf("making a cache of the cluster for Services: %w", err)
 		}
@@ -139,9 +139,9 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 			return fmt.Errorf("adding the controller of Services: %w", err)
 		}
 	}
-	s.setReader(manager.GetClient())
-	defer s.setReader(nil)
-	s.say("")
+	h.setReader(manager.GetClient())
+	defer h.setReader(nil)
+	h.say("")
 	if err := manager.Start(ctx); err != nil {
 		return fmt.Errorf("running controllers: %w", err)
 	}
@@ -151,9 +151,9 @@ func (s *Service) runControllers(ctx context.Context, scheme *runtime.Scheme, c 
 var errControllersEnded = errors.New("the controllers ended")
 
 // providers are those that this host can have.
-func (s *Service) providers(c component.Config) (map[v1alpha1.Provider]machine.Provider, map[v1alpha1.Provider]nodegroup.Routes, error) {
+func (h *hosted) providers(c component.Config) (map[v1alpha1.Provider]machine.Provider, map[v1alpha1.Provider]nodegroup.Routes, error) {
 	providers, routes := map[v1alpha1.Provider]machine.Provider{}, map[v1alpha1.Provider]nodegroup.Routes{}
-	cidr, err := netip.ParsePrefix(c.Cluster.Spec.Network.VPCCIDR)
+	cidr, err := netip.ParsePrefix(c.VPCCIDR)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading spec.network.vpcCIDR: %w", err)
 	}
@@ -167,7 +167,7 @@ func (s *Service) providers(c component.Config) (map[v1alpha1.Provider]machine.P
 	if !c.VPC {
 		return providers, routes, nil
 	}
-	if providers[v1alpha1.ProviderLocal], err = local.New(local.Config{State: c.State, BinDir: c.BinDir, VPC: cidr, Domain: c.Cluster.Spec.Network.Domain, Log: s.cfg.Log}); err != nil {
+	if providers[v1alpha1.ProviderLocal], err = local.New(local.Config{State: c.State, BinDir: c.BinDir, VPC: cidr, Domain: c.Cluster.Spec.Network.Domain, Log: h.log}); err != nil {
 		return nil, nil, err
 	}
 	network, err := vpc.New(vpc.Config{Dir: c.State.VPC(), CIDR: cidr})
@@ -190,7 +190,7 @@ func (r vpcRoutes) DeleteRoute(_ context.Context, podCIDR netip.Prefix) error {
 }
 
 // health looks at the components that a cluster cannot do without, and asks the API server for its version.
-func (s *Service) health(c component.Config, config *rest.Config) (func(context.Context) nodegroup.Health, error) {
+func (h *hosted) health(c component.Config, config *rest.Config) (func(context.Context) nodegroup.Health, error) {
 	api, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the API server's version: %w", err)
@@ -201,8 +201,8 @@ func (s *Service) health(c component.Config, config *rest.Config) (func(context.
 	}
 	return func(ctx context.Context) nodegroup.Health {
 		health := nodegroup.Health{Endpoint: c.ServerURL(), PrivateEndpoint: endpoint}
-		for _, status := range s.components() {
-			if status.State != supervise.Ready && status.Name != ProcessGuard {
+		for _, status := range h.components() {
+			if status.State != supervise.Ready {
 				health.Err = errors.Join(health.Err, fmt.Errorf("%s is %s: %s", status.Name, status.State, status.Message))
 			}
 		}

@@ -13,13 +13,12 @@ import (
 	"strings"
 
 	"muster.dev/muster/internal/platform/atomicfile"
-	"muster.dev/muster/internal/platform/statedir"
 )
 
-// encryptionKey reads the key that seals Secrets in etcd, and makes it the first time. It is never made anew where etcd
-// has data: what was sealed with the lost key could not be read any more.
-func encryptionKey(dir statedir.Dir) (string, error) {
-	path := filepath.Join(dir.PKI(), "encryption.key")
+// encryptionKey reads the key that seals Secrets in a plane's etcd, from the plane's directory of keys, and makes it the first time. It is never
+// made anew where etcd has data: what was sealed with the lost key could not be read any more.
+func encryptionKey(pki, etcd string) (string, error) {
+	path := filepath.Join(pki, "encryption.key")
 	raw, err := os.ReadFile(path)
 	if err == nil {
 		key := strings.TrimSpace(string(raw))
@@ -31,10 +30,8 @@ func encryptionKey(dir statedir.Dir) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("reading encryption key: %w", err)
 	}
-	for _, data := range []string{dir.Etcd(), dir.ManagementEtcd()} {
-		if _, err := os.Stat(filepath.Join(data, "member")); err == nil {
-			return "", fmt.Errorf("%s is missing, but etcd has data in %s that it sealed: restore it from a backup, or remove everything with `muster down --delete`", path, data)
-		}
+	if _, err := os.Stat(filepath.Join(etcd, "member")); err == nil {
+		return "", fmt.Errorf("%s is missing, but etcd has data in %s that it sealed: restore it from a backup, or remove everything with `muster down --delete`", path, etcd)
 	}
 	key := make([]byte, 32)
 	if _, err := rand.Read(key); err != nil {

@@ -30,11 +30,11 @@ import (
 
 // serveIdentity answers STS and IAM, and authenticators, until the context ends. The management plane has muster's kinds by now; it may
 // go away at any time, and the identity service goes on with what it knows.
-func (s *Service) serveIdentity(ctx context.Context, scheme *runtime.Scheme, c component.Config) {
-	_ = s.retry(ctx, "serving identities", func(ctx context.Context) error { return s.identity(ctx, scheme, c) })
+func (s *Service) serveIdentity(ctx context.Context, scheme *runtime.Scheme, c component.Account) {
+	_ = retry(ctx, "serving identities", s.say, func(ctx context.Context) error { return s.identity(ctx, scheme, c) })
 }
 
-func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c component.Config) error {
+func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c component.Account) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -47,7 +47,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		})
 	}
 
-	api, err := client.NewWithWatch(serviceClient(c, c.ManagementURL(), "management", "management-service"), client.Options{Scheme: scheme, Mapper: managementMapper()})
+	api, err := client.NewWithWatch(managementREST(c), client.Options{Scheme: scheme, Mapper: managementMapper()})
 	if err != nil {
 		return err
 	}
@@ -67,10 +67,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	service, err := identityservice.New(identityservice.Config{
 		Store: store, Sealer: sealer, Instances: machineInstances{machines.Store()}, Log: s.cfg.Log,
 		Refused: func(instance string, r keyservice.Refused) {
-			select {
-			case s.refused <- nodegroup.Heard{Machine: instance, Refusal: nodegroup.Refusal{Rule: r.Rule, Saw: r.Saw, Fix: r.Fix}}:
-			default: // it comes again
-			}
+			s.refuse(nodegroup.Heard{Machine: instance, Refusal: nodegroup.Refusal{Rule: r.Rule, Saw: r.Saw, Fix: r.Fix}})
 		},
 	})
 	if err != nil {
@@ -125,7 +122,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 }
 
 // firstIdentity makes the first account, and says to AWS's tools where the service is.
-func (s *Service) firstIdentity(ctx context.Context, store identityservice.Store, c component.Config) error {
+func (s *Service) firstIdentity(ctx context.Context, store identityservice.Store, c component.Account) error {
 	changed, stop := store.Changed()
 	defer stop()
 	for {
@@ -134,7 +131,7 @@ func (s *Service) firstIdentity(ctx context.Context, store identityservice.Store
 			s.cfg.Log.Info("made the first IAM user", "user", identityservice.FirstUserName, "credentials", c.State.IAMCredentials())
 		}
 		if err == nil {
-			return identityservice.WriteToolConfig(c.State.IAMConfig(), c.IdentityURL(), c.Authority(authority.Cluster))
+			return identityservice.WriteToolConfig(c.State.IAMConfig(), c.IdentityURL(), c.Authority(authority.Account))
 		}
 		if !errors.Is(err, identityservice.ErrNotReady) {
 			s.cfg.Log.Warn("making the first IAM user", "error", err)

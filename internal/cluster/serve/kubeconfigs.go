@@ -11,55 +11,67 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// writeKubeconfigs writes the administrator's ways in. Certificate and key are in them, so that they can be copied.
-func writeKubeconfigs(c component.Config) error {
-	for _, k := range []struct{ path, name, server, authority, credential string }{
-		{c.State.ClusterKubeconfig(), c.Cluster.Name, c.ServerURL(), "cluster", "administrator"},
-		{c.State.ManagementKubeconfig(), c.Cluster.Name + "-management", c.ManagementURL(), "management", "management-administrator"},
-	} {
-		ca, err := os.ReadFile(c.Authority(k.authority))
-		if err != nil {
-			return fmt.Errorf("reading authority for kubeconfig %s: %w", k.name, err)
-		}
-		pair, err := os.ReadFile(c.Credential(k.credential))
-		if err != nil {
-			return fmt.Errorf("reading credential for kubeconfig %s: %w", k.name, err)
-		}
-		config := clientcmdapi.NewConfig()
-		config.Clusters[k.name] = &clientcmdapi.Cluster{Server: k.server, CertificateAuthorityData: ca}
-		config.AuthInfos[k.name] = &clientcmdapi.AuthInfo{ClientCertificateData: pair, ClientKeyData: pair}
-		config.Contexts[k.name] = &clientcmdapi.Context{Cluster: k.name, AuthInfo: k.name}
-		config.CurrentContext = k.name
-		raw, err := clientcmd.Write(*config)
-		if err != nil {
-			return fmt.Errorf("rendering kubeconfig %s: %w", k.name, err)
-		}
-		if err := os.MkdirAll(filepath.Dir(k.path), 0o700); err != nil {
-			return fmt.Errorf("making directory for kubeconfig %s: %w", k.name, err)
-		}
-		if err := atomicfile.Write(k.path, raw, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
+// managementContext is the name of the context of the management plane.
+const managementContext = "muster-management"
+
+// writeKubeconfig writes the administrator's way into a cluster.
+func writeKubeconfig(c component.Config) error {
+	return writeContext(c.Dir.Kubeconfig(), c.Cluster.Name, c.ServerURL(), c.Authority(authority.Cluster), c.Credential("administrator"))
 }
 
-// serviceClient is the service's own way into a plane. It reads the files of its credential again when they change.
-func serviceClient(c component.Config, server, authority, credential string) *rest.Config {
+// writeManagementKubeconfig writes the administrator's way into the management plane.
+func writeManagementKubeconfig(a component.Account) error {
+	return writeContext(a.State.ManagementKubeconfig(), managementContext, a.ManagementURL(), a.Authority(authority.Management), a.Credential("management-administrator"))
+}
+
+// writeContext writes a kubeconfig with one context. Certificate and key are in it, so that it can be copied.
+func writeContext(path, name, server, authority, credential string) error {
+	ca, err := os.ReadFile(authority)
+	if err != nil {
+		return fmt.Errorf("reading authority for kubeconfig %s: %w", name, err)
+	}
+	pair, err := os.ReadFile(credential)
+	if err != nil {
+		return fmt.Errorf("reading credential for kubeconfig %s: %w", name, err)
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: pair, ClientKeyData: pair}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	raw, err := clientcmd.Write(*config)
+	if err != nil {
+		return fmt.Errorf("rendering kubeconfig %s: %w", name, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("making directory for kubeconfig %s: %w", name, err)
+	}
+	return atomicfile.Write(path, raw, 0o600)
+}
+
+// clusterREST is the service's own way into a cluster.
+func clusterREST(c component.Config) *rest.Config {
+	return serviceREST(c.ServerURL(), c.Authority(authority.Cluster), c.Credential("service"))
+}
+
+// managementREST is the service's own way into the management plane.
+func managementREST(a component.Account) *rest.Config {
+	return serviceREST(a.ManagementURL(), a.Authority(authority.Management), a.Credential("management-service"))
+}
+
+// serviceREST reads the files of its credential again when they change.
+func serviceREST(server, authority, credential string) *rest.Config {
 	return &rest.Config{
-		Host: server,
-		TLSClientConfig: rest.TLSClientConfig{
-			CAFile:   c.Authority(authority),
-			CertFile: c.Credential(credential),
-			KeyFile:  c.Credential(credential),
-		},
-		UserAgent: "muster-service",
-		QPS:       -1, // the API servers have priority and fairness; limiting twice only makes joins slow
+		Host:            server,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: authority, CertFile: credential, KeyFile: credential},
+		UserAgent:       "muster-service",
+		QPS:             -1, // the API servers have priority and fairness; limiting twice only makes joins slow
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -17,29 +18,39 @@ import (
 // layoutVersion is the version of what lies where in a state directory. A change of the layout counts it up and converts what is there.
 //
 //	1: one etcd for both planes (no file said so)
-//	2: an etcd for each plane
-const layoutVersion = 2
+//	2: an etcd for each plane; was never released
+//	3: an account with many clusters, each in a directory of its own
+const layoutVersion = 3
+
+// firstConfig is where a state directory of version 1 kept its one cluster.
+const firstConfig = "muster.yaml"
 
 // checkLayout refuses a state directory in use whose layout is another version's.
 func checkLayout(dir statedir.Dir) error {
-	if !dir.Exists() {
-		return nil
-	}
 	raw, err := os.ReadFile(dir.Layout())
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("state directory %s was made by Muster v0.1, which kept both planes in one etcd, and cannot be converted: remove it with `muster down --delete`, or choose another --state-dir", dir)
+		if _, err := os.Stat(filepath.Join(string(dir), firstConfig)); err == nil {
+			return older(dir)
+		}
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading the layout version of state directory %s: %w", dir, err)
 	}
 	version, err := strconv.Atoi(strings.TrimSpace(string(raw)))
 	switch {
+	case err == nil && version > 0 && version < layoutVersion:
+		return older(dir)
 	case err != nil || version < layoutVersion:
 		return fmt.Errorf("%s is damaged: it holds %q and must hold %d; restore it from a backup", dir.Layout(), strings.TrimSpace(string(raw)), layoutVersion)
 	case version > layoutVersion:
 		return fmt.Errorf("state directory %s has layout version %d, and this Muster knows %d: use the Muster that made it, or a newer one", dir, version, layoutVersion)
 	}
 	return nil
+}
+
+func older(dir statedir.Dir) error {
+	return fmt.Errorf("state directory %s was made by an earlier Muster, which knew one cluster and no account, and cannot be converted: remove it with `muster down --delete`, or choose another --state-dir", dir)
 }
 
 // markLayout says which layout a new state directory has. It comes before everything else that is kept there.

@@ -16,14 +16,6 @@ func further(mode, than v1alpha1.AuthenticationMode) bool {
 	return slices.Index(order, mode) > slices.Index(order, than)
 }
 
-// wantedSpec returns the spec that a cluster is to have. A later mode that the live cluster has stays: there is no way back.
-func wantedSpec(live, wanted v1alpha1.ClusterSpec) v1alpha1.ClusterSpec {
-	if further(live.AccessConfig.AuthenticationMode, wanted.AccessConfig.AuthenticationMode) {
-		wanted.AccessConfig.AuthenticationMode = live.AccessConfig.AuthenticationMode
-	}
-	return wanted
-}
-
 // checkMode refuses to take a cluster back to a mode that it has left.
 func checkMode(saved, wanted v1alpha1.ClusterSpec) error {
 	is, asked := saved.AccessConfig.AuthenticationMode, wanted.AccessConfig.AuthenticationMode
@@ -33,22 +25,27 @@ func checkMode(saved, wanted v1alpha1.ClusterSpec) error {
 	return nil
 }
 
-// adoptMode makes the service use a mode that was set on the Cluster object, as with kubectl.
-func (s *Service) adoptMode(object *v1alpha1.Cluster) {
-	saved, err := clusterconfig.Read(s.cfg.State.Config())
+// adopt keeps the record as people want the cluster to be, and has the cluster follow it.
+func (h *hosted) adopt(object *v1alpha1.Cluster) {
+	changed, err := h.record(object.Spec)
 	if err != nil {
-		s.cfg.Log.Error("changing the authentication mode", "error", err)
+		h.log.Error("changing the cluster", "error", err)
 		return
 	}
-	mode := object.Spec.AccessConfig.AuthenticationMode
-	if !further(mode, saved.Cluster.Spec.AccessConfig.AuthenticationMode) {
-		return
+	if changed {
+		h.log.Info("the cluster is to change")
+		h.requestReload()
 	}
-	saved.Cluster.Spec.AccessConfig.AuthenticationMode = mode
-	if _, err := saveConfig(s.cfg.State.Config(), saved); err != nil {
-		s.cfg.Log.Error("changing the authentication mode", "error", err)
-		return
+}
+
+func (h *hosted) record(spec v1alpha1.ClusterSpec) (changed bool, err error) {
+	saved, err := clusterconfig.Read(h.dir.Record())
+	if err != nil {
+		return false, err
 	}
-	s.cfg.Log.Info("the authentication mode changed", "mode", string(mode))
-	s.requestReload()
+	if further(saved.Cluster.Spec.AccessConfig.AuthenticationMode, spec.AccessConfig.AuthenticationMode) {
+		return false, checkMode(saved.Cluster.Spec, spec) // the API server refuses it; a management plane that was restored may not know
+	}
+	saved.Cluster.Spec = spec
+	return saveConfig(h.dir.Record(), saved)
 }

@@ -21,18 +21,31 @@ import (
 // Status returns the present state, from the caches of the controllers: it makes no request to the API servers.
 func (s *Service) Status(ctx context.Context) Status {
 	s.mu.Lock()
-	reader, specs, message := s.reader, s.specs, s.message
+	message := s.message
 	s.mu.Unlock()
 	status := Status{
 		Version: version.Version, StateDir: string(s.cfg.State), PID: os.Getpid(), Started: s.started, Message: message,
-		Components: s.components(),
-		Cluster:    ClusterStatus{Name: specs.Cluster.Name},
-		NodeGroups: []NodeGroupStatus{}, Machines: []MachineStatus{},
-		Rotation: s.rotationStatus(),
-		Host:     readHost(),
+		Components: s.components(), Clusters: []ClusterStatus{}, Host: readHost(),
+	}
+	for _, h := range s.clusters() {
+		cluster := h.status(ctx)
+		status.Clusters = append(status.Clusters, cluster)
+		status.Host.Nodes += cluster.localNodes
+	}
+	return status
+}
+
+// status is the present state of one cluster.
+func (h *hosted) status(ctx context.Context) ClusterStatus {
+	h.mu.Lock()
+	reader, specs, message := h.reader, h.specs, h.message
+	h.mu.Unlock()
+	status := ClusterStatus{
+		Name: cmp.Or(specs.Cluster.Name, h.dir.Namespace()), Namespace: h.dir.Namespace(), Message: message,
+		Components: h.components(), NodeGroups: []NodeGroupStatus{}, Machines: []MachineStatus{}, Rotation: h.rotationStatus(),
 	}
 	if specs.Ports.APIServer != 0 {
-		status.Cluster.Endpoint = specs.ServerURL()
+		status.Endpoint = specs.ServerURL()
 	}
 	if reader == nil {
 		return status
@@ -44,7 +57,7 @@ func (s *Service) Status(ctx context.Context) Status {
 	return status
 }
 
-func observe(ctx context.Context, reader client.Reader, status *Status) error {
+func observe(ctx context.Context, reader client.Reader, status *ClusterStatus) error {
 	var clusters v1alpha1.ClusterList
 	var groups v1alpha1.NodeGroupList
 	var machines v1alpha1.MachineList
@@ -55,14 +68,14 @@ func observe(ctx context.Context, reader client.Reader, status *Status) error {
 	}
 	status.Settled = len(clusters.Items) > 0
 	for _, c := range clusters.Items {
-		if c.Name != status.Cluster.Name {
+		if c.Name != status.Name {
 			continue
 		}
 		ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
-		status.Cluster.Version = c.Status.Version
-		status.Cluster.Ready = ready != nil && ready.Status == metav1.ConditionTrue
-		if ready != nil && !status.Cluster.Ready {
-			status.Cluster.Message = ready.Message
+		status.Version = c.Status.Version
+		status.Ready = ready != nil && ready.Status == metav1.ConditionTrue
+		if ready != nil && !status.Ready {
+			status.Message = ready.Message
 		}
 	}
 	for _, g := range groups.Items {
@@ -83,7 +96,7 @@ func observe(ctx context.Context, reader client.Reader, status *Status) error {
 			machine.Reason = ready.Reason
 		}
 		if m.Spec.Provider == v1alpha1.ProviderLocal && (m.Status.Phase == v1alpha1.MachineReady || m.Status.Phase == v1alpha1.MachineNotReady) {
-			status.Host.Nodes++
+			status.localNodes++
 		}
 		if n := len(m.Status.Join); n > 0 {
 			machine.Step = m.Status.Join[n-1].Step

@@ -3,28 +3,32 @@
 package serve
 
 import (
-	"encoding/json"
-	"os"
-
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// Plan returns the processes that would run, and changes nothing. Ports that would be chosen are shown as 0.
+// Plan returns the processes of the account and of one cluster that would run, and changes nothing. Ports that would be chosen are shown as 0.
 func Plan(dir statedir.Dir, wanted clusterconfig.Config) ([]component.Spec, error) {
 	binDir, err := FindPrograms()
 	if err != nil {
 		return nil, err
 	}
-	c := component.Config{State: dir, BinDir: binDir, Cluster: *wanted.Cluster, VPC: localMachinesPossible()}
-	if raw, err := os.ReadFile(dir.Ports()); err == nil {
-		if err := json.Unmarshal(raw, &c.Ports); err != nil {
-			return nil, damagedPorts(dir, err)
-		}
+	account := component.Account{State: dir, BinDir: binDir, VPC: localMachinesPossible(), VPCCIDR: wanted.Cluster.Spec.Network.VPCCIDR}
+	if err := readPorts(dir.Ports(), &account.Ports); err != nil {
+		return nil, err
+	}
+	c := component.Config{Account: account, Dir: dir.Cluster(wanted.Cluster.Name), Cluster: *wanted.Cluster}
+	if err := readPorts(c.Dir.Ports(), &c.Ports); err != nil {
+		return nil, err
 	}
 	if port := wanted.Cluster.Spec.APIServer.Port; port != 0 {
 		c.Ports.APIServer = int(port)
 	}
-	return component.Specs(c)
+	specs, err := component.AccountSpecs(account)
+	if err != nil {
+		return nil, err
+	}
+	own, err := component.Specs(c)
+	return append(specs, own...), err
 }

@@ -22,23 +22,33 @@ import (
 // yesterday may be in use by chance today.
 const portMin, portMax = 20000, 32000
 
-// choosePorts reads the ports that this state directory keeps, and chooses those that are missing or have since been taken
-// by somebody else. wanted is the API server's port that the user asked for, or 0.
-func choosePorts(dir statedir.Dir, wanted int, running []supervise.Process) (component.Ports, error) {
-	var ports component.Ports
-	raw, err := os.ReadFile(dir.Ports())
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return ports, fmt.Errorf("reading ports: %w", err)
-	default:
-		if err := json.Unmarshal(raw, &ports); err != nil {
-			return ports, damagedPorts(dir, err)
-		}
+// chosen is a port, and the process that listens on it; empty for the service itself, which does not yet.
+type chosen struct {
+	port    *int
+	process string
+}
+
+// accountPorts are the ports of the account's own components.
+func (s *Service) accountPorts() (component.AccountPorts, error) {
+	var ports component.AccountPorts
+	path := s.cfg.State.Ports()
+	if err := readPorts(path, &ports); err != nil {
+		return ports, err
 	}
-	alive := map[string]bool{}
-	for _, p := range running {
-		alive[p.Name] = true
+	err := s.choosePorts(path, &ports, []chosen{
+		{&ports.ManagementEtcd, component.ManagementEtcd},
+		{&ports.ManagementEtcdPeer, component.ManagementEtcd},
+		{&ports.Management, component.Management},
+		{&ports.Identity, ""},
+	})
+	return ports, err
+}
+
+// clusterPorts are the ports of a cluster's components. wanted is the API server's port that the user asked for, or 0.
+func (s *Service) clusterPorts(dir statedir.Cluster, wanted int) (component.Ports, error) {
+	var ports component.Ports
+	if err := readPorts(dir.Ports(), &ports); err != nil {
+		return ports, err
 	}
 	if wanted != 0 && ports.APIServer != wanted {
 		if !free(wanted) {
@@ -46,44 +56,92 @@ func choosePorts(dir statedir.Dir, wanted int, running []supervise.Process) (com
 		}
 		ports.APIServer = wanted
 	}
-	taken := map[int]bool{}
-	for _, p := range []struct {
-		port      *int
-		component string
-	}{
-		{&ports.APIServer, component.APIServer}, // first, so that a port that was asked for is its own and no other's
-		{&ports.Etcd, component.Etcd},
-		{&ports.EtcdPeer, component.Etcd},
-		{&ports.ManagementEtcd, component.ManagementEtcd},
-		{&ports.ManagementEtcdPeer, component.ManagementEtcd},
-		{&ports.Management, component.Management},
-		{&ports.ControllerManager, component.ControllerManager},
-		{&ports.Scheduler, component.Scheduler},
-		{&ports.CertificateController, component.CertificateController},
-		{&ports.Identity, ""}, // this process listens on it, and does not yet
-		{&ports.Authenticator, component.Authenticator},
-	} {
-		if *p.port != 0 && !taken[*p.port] && (alive[p.component] || free(*p.port)) {
-			taken[*p.port] = true
-			continue
-		}
-		if wanted != 0 && p.component == component.APIServer {
-			return ports, portInUse(wanted)
-		}
-		if *p.port, err = freePort(taken); err != nil {
-			return ports, err
+	prefix := component.ProcessPrefix(dir.Namespace())
+	err := s.choosePorts(dir.Ports(), &ports, []chosen{
+		{&ports.APIServer, prefix + component.APIServer}, // first, so that a port that was asked for is its own and no other's
+		{&ports.Etcd, prefix + component.Etcd},
+		{&ports.EtcdPeer, prefix + component.Etcd},
+		{&ports.ControllerManager, prefix + component.ControllerManager},
+		{&ports.Scheduler, prefix + component.Scheduler},
+		{&ports.CertificateController, prefix + component.CertificateController},
+		{&ports.Authenticator, prefix + component.Authenticator},
+	})
+	if err == nil && wanted != 0 && ports.APIServer != wanted {
+		err = portInUse(wanted)
+	}
+	return ports, err
+}
+
+func readPorts(path string, into any) error {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading ports: %w", err)
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return damagedPorts(path, err)
+	}
+	return nil
+}
+
+// choosePorts keeps the ports that a plane has, and chooses those that are missing or have since been taken by somebody else.
+func (s *Service) choosePorts(path string, ports any, all []chosen) error {
+	s.ports.Lock()
+	defer s.ports.Unlock()
+	running, err := supervise.Find(s.cfg.State)
+	if err != nil {
+		return err
+	}
+	alive := map[string]bool{}
+	for _, p := range running {
+		alive[p.Name] = true
+	}
+	taken, err := s.othersPorts(path)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if *p.port == 0 || taken[*p.port] || !alive[p.process] && !free(*p.port) {
+			if *p.port, err = freePort(taken); err != nil {
+				return err
+			}
 		}
 		taken[*p.port] = true
 	}
-	raw, err = json.Marshal(ports)
+	raw, err := json.Marshal(ports)
 	if err != nil {
-		return ports, err
+		return err
 	}
-	return ports, atomicfile.Write(dir.Ports(), append(raw, '\n'), 0o600)
+	return atomicfile.Write(path, append(raw, '\n'), 0o600)
 }
 
-func damagedPorts(dir statedir.Dir, err error) error {
-	return fmt.Errorf("reading ports: %s is damaged (%w): remove the file, and other ports are chosen", dir.Ports(), err)
+// othersPorts are the ports of the account's other planes: they are theirs while their processes are stopped, too.
+func (s *Service) othersPorts(own string) (map[int]bool, error) {
+	clusters, err := s.cfg.State.ListClusters()
+	if err != nil {
+		return nil, err
+	}
+	paths := []string{s.cfg.State.Ports()}
+	for _, cluster := range clusters {
+		paths = append(paths, cluster.Ports())
+	}
+	taken := map[int]bool{}
+	for _, path := range paths {
+		var ports map[string]int
+		if path == own || readPorts(path, &ports) != nil {
+			continue // a damaged file is for its own plane to say
+		}
+		for _, port := range ports {
+			taken[port] = true
+		}
+	}
+	return taken, nil
+}
+
+func damagedPorts(path string, err error) error {
+	return fmt.Errorf("reading ports: %s is damaged (%w): remove the file, and other ports are chosen", path, err)
 }
 
 func portInUse(port int) error {

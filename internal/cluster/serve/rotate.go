@@ -21,23 +21,23 @@ import (
 )
 
 // rotateKubelets publishes the authorities of kubelets' certificates, and moves rotations on, until the context ends.
-func (s *Service) rotateKubelets(ctx context.Context, c component.Config) {
+func (h *hosted) rotateKubelets(ctx context.Context, c component.Config) {
 	var r *rotator.Rotator
-	if err := s.retry(ctx, "watching over kubelets' authority", func(context.Context) (err error) {
-		r, err = s.newRotator(c)
+	if err := retry(ctx, "watching over kubelets' authority", h.say, func(context.Context) (err error) {
+		r, err = h.newRotator(c)
 		return err
 	}); err != nil {
 		return
 	}
-	r.Run(ctx, s.rotate)
+	r.Run(ctx, h.rotate)
 }
 
-func (s *Service) newRotator(c component.Config) (*rotator.Rotator, error) {
+func (h *hosted) newRotator(c component.Config) (*rotator.Rotator, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
 	}
-	connection := serviceClient(c, c.ServerURL(), "cluster", "service")
+	connection := clusterREST(c)
 	// A plane that is down must not hold a step up for longer than it takes to say so.
 	connection.Timeout = 10 * time.Second
 	api, err := client.New(connection, client.Options{Scheme: scheme})
@@ -45,25 +45,16 @@ func (s *Service) newRotator(c component.Config) (*rotator.Rotator, error) {
 		return nil, err
 	}
 	config := rotator.Config{
-		Keys: s.keys, Server: c.ServerURL(), CAFile: c.Authority("cluster"), API: api, Report: s.tellRotation, Log: s.cfg.Log,
+		Keys: h.keys, Server: c.ServerURL(), CAFile: c.Authority("cluster"), API: api, Report: h.tellRotation, Log: h.log,
 		Publish: func(ctx context.Context, trusted []*x509.Certificate) error { return publishBundles(ctx, api, trusted) },
 		Nodes: func(authorities map[string]*x509.Certificate) ([]rotation.Node, error) {
-			return kubeletcert.Read(s.cfg.State, authorities)
+			return kubeletcert.Read(c.State, authorities)
 		},
 	}
 	if c.VPC { // elsewhere machines are simulated only, and no kubelet serves
 		config.Metrics = connection
 	}
 	return rotator.New(config)
-}
-
-// ensureKeys makes and renews what components need.
-func (s *Service) ensureKeys(c component.Config, now time.Time) ([]string, error) {
-	credentials, err := component.Credentials(c)
-	if err != nil {
-		return nil, err
-	}
-	return s.keys.Ensure(credentials, now)
 }
 
 // publishBundles puts the authorities of kubelets' certificates where everybody in the cluster can read them.
@@ -80,38 +71,38 @@ func publishBundles(ctx context.Context, api client.Client, trusted []*x509.Cert
 }
 
 // tellRotation keeps what a rotation waits for, for the status.
-func (s *Service) tellRotation(waits string, progress *rotation.Progress) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.rotationWaits = waits
+func (h *hosted) tellRotation(waits string, progress *rotation.Progress) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.rotationWaits = waits
 	if progress != nil || waits == "" {
-		s.rotationProgress = progress
+		h.rotationProgress = progress
 	}
 }
 
 // rotationStatus describes kubelets' authority; it is nil while there is none.
-func (s *Service) rotationStatus() *RotationStatus {
-	k, err := s.keys.Kubelets()
+func (h *hosted) rotationStatus() *RotationStatus {
+	k, err := h.keys.Kubelets()
 	if err != nil {
 		return nil
 	}
 	status := &RotationStatus{Signs: k.Signs(), Trusts: k.Trusts(), Rotation: k.Rotation, Last: k.Last}
 	if k.Rotation != nil {
-		s.mu.Lock()
-		status.Message, status.Progress = s.rotationWaits, s.rotationProgress
-		s.mu.Unlock()
+		h.mu.Lock()
+		status.Message, status.Progress = h.rotationWaits, h.rotationProgress
+		h.mu.Unlock()
 	}
 	return status
 }
 
 // startRotation begins to replace kubelets' authority, unless that is under way.
-func (s *Service) startRotation() (*RotationStatus, error) {
-	if err := s.keys.StartRotation(time.Now()); err != nil {
+func (h *hosted) startRotation() (*RotationStatus, error) {
+	if err := h.keys.StartRotation(time.Now()); err != nil {
 		return nil, err
 	}
 	select {
-	case s.rotate <- struct{}{}:
+	case h.rotate <- struct{}{}:
 	default: // it is about to look
 	}
-	return s.rotationStatus(), nil
+	return h.rotationStatus(), nil
 }

@@ -47,7 +47,7 @@ func TestRotateOverTheSocket(t *testing.T) {
 }
 
 func TestPublishBundles(t *testing.T) {
-	keys := rotator.NewKeys(t.TempDir())
+	keys := rotator.NewKeys(authority.NewStore(t.TempDir()))
 	if _, err := keys.Ensure(nil, time.Now()); err != nil {
 		t.Fatal(err)
 	}

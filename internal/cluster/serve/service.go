@@ -15,11 +15,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"muster.dev/muster/internal/certificates/rotation"
+	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotator"
-	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/platform/statedir"
@@ -41,24 +39,20 @@ type Config struct {
 	Guarded bool
 }
 
-// Service runs the cluster of one state directory.
+// Service runs the account of one state directory: its management plane, its identity service, and its clusters.
 type Service struct {
 	cfg     Config
 	started time.Time
-	reload  chan struct{}
-	rotate  chan struct{}
-	refused chan nodegroup.Heard // from the identity service to the controllers
-	keys    *rotator.Keys
+	keys    *rotator.Keys // the account's
+	look    chan struct{} // at the directories of clusters
+	managed chan struct{} // closed when the management plane serves muster's kinds
+	ports   sync.Mutex    // one plane chooses its ports at a time
 
 	mu         sync.Mutex
 	message    string
 	supervisor *supervise.Supervisor
-	specs      component.Config
-	reader     client.Reader         // the management plane, once the controllers run
 	identities identityservice.Store // while the identity service runs
-
-	rotationWaits    string
-	rotationProgress *rotation.Progress
+	hosted     map[statedir.Cluster]*hosted
 }
 
 // NewService makes a service that does nothing yet.
@@ -67,13 +61,14 @@ func NewService(cfg Config) (*Service, error) {
 		return nil, errors.New("service needs a state directory, a directory of programs and a logger")
 	}
 	return &Service{
-		cfg: cfg, started: time.Now(), reload: make(chan struct{}, 1), rotate: make(chan struct{}, 1), refused: make(chan nodegroup.Heard, 64),
-		keys: rotator.NewKeys(cfg.State.PKI()),
+		cfg: cfg, started: time.Now(), look: make(chan struct{}, 1), managed: make(chan struct{}),
+		keys: rotator.NewKeys(authority.NewAccountStore(cfg.State.PKI())), hosted: map[statedir.Cluster]*hosted{},
 	}, nil
 }
 
 // Run serves until the context ends, and leaves components and machines running. It returns an error at once if the state
-// directory cannot be served: another service runs on it, it was never set up, or a file of it is damaged.
+// directory cannot be served: another service runs on it, it was never set up, or a file of the account is damaged. A damaged file of a
+// cluster keeps that cluster alone from running; its status says so.
 func (s *Service) Run(ctx context.Context) error {
 	release, err := lock(s.cfg.State.Lock())
 	if err != nil {
@@ -90,12 +85,11 @@ func (s *Service) Run(ctx context.Context) error {
 	defer cancel(nil)
 	var group sync.WaitGroup
 	defer group.Wait()
+	defer cancel(nil)
 	group.Go(func() { cancel(s.serveSocket(ctx, metrics)) })
 
-	for ctx.Err() == nil {
-		if err := s.generation(ctx); err != nil {
-			cancel(err)
-		}
+	if err := s.runAccount(ctx); err != nil {
+		cancel(err)
 	}
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
@@ -103,23 +97,18 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// generation serves one configuration, until the context ends or the configuration has changed.
-func (s *Service) generation(ctx context.Context) error {
+// runAccount runs the account's own processes and its clusters until the context ends.
+func (s *Service) runAccount(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-
 	if err := checkLayout(s.cfg.State); err != nil {
 		return err
 	}
-	wanted, err := clusterconfig.Read(s.cfg.State.Config())
+	account, err := s.prepare()
 	if err != nil {
 		return err
 	}
-	specs, err := s.prepare(wanted)
-	if err != nil {
-		return err
-	}
-	processes, err := component.Specs(specs)
+	processes, err := component.AccountSpecs(account)
 	if err != nil {
 		return err
 	}
@@ -131,94 +120,67 @@ func (s *Service) generation(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	s.supervisor, s.specs, s.reader = supervisor, specs, nil
+	s.supervisor = supervisor
 	s.mu.Unlock()
 
 	var group sync.WaitGroup
 	defer group.Wait()
-	failed := make(chan error, 1)
-	group.Go(func() {
-		if err := supervisor.Run(ctx, processes); err != nil {
-			failed <- err
-		}
-	})
-	group.Go(func() { s.renew(ctx, specs) })
-	group.Go(func() { s.rotateKubelets(ctx, specs) })
-	group.Go(func() { s.control(ctx, wanted, specs) })
 	defer cancel()
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-failed:
-		return err
-	case <-s.reload:
-		s.cfg.Log.Info("the configuration changed")
-		return nil
-	}
+	group.Go(func() { s.renew(ctx, account) })
+	group.Go(func() { s.control(ctx, account) })
+	group.Go(func() { s.runClusters(ctx, account) })
+	return supervisor.Run(ctx, processes)
 }
 
-// prepare makes whatever the specs are built from: ports, keys and certificates.
-func (s *Service) prepare(wanted clusterconfig.Config) (component.Config, error) {
-	running, err := supervise.Find(s.cfg.State)
-	if err != nil {
-		return component.Config{}, err
-	}
+// prepare makes whatever the account's specs are built from: ports, keys and certificates.
+func (s *Service) prepare() (component.Account, error) {
 	if err := os.MkdirAll(s.cfg.State.PKI(), 0o700); err != nil {
-		return component.Config{}, fmt.Errorf("making directory %s for keys: %w", s.cfg.State.PKI(), err)
+		return component.Account{}, fmt.Errorf("making directory %s for keys: %w", s.cfg.State.PKI(), err)
 	}
-	specs := component.Config{State: s.cfg.State, BinDir: s.cfg.BinDir, Cluster: *wanted.Cluster, VPC: localMachinesPossible()}
-	if specs.Ports, err = choosePorts(s.cfg.State, int(wanted.Cluster.Spec.APIServer.Port), running); err != nil {
-		return component.Config{}, err
+	account := component.Account{State: s.cfg.State, BinDir: s.cfg.BinDir, VPC: localMachinesPossible()}
+	var err error
+	if account.VPCCIDR, err = sharedVPC(s.cfg.State); err != nil {
+		return component.Account{}, err
 	}
-	if specs.EncryptionKey, err = encryptionKey(s.cfg.State); err != nil {
-		return component.Config{}, err
+	if account.Ports, err = s.accountPorts(); err != nil {
+		return component.Account{}, err
 	}
-	written, err := s.ensureKeys(specs, time.Now())
+	if account.EncryptionKey, err = encryptionKey(s.cfg.State.PKI(), s.cfg.State.ManagementEtcd()); err != nil {
+		return component.Account{}, err
+	}
+	if err := s.ensureKeys(account, time.Now()); err != nil {
+		return component.Account{}, err
+	}
+	return account, writeManagementKubeconfig(account)
+}
+
+// ensureKeys makes and renews what the account's components need.
+func (s *Service) ensureKeys(account component.Account, now time.Time) error {
+	credentials, err := component.AccountCredentials(account)
 	if err != nil {
-		return component.Config{}, err
+		return err
 	}
+	written, err := s.keys.Ensure(credentials, now)
 	if len(written) > 0 {
 		s.cfg.Log.Info("issued certificates", "names", written)
 	}
-	return specs, writeKubeconfigs(specs)
+	return err
 }
 
 // localMachinesPossible reports whether machines can be made of this host's namespaces, which takes root.
 func localMachinesPossible() bool { return os.Geteuid() == 0 }
 
 // renew issues certificates anew before they end. Every component reads its file again by itself.
-func (s *Service) renew(ctx context.Context, specs component.Config) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(renewalInterval):
-		}
-		written, err := s.ensureKeys(specs, time.Now())
-		if len(written) > 0 {
-			s.cfg.Log.Info("renewed certificates", "names", written)
-		}
+func (s *Service) renew(ctx context.Context, account component.Account) {
+	for pause(ctx, renewalInterval) == nil {
+		err := s.ensureKeys(account, time.Now())
 		if err == nil {
-			err = writeKubeconfigs(specs)
+			err = writeManagementKubeconfig(account)
 		}
 		if err != nil {
 			s.cfg.Log.Error("renewing certificates", "error", err)
 		}
 	}
-}
-
-func (s *Service) requestReload() {
-	select {
-	case s.reload <- struct{}{}:
-	default: // one is on its way already
-	}
-}
-
-// setReader sets the client that the status is read with.
-func (s *Service) setReader(reader client.Reader) {
-	s.mu.Lock()
-	s.reader = reader
-	s.mu.Unlock()
 }
 
 // setIdentities sets the store of the identity service; nil when it has ended.
@@ -246,20 +208,39 @@ func (s *Service) say(message string) {
 }
 
 // retry repeats a step until it succeeds, saying what keeps it from it.
-func (s *Service) retry(ctx context.Context, what string, step func(context.Context) error) error {
+func retry(ctx context.Context, what string, say func(string), step func(context.Context) error) error {
 	for {
 		err := step(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err == nil {
+			say("")
 			return nil
 		}
-		s.say(what + ": " + err.Error())
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(retryInterval):
+		say(what + ": " + err.Error())
+		if err := pause(ctx, retryInterval); err != nil {
+			return err
 		}
 	}
+}
+
+func (s *Service) components() []supervise.Status {
+	s.mu.Lock()
+	supervisor := s.supervisor
+	s.mu.Unlock()
+	if supervisor == nil {
+		return nil
+	}
+	return supervisor.Statuses()
+}
+
+// managementClient is the service's own client of the management plane.
+func (s *Service) managementClient(account component.Account, options client.Options) (client.Client, error) {
+	options.Mapper = managementMapper()
+	api, err := client.New(managementREST(account), options)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the management plane: %w", err)
+	}
+	return api, nil
 }

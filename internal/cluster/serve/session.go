@@ -3,9 +3,11 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -57,7 +59,7 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	outcome := Outcome{Created: !s.State.Exists()}
-	changed, err := s.save()
+	made, err := s.save()
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -75,15 +77,15 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 		if err := s.waitForAnswer(ctx, service); err != nil {
 			return Outcome{}, err
 		}
-	case changed:
+	case made:
 		if err := service.Reload(ctx); err != nil {
 			return Outcome{}, err
 		}
 	default:
 		outcome.Unchanged = true
 	}
-	if s.Explicit && !outcome.Created {
-		applied, err := s.applyNodeGroups(ctx)
+	if s.Explicit && !made {
+		applied, err := s.apply(ctx)
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -103,28 +105,16 @@ func (s Session) outdated() bool {
 	})
 }
 
-// save keeps what the cluster is asked to be. Node groups are in it for the first start only: from then on they live in the
-// management plane.
-func (s Session) save() (changed bool, err error) {
-	wanted := s.Wanted
-	if s.State.Exists() {
-		saved, err := clusterconfig.Read(s.State.Config())
-		if err != nil {
-			return false, err
-		}
-		if !s.Explicit {
-			return false, nil
-		}
-		if wanted.Cluster.Name != saved.Cluster.Name {
-			return false, fmt.Errorf("metadata.name: the cluster in %s is called %q, not %q: use its name, or another --state-dir", s.State, saved.Cluster.Name, wanted.Cluster.Name)
-		}
-		if wanted.Cluster.Spec.Network != saved.Cluster.Spec.Network {
-			return false, fmt.Errorf("spec.network: the network of a cluster cannot be changed: the cluster in %s has %+v", s.State, saved.Cluster.Spec.Network)
-		}
-		if err := checkMode(saved.Cluster.Spec, wanted.Cluster.Spec); err != nil {
-			return false, err
-		}
-		wanted.NodeGroups = saved.NodeGroups
+// save makes the record of a cluster that there is none of yet; its objects are made from it. From then on they say what the cluster is, and
+// the service keeps the record as they are.
+func (s Session) save() (made bool, err error) {
+	cluster := s.Cluster()
+	saved, err := clusterconfig.Read(cluster.Record())
+	switch {
+	case err == nil:
+		return false, s.checkChange(saved)
+	case !errors.Is(err, fs.ErrNotExist):
+		return false, err
 	}
 	if err := os.MkdirAll(string(s.State), 0o700); err != nil {
 		return false, fmt.Errorf("making state directory: %w", err)
@@ -134,7 +124,21 @@ func (s Session) save() (changed bool, err error) {
 			return false, err
 		}
 	}
-	return saveConfig(s.State.Config(), wanted)
+	if err := os.MkdirAll(string(cluster), 0o700); err != nil {
+		return false, fmt.Errorf("making directory of cluster %s: %w", s.Wanted.Cluster.Name, err)
+	}
+	return saveConfig(cluster.Record(), s.Wanted)
+}
+
+// checkChange refuses what cannot be changed, before anything is done.
+func (s Session) checkChange(saved clusterconfig.Config) error {
+	if !s.Explicit {
+		return nil
+	}
+	if s.Wanted.Cluster.Spec.Network != saved.Cluster.Spec.Network {
+		return fmt.Errorf("spec.network: the network of a cluster cannot be changed: cluster %s has %+v", saved.Cluster.Name, saved.Cluster.Spec.Network)
+	}
+	return checkMode(saved.Cluster.Spec, s.Wanted.Cluster.Spec)
 }
 
 func (s Session) waitForAnswer(ctx context.Context, service *Client) error {
@@ -156,26 +160,31 @@ func (s Session) waitForAnswer(ctx context.Context, service *Client) error {
 	}
 }
 
-// Wait returns when everything that was asked for is there, and shows each status on the way.
-func (s Session) Wait(ctx context.Context, timeout time.Duration, show func(Status)) (Status, error) {
+// Cluster is the directory of the session's cluster.
+func (s Session) Cluster() statedir.Cluster { return s.State.Cluster(s.Wanted.Cluster.Name) }
+
+// Wait returns when everything that was asked for is there, and shows each status on the way: the account's, and the session's cluster's.
+func (s Session) Wait(ctx context.Context, timeout time.Duration, show func(Status, ClusterStatus)) (Status, ClusterStatus, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	service := NewClient(s.State)
 	var last Status
+	var cluster ClusterStatus
 	for {
 		status, err := service.Status(ctx)
 		if err == nil {
 			last = status
-			show(status)
-			if status.Ready() {
-				return status, nil
+			cluster, _ = status.In(s.Cluster().Namespace())
+			show(status, cluster)
+			if cluster.AsAsked() {
+				return status, cluster, nil
 			}
 		}
 		if err := pause(ctx, pollInterval); err != nil {
 			if errors.Is(context.Cause(ctx), errTimeout) {
-				return last, fmt.Errorf("not everything is ready after %s%s: `muster status` shows what is missing, and `muster up` waits again", timeout, suffix(last.Message))
+				return last, cluster, fmt.Errorf("not everything is ready after %s%s: `muster status` shows what is missing, and `muster up` waits again", timeout, suffix(cmp.Or(cluster.Message, last.Message)))
 			}
-			return last, errors.New("interrupted; the cluster goes on starting in the background: `muster up` waits again, `muster down` stops it")
+			return last, cluster, errors.New("interrupted; the cluster goes on starting in the background: `muster up` waits again, `muster down` stops it")
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
@@ -41,11 +42,16 @@ func (s *Service) serveSocket(ctx context.Context, metrics prometheus.Gatherer) 
 		_ = json.NewEncoder(w).Encode(s.Status(r.Context()))
 	})
 	mux.HandleFunc("POST /reload", func(w http.ResponseWriter, _ *http.Request) {
-		s.requestReload()
+		s.lookAgain()
 		w.WriteHeader(http.StatusAccepted)
 	})
-	mux.HandleFunc("POST /rotate", func(w http.ResponseWriter, _ *http.Request) {
-		status, err := s.startRotation()
+	mux.HandleFunc("POST /rotate", func(w http.ResponseWriter, r *http.Request) {
+		h := s.cluster(r.URL.Query().Get("cluster"))
+		if h == nil {
+			http.Error(w, errNoCluster.Error(), http.StatusNotFound)
+			return
+		}
+		status, err := h.startRotation()
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -56,9 +62,11 @@ func (s *Service) serveSocket(ctx context.Context, metrics prometheus.Gatherer) 
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if status := s.Status(r.Context()); !status.Cluster.Ready {
-			http.Error(w, "cluster is not ready: "+status.Message, http.StatusServiceUnavailable)
-			return
+		for _, cluster := range s.Status(r.Context()).Clusters {
+			if !cluster.Ready {
+				http.Error(w, "cluster "+cluster.Name+" is not ready: "+cluster.Message, http.StatusServiceUnavailable)
+				return
+			}
 		}
 		_, _ = io.WriteString(w, "ok\n")
 	})
@@ -117,16 +125,16 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return status, nil
 }
 
-// Reload tells the service that its configuration file has changed.
+// Reload tells the service that there is a new cluster, or that the record of one has changed.
 func (c *Client) Reload(ctx context.Context) error {
 	_, err := c.ask(ctx, http.MethodPost, "/reload")
 	return err
 }
 
-// Rotate begins to replace the authority of kubelets' certificates, unless that is under way already.
-func (c *Client) Rotate(ctx context.Context) (RotationStatus, error) {
+// Rotate begins to replace the authority of kubelets' certificates of the cluster with a namespace, unless that is under way already.
+func (c *Client) Rotate(ctx context.Context, namespace string) (RotationStatus, error) {
 	var status RotationStatus
-	body, err := c.ask(ctx, http.MethodPost, "/rotate")
+	body, err := c.ask(ctx, http.MethodPost, "/rotate?cluster="+url.QueryEscape(namespace))
 	if err != nil {
 		return status, err
 	}

@@ -13,24 +13,19 @@ import (
 	"muster.dev/muster/internal/cluster/supervise"
 )
 
-// Status describes the service and the components, node groups and machines that it runs.
+// Status describes the service, the account's components and its clusters.
 type Status struct {
 	Version  string    `json:"version"`
 	StateDir string    `json:"stateDir"`
 	PID      int       `json:"pid"`
 	Started  time.Time `json:"started"`
 	// Message says what the service works at or what keeps it from working; empty when all is well.
-	Message    string             `json:"message,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Components are the account's own; each cluster has its own besides.
 	Components []supervise.Status `json:"components"`
-	Cluster    ClusterStatus      `json:"cluster"`
-	NodeGroups []NodeGroupStatus  `json:"nodeGroups"`
-	Machines   []MachineStatus    `json:"machines"`
-	// Host is what the local nodes share.
+	Clusters   []ClusterStatus    `json:"clusters"`
+	// Host is what the local nodes of all clusters share.
 	Host HostStatus `json:"host"`
-	// Settled is true when the controllers have seen everything that was asked for, so that the counts can be believed.
-	Settled bool `json:"settled"`
-	// Rotation describes the authority that signs kubelets' certificates.
-	Rotation *RotationStatus `json:"kubeletAuthority,omitempty"`
 }
 
 // RotationStatus describes the authority that signs kubelets' certificates, and of the rotation that replaces it.
@@ -48,13 +43,25 @@ type RotationStatus struct {
 	Last *authority.Rotated `json:"last,omitempty"`
 }
 
-// ClusterStatus sums up the cluster.
+// ClusterStatus describes one cluster: its components, node groups and machines.
 type ClusterStatus struct {
-	Name     string `json:"name"`
-	Endpoint string `json:"endpoint"`
-	Version  string `json:"version,omitempty"`
-	Ready    bool   `json:"ready"`
-	Message  string `json:"message,omitempty"`
+	Name string `json:"name"`
+	// Namespace of the cluster in the management plane.
+	Namespace string `json:"namespace"`
+	Endpoint  string `json:"endpoint"`
+	Version   string `json:"version,omitempty"`
+	Ready     bool   `json:"ready"`
+	// Message says what the cluster waits for; empty when all is well.
+	Message    string             `json:"message,omitempty"`
+	Components []supervise.Status `json:"components"`
+	NodeGroups []NodeGroupStatus  `json:"nodeGroups"`
+	Machines   []MachineStatus    `json:"machines"`
+	// Settled is true when the controllers have seen everything that was asked for, so that the counts can be believed.
+	Settled bool `json:"settled"`
+	// Rotation describes the authority that signs kubelets' certificates.
+	Rotation *RotationStatus `json:"kubeletAuthority,omitempty"`
+
+	localNodes int // nodes of local machines
 }
 
 // NodeGroupStatus sums up one node group.
@@ -85,15 +92,30 @@ func (m MachineStatus) Kept() bool {
 	return m.Phase == v1alpha1.MachineJoining && m.Reason != "" && m.Reason != readiness.ReasonJoining && m.Reason != readiness.ReasonNodeNotReady
 }
 
-// Ready reports whether everything that was asked for is there, and may stay: the cluster and every node of every group.
+// Ready reports whether everything that was asked for is there, and may stay: each cluster and every node of every group.
 func (s Status) Ready() bool {
-	if !s.Settled || !s.Cluster.Ready {
+	return !slices.ContainsFunc(s.Clusters, func(c ClusterStatus) bool { return !c.AsAsked() })
+}
+
+// In returns the status of the cluster with a namespace, if it runs here.
+func (s Status) In(namespace string) (ClusterStatus, bool) {
+	for _, c := range s.Clusters {
+		if c.Namespace == namespace {
+			return c, true
+		}
+	}
+	return ClusterStatus{}, false
+}
+
+// AsAsked reports whether the cluster is ready and every node of every group is.
+func (c ClusterStatus) AsAsked() bool {
+	if !c.Settled || !c.Ready {
 		return false
 	}
-	for _, group := range s.NodeGroups {
+	for _, group := range c.NodeGroups {
 		if group.Ready != group.Desired || group.Machines != group.Desired {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(s.Machines, func(m MachineStatus) bool { return m.Phase == v1alpha1.MachineReady && m.Message != "" })
+	return !slices.ContainsFunc(c.Machines, func(m MachineStatus) bool { return m.Phase == v1alpha1.MachineReady && m.Message != "" })
 }

@@ -26,13 +26,21 @@ var stopOrder = []struct {
 }{
 	{"service", 10 * time.Second, isAny(ProcessGuard, ProcessServe)},
 	{"machines", 10 * time.Second, func(name string) bool { return strings.HasPrefix(name, machinePrefix) }},
-	{"controllers", 5 * time.Second, isAny(component.CertificateController, component.ControllerManager, component.Scheduler, component.Simulator)},
-	{"API servers", 10 * time.Second, isAny(component.APIServer, component.Management)},
+	{"controllers", 5 * time.Second, isAnyComponent(component.CertificateController, component.ControllerManager, component.Scheduler, component.Simulator)},
+	{"API servers", 10 * time.Second, isAnyComponent(component.APIServer, component.Management)},
 	{"everything else", 10 * time.Second, func(string) bool { return true }},
 }
 
 func isAny(names ...string) func(string) bool {
 	return func(name string) bool { return slices.Contains(names, name) }
+}
+
+// isAnyComponent chooses components by name, those of every cluster.
+func isAnyComponent(names ...string) func(string) bool {
+	return func(process string) bool {
+		_, name := component.SplitProcess(process)
+		return slices.Contains(names, name)
+	}
 }
 
 // Stop ends every process of a state directory and reports which it ended. It removes nothing.

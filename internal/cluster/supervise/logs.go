@@ -24,9 +24,9 @@ func (s *Supervisor) rotateLogs(ctx context.Context) {
 			return
 		case <-time.After(rotateInterval):
 		}
-		for _, status := range s.Statuses() {
-			if err := RotateLog(s.cfg.State.Log(status.Name), logLimit); err != nil {
-				s.cfg.Log.Error("rotating log", "component", status.Name, "error", err)
+		for _, spec := range s.specs() {
+			if err := RotateLog(LogOf(s.cfg.State, spec), logLimit); err != nil {
+				s.cfg.Log.Error("rotating log", "component", spec.Process(), "error", err)
 			}
 		}
 	}

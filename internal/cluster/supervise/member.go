@@ -108,9 +108,9 @@ func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, er
 	if err != nil {
 		return nil, false, fmt.Errorf("finding program of %s: %w", m.spec.Name, err)
 	}
-	p, ok := Leader(running, m.spec.Name, program)
+	p, ok := Leader(running, m.spec.Process(), program)
 	if !ok {
-		p, ok = predecessor(running, m.spec.Name)
+		p, ok = predecessor(running, m.spec.Process())
 	}
 	if !ok {
 		return nil, false, nil
@@ -119,12 +119,12 @@ func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, er
 		return nil, false, nil // it has ended meanwhile, so there is nothing to take over
 	}
 	if p.Spec == m.spec.Hash() && p.Executable == program {
-		m.supervisor.cfg.Log.Info("took over a running component", "component", m.spec.Name, "process_id", p.PID)
+		m.supervisor.cfg.Log.Info("took over a running component", "component", m.spec.Process(), "process_id", p.PID)
 		m.set(func(s *Status) { s.State, s.PID = Starting, p.PID })
 		return h, true, nil
 	}
 	defer h.Close()
-	m.supervisor.cfg.Log.Info("replacing a component", "component", m.spec.Name, "process_id", p.PID, "reason", "its spec or program changed")
+	m.supervisor.cfg.Log.Info("replacing a component", "component", m.spec.Process(), "process_id", p.PID, "reason", "its spec or program changed")
 	if err := h.Stop(ctx, m.supervisor.cfg.StopGrace); err != nil {
 		return nil, false, fmt.Errorf("stopping %s, which changed: %w", m.spec.Name, err)
 	}
@@ -159,14 +159,14 @@ func (m *member) watch(ctx context.Context, h *process.Handle) string {
 		asker.Go(func() { m.ask(asking, stop) })
 	}
 	if err := h.Wait(asking); err == nil {
-		return "it ended; see its log " + m.supervisor.cfg.State.Log(m.spec.Name)
+		return "it ended; see its log " + LogOf(m.supervisor.cfg.State, m.spec)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err().Error()
 	}
 	reason := context.Cause(asking).Error()
 	if err := h.Stop(ctx, m.supervisor.cfg.StopGrace); err != nil {
-		m.supervisor.cfg.Log.Error("stopping a component that hangs", "component", m.spec.Name, "error", err)
+		m.supervisor.cfg.Log.Error("stopping a component that hangs", "component", m.spec.Process(), "error", err)
 	}
 	return reason
 }

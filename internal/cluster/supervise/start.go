@@ -18,10 +18,27 @@ import (
 // component must not depend on who started it.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+// LogOf is where a spec's standard output and error go.
+func LogOf(dir statedir.Dir, spec component.Spec) string {
+	if spec.Cluster != "" {
+		return dir.Cluster(spec.Cluster).Log(spec.Name)
+	}
+	return dir.Log(spec.Name)
+}
+
+// folderOf is the folder of a spec's files, which its process begins in.
+func folderOf(dir statedir.Dir, spec component.Spec) string {
+	if spec.Cluster != "" {
+		return dir.Cluster(spec.Cluster).Component(spec.Name)
+	}
+	return dir.Component(spec.Name)
+}
+
 // start writes a spec's files and runs it as a process of its own session, so that neither the end of its supervisor nor
 // of a terminal ends it.
 func start(dir statedir.Dir, spec component.Spec) (*exec.Cmd, error) {
-	for _, path := range append([]string{dir.Component(spec.Name), dir.Logs()}, spec.Directories...) {
+	log := LogOf(dir, spec)
+	for _, path := range append([]string{folderOf(dir, spec), filepath.Dir(log)}, spec.Directories...) {
 		if err := os.MkdirAll(path, 0o700); err != nil {
 			return nil, fmt.Errorf("making directory for %s: %w", spec.Name, err)
 		}
@@ -31,17 +48,17 @@ func start(dir statedir.Dir, spec component.Spec) (*exec.Cmd, error) {
 			return nil, fmt.Errorf("writing file of %s: %w", spec.Name, err)
 		}
 	}
-	log, err := os.OpenFile(dir.Log(spec.Name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	output, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening log of %s: %w", spec.Name, err)
 	}
-	defer func() { _ = log.Close() }()
+	defer func() { _ = output.Close() }()
 
 	cmd := exec.Command(spec.Path, spec.Args...) //nolint:noctx // it must outlive every context
-	cmd.Dir = dir.Component(spec.Name)
+	cmd.Dir = folderOf(dir, spec)
 	cmd.Env = append([]string{"PATH=" + filepath.Dir(spec.Path) + ":" + searchPath}, spec.Env...)
-	cmd.Env = append(cmd.Env, Marks(dir, spec.Name, spec.Hash())...)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(cmd.Env, Marks(dir, spec.Process(), spec.Hash())...)
+	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", spec.Name, err)

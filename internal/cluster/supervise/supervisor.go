@@ -96,6 +96,17 @@ func (s *Supervisor) Statuses() []Status {
 	return statuses
 }
 
+// specs are those of all members. They do not change while the supervisor runs.
+func (s *Supervisor) specs() []component.Spec {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	specs := make([]component.Spec, len(s.members))
+	for i, m := range s.members {
+		specs[i] = m.spec
+	}
+	return specs
+}
+
 // WaitReady returns when every named process is ready.
 func (s *Supervisor) WaitReady(ctx context.Context, names ...string) error {
 	for {
@@ -138,6 +149,6 @@ func (s *Supervisor) set(m *member, change func(*Status)) {
 	}
 	s.mu.Unlock()
 	if before.State != after.State {
-		s.cfg.Log.Info("component changed state", "component", m.spec.Name, "from", before.State, "to", after.State, "process_id", after.PID, "reason", after.Message)
+		s.cfg.Log.Info("component changed state", "component", m.spec.Process(), "from", before.State, "to", after.State, "process_id", after.PID, "reason", after.Message)
 	}
 }

@@ -19,22 +19,30 @@ import (
 // AuditName is the name under which the audit log is found among the components.
 const AuditName = "audit"
 
-// Components finds the logs of the components on this host, sorted by name.
-func Components(dir statedir.Dir) []Source {
+// Components finds the logs of the account's components, sorted by name.
+func Components(dir statedir.Dir) []Source { return inDirectory(dir.Logs()) }
+
+// ClusterComponents finds the logs of the components of one cluster, its audit log included, sorted by name.
+func ClusterComponents(cluster statedir.Cluster) []Source {
+	sources := inDirectory(cluster.Logs())
+	if _, err := os.Stat(cluster.Audit()); err == nil {
+		// The API server rotates it to audit-<time>.log, which sort in that order (gopkg.in/natefinch/lumberjack).
+		older, _ := filepath.Glob(strings.TrimSuffix(cluster.Audit(), ".log") + "-*.log")
+		slices.Sort(older)
+		sources = append(sources, Source{Name: AuditName, Path: cluster.Audit(), Older: older, Location: time.UTC})
+	}
+	slices.SortFunc(sources, func(a, b Source) int { return strings.Compare(a.Name, b.Name) })
+	return sources
+}
+
+func inDirectory(dir string) []Source {
 	var sources []Source
-	entries, _ := os.ReadDir(dir.Logs()) // without a directory there is nothing in it
+	entries, _ := os.ReadDir(dir) // sorted; without a directory there is nothing in it
 	for _, entry := range entries {
-		if s, ok := source(dir.Logs(), entry, time.Local); ok {
+		if s, ok := source(dir, entry, time.Local); ok {
 			sources = append(sources, s)
 		}
 	}
-	if _, err := os.Stat(dir.Audit()); err == nil {
-		// The API server rotates it to audit-<time>.log, which sort in that order (gopkg.in/natefinch/lumberjack).
-		older, _ := filepath.Glob(strings.TrimSuffix(dir.Audit(), ".log") + "-*.log")
-		slices.Sort(older)
-		sources = append(sources, Source{Name: AuditName, Path: dir.Audit(), Older: older, Location: time.UTC})
-	}
-	slices.SortFunc(sources, func(a, b Source) int { return strings.Compare(a.Name, b.Name) })
 	return sources
 }
 

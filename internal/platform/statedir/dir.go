@@ -84,7 +84,7 @@ func resolve(path string) (string, error) {
 
 // Exists reports whether the directory has ever been used.
 func (d Dir) Exists() bool {
-	_, err := os.Stat(d.Config())
+	_, err := os.Stat(d.Layout())
 	return err == nil
 }
 
@@ -98,17 +98,14 @@ func (d Dir) Lock() string { return d.join("lock") }
 // GuardLock is the file that the one guard of this directory holds locked.
 func (d Dir) GuardLock() string { return d.join("run", "guard.lock") }
 
-// Config is what the cluster was last asked to be: muster.yaml as it was accepted, with defaults filled in.
-func (d Dir) Config() string { return d.join("muster.yaml") }
+// Clusters holds a directory for each cluster.
+func (d Dir) Clusters() string { return d.join("clusters") }
 
-// Ports remembers the ports that were chosen once and are kept.
+// Ports remembers the account's ports, which were chosen once and are kept.
 func (d Dir) Ports() string { return d.join("ports.json") }
 
-// PKI holds the certificate authorities and the certificates of components.
+// PKI holds the account's certificate authorities and the certificates of its components.
 func (d Dir) PKI() string { return d.join("pki") }
-
-// Etcd is the data of the cluster's etcd.
-func (d Dir) Etcd() string { return d.join("etcd") }
 
 // ManagementEtcd is the data of the management plane's etcd.
 func (d Dir) ManagementEtcd() string { return d.join("management-etcd") }
@@ -146,20 +143,17 @@ func (d Dir) IAMConfig() string { return d.join("iam", "config") }
 // SessionKeys are what the identity service seals sessions with.
 func (d Dir) SessionKeys() string { return d.join("iam", "session-keys.json") }
 
-// Components holds a folder of files for each component.
+// Components holds a folder of files for each component of the account.
 func (d Dir) Components() string { return d.join("components") }
 
-// Component is the folder of one component's files.
+// Component is the folder of the files of one of the account's components.
 func (d Dir) Component(name string) string { return d.join("components", name) }
 
-// Logs holds a file for each component.
+// Logs holds a file for each component of the account.
 func (d Dir) Logs() string { return d.join("logs") }
 
-// Log is where a component's standard output and error go.
+// Log is where the standard output and error of one of the account's components go.
 func (d Dir) Log(name string) string { return d.join("logs", name+".log") }
-
-// Audit is the cluster's audit log.
-func (d Dir) Audit() string { return d.join("audit", "audit.log") }
 
 // Machines holds a folder for each machine.
 func (d Dir) Machines() string { return d.join("machines") }
@@ -176,14 +170,8 @@ func (d Dir) VPC() string { return d.join("vpc") }
 // MetadataKey is what seals tokens of the instance metadata service.
 func (d Dir) MetadataKey() string { return d.join("vpc", "metadata.key") }
 
-// ClusterKubeconfig is the administrator's way into the cluster.
-func (d Dir) ClusterKubeconfig() string { return d.join("kubeconfig", "cluster.yaml") }
-
 // ManagementKubeconfig is the administrator's way into the management plane.
 func (d Dir) ManagementKubeconfig() string { return d.join("kubeconfig", "management.yaml") }
 
 // WrittenKubeconfigs lists the kubeconfigs outside of this directory that contexts were added to, a path a line.
 func (d Dir) WrittenKubeconfigs() string { return d.join("kubeconfig", "written") }
-
-// AuditDir holds the audit log and its older parts.
-func (d Dir) AuditDir() string { return d.join("audit") }

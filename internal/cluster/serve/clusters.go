@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/nodegroup"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// runClusters runs the clusters that have a record, and those that get one later, until the context ends.
+func (s *Service) runClusters(ctx context.Context, account component.Account) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for {
+		_ = retry(ctx, "looking for clusters", s.say, func(ctx context.Context) error {
+			dirs, err := s.cfg.State.ListClusters()
+			if err != nil {
+				return err
+			}
+			for _, dir := range dirs {
+				if _, err := os.Stat(dir.Record()); errors.Is(err, fs.ErrNotExist) {
+					continue // not asked for yet, or being removed
+				}
+				if h := s.host(dir); h != nil {
+					group.Go(func() { h.run(ctx, account) })
+				}
+			}
+			return nil
+		})
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.look:
+		}
+	}
+}
+
+// host makes the cluster of a directory one that is run; nil if it is one already.
+func (s *Service) host(dir statedir.Cluster) *hosted {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hosted[dir] != nil {
+		return nil
+	}
+	h := newHosted(s, dir)
+	s.hosted[dir] = h
+	return h
+}
+
+// clusters are those that run here, by namespace.
+func (s *Service) clusters() []*hosted {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clusters := make([]*hosted, 0, len(s.hosted))
+	for _, h := range s.hosted {
+		clusters = append(clusters, h)
+	}
+	slices.SortFunc(clusters, func(a, b *hosted) int { return cmp.Compare(a.dir, b.dir) })
+	return clusters
+}
+
+// cluster is the one with a namespace; the only one if the namespace is empty; nil if there is none.
+func (s *Service) cluster(namespace string) *hosted {
+	clusters := s.clusters()
+	for _, h := range clusters {
+		if h.dir.Namespace() == namespace || namespace == "" && len(clusters) == 1 {
+			return h
+		}
+	}
+	return nil
+}
+
+// lookAgain has directories of clusters looked at, and the records of those that run read again.
+func (s *Service) lookAgain() {
+	select {
+	case s.look <- struct{}{}:
+	default: // it is about to look
+	}
+	for _, h := range s.clusters() {
+		h.requestReload()
+	}
+}
+
+// refuse tells the controllers of all clusters that a token with the session of a machine was refused; it is a machine of one of them.
+func (s *Service) refuse(heard nodegroup.Heard) {
+	for _, h := range s.clusters() {
+		select {
+		case h.refused <- heard:
+		default: // it comes again
+		}
+	}
+}
+
+// sharedVPC is the range of the VPC that the clusters share: that of the first of them that can be read.
+func sharedVPC(dir statedir.Dir) (string, error) {
+	clusters, err := dir.ListClusters()
+	if err != nil {
+		return "", err
+	}
+	for _, cluster := range clusters {
+		if saved, err := clusterconfig.Read(cluster.Record()); err == nil {
+			return saved.Cluster.Spec.Network.VPCCIDR, nil
+		}
+	}
+	wanted := clusterconfig.Default(0, v1alpha1.ProviderSimulated)
+	return wanted.Cluster.Spec.Network.VPCCIDR, nil
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/certificates/rotation"
+	"muster.dev/muster/internal/certificates/rotator"
+	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/nodegroup"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// hosted runs one cluster: its processes and its controllers.
+type hosted struct {
+	service *Service
+	dir     statedir.Cluster
+	log     *slog.Logger
+	reload  chan struct{}
+	rotate  chan struct{}
+	refused chan nodegroup.Heard // from the identity service to the controllers
+	keys    *rotator.Keys
+
+	mu         sync.Mutex
+	message    string
+	supervisor *supervise.Supervisor
+	specs      component.Config
+	reader     client.Reader // the management plane, as far as it is about this cluster, once the controllers run
+
+	rotationWaits    string
+	rotationProgress *rotation.Progress
+}
+
+func newHosted(s *Service, dir statedir.Cluster) *hosted {
+	return &hosted{
+		service: s, dir: dir, log: s.cfg.Log.With("cluster", dir.Namespace()),
+		reload: make(chan struct{}, 1), rotate: make(chan struct{}, 1), refused: make(chan nodegroup.Heard, 64),
+		keys: rotator.NewKeys(authority.NewStore(dir.PKI())),
+	}
+}
+
+// run serves the cluster until the context ends, a generation for each configuration. What keeps it from that is in its status, and tried again.
+func (h *hosted) run(ctx context.Context, account component.Account) {
+	for ctx.Err() == nil {
+		_ = retry(ctx, "starting the cluster", h.say, func(ctx context.Context) error { return h.generation(ctx, account) })
+	}
+}
+
+// generation serves one configuration, until the context ends or the configuration has changed.
+func (h *hosted) generation(ctx context.Context, account component.Account) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wanted, err := clusterconfig.Read(h.dir.Record())
+	if err != nil {
+		return err
+	}
+	specs, err := h.prepare(account, wanted)
+	if err != nil {
+		return err
+	}
+	processes, err := component.Specs(specs)
+	if err != nil {
+		return err
+	}
+	supervisor, err := supervise.New(supervise.Config{State: account.State, Log: h.log})
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.supervisor, h.specs, h.reader = supervisor, specs, nil
+	h.mu.Unlock()
+
+	var group sync.WaitGroup
+	defer group.Wait()
+	failed := make(chan error, 1)
+	group.Go(func() {
+		if err := supervisor.Run(ctx, processes); err != nil {
+			failed <- err
+		}
+	})
+	group.Go(func() { h.renew(ctx, specs) })
+	group.Go(func() { h.rotateKubelets(ctx, specs) })
+	group.Go(func() { h.control(ctx, wanted, specs) })
+	defer cancel()
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-failed:
+		return err
+	case <-h.reload:
+		h.log.Info("the configuration changed")
+		return nil
+	}
+}
+
+// prepare makes whatever the specs are built from: ports, keys and certificates.
+func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config) (component.Config, error) {
+	if err := os.MkdirAll(h.dir.PKI(), 0o700); err != nil {
+		return component.Config{}, fmt.Errorf("making directory %s for keys: %w", h.dir.PKI(), err)
+	}
+	specs := component.Config{Account: account, Dir: h.dir, Cluster: *wanted.Cluster}
+	var err error
+	if specs.Ports, err = h.service.clusterPorts(h.dir, int(wanted.Cluster.Spec.APIServer.Port)); err != nil {
+		return component.Config{}, err
+	}
+	if specs.EncryptionKey, err = encryptionKey(h.dir.PKI(), h.dir.Etcd()); err != nil {
+		return component.Config{}, err
+	}
+	if err := h.ensureKeys(specs, time.Now()); err != nil {
+		return component.Config{}, err
+	}
+	return specs, writeKubeconfig(specs)
+}
+
+// ensureKeys makes and renews what the cluster's components need.
+func (h *hosted) ensureKeys(c component.Config, now time.Time) error {
+	credentials, err := component.Credentials(c)
+	if err != nil {
+		return err
+	}
+	written, err := h.keys.Ensure(credentials, now)
+	if err == nil {
+		var more []string
+		more, err = h.service.keys.Ensure(component.Membership(c), now)
+		written = append(written, more...)
+	}
+	if len(written) > 0 {
+		h.log.Info("issued certificates", "names", written)
+	}
+	return err
+}
+
+// renew issues certificates anew before they end. Every component reads its file again by itself.
+func (h *hosted) renew(ctx context.Context, specs component.Config) {
+	for pause(ctx, renewalInterval) == nil {
+		err := h.ensureKeys(specs, time.Now())
+		if err == nil {
+			err = writeKubeconfig(specs)
+		}
+		if err != nil {
+			h.log.Error("renewing certificates", "error", err)
+		}
+	}
+}
+
+// requestReload has the cluster's configuration read again.
+func (h *hosted) requestReload() {
+	select {
+	case h.reload <- struct{}{}:
+	default: // one is on its way already
+	}
+}
+
+// setReader sets the client that the status is read with.
+func (h *hosted) setReader(reader client.Reader) {
+	h.mu.Lock()
+	h.reader = reader
+	h.mu.Unlock()
+}
+
+// say sets what the cluster waits for, for people who wait for it.
+func (h *hosted) say(message string) {
+	h.mu.Lock()
+	changed := h.message != message
+	h.message = message
+	h.mu.Unlock()
+	if changed && message != "" {
+		h.log.Info("waiting", "reason", message)
+	}
+}
+
+func (h *hosted) components() []supervise.Status {
+	h.mu.Lock()
+	supervisor := h.supervisor
+	h.mu.Unlock()
+	if supervisor == nil {
+		return nil
+	}
+	return supervisor.Statuses()
+}
+
+var errNoCluster = errors.New("no such cluster runs here")

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Cluster is the directory of one cluster: everything that is the cluster's alone, so that removing it removes nothing of another. Its
+// last element is the cluster's namespace in the management plane.
+type Cluster string
+
+// Cluster is the directory of the cluster with a namespace.
+func (d Dir) Cluster(namespace string) Cluster { return Cluster(d.join("clusters", namespace)) }
+
+// ListClusters lists the directories of clusters by their namespaces, sorted. A directory without a record is listed, too: a crash may have
+// come before the record was written, or while the directory was being removed.
+func (d Dir) ListClusters() ([]Cluster, error) {
+	entries, err := os.ReadDir(d.Clusters())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing directories of clusters: %w", err)
+	}
+	clusters := make([]Cluster, 0, len(entries))
+	for _, entry := range entries {
+		if entry.IsDir() {
+			clusters = append(clusters, d.Cluster(entry.Name()))
+		}
+	}
+	return clusters, nil
+}
+
+// Namespace of the cluster in the management plane.
+func (c Cluster) Namespace() string { return filepath.Base(string(c)) }
+
+func (c Cluster) join(parts ...string) string {
+	return filepath.Join(append([]string{string(c)}, parts...)...)
+}
+
+// Record is what the cluster was last asked to be, with defaults filled in.
+func (c Cluster) Record() string { return c.join("cluster.yaml") }
+
+// Deleting is a file that is there from the moment on that the cluster is being removed.
+func (c Cluster) Deleting() string { return c.join("deleting") }
+
+// Ports remembers the cluster's ports, which were chosen once and are kept.
+func (c Cluster) Ports() string { return c.join("ports.json") }
+
+// PKI holds the cluster's certificate authorities and the certificates of its components.
+func (c Cluster) PKI() string { return c.join("pki") }
+
+// Etcd is the data of the cluster's etcd.
+func (c Cluster) Etcd() string { return c.join("etcd") }
+
+// Component is the folder of one component's files.
+func (c Cluster) Component(name string) string { return c.join("components", name) }
+
+// Logs holds a file for each component.
+func (c Cluster) Logs() string { return c.join("logs") }
+
+// Log is where a component's standard output and error go.
+func (c Cluster) Log(name string) string { return c.join("logs", name+".log") }
+
+// AuditDir holds the audit log and its older parts.
+func (c Cluster) AuditDir() string { return c.join("audit") }
+
+// Audit is the audit log of the cluster's API server.
+func (c Cluster) Audit() string { return c.join("audit", "audit.log") }
+
+// Kubeconfig is the administrator's way into the cluster.
+func (c Cluster) Kubeconfig() string { return c.join("kubeconfig.yaml") }
