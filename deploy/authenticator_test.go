@@ -124,7 +124,7 @@ func guards(t *testing.T) map[string]admissionregistrationv1.ValidatingAdmission
 	all := map[string]admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		"system:serviceaccount:muster-system:muster-authenticator": objectOf[admissionregistrationv1.ValidatingAdmissionPolicy](t, withAccessPolicies, kind, "").Spec,
 	}
-	config := component.Config{State: "/state", BinDir: "/bin"}
+	config := component.Config{Account: component.Account{State: "/state", BinDir: "/bin", VPCCIDR: "192.168.64.0/18"}, Dir: "/state/clusters/blue"}
 	config.Cluster.Name = "blue"
 	config.Cluster.Default()
 	objects, err := baseline.Cluster(config, []byte("ca"), "")

@@ -40,7 +40,7 @@ func (s *fakeService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(status)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(serve.Status{Rotation: &status})
+	_ = json.NewEncoder(w).Encode(serve.Status{Clusters: []serve.ClusterStatus{{Name: "muster", Namespace: "muster", Rotation: &status}}})
 }
 
 // rotateCerts runs the command line against a service that tells these statuses.
@@ -52,7 +52,10 @@ func rotateCerts(t *testing.T, statuses []serve.RotationStatus, args ...string) 
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(path) })
 	dir := statedir.Dir(path)
-	if err := os.WriteFile(dir.Config(), nil, 0o600); err != nil {
+	if err := os.WriteFile(dir.Layout(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(string(dir.Cluster("muster")), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.MkdirAll(filepath.Dir(dir.Socket()), 0o700); err != nil {

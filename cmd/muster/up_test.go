@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,7 +35,14 @@ func TestUpRefuses(t *testing.T) {
 		if err := os.Chmod(path, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(statedir.Dir(path).Config(), []byte(cluster+test.group+"}\n"), 0o600); err != nil {
+		if err := os.WriteFile(statedir.Dir(path).Layout(), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		record := statedir.Dir(path).Cluster("muster").Record()
+		if err := os.MkdirAll(filepath.Dir(record), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(record, []byte(cluster+test.group+"}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		var out, talk bytes.Buffer

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/node/hostjoin"
 	"muster.dev/muster/test/host"
@@ -120,7 +121,7 @@ func newJoinTrial(t trial) (joinTrial, error) {
 	if err != nil {
 		return joinTrial{}, err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", t.state().ClusterKubeconfig())
+	config, err := clientcmd.BuildConfigFromFlags("", t.state().Cluster(clusterconfig.DefaultClusterName).Kubeconfig())
 	if err != nil {
 		return joinTrial{}, err
 	}

@@ -60,23 +60,22 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 			err = stopErr
 		}
 	}()
-	c := component.Config{
-		State: dir, BinDir: bin, Cluster: *clusterconfig.Default(0, "simulated").Cluster,
-		Ports:         component.Ports{ManagementEtcd: 19079, ManagementEtcdPeer: 19080, Management: 19081},
+	c := component.Account{
+		State: dir, BinDir: bin, VPCCIDR: clusterconfig.Default(0, "simulated").Cluster.Spec.Network.VPCCIDR,
+		Ports:         component.AccountPorts{ManagementEtcd: 19079, ManagementEtcdPeer: 19080, Management: 19081},
 		EncryptionKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 	}
-	credentials, err := component.Credentials(c)
+	credentials, err := component.AccountCredentials(c)
 	if err != nil {
 		return 0, 0, err
 	}
-	if _, err := authority.NewStore(dir.PKI()).Ensure(credentials, time.Now()); err != nil {
+	if _, err := authority.NewAccountStore(dir.PKI()).Ensure(credentials, time.Now()); err != nil {
 		return 0, 0, err
 	}
-	all, err := component.Specs(c)
+	specs, err := component.AccountSpecs(c) // etcd and the management plane
 	if err != nil {
 		return 0, 0, err
 	}
-	specs := all[:2] // etcd and the management plane
 	specs[1].Path = filepath.Join(bin, program)
 	if program == "kube-apiserver" {
 		specs[1].Args = append(specs[1].Args, "--service-cluster-ip-range=10.100.0.0/16")

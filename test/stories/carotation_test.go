@@ -62,9 +62,9 @@ func TestRotationOfKubeletsAuthority(t *testing.T) {
 		return nil
 	})
 
-	store := authority.NewStore(i.dir.PKI())
+	store := authority.NewStore(i.cluster().PKI())
 	forged := filepath.Join(t.TempDir(), "forged.pem")
-	i.copyFile(filepath.Join(i.dir.PKI(), "kubelet", "kubelet-1.pem"), forged)
+	i.copyFile(filepath.Join(i.cluster().PKI(), "kubelet", "kubelet-1.pem"), forged)
 	if got := i.asProbeOf(forged); got != http.StatusOK {
 		t.Fatalf("a certificate of the authority that signs is answered %d", got)
 	}
@@ -141,7 +141,7 @@ func (i *installation) oldAuthorityOpensNothing(store authority.Store, forged st
 	if got := i.asProbeOf(forged); got != http.StatusUnauthorized {
 		i.t.Errorf("a certificate of the old authority is answered %d", got)
 	}
-	if _, err := os.Stat(filepath.Join(i.dir.PKI(), "kubelet", "kubelet-1.pem")); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(i.cluster().PKI(), "kubelet", "kubelet-1.pem")); !os.IsNotExist(err) {
 		i.t.Errorf("the old authority's key is still there (%v)", err)
 	}
 	want := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw}))
@@ -213,14 +213,14 @@ func (i *installation) apiServer() apiServer {
 	var ports struct {
 		APIServer int `json:"apiServer"`
 	}
-	raw, err := os.ReadFile(i.dir.Ports())
+	raw, err := os.ReadFile(i.cluster().Ports())
 	if err == nil {
 		err = json.Unmarshal(raw, &ports)
 	}
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	ca, err := os.ReadFile(filepath.Join(i.dir.PKI(), "cluster", "ca.pem"))
+	ca, err := os.ReadFile(filepath.Join(i.cluster().PKI(), "cluster", "ca.pem"))
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func (i *installation) watchHandshakes() *handshakes {
 	ctx, cancel := context.WithCancel(i.t.Context())
 	w := &handshakes{cancel: cancel, counts: map[string]int{}}
 	i.t.Cleanup(func() { w.stop() })
-	credential := filepath.Join(i.dir.PKI(), "issued", "administrator.pem")
+	credential := filepath.Join(i.cluster().PKI(), "issued", "administrator.pem")
 	pair, err := tls.LoadX509KeyPair(credential, credential)
 	if err != nil {
 		i.t.Fatal(err)

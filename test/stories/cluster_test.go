@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/statedir"
@@ -76,7 +78,7 @@ func (i *installation) keepLogs() {
 	if err := os.MkdirAll(target, 0o700); err != nil {
 		return
 	}
-	for _, pattern := range []string{"logs/*.log", "machines/*/root/var/log/*.log", "machines/*/*.log", "audit/*.log"} {
+	for _, pattern := range []string{"logs/*.log", "machines/*/root/var/log/*.log", "machines/*/*.log", "clusters/*/logs/*.log", "clusters/*/audit/*.log"} {
 		paths, _ := filepath.Glob(filepath.Join(string(i.dir), pattern))
 		for _, path := range paths {
 			relative, _ := filepath.Rel(string(i.dir), path)
@@ -86,6 +88,11 @@ func (i *installation) keepLogs() {
 		}
 	}
 	i.t.Logf("logs are kept in %s", target)
+}
+
+// cluster is the directory of the installation's one cluster.
+func (i *installation) cluster() statedir.Cluster {
+	return i.dir.Cluster(clusterconfig.DefaultClusterName)
 }
 
 func (i *installation) environment() []string {
@@ -182,7 +189,11 @@ func (i *installation) ready(timeout time.Duration) time.Duration {
 		if err != nil {
 			return err
 		}
-		for _, c := range status.Components {
+		components := status.Components
+		for _, cluster := range status.Clusters {
+			components = append(components, cluster.Components...)
+		}
+		for _, c := range components {
 			if c.State != supervise.Ready {
 				return fmt.Errorf("%s is %s: %s", c.Name, c.State, c.Message)
 			}
@@ -195,7 +206,7 @@ func (i *installation) ready(timeout time.Duration) time.Duration {
 	})
 }
 
-// processes lists what runs, by name.
+// processes lists what runs, by the name of the component: there is one cluster.
 func (i *installation) processes() map[string]supervise.Process {
 	i.t.Helper()
 	found, err := i.find()
@@ -204,8 +215,9 @@ func (i *installation) processes() map[string]supervise.Process {
 	}
 	byName := map[string]supervise.Process{}
 	for _, p := range found {
-		if _, ok := byName[p.Name]; !ok { // the oldest of a name is the one that was started
-			byName[p.Name] = p
+		_, name := component.SplitProcess(p.Name)
+		if _, ok := byName[name]; !ok { // the oldest of a name is the one that was started
+			byName[name] = p
 		}
 	}
 	return byName
@@ -221,7 +233,11 @@ func (i *installation) find() ([]supervise.Process, error) {
 		return nil, err
 	}
 	var found []supervise.Process
-	for _, c := range status.Components {
+	components := status.Components
+	for _, cluster := range status.Clusters {
+		components = append(components, cluster.Components...)
+	}
+	for _, c := range components {
 		if c.PID != 0 {
 			found = append(found, supervise.Process{Name: c.Name, PID: c.PID})
 		}

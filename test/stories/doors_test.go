@@ -128,7 +128,7 @@ func secretsSealed(t *testing.T, i *installation) {
 	var ports struct {
 		Etcd int `json:"etcd"`
 	}
-	raw, err := os.ReadFile(i.dir.Ports())
+	raw, err := os.ReadFile(i.cluster().Ports())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,12 +136,12 @@ func secretsSealed(t *testing.T, i *installation) {
 		t.Fatal(err)
 	}
 	pool := x509.NewCertPool()
-	ca, err := os.ReadFile(filepath.Join(i.dir.PKI(), "etcd", "ca.pem"))
+	ca, err := os.ReadFile(filepath.Join(i.cluster().PKI(), "etcd", "ca.pem"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	pool.AppendCertsFromPEM(ca)
-	credential := filepath.Join(i.dir.PKI(), "issued", "etcd-probe.pem")
+	credential := filepath.Join(i.cluster().PKI(), "issued", "etcd-probe.pem")
 	pair, err := tls.LoadX509KeyPair(credential, credential)
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func strangers(t *testing.T, i *installation) {
 		t.Fatal(err)
 	}
 	pool := x509.NewCertPool()
-	ca, err := os.ReadFile(filepath.Join(i.dir.PKI(), "cluster", "ca.pem"))
+	ca, err := os.ReadFile(filepath.Join(i.cluster().PKI(), "cluster", "ca.pem"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func strangers(t *testing.T, i *installation) {
 		"/version": http.StatusUnauthorized, "/api": http.StatusUnauthorized, "/metrics": http.StatusUnauthorized,
 		"/api/v1/nodes": http.StatusUnauthorized, "/apis/certificates.k8s.io/v1/certificatesigningrequests": http.StatusUnauthorized,
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, status.Cluster.Endpoint+path, http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, status.Clusters[0].Endpoint+path, http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}

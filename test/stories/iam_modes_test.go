@@ -69,7 +69,7 @@ func (m *modes) goTo(w *iam, mode string) {
 	m.write(w.t, mode)
 	w.muster("up", "-f", m.file, "--timeout", "60s")
 	w.eventually("the authenticator has the mode "+mode, 30*time.Second, func() error {
-		for _, c := range must(w.status()).Components {
+		for _, c := range must(w.status()).Clusters[0].Components {
 			if c.Name == "authenticator" && (c.State != supervise.Ready || c.PID == old["authenticator"].PID) {
 				return fmt.Errorf("%s is %s: %s", c.Name, c.State, c.Message)
 			}

@@ -157,7 +157,7 @@ users:
       apiVersion: client.authentication.k8s.io/v1beta1
       args: [--region, local-1, eks, get-token, --cluster-name, muster, --output, json]
       command: aws
-`, name, w.config.Host, filepath.Join(w.dir.PKI(), "cluster", "ca.pem"))
+`, name, w.config.Host, filepath.Join(w.cluster().PKI(), "cluster", "ca.pem"))
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		w.t.Fatal(err)
 	}

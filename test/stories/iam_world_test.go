@@ -58,7 +58,7 @@ func newIAM(t *testing.T, i *installation) *iam {
 	t.Helper()
 	w := &iam{installation: i}
 	w.readEnvironment()
-	config, err := clientcmd.BuildConfigFromFlags("", i.dir.ClusterKubeconfig())
+	config, err := clientcmd.BuildConfigFromFlags("", i.cluster().Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,17 +67,17 @@ func newIAM(t *testing.T, i *installation) *iam {
 	var ports struct {
 		Authenticator int `json:"authenticator"`
 	}
-	raw, err := os.ReadFile(i.dir.Ports())
+	raw, err := os.ReadFile(i.cluster().Ports())
 	if err := errors.Join(err, json.Unmarshal(raw, &ports)); err != nil {
 		t.Fatal(err)
 	}
 	w.reviews = fmt.Sprintf("https://127.0.0.1:%d/authenticate", ports.Authenticator)
-	credential := filepath.Join(i.dir.PKI(), "issued", "authenticator-client.pem")
+	credential := filepath.Join(i.cluster().PKI(), "issued", "authenticator-client.pem")
 	pair, err := tls.LoadX509KeyPair(credential, credential)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca, err := os.ReadFile(filepath.Join(i.dir.PKI(), "cluster", "ca.pem"))
+	ca, err := os.ReadFile(filepath.Join(i.cluster().PKI(), "cluster", "ca.pem"))
 	if err != nil {
 		t.Fatal(err)
 	}

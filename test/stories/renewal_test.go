@@ -22,41 +22,54 @@ import (
 // by the processes that ran before.
 func renewal(t *testing.T, i *installation) {
 	before := i.processes()
-	wanted, err := clusterconfig.Read(i.dir.Config())
+	wanted, err := clusterconfig.Read(i.cluster().Record())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := component.Config{State: i.dir, BinDir: i.bin, Cluster: *wanted.Cluster, VPC: true}
-	raw, err := os.ReadFile(i.dir.Ports())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, &c.Ports); err != nil {
-		t.Fatal(err)
+	account := component.Account{State: i.dir, BinDir: i.bin, VPC: true, VPCCIDR: wanted.Cluster.Spec.Network.VPCCIDR}
+	c := component.Config{Account: account, Dir: i.cluster(), Cluster: *wanted.Cluster}
+	for path, ports := range map[string]any{i.dir.Ports(): &c.Account.Ports, i.cluster().Ports(): &c.Ports} {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw, ports); err != nil {
+			t.Fatal(err)
+		}
 	}
 	old := map[string]string{}
 	servers := map[string]int{
-		"etcd": c.Ports.Etcd, "management-etcd": c.Ports.ManagementEtcd, "kube-apiserver": c.Ports.APIServer, "management-apiserver": c.Ports.Management,
+		"etcd": c.Ports.Etcd, "management-etcd": c.Account.Ports.ManagementEtcd, "kube-apiserver": c.Ports.APIServer, "management-apiserver": c.Account.Ports.Management,
 		"kube-controller-manager": c.Ports.ControllerManager, "kube-scheduler": c.Ports.Scheduler,
 	}
 	for name, port := range servers {
 		old[name] = i.serial(port)
 	}
-	paths, err := filepath.Glob(filepath.Join(i.dir.PKI(), "issued", "*.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range paths {
-		if err := os.Remove(path); err != nil {
+	for _, pki := range []string{i.dir.PKI(), i.cluster().PKI()} {
+		paths, err := filepath.Glob(filepath.Join(pki, "issued", "*.pem"))
+		if err != nil {
 			t.Fatal(err)
+		}
+		for _, path := range paths {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	credentials, err := component.Credentials(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if written, err := authority.NewStore(i.dir.PKI()).Ensure(credentials, time.Now()); err != nil || len(written) != len(credentials) {
+	shared, err := component.AccountCredentials(c.Account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared = append(shared, component.Membership(c)...)
+	if written, err := authority.NewStore(i.cluster().PKI()).Ensure(credentials, time.Now()); err != nil || len(written) != len(credentials) {
 		t.Fatalf("issued %v (%v), not all %d", written, err, len(credentials))
+	}
+	if written, err := authority.NewAccountStore(i.dir.PKI()).Ensure(shared, time.Now()); err != nil || len(written) != len(shared) {
+		t.Fatalf("the account issued %v (%v), not all %d", written, err, len(shared))
 	}
 	for name, port := range servers {
 		took := i.eventually(name+" serves its new certificate", 90*time.Second, func() error {

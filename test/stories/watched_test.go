@@ -171,7 +171,7 @@ func (s *joinStory) otherAuthorities(t *testing.T) {
 // nextAuthority is another authority, signed by the cluster's own.
 func (i *installation) nextAuthority() string {
 	i.t.Helper()
-	dir := filepath.Join(i.dir.PKI(), "cluster")
+	dir := filepath.Join(i.cluster().PKI(), "cluster")
 	own, err := tls.LoadX509KeyPair(filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca-key.pem"))
 	if err != nil {
 		i.t.Fatal(err)
@@ -342,7 +342,7 @@ func (i *installation) recorded() {
 // expired is a certificate of a node that was good until an hour ago, by the authority that signs for kubelets, and its key.
 func (i *installation) expired(node string, usage x509.ExtKeyUsage, names ...string) string {
 	i.t.Helper()
-	path := filepath.Join(i.dir.PKI(), "kubelet", "kubelet-1.pem")
+	path := filepath.Join(i.cluster().PKI(), "kubelet", "kubelet-1.pem")
 	authority, err := tls.LoadX509KeyPair(path, path)
 	if err != nil {
 		i.t.Fatal(err)

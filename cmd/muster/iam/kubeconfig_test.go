@@ -23,8 +23,8 @@ func kubeconfigOf(name string) string {
 
 // kubectl goes to another cluster after `muster kubeconfig`, and nobody should have to find that out.
 func TestKubeconfigSaysThatItSwitches(t *testing.T) {
-	dir := statedir.Dir(t.TempDir())
-	for path, content := range map[string]string{dir.ClusterKubeconfig(): kubeconfigOf("muster"), dir.ManagementKubeconfig(): kubeconfigOf("muster-management")} {
+	dir := statedir.Dir(privateDir(t))
+	for path, content := range map[string]string{dir.Layout(): "", dir.Cluster("muster").Kubeconfig(): kubeconfigOf("muster"), dir.ManagementKubeconfig(): kubeconfigOf("muster-management")} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -39,14 +39,14 @@ func TestKubeconfigSaysThatItSwitches(t *testing.T) {
 	said := func(file string, add func(*console.Options, string) error) string {
 		t.Helper()
 		var out bytes.Buffer
-		if err := add(&console.Options{Streams: console.Streams{Out: &out, Err: &out}}, file); err != nil {
+		if err := add(&console.Options{Streams: console.Streams{Out: &out, Err: &out}, StateDir: string(dir)}, file); err != nil {
 			t.Fatal(err)
 		}
 		return strings.ReplaceAll(out.String(), file, "FILE")
 	}
 	byIAM := func(o *console.Options, file string) error { return iamKubeconfig(o, dir, file, "", false) }
-	plain := func(o *console.Options, file string) error { return MergeKubeconfig(o, dir, file, true) }
-	kept := func(o *console.Options, file string) error { return MergeKubeconfig(o, dir, file, false) }
+	plain := func(o *console.Options, file string) error { return MergeKubeconfig(o, dir, file, "", true) }
+	kept := func(o *console.Options, file string) error { return MergeKubeconfig(o, dir, file, "", false) }
 	for _, step := range []struct {
 		add  func(*console.Options, string) error
 		want string
@@ -87,4 +87,14 @@ func TestContextByIAM(t *testing.T) {
 	if _, err := withIAM(from, "/opt/muster", "/var/lib/muster", ""); err == nil {
 		t.Error("a context that is not there was used")
 	}
+}
+
+// privateDir is a directory that may be a state directory.
+func privateDir(t *testing.T) string {
+	t.Helper()
+	path := t.TempDir()
+	if err := os.Chmod(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -55,7 +55,7 @@ func TestRequestsToAnAPIServer(t *testing.T) {
 	dir := statedir.Dir(b.O.StateDir)
 	kubeconfig := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: c}}]\n"+
 		"clusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: c, user: {}}]\n", server.URL)
-	for path, content := range map[string]string{dir.Config(): "", dir.ClusterKubeconfig(): kubeconfig, dir.ManagementKubeconfig(): kubeconfig} {
+	for path, content := range map[string]string{dir.Layout(): "", dir.Cluster("muster").Kubeconfig(): kubeconfig, dir.ManagementKubeconfig(): kubeconfig} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}

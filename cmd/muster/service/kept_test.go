@@ -15,11 +15,11 @@ import (
 // muster up says what keeps a machine from becoming a node, while it waits.
 func TestUpSaysWhatAMachineReports(t *testing.T) {
 	t.Parallel()
-	status := serve.Status{
+	status := serve.ClusterStatus{
 		NodeGroups: []serve.NodeGroupStatus{{Name: "workers", Desired: 1, Machines: 1}},
 		Machines:   []serve.MachineStatus{{Name: clitest.SecondMachine, NodeGroup: "workers", Phase: v1alpha1.MachineJoining, Reason: bootreport.UserDataFailed, Message: clitest.SaysBadUserData + clitest.SecondMachine}},
 	}
-	text := func() string { return progressRows(status)[1].text }
+	text := func() string { return progressRows(serve.Status{}, status)[1].text }
 	if got := text(); !strings.Contains(got, clitest.SecondMachine+": "+clitest.SaysBadUserData) {
 		t.Errorf("it says %q", got)
 	}
@@ -33,10 +33,10 @@ func TestUpSaysWhatAMachineReports(t *testing.T) {
 func TestProgressSaysWhatKeepsAMachine(t *testing.T) {
 	group := []serve.NodeGroupStatus{{Name: "default", Desired: 1, Machines: 1}}
 	for reason, kept := range map[string]bool{"Joining": false, "NodeNotReady": false, "Refused": true} {
-		status := serve.Status{NodeGroups: group, Machines: []serve.MachineStatus{
+		status := serve.ClusterStatus{NodeGroups: group, Machines: []serve.MachineStatus{
 			{Name: "i-1", NodeGroup: "default", Phase: v1alpha1.MachineJoining, Step: v1alpha1.StepLaunched, Message: "refused by rule host", Reason: reason},
 		}}
-		rows := progressRows(status)
+		rows := progressRows(serve.Status{}, status)
 		if text := rows[len(rows)-1].text; strings.Contains(text, "i-1: refused by rule host") != kept {
 			t.Errorf("%s: %s", reason, text)
 		}

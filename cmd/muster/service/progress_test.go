@@ -12,7 +12,7 @@ import (
 
 // Rows change in place on a terminal, in colour unless somebody wants none (https://no-color.org).
 func TestProgressOnATerminal(t *testing.T) {
-	status := serve.Status{Cluster: serve.ClusterStatus{Ready: true}}
+	cluster := serve.ClusterStatus{Ready: true}
 	for noColour, want := range map[string]string{
 		"":  "\033[2K\033[32m✓\033[0m control plane  ready\n",
 		"1": "\033[2K✓ control plane  ready\n",
@@ -21,11 +21,11 @@ func TestProgressOnATerminal(t *testing.T) {
 		var out bytes.Buffer
 		p := newProgress(&out)
 		p.moving = true
-		p.show(status)
+		p.show(serve.Status{}, cluster)
 		if out.String() != want {
 			t.Errorf("NO_COLOR=%s: %q", noColour, out.String())
 		}
-		p.show(status)
+		p.show(serve.Status{}, cluster)
 		if !strings.HasSuffix(out.String(), "\033[1A"+want) {
 			t.Errorf("NO_COLOR=%s, again: %q", noColour, out.String())
 		}

@@ -142,7 +142,7 @@ func TestMakesEverythingOnce(t *testing.T) {
 		".", "cluster", "cluster/ca-key.pem", "cluster/ca.pem", "etcd", "etcd/ca-key.pem", "etcd/ca.pem",
 		"front-proxy", "front-proxy/ca-key.pem", "front-proxy/ca.pem", "issued", "issued/both.pem", "issued/client.pem", "issued/server.pem",
 		"kubelet", "kubelet/client-ca.pem", "kubelet/kubelet-1.pem", "kubelet/record.json", "kubelet/serving-ca.pem", "kubelet/signing.pem",
-		"management", "management-etcd", "management-etcd/ca-key.pem", "management-etcd/ca.pem", "management/ca-key.pem", "management/ca.pem", "service-account", "service-account/cluster.pem", "service-account/management.pem",
+		"service-account", "service-account/cluster.pem",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(before))); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
@@ -243,9 +243,9 @@ func TestDamagedAuthorityIsNotReplaced(t *testing.T) {
 		{"certificate", "cluster/ca.pem", []byte("damaged"), "reading the cluster authority (restore "},
 		{"empty certificate", "cluster/ca.pem", []byte{}, "or remove everything with `muster down --delete`"},
 		{"key", "etcd/ca-key.pem", []byte("damaged"), "reading the etcd authority"},
-		{"no key", "management/ca-key.pem", nil, "reading the management authority"},
+		{"no key", "front-proxy/ca-key.pem", nil, "reading the front-proxy authority"},
 		{"service account key", "service-account/cluster.pem", []byte("damaged"), "service-account/cluster.pem is damaged"},
-		{"half a service account key", "service-account/management.pem", []byte("-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n"), "reading service account key"},
+		{"half a service account key", "service-account/cluster.pem", []byte("-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n"), "reading service account key"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newStore(t)
@@ -419,8 +419,6 @@ func TestList(t *testing.T) {
 		{Name: "cluster", Subject: "CN=muster cluster", NotBefore: from, NotAfter: ca, Role: "signs"},
 		{Name: "etcd", Subject: "CN=muster etcd", NotBefore: from, NotAfter: ca, Role: "signs"},
 		{Name: "front-proxy", Subject: "CN=muster front-proxy", NotBefore: from, NotAfter: ca, Role: "signs"},
-		{Name: "management", Subject: "CN=muster management", NotBefore: from, NotAfter: ca, Role: "signs"},
-		{Name: "management-etcd", Subject: "CN=muster management-etcd", NotBefore: from, NotAfter: ca, Role: "signs"},
 		{Name: "kubelet-1", Subject: "CN=muster kubelet-1", NotBefore: from, NotAfter: ca, Role: "signs"},
 		{Name: "both", Authority: "etcd", Subject: "CN=etcd", Names: []string{"localhost"}, NotBefore: from, NotAfter: leaf, Renewal: renewal},
 		{Name: "client", Authority: "cluster", Subject: "CN=alice,O=readers+O=writers", NotBefore: from, NotAfter: leaf, Renewal: renewal},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"muster.dev/muster/internal/certificates/authority"
 	"slices"
 	"strings"
 	"testing"

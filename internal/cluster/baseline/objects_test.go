@@ -39,7 +39,10 @@ const (
 )
 
 func config(vpc bool) component.Config {
-	c := component.Config{State: "/var/lib/muster", BinDir: "/opt/muster/bin", VPC: vpc, Ports: component.Ports{APIServer: 20003}}
+	c := component.Config{
+		Account: component.Account{State: "/var/lib/muster", BinDir: "/opt/muster/bin", VPC: vpc, VPCCIDR: "192.168.64.0/18"},
+		Dir:     "/var/lib/muster/clusters/blue", Ports: component.Ports{APIServer: 20003},
+	}
 	c.Cluster.Name = "blue"
 	c.Cluster.Default()
 	c.Cluster.Spec.Network.ClusterDomain = "blue.local"
@@ -213,7 +216,7 @@ func TestBindings(t *testing.T) {
 		},
 		"management": {
 			"Group muster:administrators: cluster-admin",
-			"User eks:certificate-controller: muster:inventory",
+			"Group muster:inventory: muster:inventory",
 		},
 	} {
 		var got []string
@@ -371,7 +374,7 @@ func TestApplyOnce(t *testing.T) {
 func TestBadNetworks(t *testing.T) {
 	for name, change := range map[string]func(*component.Config){
 		"no DNS address": func(c *component.Config) { c.Cluster.Spec.Network.ServiceCIDR = "10.0.0.0/29" },
-		"no endpoint":    func(c *component.Config) { c.Cluster.Spec.Network.VPCCIDR = "" },
+		"no endpoint":    func(c *component.Config) { c.VPCCIDR = "" },
 	} {
 		c := config(true)
 		change(&c)

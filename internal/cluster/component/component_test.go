@@ -29,13 +29,20 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-const key = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0MDE="
+const (
+	key        = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0MDE="
+	accountKey = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0MDI="
+)
 
 // fixed is a configuration in which no two values are the same, so that no mix-up passes.
 func fixed(vpc bool) Config {
 	c := Config{
-		State: "/var/lib/muster", BinDir: "/opt/muster/bin", EncryptionKey: key, VPC: vpc,
-		Ports: Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, Management: 20004, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, ManagementEtcd: 20008, ManagementEtcdPeer: 20009},
+		Account: Account{
+			State: "/var/lib/muster", BinDir: "/opt/muster/bin", EncryptionKey: accountKey, VPC: vpc, VPCCIDR: "192.168.64.0/18",
+			Ports: AccountPorts{Management: 20004, ManagementEtcd: 20008, ManagementEtcdPeer: 20009, Identity: 20010},
+		},
+		Dir: "/var/lib/muster/clusters/blue", EncryptionKey: key,
+		Ports: Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, Authenticator: 20011},
 	}
 	c.Cluster.Name = "blue"
 	c.Cluster.Spec.Certificates.ClientDuration = &metav1.Duration{Duration: 2 * time.Hour}
@@ -44,13 +51,32 @@ func fixed(vpc bool) Config {
 	return c
 }
 
+// specs are those of the account and of its one cluster.
 func specs(t *testing.T, c Config) []Spec {
 	t.Helper()
-	specs, err := Specs(c)
+	specs, err := AccountSpecs(c.Account)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return specs
+	own, err := Specs(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(specs, own...)
+}
+
+// credentials are all that the account and its one cluster have.
+func credentials(t *testing.T, c Config) []authority.Credential {
+	t.Helper()
+	credentials, err := AccountCredentials(c.Account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := Credentials(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Concat(credentials, own, Membership(c))
 }
 
 func golden(t *testing.T, name string, value any) {
@@ -84,11 +110,7 @@ func TestGolden(t *testing.T) {
 			golden(t, "specs-"+name+".yaml", redacted)
 		})
 	}
-	credentials, err := Credentials(fixed(true))
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "credentials.yaml", credentials)
+	golden(t, "credentials.yaml", credentials(t, fixed(true)))
 }
 
 func TestHash(t *testing.T) {
@@ -102,6 +124,7 @@ func TestHash(t *testing.T) {
 	seen := map[string]string{spec().Hash(): "nothing"}
 	for what, change := range map[string]func(*Spec){
 		"name":             func(s *Spec) { s.Name = "x" },
+		"cluster":          func(s *Spec) { s.Cluster = "x" },
 		"path":             func(s *Spec) { s.Path = "/x" },
 		"args":             func(s *Spec) { s.Args[1] = "x" },
 		"split args":       func(s *Spec) { s.Args = []string{"a b"} },
@@ -153,11 +176,11 @@ func TestRedacted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes.Contains(raw, []byte(key)) {
+		if bytes.Contains(raw, []byte(key)) || bytes.Contains(raw, []byte(accountKey)) {
 			t.Errorf("%s shows the encryption key", spec.Name)
 		}
 		for _, file := range spec.Files {
-			if strings.Contains(file.Content, key) {
+			if strings.Contains(file.Content, key) || strings.Contains(file.Content, accountKey) {
 				secrets++
 				if !file.Secret {
 					t.Errorf("%s is not marked secret", file.Path)
@@ -184,7 +207,11 @@ func TestNothingSecretInSight(t *testing.T) {
 			if strings.Contains(file.Content, "key-data") || strings.Contains(file.Content, "token:") || strings.Contains(file.Content, "password") {
 				t.Errorf("%s holds a credential", file.Path)
 			}
-			if !strings.HasPrefix(file.Path, "/var/lib/muster/components/"+spec.Name+"/") {
+			home := "/var/lib/muster/"
+			if spec.Cluster != "" {
+				home += "clusters/" + spec.Cluster + "/"
+			}
+			if !strings.HasPrefix(file.Path, home+"components/"+spec.Name+"/") {
 				t.Errorf("%s is outside the component's folder", file.Path)
 			}
 		}
@@ -266,10 +293,7 @@ func TestListensOnLoopbackOnly(t *testing.T) {
 func TestReferences(t *testing.T) {
 	for _, vpc := range []bool{true, false} {
 		c := fixed(vpc)
-		credentials, err := Credentials(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		credentials := credentials(t, c)
 		issued := map[string]authority.Credential{}
 		for _, credential := range credentials {
 			issued[credential.Name] = credential
@@ -365,13 +389,13 @@ func TestHost(t *testing.T) {
 }
 
 func TestNetworksThatDoNot(t *testing.T) {
-	for what, change := range map[string]func(*v1alpha1.ClusterNetwork){
-		"VPC too small":      func(n *v1alpha1.ClusterNetwork) { n.VPCCIDR = "10.0.0.0/31" },
-		"VPC unreadable":     func(n *v1alpha1.ClusterNetwork) { n.VPCCIDR = "vpc" },
-		"service unreadable": func(n *v1alpha1.ClusterNetwork) { n.ServiceCIDR = "10.0.0.0/x" },
+	for what, change := range map[string]func(*Config){
+		"VPC too small":      func(c *Config) { c.VPCCIDR = "10.0.0.0/31" },
+		"VPC unreadable":     func(c *Config) { c.VPCCIDR = "vpc" },
+		"service unreadable": func(c *Config) { c.Cluster.Spec.Network.ServiceCIDR = "10.0.0.0/x" },
 	} {
 		c := fixed(true)
-		change(&c.Cluster.Spec.Network)
+		change(&c)
 		_, specsErr := Specs(c)
 		_, credentialsErr := Credentials(c)
 		if specsErr == nil && credentialsErr == nil {
@@ -434,4 +458,49 @@ func TestPolicyFile(t *testing.T) {
 	if !slices.Contains(policy.ReservedNames, "api.blue.muster.internal") || policy.Bootstrap.UnboundTokens {
 		t.Errorf("policy %+v", policy)
 	}
+}
+
+// A process name says whose component it is, whatever the cluster is called.
+func TestProcessNames(t *testing.T) {
+	for _, spec := range specs(t, fixed(true)) {
+		cluster, name := SplitProcess(spec.Process())
+		if cluster != spec.Cluster || name != spec.Name {
+			t.Errorf("%s is read as %q of %q", spec.Process(), name, cluster)
+		}
+		if own := spec.Name == Management || spec.Name == ManagementEtcd; own != (cluster == "") {
+			t.Errorf("%s belongs to %q", spec.Name, cluster)
+		}
+	}
+	for _, process := range []string{"machine/i-0123456789abcdef0", "cluster/", "cluster/x", "serve", ""} {
+		if cluster, name := SplitProcess(process); cluster != "" || name != process {
+			t.Errorf("%q is read as %q of %q", process, name, cluster)
+		}
+	}
+}
+
+// Two clusters share no file, port or certificate, and neither has the account's.
+func TestClustersShareNothing(t *testing.T) {
+	blue, red := fixed(false), fixed(false)
+	red.Dir, red.Cluster.Name = "/var/lib/muster/clusters/red", "red"
+	for _, spec := range mustSpecs(t, red) {
+		raw, err := json.Marshal(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(raw, []byte(blue.Dir)) {
+			t.Errorf("%s of one cluster names files of another: %s", spec.Name, raw)
+		}
+		if bytes.Contains(raw, []byte("/var/lib/muster/pki/issued")) {
+			t.Errorf("%s of a cluster has a credential of the account's: %s", spec.Name, raw)
+		}
+	}
+}
+
+func mustSpecs(t *testing.T, c Config) []Spec {
+	t.Helper()
+	specs, err := Specs(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return specs
 }

@@ -79,7 +79,7 @@ func TestAuthenticationConfiguration(t *testing.T) {
 }
 
 func TestEncryptionConfiguration(t *testing.T) {
-	for _, component := range []string{APIServer, Management} {
+	for component, key := range map[string]string{APIServer: key, Management: accountKey} {
 		got := decode[*apiserverv1.EncryptionConfiguration](t, content(t, fixed(true), component, "encryption.yaml"))
 		want := []apiserverv1.ResourceConfiguration{{
 			Resources: []string{"secrets"},

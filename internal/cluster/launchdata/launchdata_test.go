@@ -29,7 +29,7 @@ import (
 // writeUserData writes user data for a machine, by a cluster whose authority was just made.
 func writeUserData(t *testing.T, m *v1alpha1.Machine, token string) ([]byte, error) {
 	t.Helper()
-	c := component.Config{State: statedir.Dir(t.TempDir()), VPC: true}
+	c := component.Config{Account: component.Account{VPC: true, VPCCIDR: "192.168.64.0/18"}, Dir: statedir.Cluster(t.TempDir())}
 	c.Cluster.Name = "test"
 	c.Cluster.Default()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -73,9 +73,9 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 }
 
 func TestEncryptionKey(t *testing.T) {
-	dir := newDir(t)
+	dir, other := newCluster(t), newCluster(t)
 	path := filepath.Join(dir.PKI(), "encryption.key")
-	key, err := encryptionKey(dir)
+	key, err := encryptionKey(dir.PKI(), dir.Etcd())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,21 +86,21 @@ func TestEncryptionKey(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir.Etcd(), "member"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := encryptionKey(dir); err != nil || again != key {
+	if again, err := encryptionKey(dir.PKI(), dir.Etcd()); err != nil || again != key {
 		t.Errorf("the second time: another key, or %v", err)
 	}
-	if other, err := encryptionKey(newDir(t)); err != nil || other == key {
+	if others, err := encryptionKey(other.PKI(), other.Etcd()); err != nil || others == key {
 		t.Errorf("another cluster: the same key, or %v", err)
 	}
 	for _, content := range []string{"", "not base64!", base64.StdEncoding.EncodeToString(make([]byte, 31))} {
 		write(t, path, content)
-		_, err = encryptionKey(dir)
+		_, err = encryptionKey(dir.PKI(), dir.Etcd())
 		says(t, err, path+" is damaged", "backup")
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	_, err = encryptionKey(dir)
+	_, err = encryptionKey(dir.PKI(), dir.Etcd())
 	says(t, err, path+" is missing, but etcd has data", "backup")
 	if _, err := os.Stat(path); err == nil {
 		t.Error("a key was made where etcd has data sealed with another")
@@ -122,7 +122,7 @@ func wanted() clusterconfig.Config {
 }
 
 func TestSavedConfigurationIsReadBack(t *testing.T) {
-	path := newDir(t).Config()
+	path := newCluster(t).Record()
 	for i, want := range []bool{true, false} {
 		changed, err := saveConfig(path, wanted())
 		if err != nil || changed != want {
@@ -147,39 +147,42 @@ func TestSavedConfigurationIsReadBack(t *testing.T) {
 func TestSessionSaves(t *testing.T) {
 	dir := newDir(t)
 	s := Session{State: dir, Wanted: wanted()}
-	if changed, err := s.save(); err != nil || !changed {
-		t.Fatalf("first: %v, %v", changed, err)
+	if made, err := s.save(); err != nil || !made {
+		t.Fatalf("first: %v, %v", made, err)
 	}
-	before, err := os.ReadFile(dir.Config())
+	if !dir.Exists() {
+		t.Error("a directory with a cluster has no layout version")
+	}
+	record := s.Cluster().Record()
+	before, err := os.ReadFile(record)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
 		change   func(*clusterconfig.Config)
 		explicit bool
-		changed  bool
+		made     bool
 		refused  string
 	}{
-		"nothing asked for":       {change: func(c *clusterconfig.Config) { c.Cluster.Name = "muster" }},
+		"nothing asked for": {change: func(*clusterconfig.Config) {}},
+		// What is there already is changed in the management plane, and the service changes the record.
 		"the same":                {change: func(*clusterconfig.Config) {}, explicit: true},
-		"other node groups":       {change: func(c *clusterconfig.Config) { c.NodeGroups = nil }, explicit: true}, // they live in the management plane
-		"another name":            {change: func(c *clusterconfig.Config) { c.Cluster.Name = "red" }, explicit: true, refused: `is called "blue", not "red"`},
+		"other node groups":       {change: func(c *clusterconfig.Config) { c.NodeGroups = nil }, explicit: true},
+		"another port, and so on": {change: func(c *clusterconfig.Config) { c.Cluster.Spec.APIServer.Port = 21000 }, explicit: true},
+		"another cluster":         {change: func(c *clusterconfig.Config) { c.Cluster.Name = "red" }, explicit: true, made: true},
 		"another network":         {change: func(c *clusterconfig.Config) { c.Cluster.Spec.Network.PodCIDR = "10.0.0.0/16" }, explicit: true, refused: "cannot be changed"},
-		"another port, and so on": {change: func(c *clusterconfig.Config) { c.Cluster.Spec.APIServer.Port = 21000 }, explicit: true, changed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			write(t, dir.Config(), string(before))
 			s := Session{State: dir, Wanted: wanted(), Explicit: test.explicit}
 			test.change(&s.Wanted)
-			changed, err := s.save()
+			made, err := s.save()
 			if test.refused != "" {
 				says(t, err, test.refused)
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			after, err := os.ReadFile(dir.Config())
-			if err != nil || changed != test.changed || (string(after) != string(before)) != test.changed {
-				t.Errorf("changed is %v, %v, and the file\n%s", changed, err, after)
+			if after, err := os.ReadFile(record); err != nil || made != test.made || string(after) != string(before) {
+				t.Errorf("made is %v, %v, and the file\n%s", made, err, after)
 			}
 		})
 	}
@@ -236,17 +239,18 @@ func TestPlan(t *testing.T) {
 	if got := text(specs); !strings.Contains(got, "--secure-port=20999") || !strings.Contains(got, "--listen-client-urls=https://127.0.0.1:0") {
 		t.Errorf("without ports yet: %s", got)
 	}
-	for _, path := range []string{dir.Ports(), dir.Config(), dir.Components(), filepath.Join(dir.PKI(), "cluster")} {
+	for _, path := range []string{dir.Ports(), dir.Layout(), dir.Components(), dir.Clusters()} {
 		if _, err := os.Stat(path); err == nil {
 			t.Errorf("a plan made %s", path)
 		}
 	}
-	write(t, dir.Ports(), `{"etcd": 20001, "apiServer": 20003}`)
+	ports := dir.Cluster(clusterconfig.DefaultClusterName).Ports()
+	write(t, ports, `{"etcd": 20001, "apiServer": 20003}`)
 	specs, problem = plan(t, dir, all)
 	if got := text(specs); problem != "" || !strings.Contains(got, "--listen-client-urls=https://127.0.0.1:20001") || strings.Contains(got, "20003") {
 		t.Errorf("with ports: %s%s", got, problem)
 	}
-	write(t, dir.Ports(), `{`)
+	write(t, ports, `{`)
 	if _, problem = plan(t, dir, all); !strings.Contains(problem, "ports.json is damaged") {
 		t.Errorf("with damaged ports: %q", problem)
 	}
@@ -280,8 +284,8 @@ func TestCheckDirectory(t *testing.T) {
 func TestEntriesAreAll(t *testing.T) {
 	const d = statedir.Dir("/d")
 	for _, path := range []string{
-		d.Lock(), d.GuardLock(), d.Config(), d.Ports(), d.PKI(), d.Etcd(), d.Run(), d.Socket(), d.EgressSocket(), d.Components(), d.Component("x"),
-		d.Logs(), d.Log("x"), d.Audit(), d.AuditDir(), d.Machines(), d.Machine("x"), d.MachineLogs("x"), d.VPC(), d.ClusterKubeconfig(), d.ManagementKubeconfig(),
+		d.Lock(), d.GuardLock(), d.Layout(), d.Ports(), d.PKI(), d.ManagementEtcd(), d.IAM(), d.Clusters(), string(d.Cluster("x")), d.Run(), d.Socket(), d.EgressSocket(), d.Components(), d.Component("x"),
+		d.Logs(), d.Log("x"), d.Machines(), d.Machine("x"), d.MachineLogs("x"), d.VPC(), d.ManagementKubeconfig(),
 	} {
 		name, _, _ := strings.Cut(strings.TrimPrefix(path, "/d/"), "/")
 		if !slices.Contains(entries, name) {

@@ -13,22 +13,22 @@ import (
 
 func TestLayout(t *testing.T) {
 	for name, c := range map[string]struct {
-		used   bool
+		first  bool   // it has the file of one cluster
 		layout string // none if empty
 		want   string // in the error; none if empty
 	}{
 		"a new directory":        {false, "", ""},
-		"a start that was cut":   {false, "2\n", ""},
-		"this version's":         {true, "2\n", ""},
-		"of before the version":  {true, "", "made by Muster v0.1"},
-		"of a later Muster":      {true, "3\n", "has layout version 3, and this Muster knows 2"},
-		"no number":              {true, "two\n", `holds "two" and must hold 2`},
-		"a number there was not": {true, "0\n", `holds "0" and must hold 2`},
+		"this version's":         {false, "3\n", ""},
+		"of before the version":  {true, "", "made by an earlier Muster"},
+		"of one cluster":         {true, "2\n", "made by an earlier Muster"},
+		"of a later Muster":      {false, "4\n", "has layout version 4, and this Muster knows 3"},
+		"no number":              {false, "two\n", `holds "two" and must hold 3`},
+		"a number there was not": {false, "0\n", `holds "0" and must hold 3`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := statedir.Dir(t.TempDir())
-			if c.used {
-				write(t, dir.Config(), "kind: Cluster\n")
+			if c.first {
+				write(t, filepath.Join(string(dir), "muster.yaml"), "kind: Cluster\n")
 			}
 			if c.layout != "" {
 				write(t, dir.Layout(), c.layout)
@@ -46,7 +46,6 @@ func TestMarkLayout(t *testing.T) {
 	if err := markLayout(dir); err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir.Config(), "kind: Cluster\n")
 	if err := checkLayout(dir); err != nil {
 		t.Errorf("what was just made is refused: %v", err)
 	}

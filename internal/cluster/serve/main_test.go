@@ -68,6 +68,16 @@ func newDir(t *testing.T) statedir.Dir {
 	return dir
 }
 
+// newCluster makes the directory of a cluster.
+func newCluster(t *testing.T) statedir.Cluster {
+	t.Helper()
+	cluster := newDir(t).Cluster("blue")
+	if err := os.MkdirAll(cluster.PKI(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return cluster
+}
+
 func write(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -3,7 +3,6 @@
 package serve
 
 import (
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -23,9 +22,6 @@ func TestModesGoOneWay(t *testing.T) {
 			if (err != nil) != (j < i) || err != nil && !strings.Contains(err.Error(), "write "+string(is)) {
 				t.Errorf("from %s to %s: %v", is, asked, err)
 			}
-			if got := wantedSpec(inMode(is), inMode(asked)); got.AccessConfig.AuthenticationMode != modes[max(i, j)] || got.Version != "v1.0.0" {
-				t.Errorf("from %s to %s: %s", is, asked, got.AccessConfig.AuthenticationMode)
-			}
 		}
 	}
 	if err := checkMode(v1alpha1.ClusterSpec{}, inMode(v1alpha1.AuthenticationConfigMap)); err != nil {
@@ -33,29 +29,29 @@ func TestModesGoOneWay(t *testing.T) {
 	}
 }
 
-func TestModeThatWasSetOnTheObjectCounts(t *testing.T) {
-	dir := newDir(t)
-	wanted := clusterconfig.Default(0, v1alpha1.ProviderSimulated)
-	if _, err := saveConfig(dir.Config(), wanted); err != nil {
+// The record follows the Cluster object, and the cluster the record; a mode that the cluster has left does not come back.
+func TestRecordFollowsTheObject(t *testing.T) {
+	h := newHosted(newService(t), newCluster(t))
+	wanted := clusterconfig.Default(2, v1alpha1.ProviderSimulated)
+	if _, err := saveConfig(h.dir.Record(), wanted); err != nil {
 		t.Fatal(err)
 	}
-	s, err := NewService(Config{State: dir, BinDir: "/bin", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mode := func() v1alpha1.AuthenticationMode {
-		saved, err := clusterconfig.Read(dir.Config())
+	object := wanted.Cluster.DeepCopy()
+	expect := func(what string, want v1alpha1.ClusterSpec, reloads int) {
+		t.Helper()
+		h.adopt(object)
+		saved, err := clusterconfig.Read(h.dir.Record())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return saved.Cluster.Spec.AccessConfig.AuthenticationMode
+		if saved.Cluster.Spec.AccessConfig.AuthenticationMode != want.AccessConfig.AuthenticationMode || saved.Cluster.Spec.APIServer != want.APIServer || len(saved.NodeGroups) != 1 || len(h.reload) != reloads {
+			t.Errorf("%s: the record is %+v, and %d reloads wait", what, saved.Cluster.Spec, len(h.reload))
+		}
 	}
-	s.adoptMode(&v1alpha1.Cluster{Spec: inMode(v1alpha1.AuthenticationConfigMap)})
-	if mode() != v1alpha1.AuthenticationAPIAndConfigMap || len(s.reload) != 0 {
-		t.Errorf("back to %s, %d reloads", mode(), len(s.reload))
-	}
-	s.adoptMode(&v1alpha1.Cluster{Spec: inMode(v1alpha1.AuthenticationAPI)})
-	if mode() != v1alpha1.AuthenticationAPI || len(s.reload) != 1 {
-		t.Errorf("on to %s, %d reloads", mode(), len(s.reload))
-	}
+	expect("the same", object.Spec, 0)
+	object.Spec.AccessConfig.AuthenticationMode = v1alpha1.AuthenticationConfigMap
+	expect("a mode before", wanted.Cluster.Spec, 0)
+	object.Spec.AccessConfig.AuthenticationMode = v1alpha1.AuthenticationAPI
+	object.Spec.APIServer.Port = 20443
+	expect("a mode after, and a port", object.Spec, 1)
 }

@@ -47,11 +47,11 @@ func TestStatusCountsLocalNodes(t *testing.T) {
 		machine("i-1", v1alpha1.ProviderLocal, v1alpha1.MachineReady), machine("i-2", v1alpha1.ProviderLocal, v1alpha1.MachineNotReady),
 		machine("i-3", v1alpha1.ProviderLocal, v1alpha1.MachineJoining), machine("i-4", v1alpha1.ProviderSimulated, v1alpha1.MachineReady),
 	).Build()
-	var status Status
+	var status ClusterStatus
 	if err := observe(t.Context(), api, &status); err != nil {
 		t.Fatal(err)
 	}
-	if status.Host.Nodes != 2 {
-		t.Errorf("%d nodes, want 2", status.Host.Nodes)
+	if status.localNodes != 2 {
+		t.Errorf("%d nodes, want 2", status.localNodes)
 	}
 }

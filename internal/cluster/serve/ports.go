@@ -26,6 +26,7 @@ const portMin, portMax = 20000, 32000
 type chosen struct {
 	port    *int
 	process string
+	asked   bool // by the user: no other will do
 }
 
 // accountPorts are the ports of the account's own components.
@@ -36,10 +37,10 @@ func (s *Service) accountPorts() (component.AccountPorts, error) {
 		return ports, err
 	}
 	err := s.choosePorts(path, &ports, []chosen{
-		{&ports.ManagementEtcd, component.ManagementEtcd},
-		{&ports.ManagementEtcdPeer, component.ManagementEtcd},
-		{&ports.Management, component.Management},
-		{&ports.Identity, ""},
+		{&ports.ManagementEtcd, component.ManagementEtcd, false},
+		{&ports.ManagementEtcdPeer, component.ManagementEtcd, false},
+		{&ports.Management, component.Management, false},
+		{&ports.Identity, "", false},
 	})
 	return ports, err
 }
@@ -58,17 +59,14 @@ func (s *Service) clusterPorts(dir statedir.Cluster, wanted int) (component.Port
 	}
 	prefix := component.ProcessPrefix(dir.Namespace())
 	err := s.choosePorts(dir.Ports(), &ports, []chosen{
-		{&ports.APIServer, prefix + component.APIServer}, // first, so that a port that was asked for is its own and no other's
-		{&ports.Etcd, prefix + component.Etcd},
-		{&ports.EtcdPeer, prefix + component.Etcd},
-		{&ports.ControllerManager, prefix + component.ControllerManager},
-		{&ports.Scheduler, prefix + component.Scheduler},
-		{&ports.CertificateController, prefix + component.CertificateController},
-		{&ports.Authenticator, prefix + component.Authenticator},
+		{&ports.APIServer, prefix + component.APIServer, wanted != 0}, // first, so that a port that was asked for is its own and no other's
+		{&ports.Etcd, prefix + component.Etcd, false},
+		{&ports.EtcdPeer, prefix + component.Etcd, false},
+		{&ports.ControllerManager, prefix + component.ControllerManager, false},
+		{&ports.Scheduler, prefix + component.Scheduler, false},
+		{&ports.CertificateController, prefix + component.CertificateController, false},
+		{&ports.Authenticator, prefix + component.Authenticator, false},
 	})
-	if err == nil && wanted != 0 && ports.APIServer != wanted {
-		err = portInUse(wanted)
-	}
 	return ports, err
 }
 
@@ -104,6 +102,9 @@ func (s *Service) choosePorts(path string, ports any, all []chosen) error {
 	}
 	for _, p := range all {
 		if *p.port == 0 || taken[*p.port] || !alive[p.process] && !free(*p.port) {
+			if p.asked {
+				return portInUse(*p.port)
+			}
 			if *p.port, err = freePort(taken); err != nil {
 				return err
 			}

@@ -5,23 +5,25 @@ package serve
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-func choose(t *testing.T, dir statedir.Dir, wanted int, running ...supervise.Process) component.Ports {
+// choose chooses ports as the service does, and checks what every choice must keep.
+func choose(t *testing.T, dir statedir.Cluster, wanted int) component.Ports {
 	t.Helper()
-	ports, err := choosePorts(dir, wanted, running)
+	ports, err := serviceOf(t, dir).clusterPorts(dir, wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[int]bool{}
-	for _, port := range []int{ports.Etcd, ports.EtcdPeer, ports.APIServer, ports.Management, ports.ControllerManager, ports.Scheduler, ports.CertificateController, ports.Identity} {
+	for _, port := range []int{ports.Etcd, ports.EtcdPeer, ports.APIServer, ports.ControllerManager, ports.Scheduler, ports.CertificateController, ports.Authenticator} {
 		if seen[port] || port != wanted && (port < portMin || port >= portMax) {
 			t.Errorf("%+v: %d is there twice, or not from %d to %d", ports, port, portMin, portMax)
 		}
@@ -37,6 +39,16 @@ func choose(t *testing.T, dir statedir.Dir, wanted int, running ...supervise.Pro
 	}
 	private(t, dir.Ports())
 	return ports
+}
+
+// serviceOf is the service of the account that a cluster belongs to.
+func serviceOf(t *testing.T, dir statedir.Cluster) *Service {
+	t.Helper()
+	s, err := NewService(Config{State: statedir.Dir(filepath.Dir(filepath.Dir(string(dir)))), BinDir: "/bin", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // occupy listens on a port, as another program would.
@@ -60,7 +72,7 @@ func unused(t *testing.T) int {
 }
 
 func TestPortsAreKept(t *testing.T) {
-	dir := newDir(t)
+	dir := newCluster(t)
 	first := choose(t, dir, 0)
 	if second := choose(t, dir, 0); second != first {
 		t.Errorf("chose %+v, then %+v", first, second)
@@ -68,7 +80,7 @@ func TestPortsAreKept(t *testing.T) {
 }
 
 func TestTakenPortIsChosenAgain(t *testing.T) {
-	dir := newDir(t)
+	dir := newCluster(t)
 	first := choose(t, dir, 0)
 	occupy(t, first.Etcd)
 	want := choose(t, dir, 0)
@@ -81,17 +93,46 @@ func TestTakenPortIsChosenAgain(t *testing.T) {
 	}
 }
 
-func TestPortOfARunningComponentIsItsOwn(t *testing.T) {
-	dir := newDir(t)
-	first := choose(t, dir, 0)
-	occupy(t, first.Etcd) // by etcd itself
-	if second := choose(t, dir, 0, supervise.Process{Name: component.Etcd}); second != first {
-		t.Errorf("chose %+v, then %+v", first, second)
+// The ports of a plane that is stopped are still its own.
+func TestPlanesDoNotTakeEachOthersPorts(t *testing.T) {
+	blue := newCluster(t)
+	s := serviceOf(t, blue)
+	red := s.cfg.State.Cluster("red")
+	if err := os.MkdirAll(string(red), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	first := choose(t, blue, 0)
+	raw, err := json.Marshal(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, red.Ports(), string(raw)) // by mistake it says the same
+	second := choose(t, red, 0)
+	account, err := s.accountPorts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]string{}
+	for name, ports := range map[string]any{"blue": first, "red": second, "account": account} {
+		raw, err := json.Marshal(ports)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all map[string]int
+		if err := json.Unmarshal(raw, &all); err != nil {
+			t.Fatal(err)
+		}
+		for _, port := range all {
+			if other, ok := seen[port]; ok || port == 0 {
+				t.Errorf("%s and %s both have port %d", name, other, port)
+			}
+			seen[port] = name
+		}
 	}
 }
 
 func TestPortThatWasAskedFor(t *testing.T) {
-	dir := newDir(t)
+	dir := newCluster(t)
 	wanted := unused(t)
 	first := choose(t, dir, wanted)
 	if first.APIServer != wanted {
@@ -108,7 +149,7 @@ func TestPortThatWasAskedFor(t *testing.T) {
 }
 
 func TestPortThatWasAskedForIsInUse(t *testing.T) {
-	dir := newDir(t)
+	dir := newCluster(t)
 	wanted := unused(t)
 	choose(t, dir, wanted)
 	before, err := os.ReadFile(dir.Ports())
@@ -116,14 +157,11 @@ func TestPortThatWasAskedForIsInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	occupy(t, wanted)
-	_, err = choosePorts(dir, wanted, nil)
+	_, err = serviceOf(t, dir).clusterPorts(dir, wanted)
 	says(t, err, fmt.Sprintf("spec.apiServer.port: %d is in use", wanted))
-	if ports := choose(t, dir, wanted, supervise.Process{Name: component.APIServer}); ports.APIServer != wanted {
-		t.Errorf("in use by the API server itself: %+v", ports)
-	}
 	other := unused(t)
 	occupy(t, other)
-	_, err = choosePorts(dir, other, nil)
+	_, err = serviceOf(t, dir).clusterPorts(dir, other)
 	says(t, err, fmt.Sprintf("spec.apiServer.port: %d is in use", other))
 	if after, err := os.ReadFile(dir.Ports()); err != nil || string(after) != string(before) {
 		t.Errorf("ports changed: %s, %v", after, err)
@@ -132,16 +170,16 @@ func TestPortThatWasAskedForIsInUse(t *testing.T) {
 
 func TestDamagedPorts(t *testing.T) {
 	for _, content := range []string{"", "{", `{"etcd":"x"}`, "[]"} {
-		dir := newDir(t)
+		dir := newCluster(t)
 		write(t, dir.Ports(), content)
-		_, err := choosePorts(dir, 0, nil)
+		_, err := serviceOf(t, dir).clusterPorts(dir, 0)
 		says(t, err, "ports.json is damaged", "remove the file")
 		if raw, err := os.ReadFile(dir.Ports()); err != nil || string(raw) != content {
 			t.Errorf("the file changed: %s, %v", raw, err)
 		}
 	}
 	// Numbers that cannot be are chosen again.
-	dir := newDir(t)
+	dir := newCluster(t)
 	write(t, dir.Ports(), `{"etcd":99999,"etcdPeer":-1,"apiServer":0,"management":20001,"controllerManager":20001,"scheduler":20001}`)
 	choose(t, dir, 0)
 }

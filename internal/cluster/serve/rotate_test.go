@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/bundle"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/certificates/rotator"
@@ -20,27 +21,32 @@ import (
 // TestRotateOverTheSocket asks for a rotation as the command line does.
 func TestRotateOverTheSocket(t *testing.T) {
 	s := newService(t)
-	if status := s.Status(t.Context()); status.Rotation != nil {
+	dir := s.cfg.State.Cluster("blue")
+	h := s.host(dir)
+	if status := h.status(t.Context()); status.Rotation != nil {
 		t.Errorf("before there is an authority: %+v", status.Rotation)
 	}
-	if _, err := s.startRotation(); err == nil {
+	if _, err := h.startRotation(); err == nil {
 		t.Error("a rotation of nothing: no error")
 	}
-	c := component.Config{State: s.cfg.State}
-	c.Cluster.Spec.Network.VPCCIDR, c.Cluster.Spec.Network.ServiceCIDR = "192.168.64.0/18", "10.100.0.0/16"
-	if _, err := s.ensureKeys(c, time.Now()); err != nil {
+	c := component.Config{Account: component.Account{State: s.cfg.State, VPCCIDR: "192.168.64.0/18"}, Dir: dir}
+	c.Cluster.Spec.Network.ServiceCIDR = "10.100.0.0/16"
+	if err := s.ensureKeys(c.Account, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	first, err := s.startRotation()
+	if err := h.ensureKeys(c, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	first, err := h.startRotation()
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := s.startRotation()
-	if err != nil || *again.Rotation != *first.Rotation || len(s.rotate) != 1 {
+	again, err := h.startRotation()
+	if err != nil || *again.Rotation != *first.Rotation || len(h.rotate) != 1 {
 		t.Errorf("asked again it begins another one: %+v, then %+v (%v)", first.Rotation, again.Rotation, err)
 	}
-	s.tellRotation("for you", &rotation.Progress{Nodes: 3})
-	got := s.Status(t.Context()).Rotation
+	h.tellRotation("for you", &rotation.Progress{Nodes: 3})
+	got := s.Status(t.Context()).Clusters[0].Rotation
 	if got == nil || got.Signs != "kubelet-1" || len(got.Trusts) != 2 || got.Message != "for you" || got.Progress.Nodes != 3 {
 		t.Errorf("status is %+v", got)
 	}

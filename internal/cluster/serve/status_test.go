@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -29,29 +30,36 @@ import (
 
 func TestReady(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*Status)
+		change func(*ClusterStatus)
 		want   bool
 	}{
-		"all there":         {func(*Status) {}, true},
-		"no groups":         {func(s *Status) { s.NodeGroups = nil }, true},
-		"nothing seen yet":  {func(s *Status) { s.Settled = false }, false},
-		"cluster not ready": {func(s *Status) { s.Cluster.Ready = false }, false},
-		"a node not ready":  {func(s *Status) { s.NodeGroups[1].Ready = 1 }, false},
-		"a machine missing": {func(s *Status) { s.NodeGroups[1].Machines, s.NodeGroups[1].Ready = 1, 1 }, false},
-		"one too many":      {func(s *Status) { s.NodeGroups[0].Machines = 1 }, false},
-		"a Ready machine is refused": {func(s *Status) {
+		"all there":         {func(*ClusterStatus) {}, true},
+		"no groups":         {func(s *ClusterStatus) { s.NodeGroups = nil }, true},
+		"nothing seen yet":  {func(s *ClusterStatus) { s.Settled = false }, false},
+		"cluster not ready": {func(s *ClusterStatus) { s.Ready = false }, false},
+		"a node not ready":  {func(s *ClusterStatus) { s.NodeGroups[1].Ready = 1 }, false},
+		"a machine missing": {func(s *ClusterStatus) { s.NodeGroups[1].Machines, s.NodeGroups[1].Ready = 1, 1 }, false},
+		"one too many":      {func(s *ClusterStatus) { s.NodeGroups[0].Machines = 1 }, false},
+		"a Ready machine is refused": {func(s *ClusterStatus) {
 			s.Machines = []MachineStatus{{Phase: v1alpha1.MachineReady}, {Phase: v1alpha1.MachineReady, Message: "its role is unmapped"}}
 		}, false},
-		"one that goes away tells why": {func(s *Status) {
+		"one that goes away tells why": {func(s *ClusterStatus) {
 			s.Machines = []MachineStatus{{Phase: v1alpha1.MachineTerminating, Message: "being deleted"}}
 		}, true},
-		"one too many is ready": {func(s *Status) { s.NodeGroups[0].Machines, s.NodeGroups[0].Ready = 1, 1 }, false},
+		"one too many is ready": {func(s *ClusterStatus) { s.NodeGroups[0].Machines, s.NodeGroups[0].Ready = 1, 1 }, false},
 	} {
-		s := Status{Settled: true, Cluster: ClusterStatus{Ready: true}, NodeGroups: []NodeGroupStatus{{Desired: 0}, {Desired: 2, Machines: 2, Ready: 2}}}
+		s := ClusterStatus{Settled: true, Ready: true, NodeGroups: []NodeGroupStatus{{Desired: 0}, {Desired: 2, Machines: 2, Ready: 2}}}
 		test.change(&s)
-		if got := s.Ready(); got != test.want {
-			t.Errorf("%s: Ready() is %v", name, got)
+		if got := s.AsAsked(); got != test.want {
+			t.Errorf("%s: AsAsked() is %v", name, got)
 		}
+		all := Status{Clusters: []ClusterStatus{{Settled: true, Ready: true}, s}}
+		if got := all.Ready(); got != test.want {
+			t.Errorf("%s, beside a cluster that is as asked: Ready() is %v", name, got)
+		}
+	}
+	if !(Status{}).Ready() {
+		t.Error("an account without clusters is not ready")
 	}
 }
 
@@ -96,13 +104,12 @@ func fakeClient(t *testing.T, objects ...client.Object) client.WithWatch {
 }
 
 func TestObserve(t *testing.T) {
-	status := Status{Cluster: ClusterStatus{Name: "blue"}}
+	status := ClusterStatus{Name: "blue"}
 	if err := observe(t.Context(), fakeClient(t, objects()...), &status); err != nil {
 		t.Fatal(err)
 	}
-	want := Status{
-		Settled:    true,
-		Cluster:    ClusterStatus{Name: "blue", Version: "v1.36.3", Ready: true},
+	want := ClusterStatus{
+		Settled: true, Name: "blue", Version: "v1.36.3", Ready: true,
 		NodeGroups: []NodeGroupStatus{{Name: "workers", Provider: v1alpha1.ProviderLocal, Desired: 3, Machines: 2, Ready: 1, Message: "2 of 3 machines"}},
 		Machines: []MachineStatus{
 			{Name: "i-1", NodeGroup: "workers", Phase: v1alpha1.MachinePending},
@@ -111,34 +118,35 @@ func TestObserve(t *testing.T) {
 			{Name: "i-3", NodeGroup: "workers", NodeName: "ip-b", Phase: v1alpha1.MachineJoining, Step: v1alpha1.StepAPIReached},
 		},
 	}
-	if diff := cmp.Diff(want, status); diff != "" {
+	if diff := cmp.Diff(want, status, cmpopts.IgnoreUnexported(ClusterStatus{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestNotSettled(t *testing.T) {
-	nothing := Status{Settled: true}
+	nothing := ClusterStatus{Settled: true}
 	if err := observe(t.Context(), fakeClient(t), &nothing); err != nil || nothing.Settled {
 		t.Errorf("before the first objects: settled is %v, %v", nothing.Settled, err)
 	}
 	all := objects()
 	all[2].SetGeneration(4)
 	all[0].(*v1alpha1.Cluster).Status.Conditions = condition(metav1.ConditionFalse, "etcd is slow")
-	behind := Status{Cluster: ClusterStatus{Name: "blue"}}
+	behind := ClusterStatus{Name: "blue"}
 	if err := observe(t.Context(), fakeClient(t, all...), &behind); err != nil || behind.Settled {
 		t.Errorf("a group that no controller has seen: settled is %v, %v", behind.Settled, err)
 	}
-	if behind.Cluster.Ready || behind.Cluster.Message != "etcd is slow" {
-		t.Errorf("cluster is %+v", behind.Cluster)
+	if behind.Ready || behind.Message != "etcd is slow" {
+		t.Errorf("cluster is %+v", behind)
 	}
 }
 
 func TestStatusTellsWhatKeepsItFromSeeing(t *testing.T) {
 	s := newService(t)
-	if status := s.Status(t.Context()); status.Ready() || status.Settled || status.PID != os.Getpid() || status.StateDir != string(s.cfg.State) {
+	h := s.host(s.cfg.State.Cluster("blue"))
+	if status := s.Status(t.Context()); status.Ready() || status.Clusters[0].Settled || status.PID != os.Getpid() || status.StateDir != string(s.cfg.State) {
 		t.Errorf("at first: %+v", status)
 	}
-	s.reader = interceptor.NewClient(fakeClient(t, objects()...), interceptor.Funcs{
+	h.reader = interceptor.NewClient(fakeClient(t, objects()...), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if _, ok := list.(*v1alpha1.MachineList); ok {
 				return errors.New("no machines today")
@@ -146,7 +154,7 @@ func TestStatusTellsWhatKeepsItFromSeeing(t *testing.T) {
 			return c.List(ctx, list, options...)
 		},
 	})
-	if status := s.Status(t.Context()); status.Settled || status.Ready() || status.Message != "no machines today" {
+	if status, ok := s.Status(t.Context()).In("blue"); !ok || status.Settled || status.AsAsked() || status.Message != "no machines today" {
 		t.Errorf("%+v", status)
 	}
 }
@@ -162,6 +170,7 @@ func newService(t *testing.T) *Service {
 
 func TestSocket(t *testing.T) {
 	s := newService(t)
+	h := s.host(s.cfg.State.Cluster("blue"))
 	socket := s.cfg.State.Socket()
 	c := NewClient(s.cfg.State)
 	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
@@ -177,7 +186,7 @@ func TestSocket(t *testing.T) {
 	eventually(t, "an answer", func() bool { _, err := c.Status(t.Context()); return err == nil })
 	private(t, socket)
 	status, err := c.Status(t.Context())
-	if err != nil || status.PID != os.Getpid() || status.NodeGroups == nil || status.Machines == nil {
+	if err != nil || status.PID != os.Getpid() || len(status.Clusters) != 1 || status.Clusters[0].NodeGroups == nil || status.Clusters[0].Machines == nil {
 		t.Errorf("status is %+v, %v", status, err)
 	}
 	for range 3 { // one waits; more say nothing new
@@ -185,8 +194,8 @@ func TestSocket(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(s.reload) != 1 {
-		t.Errorf("%d reloads wait", len(s.reload))
+	if len(h.reload) != 1 || len(s.look) != 1 {
+		t.Errorf("%d reloads and %d looks wait", len(h.reload), len(s.look))
 	}
 	_, err = c.ask(t.Context(), http.MethodGet, "/readyz")
 	says(t, err, "503", "/readyz")

@@ -37,16 +37,21 @@ func names(sources []logs.Source) []string {
 
 func TestComponents(t *testing.T) {
 	t.Parallel()
-	dir := statedir.Dir(t.TempDir())
-	if got := logs.Components(dir); len(got) != 0 {
+	state := statedir.Dir(t.TempDir())
+	dir := state.Cluster("blue")
+	if got := append(logs.Components(state), logs.ClusterComponents(dir)...); len(got) != 0 {
 		t.Fatalf("found %v where nothing is", got)
+	}
+	write(t, state.Log("serve"), "x\n")
+	if diff := cmp.Diff([]string{"serve"}, names(logs.Components(state))); diff != "" {
+		t.Fatalf("the account's components (-want +got):\n%s", diff)
 	}
 	write(t, dir.Log("kube-apiserver"), "new\n")
 	write(t, dir.Log("kube-apiserver")+".1", "old\n")
 	write(t, dir.Audit(), "c\n")
 	write(t, filepath.Join(filepath.Dir(dir.Audit()), "audit-2026-11-20T11-00-00.000.log"), "b\n")
 	write(t, filepath.Join(filepath.Dir(dir.Audit()), "audit-2026-11-20T10-00-00.000.log"), "a\n")
-	found := logs.Components(dir)
+	found := logs.ClusterComponents(dir)
 	if diff := cmp.Diff([]string{"audit", "kube-apiserver"}, names(found)); diff != "" {
 		t.Fatalf("components (-want +got):\n%s", diff)
 	}

@@ -149,11 +149,11 @@ func TestExists(t *testing.T) {
 	if dir.Exists() {
 		t.Error("an empty directory was never used")
 	}
-	if err := os.WriteFile(dir.Config(), nil, 0o600); err != nil {
+	if err := os.WriteFile(dir.Layout(), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if !dir.Exists() {
-		t.Error("a directory with a configuration was used")
+		t.Error("a directory with a layout was used")
 	}
 }
 
