@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package caller names the callers of the account in client certificates, and reads the names: the authenticator of one cluster, or instance
+// metadata, which gives machines their credentials. What a caller says of itself in a question counts for nothing beside that.
+package caller
+
+import (
+	"crypto/x509"
+	"fmt"
+	"strings"
+)
+
+// ServerName is what the account's certificate is for, wherever it answers: its authority signs for nobody else.
+const ServerName = "account.muster.internal"
+
+// The common names of callers. A cluster's name is the organization of its authenticator, behind the prefix.
+const (
+	authenticator = "muster:authenticator"
+	metadata      = "muster:metadata"
+	clusterPrefix = "muster:cluster:"
+)
+
+// maxCluster is the longest name of a cluster, in bytes.
+const maxCluster = 100
+
+// Caller is one of them. The zero value is none.
+type Caller struct {
+	// Cluster whose authenticator it is; empty for any other.
+	Cluster string
+	// Metadata reports that it may have the credentials of instances.
+	Metadata bool
+}
+
+// Authenticator is the authenticator of a cluster.
+func Authenticator(cluster string) Caller { return Caller{Cluster: cluster} }
+
+// Metadata is instance metadata, and the controllers that look after machines.
+func Metadata() Caller { return Caller{Metadata: true} }
+
+// Subject is how a certificate names the caller.
+func (c Caller) Subject() (commonName string, organizations []string) {
+	if c.Metadata {
+		return metadata, nil
+	}
+	return authenticator, []string{clusterPrefix + c.Cluster}
+}
+
+// String names the caller in errors and logs.
+func (c Caller) String() string {
+	switch {
+	case c.Metadata:
+		return "instance metadata"
+	case c.Cluster != "":
+		return "the authenticator of cluster " + c.Cluster
+	}
+	return "an unknown caller"
+}
+
+// Of reads a certificate whose signature and use were verified. One that names two callers, or none, is an error.
+func Of(certificate *x509.Certificate) (Caller, error) {
+	name, organizations := certificate.Subject.CommonName, certificate.Subject.Organization
+	switch {
+	case name == metadata && len(organizations) == 0:
+		return Metadata(), nil
+	case name == authenticator && len(organizations) == 1:
+		if cluster, ok := strings.CutPrefix(organizations[0], clusterPrefix); ok && isCluster(cluster) {
+			return Authenticator(cluster), nil
+		}
+	}
+	return Caller{}, fmt.Errorf("the client certificate is of %.200q, which is not a caller of the account: use the credential that was made for it", certificate.Subject.String())
+}
+
+// isCluster reports whether a text can be the name of a cluster, by EKS's rules.
+func isCluster(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		alphanumeric := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !alphanumeric && (i == 0 || c != '-' && c != '_') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxCluster
+}
