@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/privatedns"
 	"muster.dev/muster/internal/cluster/vpc"
@@ -78,7 +80,7 @@ func NewVPCCommand() *cobra.Command {
 
 // newRoles knows machines' roles by the identity service, and forgets them when that tells of a change.
 func newRoles(ctx context.Context, dir statedir.Dir, log *slog.Logger) (imds.Credentials, error) {
-	client, err := keyservice.NewClient(keyservice.ClientConfig{Socket: dir.MetadataSocket(), Logger: log})
+	client, err := keyservice.NewClient(keyservice.ClientConfig{Socket: dir.MetadataSocket(), Credential: metadataCredential(dir), Logger: log})
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +91,12 @@ func newRoles(ctx context.Context, dir statedir.Dir, log *slog.Logger) (imds.Cre
 		}
 	})
 	return cache, nil
+}
+
+// metadataCredential is by which the identity service knows who may have machines' credentials.
+func metadataCredential(dir statedir.Dir) keyservice.Credential {
+	store := authority.NewStore(dir.PKI())
+	return keyservice.Credential{CA: store.AuthorityPath(authority.Account), File: store.Path(component.CredentialAccountMetadata)}
 }
 
 // newMetadata makes the instance metadata service of the local provider's machines.

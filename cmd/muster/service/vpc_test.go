@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/iam/caller"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 	"muster.dev/muster/internal/iam/keyservice"
@@ -35,7 +38,11 @@ func serveKeys(t *testing.T, dir statedir.Dir, store identityservice.Store, log 
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := keyservice.NewServer(keyservice.ServerConfig{Backend: service, Credentials: true, Logger: log})
+	pki := authority.NewStore(dir.PKI())
+	server, err := keyservice.NewServer(keyservice.ServerConfig{
+		Backend: service, Credential: keyservice.Credential{CA: pki.AuthorityPath(authority.Account), File: pki.Path(component.CredentialAccount)},
+		Clusters: func(string) bool { return false }, Credentials: true, Logger: log,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +70,13 @@ func TestARoleThatGoesDuringAnOutageIsNotShownAfterIt(t *testing.T) {
 	}
 	log, store := slog.New(slog.DiscardHandler), identityservicetest.NewMemory()
 	if _, err := identityservice.First(t.Context(), store, identityservice.DefaultAccount, dir.IAMCredentials(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	commonName, organizations := caller.Metadata().Subject()
+	if _, err := authority.NewStore(dir.PKI()).Ensure([]authority.Credential{
+		{Name: component.CredentialAccount, Authority: authority.Account, CommonName: "muster:account", DNSNames: []string{caller.ServerName}},
+		{Name: component.CredentialAccountMetadata, Authority: authority.Account, CommonName: commonName, Organizations: organizations, Client: true},
+	}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	end := serveKeys(t, dir, store, log)

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/policyconfig"
 	"muster.dev/muster/internal/iam/authenticatorconfig"
 )
@@ -57,7 +58,7 @@ func authenticator(c Config) (Spec, error) {
 	}, nil
 }
 
-// authenticatorFile sets the authenticator of muster's own clusters up: it checks signatures with keys that the identity service derives.
+// authenticatorFile sets the authenticator of muster's own clusters up: it asks the account who made a token, as this cluster's authenticator.
 func (c Config) authenticatorFile() (authenticatorconfig.Configuration, error) {
 	services, err := c.Services()
 	if err != nil {
@@ -73,8 +74,10 @@ func (c Config) authenticatorFile() (authenticatorconfig.Configuration, error) {
 			Certificate: credential, Key: credential, ClientCA: c.Authority("front-proxy"),
 		},
 		Backend: authenticatorconfig.BackendMuster,
-		// A principal that was known when the service went away stays known for a while: through an outage of a minute, and until it was started anew.
-		Muster: &authenticatorconfig.Muster{Socket: c.State.IdentitySocket(), StaleAfter: "3m"},
+		// A token that was verified before the service went away stays good for a while: through an outage of a minute, and until it was started anew.
+		Muster: &authenticatorconfig.Muster{
+			Socket: c.State.IdentitySocket(), CA: c.Account.Authority(authority.Account), Credential: c.Credential(CredentialAccountAuthenticator), StaleAfter: "3m",
+		},
 		STS: authenticatorconfig.STS{
 			Regions: []string{Region},
 			// Programs that are told an endpoint sign for it instead of AWS's own host.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/iam/caller"
 )
 
 // The groups that muster's own RBAC rules speak of.
@@ -28,6 +29,14 @@ const groupMasters = "system:masters"
 // CredentialIdentity is the certificate of the identity service, which serves every cluster of the account.
 const CredentialIdentity = "identity-service"
 
+// CredentialAccount is the certificate by which callers know the account; CredentialAccountMetadata is that of instance metadata, and
+// CredentialAccountAuthenticator that of a cluster's authenticator. See package caller.
+const (
+	CredentialAccount              = "account"
+	CredentialAccountMetadata      = "account-metadata"
+	CredentialAccountAuthenticator = "account-authenticator"
+)
+
 // AccountCredentials are the certificates that the account's components and its administrators need.
 func AccountCredentials(a Account) ([]authority.Credential, error) {
 	services, err := a.Services()
@@ -44,7 +53,15 @@ func AccountCredentials(a Account) ([]authority.Credential, error) {
 		{Name: "management-administrator", Authority: authority.Management, CommonName: "muster:administrator", Organizations: []string{GroupAdministrators}, Client: true},
 
 		{Name: CredentialIdentity, Authority: authority.Account, CommonName: "muster:identity-service", DNSNames: localhost(), Addresses: append(loopback(), services)},
+		{Name: CredentialAccount, Authority: authority.Account, CommonName: "muster:account", DNSNames: []string{caller.ServerName}},
+		callerCredential(CredentialAccountMetadata, caller.Metadata()),
 	}, nil
+}
+
+// callerCredential is the certificate of a caller of the account.
+func callerCredential(name string, who caller.Caller) authority.Credential {
+	commonName, organizations := who.Subject()
+	return authority.Credential{Name: name, Authority: authority.Account, CommonName: commonName, Organizations: organizations, Client: true}
 }
 
 // GroupInventory may read the machines of the account: the certificate controller of every cluster, each with a certificate of its own.
@@ -55,7 +72,9 @@ const credentialInventory = "certificate-controller-inventory"
 
 // Membership are the certificates of the account's authorities that a cluster's components have. They lie with the cluster's own.
 func Membership(c Config) []authority.Credential {
-	return []authority.Credential{{
+	authenticator := callerCredential(CredentialAccountAuthenticator, caller.Authenticator(c.Cluster.Name))
+	authenticator.Path = c.Credential(CredentialAccountAuthenticator)
+	return []authority.Credential{authenticator, {
 		Name: credentialInventory, Path: c.Credential(credentialInventory), Authority: authority.Management, Client: true,
 		CommonName: UserCertificateController + ":" + c.Dir.Namespace(), Organizations: []string{GroupInventory},
 	}}

@@ -92,6 +92,15 @@ func (s *Service) lookAgain() {
 	}
 }
 
+// hasCluster reports whether a cluster of that name runs here.
+func (s *Service) hasCluster(name string) bool {
+	return slices.ContainsFunc(s.clusters(), func(h *hosted) bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.specs.Cluster.Name == name
+	})
+}
+
 // refuse tells the controllers of all clusters that a token with the session of a machine was refused; it is a machine of one of them.
 func (s *Service) refuse(heard nodegroup.Heard) {
 	for _, h := range s.clusters() {

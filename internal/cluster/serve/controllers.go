@@ -69,7 +69,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	if err != nil {
 		return err
 	}
-	keys, err := keyservice.NewClient(keyservice.ClientConfig{Socket: c.State.MetadataSocket(), Logger: h.log})
+	keys, err := keyservice.NewClient(keyservice.ClientConfig{Socket: c.State.MetadataSocket(), Credential: accountCredential(c.Account, component.CredentialAccountMetadata), Logger: h.log})
 	if err != nil {
 		return err
 	}

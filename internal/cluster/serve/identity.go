@@ -66,7 +66,10 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	machines := identityservice.NewInformer(api, &v1alpha1.Machine{}, &v1alpha1.MachineList{}, "")
 	service, err := identityservice.New(identityservice.Config{
 		Store: store, Sealer: sealer, Instances: machineInstances{machines.Store()}, Log: s.cfg.Log,
-		Refused: func(instance string, r keyservice.Refused) {
+		Refused: func(cluster, instance string, r keyservice.Refused) {
+			if !isMachineOf(machines.Store(), cluster, instance) {
+				return // an authenticator says nothing about machines of other clusters
+			}
 			s.refuse(nodegroup.Heard{Machine: instance, Refusal: nodegroup.Refusal{Rule: r.Rule, Saw: r.Saw, Fix: r.Fix}})
 		},
 	})
@@ -107,7 +110,10 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		begin(func() error { return service.ServeMachines(ctx, machines, certificate.get) })
 	}
 	for socket, credentials := range map[string]bool{c.State.IdentitySocket(): false, c.State.MetadataSocket(): true} {
-		keys, err := keyservice.NewServer(keyservice.ServerConfig{Backend: service, Credentials: credentials, Logger: s.cfg.Log})
+		keys, err := keyservice.NewServer(keyservice.ServerConfig{
+			Backend: service, Credential: accountCredential(c, component.CredentialAccount), Credentials: credentials,
+			Clusters: s.hasCluster, Logger: s.cfg.Log,
+		})
 		if err != nil {
 			return err
 		}
@@ -119,6 +125,11 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
+}
+
+// accountCredential is a credential by which the account and its callers know each other.
+func accountCredential(c component.Account, name string) keyservice.Credential {
+	return keyservice.Credential{CA: c.Authority(authority.Account), File: c.Credential(name)}
 }
 
 // firstIdentity makes the first account, and says to AWS's tools where the service is.
@@ -156,6 +167,16 @@ func (m machineInstances) Lookup(id string) (profile, privateDNSName string, ok 
 	}
 	machine := object.(*v1alpha1.Machine)
 	return machine.Spec.InstanceProfile, machine.Status.NodeName, true
+}
+
+// isMachineOf reports whether a machine is there and a cluster's.
+func isMachineOf(machines cache.Store, cluster, id string) bool {
+	object, exists, err := machines.GetByKey(id)
+	if err != nil || !exists {
+		return false
+	}
+	machine, ok := object.(*v1alpha1.Machine)
+	return ok && machine.Spec.ClusterName == cluster
 }
 
 // machineChanged reports changes of a machine that concern its identity; its status changes all the time.

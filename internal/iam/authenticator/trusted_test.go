@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/internal/iam/identity"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/iam/ststoken"
 	"muster.dev/muster/internal/iam/tokenverify"
 	"muster.dev/muster/internal/iam/tokenverify/ststest"
 )
@@ -39,16 +40,18 @@ type ownKeys struct {
 	instances map[string]*identity.Instance // by access key
 }
 
-func (o ownKeys) Resolve(_ context.Context, id, _ string, scope sigv4.Scope) (keyservice.Resolved, error) {
-	i := slices.IndexFunc(o.keys, func(k ststest.Key) bool { return k.ID == id })
-	if i < 0 {
-		return keyservice.Resolved{}, &keyservice.Unknown{Code: "InvalidClientTokenId", Reason: "there is no such access key"}
+func (o ownKeys) Verify(_ context.Context, q keyservice.Question) (keyservice.Maker, error) {
+	token, err := ststoken.Read(q.Host, q.Query, q.Cluster, time.Now())
+	if err != nil {
+		return keyservice.Maker{}, err
+	}
+	i := slices.IndexFunc(o.keys, func(k ststest.Key) bool { return k.ID == token.Signed.AccessKeyID })
+	if i < 0 || token.Verify(sigv4.Derive(o.keys[i].Secret, token.Signed.Scope), q.Cluster) != nil {
+		return keyservice.Maker{}, &keyservice.Unknown{Code: "InvalidClientTokenId", Reason: "there is no such access key"}
 	}
 	k := o.keys[i]
 	user, session, _ := strings.Cut(k.UserID, ":")
-	return keyservice.Resolved{
-		Key: sigv4.Derive(k.Secret, scope), ARN: k.ARN, Account: k.Account, UserID: user, SessionName: session, Instance: o.instances[k.ID], ValidUntil: time.Now().Add(time.Hour),
-	}, nil
+	return keyservice.Maker{ARN: k.ARN, Account: k.Account, UserID: user, SessionName: session, Instance: o.instances[k.ID], ValidUntil: time.Now().Add(time.Hour)}, nil
 }
 
 // remoteSTS is AWS's, with an EC2 in which the one instance runs.
@@ -82,7 +85,7 @@ func TestSessionsWhoseNamesAreTrusted(t *testing.T) {
 		ststest.Session("hybrid", instance.PrivateDNSName, 5), ststest.Session("hybrid", "MI-0123456789abcdef0", 6), ststest.Session("other", "mi-0123456789abcdef0", 7),
 		ststest.Session("hybrid", "node.internal", 8),
 	}
-	own, err := tokenverify.NewOwn(tokenverify.OwnConfig{ClusterID: cluster, Keys: ownKeys{keys, map[string]*identity.Instance{keys[2].ID: &instance}}, Live: func() bool { return true }})
+	own, err := tokenverify.NewOwn(tokenverify.OwnConfig{ClusterID: cluster, Account: ownKeys{keys, map[string]*identity.Instance{keys[2].ID: &instance}}, Live: func() bool { return true }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,6 +47,17 @@ func must[T any](v T, err error) T {
 	return v
 }
 
+const musterHead = head + "server: {stateDir: /a}\nbackend: muster\nmuster: "
+
+func TestWhereMusterIs(t *testing.T) {
+	for _, where := range []string{"socket: /s", "address: '10.0.0.1:8443'", "address: 'account.example:443'"} {
+		c, err := Read([]byte(musterHead + "{" + where + ", ca: /c, credential: /k}\n"))
+		if err != nil || c.Muster.StaleAfter != "3s" || c.Muster.CA != "/c" || c.Muster.Credential != "/k" || c.Limits.PerKey != 32 {
+			t.Errorf("%s: %+v, %v", where, c.Muster, err)
+		}
+	}
+}
+
 func TestWhatIsWrongIsToldWithItsPath(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
 		{"nothing", "", "the file is empty"},
@@ -57,6 +68,13 @@ func TestWhatIsWrongIsToldWithItsPath(t *testing.T) {
 		{"a relative path", head + "server: {stateDir: a}\n", "must be an absolute path"},
 		{"a mode that there is not", head + "server: {stateDir: /a}\nmapping: {mode: BOTH}\n", "mapping.mode"},
 		{"muster without a socket", head + "server: {stateDir: /a}\nbackend: muster\n", "muster: Required"},
+		{"muster nowhere", musterHead + "{ca: /c, credential: /k}\n", "muster.socket: Required"},
+		{"muster at two places", musterHead + "{socket: /s, address: '10.0.0.1:8443', ca: /c, credential: /k}\n", "muster.address: Forbidden"},
+		{"muster at half an address", musterHead + "{address: '10.0.0.1', ca: /c, credential: /k}\n", "must be a host and a port"},
+		{"muster without an authority", musterHead + "{socket: /s, credential: /k}\n", "muster.ca: Required"},
+		{"muster without a credential", musterHead + "{socket: /s, ca: /c}\n", "muster.credential: Required"},
+		{"muster with a relative credential", musterHead + "{socket: /s, ca: /c, credential: k}\n", "muster.credential: Invalid"},
+		{"muster on a relative socket", musterHead + "{socket: s, ca: /c, credential: /k}\n", "muster.socket: Invalid"},
 		{"a socket without the backend", head + "server: {stateDir: /a}\nmuster: {socket: /s}\n", "muster: Forbidden"},
 		{"an account as a number", head + "server: {stateDir: /a}\nscrubbedAccounts: ['12']\n", "scrubbedAccounts[0]"},
 		{"a partition that there is not", head + "server: {stateDir: /a}\npartition: mars\n", "mars"},

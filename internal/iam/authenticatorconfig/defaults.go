@@ -39,13 +39,16 @@ func (c *Configuration) setDefaults() {
 	setDefault(&c.Cache.NegativeTTL, "10s")
 	setDefault(&c.Cache.Size, 16384)
 	setDefault(&c.Cache.NegativeSize, 2048)
-	setDefault(&c.Cache.MaxKeys, 16384)
 	setDefault(&c.Cache.RememberKeys, 8192)
 	setDefault(&c.Cache.MaxInstances, 16384)
 	setDefault(&c.Cache.InstanceMaxAge, "30s")
 	setDefault(&c.Limits.Known, 48)
 	setDefault(&c.Limits.Unknown, 16)
-	setDefault(&c.Limits.PerKey, 4)
+	perKey := 4 // STS throttles who asks much
+	if c.Backend == BackendMuster {
+		perKey = 32
+	}
+	setDefault(&c.Limits.PerKey, perKey)
 	setDefault(&c.Limits.Queue, 256)
 	setDefault(&c.Limits.Wait, "2s")
 }

@@ -89,10 +89,16 @@ type STS struct {
 	HTTP2       bool              `json:"http2,omitempty"`
 }
 
-// Muster is muster's own identity service.
+// Muster is muster's own identity service, which knows the keys and says who made a token.
 type Muster struct {
-	Socket string `json:"socket"`
-	// StaleAfter is how long after the last word of the service what it said may be used on; 3s if absent.
+	// Socket of the service, where it is on this host, or Address, host:port, where it is not.
+	Socket  string `json:"socket,omitempty"`
+	Address string `json:"address,omitempty"`
+	// CA has the account's authority in PEM, which the service's certificate is of.
+	CA string `json:"ca"`
+	// Credential has the certificate, of that authority too, and the key by which the service knows whose authenticator this is.
+	Credential string `json:"credential"`
+	// StaleAfter is how long after the last word of the service what it said of a token may be used on; 3s if absent.
 	StaleAfter Duration `json:"staleAfter,omitempty"`
 }
 
@@ -143,7 +149,6 @@ type Cache struct {
 	NegativeTTL    Duration `json:"negativeTTL,omitempty"`    // of a "no" of STS; 10s if absent
 	Size           int      `json:"size,omitempty"`           // tokens; 16384 if absent
 	NegativeSize   int      `json:"negativeSize,omitempty"`   // 2048 if absent
-	MaxKeys        int      `json:"maxKeys,omitempty"`        // derived keys of muster's service; 16384 if absent
 	RememberKeys   int      `json:"rememberKeys,omitempty"`   // access keys known to be good; 8192 if absent
 	MaxInstances   int      `json:"maxInstances,omitempty"`   // 16384 if absent
 	InstanceMaxAge Duration `json:"instanceMaxAge,omitempty"` // of what EC2 said; 30s if absent
@@ -153,7 +158,7 @@ type Cache struct {
 type Limits struct {
 	Known   int      `json:"known,omitempty"`   // by access keys that were good before; 48 if absent
 	Unknown int      `json:"unknown,omitempty"` // by others; 16 if absent
-	PerKey  int      `json:"perKey,omitempty"`  // 4 if absent
+	PerKey  int      `json:"perKey,omitempty"`  // 4 if absent, 32 with backend muster
 	Queue   int      `json:"queue,omitempty"`   // that wait, of each of the two; 256 if absent
 	Wait    Duration `json:"wait,omitempty"`    // at most; 2s if absent
 }

@@ -5,6 +5,7 @@ package authenticatorconfig
 import (
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"net/url"
 	"path/filepath"
@@ -85,17 +86,14 @@ func (c Configuration) validate() field.ErrorList {
 	k.oneOf(field.NewPath("backend"), c.Backend, BackendSTS, BackendMuster)
 	switch {
 	case c.Backend == BackendMuster && c.Muster == nil:
-		k.add(field.Required(field.NewPath("muster"), "the backend muster needs the socket of the identity service"))
+		k.add(field.Required(field.NewPath("muster"), "the backend muster needs the socket of the identity service, and a credential for it"))
 	case c.Backend == BackendSTS && c.Muster != nil:
 		k.add(field.Forbidden(field.NewPath("muster"), "set backend to muster, or leave this out"))
 	case c.Backend == BackendMuster && c.EC2 != nil:
 		k.add(field.Forbidden(field.NewPath("ec2"), "the backend muster knows its instances by itself"))
 	}
 	if c.Muster != nil {
-		if !filepath.IsAbs(c.Muster.Socket) {
-			k.add(field.Invalid(field.NewPath("muster", "socket"), c.Muster.Socket, "must be an absolute path"))
-		}
-		k.within(field.NewPath("muster", "staleAfter"), c.Muster.StaleAfter, 2*time.Second, 10*time.Minute)
+		c.Muster.validate(k, field.NewPath("muster"))
 	}
 	c.validateSTS(k)
 	c.validateEC2(k)
@@ -136,6 +134,29 @@ func (s Server) validate(k *check, path *field.Path) {
 			k.add(field.Required(path.Child("audiences").Index(n), "an audience"))
 		}
 	}
+}
+
+func (m Muster) validate(k *check, path *field.Path) {
+	switch {
+	case m.Socket == "" && m.Address == "":
+		k.add(field.Required(path.Child("socket"), "the socket of the identity service, or address"))
+	case m.Socket != "" && m.Address != "":
+		k.add(field.Forbidden(path.Child("address"), "the service is on a socket or at an address, and not both"))
+	case m.Address != "":
+		if host, port, err := net.SplitHostPort(m.Address); err != nil || host == "" || port == "" {
+			k.add(field.Invalid(path.Child("address"), m.Address, "must be a host and a port, such as 10.0.0.1:8443"))
+		}
+	}
+	k.file(path.Child("socket"), m.Socket)
+	if m.CA == "" {
+		k.add(field.Required(path.Child("ca"), "the file with the account's authority, by which the service is known"))
+	}
+	if m.Credential == "" {
+		k.add(field.Required(path.Child("credential"), "the file with certificate and key: the service answers nobody without"))
+	}
+	k.file(path.Child("ca"), m.CA)
+	k.file(path.Child("credential"), m.Credential)
+	k.within(path.Child("staleAfter"), m.StaleAfter, 2*time.Second, 10*time.Minute)
 }
 
 func (c Configuration) validateSTS(k *check) {
@@ -207,7 +228,6 @@ func (c Cache) validate(k *check, path *field.Path) {
 	k.within(path.Child("instanceMaxAge"), c.InstanceMaxAge, time.Second, 10*time.Minute)
 	k.between(path.Child("size"), c.Size, 16, 1<<20)
 	k.between(path.Child("negativeSize"), c.NegativeSize, 16, 1<<20)
-	k.between(path.Child("maxKeys"), c.MaxKeys, 16, 1<<20)
 	k.between(path.Child("rememberKeys"), c.RememberKeys, 16, 1<<20)
 	k.between(path.Child("maxInstances"), c.MaxInstances, 16, 1<<20)
 }

@@ -13,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"muster.dev/muster/internal/iam/caller"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 	"muster.dev/muster/internal/iam/keyservice"
+	"muster.dev/muster/internal/iam/keyservice/keyservicetest"
 	"muster.dev/muster/internal/iam/tokenverify/ststest"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -27,10 +29,10 @@ type toldRefusals struct {
 	of  []string
 }
 
-func (r *toldRefusals) tell(instance string, refused keyservice.Refused) {
+func (r *toldRefusals) tell(cluster, instance string, refused keyservice.Refused) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.all, r.of = append(r.all, refused), append(r.of, instance)
+	r.all, r.of = append(r.all, refused), append(r.of, cluster+"/"+instance)
 }
 
 func (r *toldRefusals) take() (of []string, all []keyservice.Refused) {
@@ -66,7 +68,10 @@ func TestWhatAMachineIsRefusedForComesToTheMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := keyservice.NewServer(keyservice.ServerConfig{Backend: service, Logger: log})
+	authority := keyservicetest.New(t)
+	server, err := keyservice.NewServer(keyservice.ServerConfig{
+		Backend: service, Credential: keyservice.Credential(authority.Account(t)), Clusters: func(name string) bool { return name == "demo" }, Logger: log,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +94,7 @@ func TestWhatAMachineIsRefusedForComesToTheMachine(t *testing.T) {
 	if err := os.WriteFile(mappings, []byte("mapRoles:\n- {rolearn: 'arn:aws:iam::000000000000:role/muster-node', username: 'system:node:{{EC2PrivateDNSName}}', groups: [system:nodes]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, files := authenticatorConfigOf(t, "backend: muster\nmuster: {socket: "+dir.IdentitySocket()+"}\nmapping: {file: "+mappings+", fileOnly: true}\n")
+	c, files := authenticatorConfigOf(t, musterBackend(dir.IdentitySocket(), authority.Caller(t, caller.Authenticator("demo")))+"mapping: {file: "+mappings+", fileOnly: true}\n")
 	s := runningAuthenticator(t, c)
 	eventually(t, "it is ready", func() bool { status, _ := health(t, s, "/readyz"); return status == http.StatusOK })
 
@@ -123,7 +128,7 @@ func TestWhatAMachineIsRefusedForComesToTheMachine(t *testing.T) {
 			if len(of) == 0 {
 				return false
 			}
-			if of[0] != machine || all[0].Rule != mistake.rule || !strings.Contains(all[0].Saw, mistake.saw) {
+			if of[0] != "demo/"+machine || all[0].Rule != mistake.rule || !strings.Contains(all[0].Saw, mistake.saw) {
 				t.Errorf("%s: %v was told %+v %s", mistake.name, of, all[0], all[0].Saw)
 			}
 			return true
@@ -135,11 +140,16 @@ func TestWhatAMachineIsRefusedForComesToTheMachine(t *testing.T) {
 		if len(of) == 0 {
 			return false
 		}
-		if of[0] != machine || all[0].Rule != "signature/SignatureDoesNotMatch" || !strings.Contains(all[0].Saw, `for cluster "demo"`) {
+		if of[0] != "demo/"+machine || all[0].Rule != "signature/SignatureDoesNotMatch" || !strings.Contains(all[0].Saw, `for cluster "demo"`) {
 			t.Errorf("%v was told %+v %s", of, all[0], all[0].Saw)
 		}
 		return true
 	})
+}
+
+// musterBackend is the part of the file that says where muster's identity service is.
+func musterBackend(socket string, credential keyservicetest.Credential) string {
+	return "backend: muster\nmuster: {socket: " + socket + ", ca: " + credential.CA + ", credential: " + credential.File + "}\n"
 }
 
 // refusedMachine is an instance of the first node role.

@@ -3,6 +3,7 @@
 package authenticatorserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -242,12 +243,17 @@ func (p *authenticatorParts) assembleVerifier(ctx context.Context) error {
 		Remember: p.File.Cache.RememberKeys, Busy: p.metrics.Busy,
 	}
 	if p.File.Backend == authenticatorconfig.BackendMuster {
+		// The account answers in less than a millisecond, forged tokens too: those of a known key do not keep its owner's out.
+		gate.QueuePerKey = max(1, p.File.Limits.Queue/2)
 		var err error
-		if p.client, err = keyservice.NewClient(keyservice.ClientConfig{Socket: p.File.Muster.Socket, StaleAfter: p.File.Muster.StaleAfter.Value(), Logger: p.Logger}); err != nil {
+		if p.client, err = keyservice.NewClient(keyservice.ClientConfig{
+			Socket: p.File.Muster.Socket, Address: p.File.Muster.Address, Credential: keyservice.Credential{CA: p.File.Muster.CA, File: p.File.Muster.Credential},
+			StaleAfter: p.File.Muster.StaleAfter.Value(), Logger: p.Logger,
+		}); err != nil {
 			return err
 		}
 		p.cleanup = append(p.cleanup, p.client.Close)
-		p.own, err = tokenverify.NewOwn(tokenverify.OwnConfig{ClusterID: p.File.ClusterID, Keys: p.client, Live: p.client.Live, Gate: gate, Most: p.File.Cache.MaxKeys})
+		p.own, err = tokenverify.NewOwn(tokenverify.OwnConfig{ClusterID: p.File.ClusterID, Account: p.client, Live: p.client.Live, Gate: gate})
 		p.verifier = p.own
 		return err
 	}
@@ -306,7 +312,7 @@ func (p *authenticatorParts) ready() error {
 		return err
 	}
 	if p.client != nil && !p.client.Live() {
-		return fmt.Errorf("the identity service does not answer on %s", p.File.Muster.Socket)
+		return fmt.Errorf("the identity service does not answer on %s", cmp.Or(p.File.Muster.Socket, p.File.Muster.Address))
 	}
 	return nil
 }

@@ -31,6 +31,8 @@ import (
 
 	"muster.dev/muster/internal/iam/authenticator"
 	"muster.dev/muster/internal/iam/authenticatorconfig"
+	"muster.dev/muster/internal/iam/caller"
+	"muster.dev/muster/internal/iam/keyservice/keyservicetest"
 	"muster.dev/muster/internal/iam/tokenverify/ststest"
 	"muster.dev/muster/internal/platform/leaderlease"
 )
@@ -477,7 +479,7 @@ func TestAnAuthenticatorIsNotReadyWithoutTheIdentityService(t *testing.T) {
 	if err := os.WriteFile(mappings, []byte("mapUsers: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, state := authenticatorConfigOf(t, "backend: muster\nmuster: {socket: /does/not/exist.sock}\nmapping: {file: "+mappings+", fileOnly: true}\n")
+	c, state := authenticatorConfigOf(t, musterBackend("/does/not/exist.sock", keyservicetest.New(t).Caller(t, caller.Authenticator("demo")))+"mapping: {file: "+mappings+", fileOnly: true}\n")
 	s := runningAuthenticator(t, c)
 	eventually(t, "it says so", func() bool {
 		status, why := health(t, s, "/readyz")
@@ -497,11 +499,13 @@ func TestWhatKeepsAnAuthenticatorFromStarting(t *testing.T) {
 		more, kubeconfig, says string
 		without                bool
 	}{
-		"no kubeconfig":              {kubeconfig: "/does/not/exist", says: "reading kubeconfig /does/not/exist"},
-		"no file of mappings":        {more: "mapping: {file: /does/not/exist, fileOnly: true}", says: "/does/not/exist"},
-		"no authority of STS":        {more: "sts: {ca: /does/not/exist}\nmapping: {file: " + empty + ", fileOnly: true}", says: "reading sts.ca"},
-		"an authority that is empty": {more: "sts: {ca: " + empty + "}\nmapping: {file: " + empty + ", fileOnly: true}", says: "holds no certificate"},
-		"no serving certificate":     {more: "mapping: {file: " + empty + ", fileOnly: true}", says: "/does/not/exist", without: true},
+		"no kubeconfig":                 {kubeconfig: "/does/not/exist", says: "reading kubeconfig /does/not/exist"},
+		"no file of mappings":           {more: "mapping: {file: /does/not/exist, fileOnly: true}", says: "/does/not/exist"},
+		"no authority of STS":           {more: "sts: {ca: /does/not/exist}\nmapping: {file: " + empty + ", fileOnly: true}", says: "reading sts.ca"},
+		"an authority that is empty":    {more: "sts: {ca: " + empty + "}\nmapping: {file: " + empty + ", fileOnly: true}", says: "holds no certificate"},
+		"no authority of the account":   {more: musterBackend("/s", keyservicetest.Credential{CA: "/does/not/exist", File: empty}) + "mapping: {file: " + empty + ", fileOnly: true}", says: "reading the account's authority: open /does/not/exist"},
+		"no credential for the account": {more: musterBackend("/s", keyservicetest.Credential{CA: keyservicetest.New(t).Account(t).CA, File: empty}) + "mapping: {file: " + empty + ", fileOnly: true}", says: "reading the credential for the account"},
+		"no serving certificate":        {more: "mapping: {file: " + empty + ", fileOnly: true}", says: "/does/not/exist", without: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _ := authenticatorConfigOf(t, tc.more)

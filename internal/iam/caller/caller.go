@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ServerName is what the account's certificate is for, wherever it answers: its authority signs for nobody else.
+// ServerName is what the account's certificate is for, wherever it answers.
 const ServerName = "account.muster.internal"
 
 // The common names of callers. A cluster's name is the organization of its authenticator, behind the prefix.

@@ -15,7 +15,9 @@ import (
 func TestRefusedTokensAreTheInstances(t *testing.T) {
 	var told []string
 	w := newWorld(t, func(c *identityservice.Config) {
-		c.Refused = func(instance string, r keyservice.Refused) { told = append(told, instance+" "+r.Rule) }
+		c.Refused = func(cluster, instance string, r keyservice.Refused) {
+			told = append(told, cluster+" "+instance+" "+r.Rule)
+		}
 	})
 	w.instances.set(node, instance{"muster-node", nodeName})
 	own, err := w.service.RoleCredentials(t.Context(), node)
@@ -24,12 +26,12 @@ func TestRefusedTokensAreTheInstances(t *testing.T) {
 	}
 	report := func(key, token string) []string {
 		told = nil
-		if err := w.service.Refused(t.Context(), keyservice.Refused{AccessKeyID: key, SessionToken: token, Rule: "host"}); err != nil {
+		if err := w.service.Refused(t.Context(), "demo", keyservice.Refused{AccessKeyID: key, SessionToken: token, Rule: "host"}); err != nil {
 			t.Error(err)
 		}
 		return told
 	}
-	if got := report(own.AccessKeyID, own.SessionToken); !slices.Equal(got, []string{node + " host"}) {
+	if got := report(own.AccessKeyID, own.SessionToken); !slices.Equal(got, []string{"demo " + node + " host"}) {
 		t.Errorf("told %q", got)
 	}
 	for name, got := range map[string][]string{

@@ -41,8 +41,8 @@ type Config struct {
 	Instances Instances
 	Log       *slog.Logger
 
-	// Refused, if not nil, is told of tokens of an instance's session that an authenticator refused. It must not take long.
-	Refused func(instance string, r keyservice.Refused)
+	// Refused, if not nil, is told of tokens of an instance's session that a cluster's authenticator refused. It must not take long.
+	Refused func(cluster, instance string, r keyservice.Refused)
 
 	// Account of the instances' profiles; DefaultAccount if empty.
 	Account string

@@ -28,7 +28,7 @@ const account = identityservice.DefaultAccount
 
 // world is a service with one administrator, whose clock stands where the SDKs' does unless it is moved.
 type world struct {
-	t         *testing.T
+	t         testing.TB
 	store     *identityservicetest.Memory
 	service   *identityservice.Service
 	url       string
@@ -83,7 +83,7 @@ func (i *instances) set(id string, to instance) {
 }
 
 // newWorld makes a world; change may be nil.
-func newWorld(t *testing.T, change func(*identityservice.Config)) *world {
+func newWorld(t testing.TB, change func(*identityservice.Config)) *world {
 	t.Helper()
 	w := &world{t: t, store: identityservicetest.NewMemory(), instances: &instances{all: map[string]instance{}}, log: &log{}}
 	dir := t.TempDir()

@@ -13,15 +13,21 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
-	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/iam/caller"
+	"muster.dev/muster/internal/platform/termsafe"
 )
 
 // ClientConfig says where the service is.
 type ClientConfig struct {
-	Socket string // an absolute path
+	Socket string // an absolute path, where the service is on this host
+	// Address is host:port, instead of Socket.
+	Address string
+	// Credential of this client.
+	Credential Credential
 	// Timeout of one question; 5 s if 0.
 	Timeout time.Duration
 	// StaleAfter is how long after the last event what was answered before may be used; StaleAfter if 0.
@@ -41,15 +47,21 @@ type Client struct {
 	heard atomic.Int64
 }
 
-var _ Keys = (*Client)(nil)
+var _ Verifier = (*Client)(nil)
 
 // NewClient makes a client. Nothing is asked yet.
 func NewClient(c ClientConfig) (*Client, error) {
 	switch {
-	case !filepath.IsAbs(c.Socket):
+	case c.Socket != "" && c.Address != "":
+		return nil, fmt.Errorf("the identity service is either on the socket %s or at the address %s", c.Socket, c.Address)
+	case c.Address == "" && !filepath.IsAbs(c.Socket):
 		return nil, fmt.Errorf("the socket of the identity service, %q, is not an absolute path", c.Socket)
 	case c.Logger == nil:
 		return nil, errors.New("a client of the identity service needs a logger")
+	}
+	secured, err := c.Credential.client()
+	if err != nil {
+		return nil, err
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = 5 * time.Second
@@ -65,7 +77,9 @@ func NewClient(c ClientConfig) (*Client, error) {
 	}
 	return &Client{config: c, start: c.Now(), http: &http.Client{
 		Transport: &http.Transport{
-			DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, c.Socket) },
+			DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) },
+			TLSClientConfig:     secured,
+			TLSHandshakeTimeout: c.Timeout,
 			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: c.Timeout,
 			MaxResponseHeaderBytes: 16 << 10, DisableCompression: true,
 		},
@@ -76,17 +90,28 @@ func NewClient(c ClientConfig) (*Client, error) {
 // Close ends connections that nobody uses.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Resolve asks for the owner of a key. A "no" is *Unknown.
-func (c *Client) Resolve(ctx context.Context, accessKeyID, sessionToken string, scope sigv4.Scope) (Resolved, error) {
+// where names the service in errors.
+func (c ClientConfig) where() string {
+	if c.Address != "" {
+		return c.Address
+	}
+	return c.Socket
+}
+
+// service is the URL of the service, whose certificate is for one name wherever it is.
+const service = "https://" + caller.ServerName
+
+// Verify asks who made a token. A "no" is *Unknown.
+func (c *Client) Verify(ctx context.Context, q Question) (Maker, error) {
 	var a Answer
-	if err := c.ask(ctx, PathResolve, Query{AccessKeyID: accessKeyID, SessionToken: sessionToken, Scope: ScopeOf(scope)}, &a); err != nil {
-		return Resolved{}, fmt.Errorf("asking the identity service about key %.128q: %w", accessKeyID, err)
+	if err := c.ask(ctx, PathVerify, q, &a); err != nil {
+		return Maker{}, fmt.Errorf("asking the identity service who made a token: %w", err)
 	}
-	r, err := a.Resolved()
+	m, err := a.Maker()
 	if err != nil {
-		return Resolved{}, fmt.Errorf("reading the identity service's answer about key %.128q: %w", accessKeyID, err)
+		return Maker{}, fmt.Errorf("reading the identity service's answer about a token: %w", err)
 	}
-	return r, nil
+	return m, nil
 }
 
 // RoleCredentials asks for the credentials of an instance's profile. A "no" is *Unknown.
@@ -112,20 +137,20 @@ func (c *Client) ask(ctx context.Context, path string, question, answer any) err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://identity"+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, service+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := c.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("the identity service does not answer on %s: %w", c.config.Socket, err)
+		return fmt.Errorf("the identity service does not answer on %s: %w", c.config.where(), err)
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
 	raw, err := io.ReadAll(io.LimitReader(response.Body, MaxAnswer+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("reading the identity service's answer on %s: %w", c.config.Socket, err)
+		return fmt.Errorf("reading the identity service's answer on %s: %w", c.config.where(), err)
 	case len(raw) > MaxAnswer:
 		return fmt.Errorf("the answer has more than %d bytes", MaxAnswer)
 	case response.StatusCode == http.StatusOK:
@@ -133,9 +158,11 @@ func (c *Client) ask(ctx context.Context, path string, question, answer any) err
 	case response.StatusCode == http.StatusNotFound:
 		var no Refusal
 		if err := decode(raw, &no); err != nil || no.Code == "" {
-			return fmt.Errorf("the service on %s answers %s without a reason: it is not muster's identity service, or another version", c.config.Socket, response.Status)
+			return fmt.Errorf("the service on %s answers %s without a reason: it is not muster's identity service, or another version", c.config.where(), response.Status)
 		}
-		return &Unknown{Code: no.Code, Reason: no.Reason}
+		return &Unknown{Code: no.Code, Reason: no.Reason, Rule: no.Rule, Fix: no.Fix}
+	case response.StatusCode == http.StatusForbidden: // it says whom it does not answer; a question is not repeated in it
+		return fmt.Errorf("the identity service on %s answers %s: %s", c.config.where(), response.Status, reasonOf(raw))
 	}
 	return fmt.Errorf("the identity service answers %s", response.Status)
 }
@@ -145,4 +172,9 @@ func decode(raw []byte, into any) error {
 		return errors.New("the answer is not the JSON that was expected") // the error of encoding/json may quote it
 	}
 	return nil
+}
+
+// reasonOf is what a refusal of the service itself says, in one line.
+func reasonOf(raw []byte) string {
+	return termsafe.Line(strings.TrimSpace(strings.ToValidUTF8(string(raw[:min(len(raw), maxReason)]), "")))
 }

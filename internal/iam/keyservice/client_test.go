@@ -4,6 +4,7 @@ package keyservice
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,17 +13,33 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster.dev/muster/internal/iam/caller"
 	"muster.dev/muster/internal/iam/identity"
-	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/iam/keyservice/keyservicetest"
 )
 
-// onSocket serves a handler on a unix socket.
+// authorities are those of accounts, by the test.
+var authorities sync.Map
+
+func authorityOf(t *testing.T) *keyservicetest.Authority {
+	t.Helper()
+	if a, ok := authorities.Load(t.Name()); ok {
+		return a.(*keyservicetest.Authority)
+	}
+	a := keyservicetest.New(t)
+	authorities.Store(t.Name(), a)
+	t.Cleanup(func() { authorities.Delete(t.Name()) })
+	return a
+}
+
+// onSocket serves a handler on a unix socket, with the account's certificate.
 func onSocket(t *testing.T, h http.HandlerFunc) (socket string, server *http.Server) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "s")
@@ -30,16 +47,20 @@ func onSocket(t *testing.T, h http.HandlerFunc) (socket string, server *http.Ser
 	if err != nil {
 		t.Fatal(err)
 	}
-	server = &http.Server{Handler: h, ReadHeaderTimeout: time.Second}
+	secured, err := Credential(authorityOf(t).Account(t)).server()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server = &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
 	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(l) }()
+	go func() { defer close(done); _ = server.Serve(tls.NewListener(l, secured)) }()
 	t.Cleanup(func() { _ = server.Close(); <-done })
 	return socket, server
 }
 
 func clientOf(t *testing.T, socket string, change func(*ClientConfig)) *Client {
 	t.Helper()
-	c := ClientConfig{Socket: socket, Logger: slog.New(slog.DiscardHandler)}
+	c := ClientConfig{Socket: socket, Credential: Credential(authorityOf(t).Caller(t, caller.Authenticator("demo"))), Logger: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&c)
 	}
@@ -59,30 +80,31 @@ func sends(status int, body string) http.HandlerFunc {
 }
 
 func TestAClientReadsAnswers(t *testing.T) {
-	want := Resolved{
-		Key: sigv4.Key{1, 2, 31: 3}, ARN: "arn:aws:sts::000000000000:assumed-role/nodes/i-1", Account: "000000000000", UserID: "AROA1", SessionName: "i-1",
+	want := Maker{
+		ARN: "arn:aws:sts::000000000000:assumed-role/nodes/i-1", Account: "000000000000", UserID: "AROA1", SessionName: "i-1",
 		Instance: &identity.Instance{ID: "i-1", PrivateDNSName: "ip-1.internal"}, ValidUntil: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
 	}
-	var asked Query
+	var asked Question
 	socket, _ := onSocket(t, func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&asked)
 		_ = json.NewEncoder(w).Encode(AnswerOf(want))
 	})
-	got, err := clientOf(t, socket, nil).Resolve(t.Context(), "ASIA1", "token", sigv4.Scope{Date: "20261121", Region: "local-1", Service: "sts"})
+	question := Question{Cluster: "demo", Host: "sts.example:8443", Query: "a=b&c=%2F<>"}
+	got, err := clientOf(t, socket, nil).Verify(t.Context(), question)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(Query{AccessKeyID: "ASIA1", SessionToken: "token", Scope: Scope{Date: "20261121", Region: "local-1", Service: "sts"}}, asked); diff != "" {
+	if diff := cmp.Diff(question, asked); diff != "" {
 		t.Errorf("-want +asked:\n%s", diff)
 	}
 }
 
 func TestOnlyAReasonedNoIsANo(t *testing.T) {
 	secret := strings.Repeat("s3cret", 3)
-	whole := fmt.Sprintf(`{"key":"%s","arn":"a","account":"b","userID":"c","validUntil":"2026-11-21T12:00:00Z"}`, strings.Repeat("A", 43)+"=")
+	const whole = `{"arn":"a","account":"b","userID":"c","validUntil":"2026-11-21T12:00:00Z"}`
 	for _, tc := range []struct {
 		name   string
 		answer http.HandlerFunc
@@ -99,15 +121,14 @@ func TestOnlyAReasonedNoIsANo(t *testing.T) {
 			http.Redirect(w, r, "/v1/other", http.StatusTemporaryRedirect)
 		}, false, false},
 		{"no JSON", sends(200, secret), false, false},
-		{"a short key", sends(200, strings.Replace(whole, "AAAA", "", 1)), false, false},
 		{"no ARN", sends(200, strings.Replace(whole, `"arn":"a"`, `"arn":""`, 1)), false, false},
 		{"no end", sends(200, strings.Replace(whole, `"validUntil"`, `"x"`, 1)), false, false},
 		{"an instance without a name", sends(200, strings.Replace(whole, `{`, `{"instance":{"id":"i-1"},`, 1)), false, false},
-		{"an endless answer", sends(200, `{"key":"`+strings.Repeat("A", MaxAnswer)+`"}`), false, false},
+		{"an endless answer", sends(200, `{"arn":"`+strings.Repeat("A", MaxAnswer)+`"}`), false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			socket, _ := onSocket(t, tc.answer)
-			_, err := clientOf(t, socket, nil).Resolve(t.Context(), "AKIA1", secret, sigv4.Scope{})
+			_, err := clientOf(t, socket, nil).Verify(t.Context(), Question{Query: secret})
 			_, no := errors.AsType[*Unknown](err)
 			if no != tc.no || (err == nil) != tc.ok {
 				t.Errorf("%v", err)
@@ -117,7 +138,7 @@ func TestOnlyAReasonedNoIsANo(t *testing.T) {
 			}
 		})
 	}
-	if _, err := clientOf(t, "/nowhere/s", nil).Resolve(t.Context(), "AKIA1", "", sigv4.Scope{}); err == nil || !strings.Contains(err.Error(), "/nowhere/s") {
+	if _, err := clientOf(t, "/nowhere/s", nil).Verify(t.Context(), Question{}); err == nil || !strings.Contains(err.Error(), "/nowhere/s") {
 		t.Errorf("without a service: %v", err)
 	}
 	if !trustedPeer(0, 1000) || !trustedPeer(1000, 1000) || trustedPeer(1001, 1000) {
@@ -229,7 +250,7 @@ func TestAStreamThatSaysNothingIsBegunAnew(t *testing.T) {
 
 func TestNothingOnTheWireIsPrinted(t *testing.T) {
 	for _, v := range []any{
-		Query{SessionToken: "s3cret"}, Answer{Key: []byte("s3cret")}, RoleCredentials{SecretAccessKey: "s3cret", SessionToken: "s3cret"},
+		Question{Cluster: "demo", Query: "s3cret"}, Refused{SessionToken: "s3cret"}, RoleCredentials{SecretAccessKey: "s3cret", SessionToken: "s3cret"},
 	} {
 		var b strings.Builder
 		slog.New(slog.NewTextHandler(&b, nil)).Info("x", "v", v)

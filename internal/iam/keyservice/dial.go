@@ -13,9 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dial connects to the socket and checks its listener: root, or the user of this process. Anybody else who got hold of the path
-// could say that every key is an administrator's.
-func dial(ctx context.Context, socket string) (net.Conn, error) {
+// dial connects to the service, which then proves by its certificate that it is.
+func (c ClientConfig) dial(ctx context.Context) (net.Conn, error) {
+	if c.Address != "" {
+		return new(net.Dialer).DialContext(ctx, "tcp", c.Address)
+	}
+	return dialSocket(ctx, c.Socket)
+}
+
+// dialSocket connects to the socket and checks its listener: root, or the user of this process. Anybody else who got hold of the path is sent
+// nothing.
+func dialSocket(ctx context.Context, socket string) (net.Conn, error) {
 	connection, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return nil, err

@@ -32,9 +32,9 @@ func within(t *testing.T, events <-chan Event, what string) {
 // A client that does not read what it asked for neither holds a revocation back nor gets what is not true any more.
 func TestWhoDoesNotReadHoldsNobodyUp(t *testing.T) {
 	var answered atomic.Int64
-	b := &backend{resolve: func(context.Context, string) (Resolved, error) {
+	b := &backend{resolve: func(context.Context, string) (Maker, error) {
 		answered.Add(1)
-		return Resolved{ARN: strings.Repeat("a", MaxAnswer/2), Account: "b", UserID: "c", ValidUntil: time.Unix(1, 0)}, nil
+		return Maker{ARN: strings.Repeat("a", MaxAnswer/2), Account: "b", UserID: "c", ValidUntil: time.Unix(1, 0)}, nil
 	}}
 	_, h := serverOf(t, b, time.Hour)
 	events := eventsOf(t, h)
@@ -45,7 +45,7 @@ func TestWhoDoesNotReadHoldsNobodyUp(t *testing.T) {
 	defer func() { _ = hung.Close() }()
 	go func() { // until what it does not read fills all buffers
 		for {
-			if _, err := fmt.Fprintf(hung, "POST %s HTTP/1.1\r\nHost: identity\r\nContent-Length: 2\r\n\r\n{}", PathResolve); err != nil {
+			if _, err := fmt.Fprintf(hung, "POST %s HTTP/1.1\r\nHost: identity\r\nContent-Length: 18\r\n\r\n{\"cluster\":\"demo\"}", PathVerify); err != nil {
 				return
 			}
 		}
@@ -69,17 +69,17 @@ func TestWhoDoesNotReadHoldsNobodyUp(t *testing.T) {
 // A lookup from before a change that took too long is not an answer any more.
 func TestWhatWasLookedUpTooLongAgoIsNoAnswer(t *testing.T) {
 	asked, hold := make(chan struct{}, 1), make(chan struct{})
-	b := &backend{resolve: func(_ context.Context, id string) (Resolved, error) {
+	b := &backend{resolve: func(_ context.Context, id string) (Maker, error) {
 		if id == "slow" {
 			asked <- struct{}{}
 			<-hold
 		}
-		return Resolved{ARN: "a", Account: "b", UserID: "c", ValidUntil: time.Unix(1, 0)}, nil
+		return Maker{ARN: "a", Account: "b", UserID: "c", ValidUntil: time.Unix(1, 0)}, nil
 	}}
 	s, h := serverOf(t, b, time.Hour)
 	events := eventsOf(t, h)
 	ask := func(id string) int {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+PathResolve, strings.NewReader(`{"accessKeyID":"`+id+`"}`))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+PathVerify, strings.NewReader(`{"cluster":"demo","query":"`+id+`"}`))
 		if err != nil {
 			return 0
 		}

@@ -5,6 +5,9 @@ package keyservice
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -17,29 +20,35 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/iam/caller"
 )
 
 // backend answers as it is told to.
 type backend struct {
-	resolve func(ctx context.Context, id string) (Resolved, error)
+	resolve func(ctx context.Context, id string) (Maker, error)
 
 	mu    sync.Mutex
 	feeds []*listened
+	about []string // clusters
 
 	refused []Refused
+	by      []string
 }
 
-func (b *backend) Resolve(ctx context.Context, id, _ string, _ sigv4.Scope) (Resolved, error) {
-	return b.resolve(ctx, id)
+// Verify takes the query for an id.
+func (b *backend) Verify(ctx context.Context, cluster, _, query string) (Maker, error) {
+	b.mu.Lock()
+	b.about = append(b.about, cluster)
+	b.mu.Unlock()
+	return b.resolve(ctx, query)
 }
 
 func (b *backend) RoleCredentials(context.Context, string) (RoleCredentials, error) {
 	return RoleCredentials{}, &Unknown{Code: "NoSuchEntity", Reason: "no profile"}
 }
 
-func (b *backend) Refused(_ context.Context, r Refused) error {
-	b.refused = append(b.refused, r)
+func (b *backend) Refused(_ context.Context, cluster string, r Refused) error {
+	b.refused, b.by = append(b.refused, r), append(b.by, cluster)
 	return nil
 }
 
@@ -80,46 +89,65 @@ func (l *listened) Close() { close(l.closed) }
 
 func serverOf(t *testing.T, b *backend, heartbeat time.Duration) (*Server, *httptest.Server) {
 	t.Helper()
-	s, err := NewServer(ServerConfig{Backend: b, Logger: slog.New(slog.DiscardHandler), Heartbeat: heartbeat})
+	s, err := NewServer(ServerConfig{
+		Backend: b, Credential: Credential(authorityOf(t).Account(t)), Clusters: isDemo, Logger: slog.New(slog.DiscardHandler), Heartbeat: heartbeat,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := httptest.NewServer(s.Handler())
+	h := httptest.NewServer(by(caller.Authenticator("demo"), s.Handler()))
 	t.Cleanup(h.Close)
 	return s, h
 }
 
+func isDemo(cluster string) bool { return cluster == "demo" }
+
+// by has requests come from a caller whose certificate was verified.
+func by(who caller.Caller, h http.Handler) http.Handler {
+	name, organizations := who.Subject()
+	certificate := &x509.Certificate{Subject: pkix.Name{CommonName: name, Organization: organizations}, NotAfter: time.Now().Add(48 * time.Hour)}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{certificate}, VerifiedChains: [][]*x509.Certificate{{certificate}}}
+		h.ServeHTTP(w, r)
+	})
+}
+
 func TestWhatAServerAnswers(t *testing.T) {
-	good := Resolved{ARN: "arn:aws:iam::000000000000:user/a", Account: "000000000000", UserID: "AIDA", ValidUntil: time.Unix(1, 0).UTC()}
-	b := &backend{resolve: func(_ context.Context, id string) (Resolved, error) {
+	good := Maker{ARN: "arn:aws:iam::000000000000:user/a", Account: "000000000000", UserID: "AIDA", ValidUntil: time.Unix(1, 0).UTC()}
+	b := &backend{resolve: func(_ context.Context, id string) (Maker, error) {
 		switch id {
 		case "good":
 			return good, nil
 		case "no":
-			return Resolved{}, &Unknown{Code: "ExpiredToken", Reason: "it ended"}
+			return Maker{}, &Unknown{Code: "ExpiredToken", Reason: "it ended"}
 		}
-		return Resolved{}, errors.New("secret detail")
+		return Maker{}, errors.New("secret detail")
 	}}
 	_, h := serverOf(t, b, time.Hour)
-	of, err := NewServer(ServerConfig{Backend: b, Credentials: true, Logger: slog.New(slog.DiscardHandler)})
+	of, err := NewServer(ServerConfig{Backend: b, Credential: Credential(authorityOf(t).Account(t)), Clusters: isDemo, Credentials: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	metadata := httptest.NewServer(of.Handler())
+	metadata := httptest.NewServer(by(caller.Metadata(), of.Handler()))
 	t.Cleanup(metadata.Close)
 	for _, test := range []struct {
 		name, path, body string
 		status           int
 		says             string
 	}{
-		{"a key", PathResolve, `{"accessKeyID":"good"}`, http.StatusOK, `"userID":"AIDA"`},
-		{"a no", PathResolve, `{"accessKeyID":"no"}`, http.StatusNotFound, `{"code":"ExpiredToken","reason":"it ended"}`},
-		{"nobody can tell", PathResolve, `{"accessKeyID":"x"}`, http.StatusServiceUnavailable, ""},
-		{"no JSON", PathResolve, `{`, http.StatusBadRequest, ""},
-		{"too long", PathResolve, `{"accessKeyID":"` + strings.Repeat("x", MaxQuery) + `"}`, http.StatusBadRequest, ""},
+		{"a key", PathVerify, `{"cluster":"demo","query":"good"}`, http.StatusOK, `"userID":"AIDA"`},
+		{"a no", PathVerify, `{"cluster":"demo","query":"no"}`, http.StatusNotFound, `{"code":"ExpiredToken","reason":"it ended"}`},
+		{"nobody can tell", PathVerify, `{"cluster":"demo","query":"x"}`, http.StatusServiceUnavailable, ""},
+		{"another cluster's", PathVerify, `{"cluster":"other","query":"good"}`, http.StatusNotFound, `"rule":"cluster"`},
+		{"no cluster's", PathVerify, `{"query":"good"}`, http.StatusNotFound, `"rule":"cluster"`},
+		{"a cluster's in another spelling", PathVerify, `{"cluster":"Demo","query":"good"}`, http.StatusNotFound, `"rule":"cluster"`},
+		{"an unknown field", PathVerify, `{"cluster":"demo","query":"good","as":"other"}`, http.StatusBadRequest, ""},
+		{"two questions", PathVerify, `{"cluster":"demo","query":"good"}{"cluster":"demo","query":"good"}`, http.StatusBadRequest, ""},
+		{"no JSON", PathVerify, `{`, http.StatusBadRequest, ""},
+		{"too long", PathVerify, `{"cluster":"demo","query":"` + strings.Repeat("x", MaxQuery) + `"}`, http.StatusBadRequest, ""},
 		{"an instance, of who tells whose keys are", PathRoleCredentials, `{"instanceID":"i-0"}`, http.StatusNotFound, "404 page not found"},
 		{"an instance", "metadata " + PathRoleCredentials, `{"instanceID":"i-0"}`, http.StatusNotFound, "NoSuchEntity"},
-		{"a key, of who gives credentials", "metadata " + PathResolve, `{"accessKeyID":"good"}`, http.StatusNotFound, "404 page not found"},
+		{"a key, of who gives credentials", "metadata " + PathVerify, `{"cluster":"demo","query":"good"}`, http.StatusNotFound, "404 page not found"},
 		{"another path", "/v1/other", `{}`, http.StatusNotFound, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -175,13 +203,13 @@ func eventsOf(t *testing.T, h *httptest.Server) <-chan Event {
 // An answer from before a change leaves before its event: else a client would keep what it was told to forget.
 func TestAnAnswerFromBeforeAChangeLeavesFirst(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
-	b := &backend{resolve: func(ctx context.Context, _ string) (Resolved, error) {
+	b := &backend{resolve: func(ctx context.Context, _ string) (Maker, error) {
 		close(asked)
 		select {
 		case <-answer:
 		case <-ctx.Done():
 		}
-		return Resolved{ARN: "a", Account: "b", UserID: "c", ValidUntil: time.Unix(1, 0)}, nil
+		return Maker{ARN: "a", Account: "b", UserID: "c", ValidUntil: time.Unix(1, 0)}, nil
 	}}
 	s, h := serverOf(t, b, time.Hour)
 	s.fence.limit = time.Hour
@@ -189,7 +217,7 @@ func TestAnAnswerFromBeforeAChangeLeavesFirst(t *testing.T) {
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+PathResolve, strings.NewReader(`{}`))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+PathVerify, strings.NewReader(`{"cluster":"demo"}`))
 		if err != nil {
 			return
 		}

@@ -4,24 +4,24 @@ package keyservice
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"muster.dev/muster/internal/iam/identity"
-	"muster.dev/muster/internal/iam/sigv4"
 )
 
 // Paths of the service. Anything else is 404 without a Refusal, which a client takes for "could not tell".
 const (
-	PathResolve         = "/v1/resolve"
+	PathVerify          = "/v1/verify"
 	PathRoleCredentials = "/v1/role-credentials" //nolint:gosec // G101: a path
 	PathChanges         = "/v1/changes"
 )
 
 // Bounds that both ends keep.
 const (
-	MaxQuery  = 16 << 10 // bytes of a request's body; session tokens have at most 4096
+	MaxQuery  = 16 << 10 // bytes of a request's body; tokens have at most 4096
 	MaxAnswer = 64 << 10 // bytes of an answer, and of one line of the stream
 	MaxNamed  = 256      // names in one event; a change of more is told as All
 
@@ -29,27 +29,31 @@ const (
 	StaleAfter = 3 * time.Second // without an event: older answers are not used without asking again
 )
 
-// Resolved is what is known of an access key. Key is good for the asked scope alone.
-type Resolved struct {
-	Key         sigv4.Key
+// Maker is who made a token.
+type Maker struct {
 	ARN         string // as GetCallerIdentity tells it: arn:aws:sts::…:assumed-role/ROLE/SESSION, arn:aws:iam::…:user/…
 	Account     string
 	UserID      string // AIDA…, AROA… without the session, the account for root
 	SessionName string
-	// Instance is set if and only if these are the credentials of that instance's own profile.
+	// Instance is set if and only if the credentials are those of that instance's own profile.
 	Instance *identity.Instance
-	// ValidUntil is the end of the session, or of the answer if that is earlier. It is never zero.
+	// ValidUntil is the end of the token, of the session, or of the answer, whichever comes first. It is never zero.
 	ValidUntil time.Time
 }
 
-// Keys knows access keys. The error of a "no" is *Unknown; after any other error nobody could tell.
-type Keys interface {
-	Resolve(ctx context.Context, accessKeyID, sessionToken string, scope sigv4.Scope) (Resolved, error)
+// Verifier knows who made a token. The error of a "no" is *Unknown; after any other error nobody could tell.
+type Verifier interface {
+	Verify(ctx context.Context, q Question) (Maker, error)
 }
 
-// Unknown is a "no": there is no such key, or it may not be used now. Code is STS's: InvalidClientTokenId, ExpiredToken, AccessDenied.
+// Unknown is a "no": there is no such key, it may not be used now, or it did not make the token. Code is STS's: InvalidClientTokenId,
+// ExpiredToken, SignatureDoesNotMatch, AccessDenied.
 type Unknown struct {
 	Code, Reason string
+	// Rule that refused; empty if it is about the access key, whatever token is made with it.
+	Rule string
+	// Fix is what to do, if the code does not say so.
+	Fix string
 }
 
 func (u *Unknown) Error() string { return fmt.Sprintf("%s: %s", u.Code, u.Reason) }
@@ -74,33 +78,28 @@ type Event struct {
 	Change
 }
 
-// Query asks for a key. The server answers in the order in which things happened: an answer that was made before a change is on its
-// way before the event of that change, or must not be given.
-type Query struct {
-	AccessKeyID  string `json:"accessKeyID"`
-	SessionToken string `json:"sessionToken,omitempty"` // as the caller sent it, decoded once
-	Scope        Scope  `json:"scope"`
+// Question asks who made a token: the presigned request in it, byte by byte as it was signed. The server answers in the order in which things
+// happened: an answer that was made before a change is on its way before the event of that change, or must not be given.
+type Question struct {
+	// Cluster that the token is said to be for: the value of its signed header x-k8s-aws-id.
+	Cluster string `json:"cluster"`
+	Host    string `json:"host"`
+	Query   string `json:"query"` // a secret
 }
 
-// Scope is sigv4.Scope on the wire.
-type Scope struct {
-	Date    string `json:"date"` // 20060102
-	Region  string `json:"region"`
-	Service string `json:"service"`
+// LogValue keeps the request out of logs.
+func (q Question) LogValue() slog.Value { return slog.StringValue(q.String()) }
+
+// String keeps the request out of what is printed.
+func (q Question) String() string {
+	return fmt.Sprintf("question about a token for cluster %.100q", q.Cluster)
 }
 
-// LogValue keeps the session token out of logs.
-func (q Query) LogValue() slog.Value { return slog.StringValue("query for " + q.AccessKeyID) }
+// GoString keeps the request out of what is printed.
+func (q Question) GoString() string { return q.String() }
 
-// String keeps the session token out of what is printed.
-func (q Query) String() string { return "query for " + q.AccessKeyID }
-
-// GoString keeps the session token out of what is printed.
-func (q Query) GoString() string { return q.String() }
-
-// Answer is Resolved on the wire.
+// Answer is Maker on the wire.
 type Answer struct {
-	Key         []byte    `json:"key"` // 32 bytes
 	ARN         string    `json:"arn"`
 	Account     string    `json:"account"`
 	UserID      string    `json:"userID"`
@@ -115,19 +114,12 @@ type Instance struct {
 	PrivateDNSName string `json:"privateDNSName"`
 }
 
-// LogValue keeps the key out of logs.
-func (a Answer) LogValue() slog.Value { return slog.StringValue("answer about " + a.ARN) }
-
-// String keeps the key out of what is printed.
-func (a Answer) String() string { return "answer about " + a.ARN }
-
-// GoString keeps the key out of what is printed.
-func (a Answer) GoString() string { return a.String() }
-
 // Refusal is the body of a 404: a "no" that was decided. It is *Unknown on the wire.
 type Refusal struct {
 	Code   string `json:"code"`
 	Reason string `json:"reason"`
+	Rule   string `json:"rule,omitempty"`
+	Fix    string `json:"fix,omitempty"`
 }
 
 // InstanceQuery asks for the credentials of an instance's profile.
@@ -159,37 +151,25 @@ func (r RoleCredentials) String() string {
 func (r RoleCredentials) GoString() string { return r.String() }
 
 // AnswerOf puts what is known on the wire.
-func AnswerOf(r Resolved) Answer {
-	a := Answer{Key: append([]byte(nil), r.Key[:]...), ARN: r.ARN, Account: r.Account, UserID: r.UserID, SessionName: r.SessionName, ValidUntil: r.ValidUntil}
-	if r.Instance != nil {
-		a.Instance = &Instance{ID: r.Instance.ID, PrivateDNSName: r.Instance.PrivateDNSName}
+func AnswerOf(m Maker) Answer {
+	a := Answer{ARN: m.ARN, Account: m.Account, UserID: m.UserID, SessionName: m.SessionName, ValidUntil: m.ValidUntil}
+	if m.Instance != nil {
+		a.Instance = &Instance{ID: m.Instance.ID, PrivateDNSName: m.Instance.PrivateDNSName}
 	}
 	return a
 }
 
-// Resolved reads an answer, and refuses one that lacks what every answer has.
-func (a Answer) Resolved() (Resolved, error) {
-	r := Resolved{ARN: a.ARN, Account: a.Account, UserID: a.UserID, SessionName: a.SessionName, ValidUntil: a.ValidUntil}
-	switch {
-	case len(a.Key) != len(r.Key):
-		return Resolved{}, fmt.Errorf("the key has %d bytes, not %d", len(a.Key), len(r.Key))
-	case a.ARN == "" || a.Account == "" || a.UserID == "" || a.ValidUntil.IsZero():
-		return Resolved{}, fmt.Errorf("the answer lacks one of arn, account, userID and validUntil")
+// Maker reads an answer, and refuses one that lacks what every answer has.
+func (a Answer) Maker() (Maker, error) {
+	m := Maker{ARN: a.ARN, Account: a.Account, UserID: a.UserID, SessionName: a.SessionName, ValidUntil: a.ValidUntil}
+	if a.ARN == "" || a.Account == "" || a.UserID == "" || a.ValidUntil.IsZero() {
+		return Maker{}, errors.New("the answer lacks one of arn, account, userID and validUntil")
 	}
-	copy(r.Key[:], a.Key)
 	if a.Instance != nil {
 		if a.Instance.ID == "" || a.Instance.PrivateDNSName == "" {
-			return Resolved{}, fmt.Errorf("the instance of the answer has no id or no name")
+			return Maker{}, errors.New("the instance of the answer has no id or no name")
 		}
-		r.Instance = &identity.Instance{ID: a.Instance.ID, PrivateDNSName: a.Instance.PrivateDNSName}
+		m.Instance = &identity.Instance{ID: a.Instance.ID, PrivateDNSName: a.Instance.PrivateDNSName}
 	}
-	return r, nil
-}
-
-// ScopeOf puts a scope on the wire.
-func ScopeOf(s sigv4.Scope) Scope { return Scope{Date: s.Date, Region: s.Region, Service: s.Service} }
-
-// SigV4 reads a scope.
-func (s Scope) SigV4() sigv4.Scope {
-	return sigv4.Scope{Date: s.Date, Region: s.Region, Service: s.Service}
+	return m, nil
 }

@@ -44,8 +44,8 @@ func (c *Client) Watch(ctx context.Context, tell func(Change)) {
 		}
 		// Once for each outage. A service that starts beside this program may take some seconds.
 		if late := c.sinceStart() > startTime; !broken && (ever || late) {
-			c.config.Logger.Warn("stream of changes from the identity service ended; what is known is used on for a while, and nothing is asked anew until it is back",
-				"socket", c.config.Socket, "for", c.config.StaleAfter, "error", err)
+			c.config.Logger.Warn("stream of changes from the identity service ended; tokens that were verified before are good for a while, and no other is until it is back",
+				"address", c.config.where(), "for", c.config.StaleAfter, "error", err)
 			broken = true
 		}
 		timer := time.NewTimer(pause)
@@ -63,7 +63,7 @@ func (c *Client) Watch(ctx context.Context, tell func(Change)) {
 func (c *Client) follow(ctx context.Context, tell func(Change)) (begun bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://identity"+PathChanges, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, service+PathChanges, nil)
 	if err != nil {
 		return false, err
 	}
@@ -73,7 +73,8 @@ func (c *Client) follow(ctx context.Context, tell func(Change)) (begun bool, err
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
 	if response.StatusCode != http.StatusOK {
-		return false, fmt.Errorf("the identity service answers %s", response.Status)
+		raw, _ := io.ReadAll(io.LimitReader(response.Body, maxReason)) // it says why, or not
+		return false, fmt.Errorf("the identity service answers %s: %s", response.Status, reasonOf(raw))
 	}
 	quiet := time.AfterFunc(c.config.QuietAfter, func() {
 		cancel(fmt.Errorf("no event for %s", c.config.QuietAfter))

@@ -29,6 +29,23 @@ func Parse(raw, clusterID string, hosts Hosts, now time.Time) (Token, error) {
 	if refusal != nil {
 		return Token{}, refusal
 	}
+	return t.read(clusterID, now)
+}
+
+// Read is Parse for the presigned request in a token that somebody else has parsed: nothing of what he found is taken for granted, but which
+// hosts tokens may be made for is his to say. The query is that of the request, byte by byte.
+func Read(host, query, clusterID string, now time.Time) (Token, error) {
+	switch {
+	case clusterID == "":
+		return Token{}, refuse(RuleCluster, "none", "say for which cluster: without one a token for any cluster would pass")
+	case len(host)+len(query) > MaxSize:
+		return Token{}, refuse(RuleSize, "more than 4096 bytes", "make a new token; if it is always so long, the session's tags and policies are too large")
+	}
+	return Token{Scheme: "https", Host: host, Query: query}.read(clusterID, now)
+}
+
+// read checks the parts of a request that was taken apart.
+func (t Token) read(clusterID string, now time.Time) (Token, error) {
 	if refusal := checkParameters(t.Query); refusal != nil {
 		return Token{}, refusal
 	}

@@ -10,28 +10,27 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"muster.dev/muster/internal/iam/identity"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/iam/ststoken"
 	"muster.dev/muster/internal/iam/tokenverify"
 	"muster.dev/muster/internal/iam/tokenverify/ststest"
 )
 
-// keys is an identity service in memory.
+// keys is an identity service in memory, asked by the authenticator of one cluster.
 type keys struct {
-	mu     sync.Mutex
-	known  map[string]ststest.Key
-	calls  int
-	fail   error
-	hold   chan struct{} // if not nil, answers wait until it is closed
-	until  time.Time
-	node   *identity.Instance
-	dead   atomic.Bool
-	asked  chan struct{}
-	answer func(*keyservice.Resolved)
+	mu    sync.Mutex
+	known map[string]ststest.Key
+	calls int
+	fail  error
+	hold  chan struct{} // if not nil, answers wait until it is closed
+	until time.Time
+	node  *identity.Instance
+	dead  atomic.Bool
+	asked chan struct{}
 }
 
 func newKeys(all ...ststest.Key) *keys {
@@ -42,11 +41,12 @@ func newKeys(all ...ststest.Key) *keys {
 	return k
 }
 
-func (k *keys) Resolve(_ context.Context, id, session string, scope sigv4.Scope) (keyservice.Resolved, error) {
+func (k *keys) Verify(_ context.Context, q keyservice.Question) (keyservice.Maker, error) {
+	t, read := ststoken.Read(q.Host, q.Query, cluster, time.Now())
 	k.mu.Lock()
 	k.calls++
 	hold := k.hold
-	key, ok := k.known[id]
+	key, ok := k.known[t.Signed.AccessKeyID]
 	err := k.fail
 	k.mu.Unlock()
 	k.asked <- struct{}{}
@@ -55,18 +55,18 @@ func (k *keys) Resolve(_ context.Context, id, session string, scope sigv4.Scope)
 	}
 	switch {
 	case err != nil:
-		return keyservice.Resolved{}, err
-	case !ok || key.Session != session:
-		return keyservice.Resolved{}, fmt.Errorf("resolving: %w", &keyservice.Unknown{Code: "InvalidClientTokenId", Reason: "there is no such access key"})
+		return keyservice.Maker{}, err
+	case q.Cluster != cluster:
+		return keyservice.Maker{}, fmt.Errorf("asked about cluster %q", q.Cluster)
+	case read != nil:
+		return keyservice.Maker{}, fmt.Errorf("asked about what is no token: %w", read)
+	case !ok || key.Session != t.Signed.SessionToken:
+		return keyservice.Maker{}, fmt.Errorf("verifying: %w", &keyservice.Unknown{Code: "InvalidClientTokenId", Reason: "there is no such access key"})
+	case t.Verify(sigv4.Derive(key.Secret, t.Signed.Scope), cluster) != nil:
+		return keyservice.Maker{}, fmt.Errorf("verifying: %w", &keyservice.Unknown{Rule: "signature", Code: "SignatureDoesNotMatch", Reason: "a signature that it did not make"})
 	}
 	userID, name, _ := strings.Cut(key.UserID, ":")
-	r := keyservice.Resolved{
-		Key: sigv4.Derive(key.Secret, scope), ARN: key.ARN, Account: key.Account, UserID: userID, SessionName: name, Instance: k.node, ValidUntil: k.until,
-	}
-	if k.answer != nil {
-		k.answer(&r)
-	}
-	return r, nil
+	return keyservice.Maker{ARN: key.ARN, Account: key.Account, UserID: userID, SessionName: name, Instance: k.node, ValidUntil: k.until}, nil
 }
 
 func (k *keys) set(change func()) {
@@ -83,7 +83,7 @@ func (k *keys) count() int {
 
 func own(t testing.TB, k *keys, change func(*tokenverify.OwnConfig)) *tokenverify.Own {
 	t.Helper()
-	c := tokenverify.OwnConfig{ClusterID: cluster, Keys: k, Live: func() bool { return !k.dead.Load() }}
+	c := tokenverify.OwnConfig{ClusterID: cluster, Account: k, Live: func() bool { return !k.dead.Load() }}
 	if change != nil {
 		change(&c)
 	}
@@ -94,7 +94,7 @@ func own(t testing.TB, k *keys, change func(*tokenverify.OwnConfig)) *tokenverif
 	return o
 }
 
-func TestSignaturesAreVerifiedHere(t *testing.T) {
+func TestTheAccountIsAskedAboutEachToken(t *testing.T) {
 	user, node := ststest.User("alice", 1), ststest.Session("nodes", "i-0123456789abcdef0", 2)
 	k := newKeys(user, node)
 	k.node = &identity.Instance{ID: "i-0123456789abcdef0", PrivateDNSName: "ip-10-0-0-1.muster.internal"}
@@ -102,7 +102,7 @@ func TestSignaturesAreVerifiedHere(t *testing.T) {
 	parsed := token(t, node)
 	got, err := o.Verify(t.Context(), parsed)
 	if err != nil || got.ARN.String() != node.ARN || got.SessionName != "i-0123456789abcdef0" || got.UserID != "AROA0000000000000002" ||
-		got.AccessKeyID != node.ID || got.Instance == nil || got.Instance.PrivateDNSName != "ip-10-0-0-1.muster.internal" || !got.ValidUntil.Equal(parsed.Expires) {
+		got.AccessKeyID != node.ID || got.Instance == nil || got.Instance.PrivateDNSName != "ip-10-0-0-1.muster.internal" || !got.ValidUntil.Equal(parsed.Expires) || !got.OutageUntil.Equal(parsed.Expires) {
 		t.Errorf("%+v: %v", got, err)
 	}
 	for range 3 {
@@ -110,11 +110,11 @@ func TestSignaturesAreVerifiedHere(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if k.count() != 1 {
-		t.Errorf("asked %d times for one derived key", k.count())
+	if k.count() != 4 {
+		t.Errorf("asked %d times about four tokens", k.count())
 	}
 	k.set(func() { k.until = time.Now().Add(time.Minute) })
-	if got, err := o.Verify(t.Context(), token(t, user)); err != nil || !got.ValidUntil.Equal(k.until) {
+	if got, err := o.Verify(t.Context(), token(t, user)); err != nil || !got.ValidUntil.Equal(k.until) || !got.OutageUntil.Equal(k.until) {
 		t.Errorf("valid until %s, want %s: %v", got.ValidUntil, k.until, err)
 	}
 }
@@ -148,156 +148,94 @@ func TestWhatOwnRefuses(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldOfKeysIsForgottenInTime(t *testing.T) {
-	user := ststest.User("alice", 1)
-	k := newKeys(user)
-	o := own(t, k, nil)
-	verify := func() string { _, err := o.Verify(t.Context(), token(t, user)); return kind(err) }
-	if verify() != "ok" {
-		t.Fatal("a good key is refused")
-	}
-	k.set(func() { delete(k.known, user.ID) })
-	for name, c := range map[string]keyservice.Change{
-		"its ID": {AccessKeyIDs: []string{user.ID}}, "its user": {UserIDs: []string{user.UserID}}, "everything": {All: true},
-	} {
-		k.set(func() { k.known[user.ID] = user })
-		o.Forget(keyservice.Change{All: true})
-		if verify() != "ok" {
-			t.Fatal("a good key is refused")
-		}
-		k.set(func() { delete(k.known, user.ID) })
-		o.Forget(keyservice.Change{AccessKeyIDs: []string{"AKIAOTHER"}, UserIDs: []string{"AIDAOTHER"}, Instances: []string{"i-1"}})
-		if verify() != "ok" {
-			t.Errorf("a change of others forgot it")
-		}
-		o.Forget(c)
-		if got := verify(); got != "refused" {
-			t.Errorf("after a change of %s: %s", name, got)
-		}
-	}
-	k.set(func() { k.known[user.ID] = user })
-	if got := verify(); got != "refused" {
-		t.Errorf("a no is not remembered: %s", got)
-	}
-	o.Forget(keyservice.Change{AccessKeyIDs: []string{user.ID}})
-	if got := verify(); got != "ok" {
-		t.Errorf("a key that was made is not found: %s", got)
-	}
-	k.set(func() { k.fail = errors.New("down") })
-	if got := verify(); got != "ok" {
-		t.Errorf("what is remembered is not used: %s", got)
-	}
-	k.dead.Store(true)
-	if got := verify(); got != "unavailable" {
-		t.Errorf("while nobody tells of changes: %s", got)
-	}
-	k.dead.Store(false)
-	if got := verify(); got != "ok" {
-		t.Errorf("when changes are told again: %s", got)
-	}
-}
-
-// A change that comes while a question is on its way must count for its answer.
-func TestAnAnswerFromBeforeAChangeIsNotRemembered(t *testing.T) {
-	user := ststest.User("alice", 1)
-	parsed := token(t, user)
-	synctest.Test(t, func(t *testing.T) {
-		k := newKeys(user)
-		k.until = time.Now().AddDate(100, 0, 0)
-		o := own(t, k, func(c *tokenverify.OwnConfig) { c.Now = func() time.Time { return parsed.Signed.SignedAt } })
-		hold := make(chan struct{})
-		k.hold = hold
-		first, second := make(chan error, 1), make(chan error, 1)
-		go func() { _, err := o.Verify(t.Context(), parsed); first <- err }()
-		synctest.Wait()
-		k.set(func() { delete(k.known, user.ID); k.hold = nil }) // it is revoked
-		o.Forget(keyservice.Change{AccessKeyIDs: []string{user.ID}})
-		go func() { _, err := o.Verify(t.Context(), parsed); second <- err }()
-		synctest.Wait()
-		if got := kind(<-second); got != "refused" {
-			t.Errorf("who asked after the change got %s", got)
-		}
-		close(hold)
-		if got := kind(<-first); got != "ok" {
-			t.Errorf("who asked before the change got %s", got)
-		}
-		if _, err := o.Verify(t.Context(), parsed); kind(err) != "refused" {
-			t.Errorf("the answer from before the change was remembered: %v", err)
-		}
-	})
-}
-
-func TestOneQuestionForAll(t *testing.T) {
-	user := ststest.User("alice", 1)
-	parsed := token(t, user)
-	synctest.Test(t, func(t *testing.T) {
-		k := newKeys(user)
-		k.until = time.Now().AddDate(100, 0, 0)
-		hold := make(chan struct{})
-		k.hold = hold
-		o := own(t, k, func(c *tokenverify.OwnConfig) { c.Now = func() time.Time { return parsed.Signed.SignedAt } })
-		var group sync.WaitGroup
-		for range 50 {
-			group.Go(func() {
-				if _, err := o.Verify(t.Context(), parsed); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		synctest.Wait()
-		close(hold)
-		group.Wait()
-		if k.count() != 1 {
-			t.Errorf("asked %d times", k.count())
-		}
-	})
-}
-
-// An access key's id is in audit logs, and the region of a token may be any.
-func TestWhoKnowsAKeysIDPushesOutNobodysKey(t *testing.T) {
-	users := []ststest.Key{ststest.User("alice", 1), ststest.User("bob", 2)}
-	k := newKeys(users...)
-	o := own(t, k, func(c *tokenverify.OwnConfig) { c.Most = 8 })
-	all := func() {
+// A "no" about an access key is the same for each token of it, until something changes. That somebody else signed is not about the key.
+func TestANoAboutAnAccessKeyIsRememberedForAWhile(t *testing.T) {
+	user, now := ststest.User("alice", 1), time.Now()
+	k := newKeys()
+	moment := now
+	o := own(t, k, func(c *tokenverify.OwnConfig) { c.Now = func() time.Time { return moment } })
+	verify := func(want string, asked int) {
 		t.Helper()
-		for _, user := range users {
-			if _, err := o.Verify(t.Context(), token(t, user)); err != nil {
-				t.Error(err)
-			}
+		before := k.count()
+		if _, err := o.Verify(t.Context(), token(t, user)); kind(err) != want || k.count()-before != asked {
+			t.Errorf("%s, asked %d times; want %s and %d", kind(err), k.count()-before, want, asked)
 		}
 	}
-	all()
-	for n := range 100 {
-		forged := token(t, ststest.Key{ID: users[0].ID, Secret: "guessed"})
-		forged.Signed.Region = fmt.Sprintf("invented-%d", n)
-		if _, err := o.Verify(t.Context(), forged); kind(err) != "refused" {
-			t.Fatalf("a forged token: %v", err)
+	verify("refused", 1)
+	verify("refused", 0)
+	k.dead.Store(true)
+	verify("refused", 1) // nobody would tell that the key was made meanwhile
+	k.dead.Store(false)
+	moment = now.Add(9 * time.Second)
+	verify("refused", 0)
+	moment = now.Add(11 * time.Second)
+	verify("refused", 1)
+	k.set(func() { k.known[user.ID] = user })
+	verify("refused", 0)
+	o.Forget(keyservice.Change{AccessKeyIDs: []string{"AKIAOTHER"}})
+	verify("ok", 1)
+	forged := token(t, ststest.Key{ID: user.ID, Secret: "guessed"})
+	for range 2 {
+		before := k.count()
+		if _, err := o.Verify(t.Context(), forged); kind(err) != "refused" || k.count()-before != 1 {
+			t.Errorf("a forged token: %v, asked %d times", err, k.count()-before)
 		}
 	}
-	if o.Admitted(users[0].ID) {
+	verify("ok", 1) // what somebody else signs in her name is nothing to her
+	k.set(func() { k.fail = errors.New("down") })
+	verify("unavailable", 1)
+	if o.Admitted(user.ID) {
 		t.Error("whoever asks about a key makes it a known one")
 	}
-	calls := k.count()
-	all()
-	if asked := k.count() - calls; asked != 0 {
-		t.Errorf("%d of two keys were pushed out", asked)
+}
+
+// Of two sessions with one access key, as somebody may make them up, each is asked about.
+func TestANoIsAboutTheSessionToo(t *testing.T) {
+	good := ststest.Session("deploy", "ci", 2)
+	k := newKeys(good)
+	o := own(t, k, nil)
+	wrong := good
+	wrong.Session = "made-up"
+	if _, err := o.Verify(t.Context(), token(t, wrong)); kind(err) != "refused" {
+		t.Errorf("a session that was made up: %v", err)
 	}
-	for range 3 { // of a region that alice did not use yet
-		forged := token(t, ststest.Key{ID: users[0].ID, Secret: "guessed"})
-		forged.Signed.Region = "twice"
-		_, _ = o.Verify(t.Context(), forged)
+	if _, err := o.Verify(t.Context(), token(t, good)); err != nil {
+		t.Errorf("the good one after it: %v", err)
 	}
-	if asked := k.count() - calls; asked != 1 {
-		t.Errorf("forged tokens of one region asked %d times", asked)
+}
+
+// A "no" that was on its way when something changed is not remembered.
+func TestANoFromBeforeAChangeIsNotRemembered(t *testing.T) {
+	user := ststest.User("alice", 1)
+	parsed := token(t, user)
+	k := newKeys()
+	o := own(t, k, nil)
+	k.hold = make(chan struct{})
+	first := make(chan error, 1)
+	go func() { _, err := o.Verify(t.Context(), parsed); first <- err }()
+	<-k.asked // it is being answered that there is no such key
+	o.Forget(keyservice.Change{AccessKeyIDs: []string{user.ID}})
+	close(k.hold)
+	if err := <-first; kind(err) != "refused" {
+		t.Errorf("who asked before the change: %v", err)
 	}
-	carol := ststest.User("carol", 3)
-	k.set(func() { k.known[carol.ID] = carol })
-	_, _ = o.Verify(t.Context(), token(t, ststest.Key{ID: carol.ID, Secret: "guessed"})) // now the key is known, and carol never used it
-	k.set(func() { delete(k.known, users[0].ID); delete(k.known, carol.ID) })
-	o.Forget(keyservice.Change{AccessKeyIDs: []string{users[0].ID, carol.ID}})
-	for _, revoked := range []ststest.Key{users[0], carol} {
-		if _, err := o.Verify(t.Context(), token(t, revoked)); kind(err) != "refused" {
-			t.Errorf("a key that was revoked: %v", err)
+	k.set(func() { k.hold, k.known[user.ID] = nil, user })
+	if _, err := o.Verify(t.Context(), parsed); err != nil {
+		t.Errorf("after it: %v", err)
+	}
+}
+
+// An account that answers what cannot be is not believed.
+func TestAnAnswerThatDoesNotAgreeIsNone(t *testing.T) {
+	user := ststest.User("alice", 1)
+	for name, change := range map[string]func(*ststest.Key){
+		"another account": func(k *ststest.Key) { k.Account = "999999999999" }, "no ARN": func(k *ststest.Key) { k.ARN = "alice" },
+		"a session that the ARN does not have": func(k *ststest.Key) { k.ARN, k.UserID = "arn:aws:sts::111122223333:assumed-role/r/a", "AROA1:b" },
+	} {
+		wrong := user
+		change(&wrong)
+		if _, err := own(t, newKeys(wrong), nil).Verify(t.Context(), token(t, user)); kind(err) != "unavailable" {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"muster.dev/muster/internal/iam/awsquery"
@@ -14,14 +13,13 @@ import (
 	"muster.dev/muster/internal/iam/iampolicy"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/iam/ststoken"
 )
 
 const (
 	// instanceSession is how long the credentials of a machine last, and renewBefore when they are replaced.
 	instanceSession = 6 * time.Hour
 	renewBefore     = time.Hour
-	// dayOverlap is how long after its day a derived key is looked at: tokens are good for 15 minutes, and clocks differ.
-	dayOverlap = 20 * time.Minute
 	// unnamed is how long an answer about a session holds whose end the stream of changes would not name.
 	unnamed = time.Second
 	// serviceEC2 is the principal that assumes the role of an instance profile.
@@ -30,41 +28,52 @@ const (
 
 var _ keyservice.Backend = (*Service)(nil)
 
-// Resolve tells an authenticator the owner of an access key, with the key that signatures of STS requests of that day are made with. It
-// gives keys for STS alone: for what else would an authenticator need one?
-func (s *Service) Resolve(_ context.Context, accessKeyID, sessionToken string, scope sigv4.Scope) (keyservice.Resolved, error) {
+// Verify finds the principal that made a token for a cluster, the one whose authenticator asks. The key that checks it is derived here and
+// stays here: SigV4 binds a key to a day, a region and a service, and to no cluster, so that its holder could make tokens for all of them.
+func (s *Service) Verify(_ context.Context, cluster, host, query string) (keyservice.Maker, error) {
 	now := s.config.Now()
-	day, err := time.Parse("20060102", scope.Date)
-	switch {
-	case err != nil || now.Before(day.Add(-dayOverlap)) || now.After(day.Add(24*time.Hour+dayOverlap)):
-		return keyservice.Resolved{}, unknown(awsquery.SignatureDoesNotMatch, "the day of the credential scope, %.20q, is not today", scope.Date)
-	case scope.Service != "sts":
-		return keyservice.Resolved{}, unknown(awsquery.AccessDenied, "the credential scope is for %.40q; authenticators get keys for sts", scope.Service)
-	case !regional(scope.Region):
-		return keyservice.Resolved{}, unknown(awsquery.SignatureDoesNotMatch, "the region of the credential scope is %.40q", scope.Region)
+	token, err := ststoken.Read(host, query, cluster, now)
+	if err != nil {
+		return keyservice.Maker{}, malformed(err)
 	}
+	signed := token.Signed
 	state, err := s.config.Store.State()
 	if err != nil {
-		return keyservice.Resolved{}, err
+		return keyservice.Maker{}, err
 	}
-	p, err := s.lookup(state, accessKeyID, sessionToken, now)
+	p, err := s.lookup(state, signed.AccessKeyID, signed.SessionToken, now)
 	if err != nil {
-		return keyservice.Resolved{}, unknownOf(err)
+		return keyservice.Maker{}, unknownOf(err)
 	}
-	r := keyservice.Resolved{
-		Key: sigv4.Derive(p.secret.Reveal(), scope), ARN: p.arn.String(), Account: p.account, UserID: p.id, Instance: p.instance,
-		ValidUntil: day.Add(24*time.Hour + dayOverlap),
+	if token.Verify(sigv4.Derive(p.secret.Reveal(), signed.Scope), cluster) != nil {
+		return keyservice.Maker{}, &keyservice.Unknown{
+			Rule: ststoken.RuleSignature, Code: sigv4.CodeMismatch,
+			Reason: fmt.Sprintf("a signature that key %s did not make for cluster %q", signed.AccessKeyID, cluster),
+		}
 	}
+	s.used.note(p.keyID, awsquery.STS().Name, signed.Region, now)
+	m := keyservice.Maker{ARN: p.arn.String(), Account: p.account, UserID: p.id, Instance: p.instance, ValidUntil: token.Expires}
 	if p.session != nil {
-		r.SessionName = p.session.Name
-		if p.session.Expires.Before(r.ValidUntil) {
-			r.ValidUntil = p.session.Expires
-		}
+		m.SessionName = p.session.Name
+		m.ValidUntil = earlier(m.ValidUntil, p.session.Expires)
 		if p.session.RootInstance != "" && p.session.Instance == "" {
-			r.ValidUntil = earlier(r.ValidUntil, now.Add(unnamed))
+			m.ValidUntil = earlier(m.ValidUntil, now.Add(unnamed))
 		}
 	}
-	return r, nil
+	return m, nil
+}
+
+// malformed is the "no" to a request that an authenticator should not have sent here.
+func malformed(err error) error {
+	no, ok := errors.AsType[*ststoken.Refusal](err)
+	if !ok {
+		return err
+	}
+	code := sigv4.CodeIncomplete
+	if no.Rule == ststoken.RuleExpired || no.Rule == ststoken.RuleEarly {
+		code = "RequestExpired"
+	}
+	return &keyservice.Unknown{Rule: no.Rule, Code: code, Reason: no.Saw, Fix: no.Fix}
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -72,11 +81,6 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// regional tells what could be the name of a region; there is one here, but tools sign for whichever they are set up for.
-func regional(region string) bool {
-	return region != "" && len(region) <= 63 && strings.Trim(region, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 func unknown(code awsquery.Code, format string, args ...any) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,14 +15,18 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"muster.dev/muster/internal/iam/caller"
 	own "muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/keyservice"
+	"muster.dev/muster/internal/iam/keyservice/keyservicetest"
 	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/iam/ststoken"
 )
 
 const (
@@ -45,21 +50,72 @@ func holds(t *testing.T, file string, texts ...string) {
 	}
 }
 
-func (w *world) scope() sigv4.Scope {
-	return sigv4.Scope{Date: w.now().UTC().Format("20060102"), Region: "us-east-1", Service: "sts"}
+// demo is the cluster whose authenticator asks.
+const demo = "demo"
+
+// wish is a request to presign, and how it differs from a token's.
+type wish struct {
+	cluster, host, region, service, query, method string
+	headers                                       map[string]string
+	without                                       bool // the cluster's name
+	at                                            time.Time
 }
 
-func (w *world) resolve(s signer) (keyservice.Resolved, string) {
+// sign presigns a request as the tools do, and returns the query as it was signed.
+func (w *world) sign(s signer, wish wish) (host, query string) {
 	w.t.Helper()
-	got, err := w.service.Resolve(w.t.Context(), s.id, s.token, w.scope())
-	var no *keyservice.Unknown
-	switch {
-	case errors.As(err, &no):
-		return got, no.Code + ": " + no.Reason
-	case err != nil:
+	or := func(a *string, other string) {
+		if *a == "" {
+			*a = other
+		}
+	}
+	or(&wish.cluster, demo)
+	or(&wish.host, "sts.us-east-1.amazonaws.com")
+	or(&wish.region, "us-east-1")
+	or(&wish.service, "sts")
+	or(&wish.method, http.MethodGet)
+	or(&wish.query, "Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Expires=60")
+	if wish.at.IsZero() {
+		wish.at = w.now()
+	}
+	r, err := http.NewRequestWithContext(w.t.Context(), wish.method, "https://"+wish.host+"/?"+wish.query, http.NoBody)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if !wish.without {
+		r.Header.Set(ststoken.ClusterHeader, wish.cluster)
+	}
+	for name, value := range wish.headers {
+		r.Header.Set(name, value)
+	}
+	signed, _, err := v4.NewSigner().PresignHTTP(w.t.Context(), aws.Credentials{AccessKeyID: s.id, SecretAccessKey: s.secret, SessionToken: s.token},
+		r, sigv4.EmptyPayload, wish.service, wish.region, wish.at)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, query, _ = strings.Cut(signed, "/?")
+	return wish.host, query
+}
+
+// verify asks as demo's authenticator who made a request.
+func (w *world) verify(host, query string) (keyservice.Maker, string) {
+	w.t.Helper()
+	got, err := w.service.Verify(w.t.Context(), demo, host, query)
+	if no, ok := errors.AsType[*keyservice.Unknown](err); ok {
+		if got != (keyservice.Maker{}) {
+			w.t.Errorf("who is refused is %+v", got)
+		}
+		return got, strings.TrimPrefix(no.Rule+": ", ": ") + no.Code + ": " + no.Reason
+	}
+	if err != nil {
 		return got, err.Error()
 	}
 	return got, ""
+}
+
+func (w *world) resolve(s signer) (keyservice.Maker, string) {
+	w.t.Helper()
+	return w.verify(w.sign(s, wish{}))
 }
 
 func (w *world) says(what, got, want string) {
@@ -69,34 +125,88 @@ func (w *world) says(what, got, want string) {
 	}
 }
 
-func TestResolveAUser(t *testing.T) {
+func TestVerifyATokenOfAUser(t *testing.T) {
 	w := newWorld(t, nil)
-	got, no := w.resolve(w.admin())
-	if no != "" {
-		t.Fatal(no)
-	}
-	if got.Key != sigv4.Derive(w.key.Secret.Reveal(), w.scope()) || got.UserID != w.key.UserID || got.ARN != "arn:aws:iam::000000000000:user/admin" || got.Instance != nil ||
-		!got.ValidUntil.After(w.now()) || got.ValidUntil.After(w.now().Add(25*time.Hour)) {
-		t.Errorf("%+v", got)
-	}
-	for _, test := range []struct {
-		what, want string
-		scope      sigv4.Scope
-	}{
-		{"another service", "AccessDenied", sigv4.Scope{Date: w.scope().Date, Region: "local-1", Service: "iam"}},
-		{"an old day", "SignatureDoesNotMatch", sigv4.Scope{Date: w.now().Add(-48 * time.Hour).UTC().Format("20060102"), Region: "local-1", Service: "sts"}},
-		{"a day to come", "SignatureDoesNotMatch", sigv4.Scope{Date: w.now().Add(48 * time.Hour).UTC().Format("20060102"), Region: "local-1", Service: "sts"}},
-		{"no day", "SignatureDoesNotMatch", sigv4.Scope{Date: "x", Region: "local-1", Service: "sts"}},
-		{"no region", "SignatureDoesNotMatch", sigv4.Scope{Date: w.scope().Date, Region: "", Service: "sts"}},
-	} {
-		_, err := w.service.Resolve(t.Context(), w.key.ID, "", test.scope)
-		var no *keyservice.Unknown
-		if !errors.As(err, &no) || no.Code != test.want {
-			t.Errorf("%s: %v, want %s", test.what, err, test.want)
+	host, query := w.sign(w.admin(), wish{})
+	for range 3 { // a token is good as often as it is shown
+		got, no := w.verify(host, query)
+		if no != "" {
+			t.Fatal(no)
+		}
+		if got.UserID != w.key.UserID || got.ARN != "arn:aws:iam::000000000000:user/admin" || got.Account != account || got.Instance != nil || got.SessionName != "" ||
+			!got.ValidUntil.After(w.now().Add(14*time.Minute)) || got.ValidUntil.After(w.now().Add(15*time.Minute)) {
+			t.Errorf("%+v", got)
 		}
 	}
-	_, no = w.resolve(signer{id: "AKIAAAAAAAAAAAAAAAAA"})
+	used, err := w.iam(w.admin()).GetAccessKeyLastUsed(t.Context(), &iam.GetAccessKeyLastUsedInput{AccessKeyId: &w.key.ID})
+	if err != nil || used.AccessKeyLastUsed.LastUsedDate == nil {
+		t.Errorf("a token is no use of its key: %+v, %v", used, err)
+	}
+	_, no := w.resolve(signer{id: "AKIAAAAAAAAAAAAAAAAA", secret: "x"})
 	w.says("an unknown key", no, "InvalidClientTokenId: there is no such access key")
+}
+
+// Whatever an authenticator sends, it hears about a token of its own cluster, or that it is none.
+func TestWhatIsNoTokenOfTheClusterIsRefused(t *testing.T) {
+	w := newWorld(t, nil)
+	admin, alice := w.admin(), w.user("alice")
+	const mismatch = "signature: SignatureDoesNotMatch: a signature that key "
+	for _, test := range []struct {
+		name, want string
+		by         signer
+		wish       wish
+	}{
+		{"for another cluster", mismatch, admin, wish{cluster: "other"}},
+		{"for a cluster whose name begins like it", mismatch, admin, wish{cluster: "demo2"}},
+		{"for the cluster in capitals", mismatch, admin, wish{cluster: "DEMO"}},
+		{"for no cluster", "signed headers: IncompleteSignature: \"host\"", admin, wish{without: true}},
+		{"another header besides", "signed headers: IncompleteSignature", admin, wish{headers: map[string]string{"X-Other": "a"}}},
+		{"by another secret", mismatch, signer{id: admin.id, secret: alice.secret}, wish{}},
+		{"with another's session", "InvalidClientTokenId", signer{admin.id, admin.secret, "AQAAAAA"}, wish{}},
+		{"for POST", mismatch, admin, wish{method: http.MethodPost}},
+		{"for IAM", "service: IncompleteSignature: \"iam\"", admin, wish{service: "iam"}},
+		{"another call", "action: IncompleteSignature: \"AssumeRole\"", admin, wish{query: "Action=AssumeRole&Version=2011-06-15&X-Amz-Expires=60"}},
+		{"a call with more", "parameter: IncompleteSignature: \"RoleArn\"", admin, wish{query: "Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Expires=60&RoleArn=x"}},
+		{"good for a week", "expires: IncompleteSignature", admin, wish{query: "Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Expires=604800"}},
+		{"of a quarter of an hour ago", "expired: RequestExpired", admin, wish{at: time.Now().Add(-15 * time.Minute)}},
+		{"of yesterday", "expired: RequestExpired", admin, wish{at: time.Now().Add(-24 * time.Hour)}},
+		{"of the future", "not yet valid: RequestExpired", admin, wish{at: time.Now().Add(6 * time.Minute)}},
+		{"of a region that is none", "signature: IncompleteSignature: credential", admin, wish{region: strings.Repeat("a", 64)}},
+		{"of a region in capitals", "signature: IncompleteSignature: credential", admin, wish{region: "US_EAST"}},
+	} {
+		_, no := w.verify(w.sign(test.by, test.wish))
+		w.says(test.name, no, test.want)
+	}
+	host, query := w.sign(admin, wish{})
+	for _, test := range []struct{ name, want, host, query string }{
+		{"nothing", "parameter", "", ""},
+		{"another host", mismatch, "sts.eu-west-1.amazonaws.com", query},
+		{"no host", mismatch, "", query},
+		{"a host that brings a header along", mismatch, host + "\nx-k8s-aws-id:demo", query},
+		{"a parameter twice", "duplicate parameter", host, query + "&Action=GetCallerIdentity"},
+		{"a parameter in another spelling", "duplicate parameter", host, query + "&action=GetCallerIdentity"},
+		{"a path in the host", mismatch, host + "/", query},
+		{"an escape in another spelling", "parameter value", host, strings.Replace(query, "%2F", "%2f", 1)},
+		{"a cut signature", "signature", host, query[:len(query)-1]},
+		{"a fragment", "parameter value", host, query + "#"},
+		{"a huge query", "size", host, query + "&" + strings.Repeat("x", 4096)},
+		{"a huge host", "size", strings.Repeat("h", 1<<20), query},
+		{"zeros", "parameter", host, strings.Repeat("\x00", 100)},
+	} {
+		_, no := w.verify(test.host, test.query)
+		w.says(test.name, no, test.want)
+		for _, secret := range []string{admin.secret, query} {
+			if strings.Contains(no, secret) {
+				t.Errorf("%s: the refusal holds a secret: %s", test.name, no)
+			}
+		}
+	}
+	if _, err := w.service.Verify(t.Context(), "", host, query); err == nil {
+		t.Error("a token is good for no cluster")
+	}
+	if got, no := w.verify(host, query); no != "" || got.UserID != w.key.UserID {
+		t.Errorf("the good one afterwards: %+v %s", got, no)
+	}
 }
 
 func TestRoleCredentialsOfAnInstance(t *testing.T) {
@@ -204,7 +314,10 @@ func socket(t *testing.T, w *world, told func(keyservice.Change)) *keyservice.Cl
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	server, err := keyservice.NewServer(keyservice.ServerConfig{Backend: w.service, Logger: slog.New(slog.DiscardHandler), Heartbeat: 50 * time.Millisecond})
+	authority := keyservicetest.New(t)
+	server, err := keyservice.NewServer(keyservice.ServerConfig{
+		Backend: w.service, Credential: keyservice.Credential(authority.Account(t)), Clusters: func(name string) bool { return name == demo }, Logger: slog.New(slog.DiscardHandler), Heartbeat: 50 * time.Millisecond,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +330,9 @@ func socket(t *testing.T, w *world, told func(keyservice.Change)) *keyservice.Cl
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v, %v", info, err)
 	}
-	client, err := keyservice.NewClient(keyservice.ClientConfig{Socket: path, Logger: slog.New(slog.DiscardHandler)})
+	client, err := keyservice.NewClient(keyservice.ClientConfig{
+		Socket: path, Credential: keyservice.Credential(authority.Caller(t, caller.Authenticator(demo))), Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,14 +373,19 @@ func TestAuthenticatorsAreToldOfChanges(t *testing.T) {
 		}
 	}
 	await("the beginning", func(c keyservice.Change) bool { return c.All })
-	if _, err := client.Resolve(t.Context(), alice.id, "", w.scope()); err != nil {
+	ask := func(s signer) error {
+		host, query := w.sign(s, wish{})
+		_, err := client.Verify(t.Context(), keyservice.Question{Cluster: demo, Host: host, Query: query})
+		return err
+	}
+	if err := ask(alice); err != nil {
 		t.Fatal(err)
 	}
 	credentials, err := w.service.RoleCredentials(t.Context(), node)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Resolve(t.Context(), credentials.AccessKeyID, credentials.SessionToken, w.scope()); err != nil {
+	if err := ask(signer{credentials.AccessKeyID, credentials.SecretAccessKey, credentials.SessionToken}); err != nil {
 		t.Fatal(err)
 	}
 	for len(changes) > 0 {
@@ -277,7 +397,7 @@ func TestAuthenticatorsAreToldOfChanges(t *testing.T) {
 	}
 	await("a key that was switched off", func(c keyservice.Change) bool { return c.All })
 	var no *keyservice.Unknown
-	if _, err := client.Resolve(t.Context(), alice.id, "", w.scope()); !errors.As(err, &no) || no.Code != "InvalidClientTokenId" {
+	if err := ask(alice); !errors.As(err, &no) || no.Code != "InvalidClientTokenId" {
 		t.Error(err)
 	}
 	w.role("app", trusting("Service", "ec2.amazonaws.com"))
@@ -374,6 +494,28 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if _, err := sealer.Open("ASIAAAAAAAAAAAAAAAAA", text); err == nil && text != token {
 			t.Errorf("%q is opened", text)
+		}
+	})
+}
+
+// FuzzVerify asks of every request that it does no harm, and that of all that there are one is a token of the cluster.
+func FuzzVerify(f *testing.F) {
+	w := newWorld(f, nil)
+	host, query := w.sign(w.admin(), wish{})
+	f.Add(host, query)
+	for _, other := range []wish{{cluster: "other"}, {without: true}} {
+		h, q := w.sign(w.admin(), other)
+		f.Add(h, q)
+	}
+	f.Add("", "")
+	f.Add(host+"\n", strings.ToLower(query))
+	f.Fuzz(func(t *testing.T, h, q string) {
+		m, err := w.service.Verify(t.Context(), demo, h, q)
+		if _, ok := errors.AsType[*keyservice.Unknown](err); err != nil && !ok {
+			t.Fatalf("%q %q: %v", h, q, err)
+		}
+		if err == nil && (h != host || q != query) {
+			t.Fatalf("%q %q is a token of %s", h, q, m.ARN)
 		}
 	})
 }
