@@ -20,28 +20,42 @@ const (
 	recovery = 2 * time.Second
 )
 
-// serviceAway kills the service, in which STS and IAM are, and its guard, so that nobody starts it again until somebody does. Whom the
-// authenticator knew goes on coming in, with new tokens too; of whom it never heard nobody can tell. Mappings are the cluster's, and count.
+// bobsEntry lets bob in while it is there.
+const bobsEntry = `apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: kube-system, name: aws-auth}
+data:
+  mapUsers: |
+    - {userarn: "arn:aws:iam::` + iamAccount + `:user/bob", username: bob}
+`
+
+// serviceAway kills the service, in which STS and IAM are, and its guard, so that nothing starts it again. A token that was verified before is
+// good, and no other is: an authenticator has no key to check one with. Mappings are the cluster's, and count; certificates are good.
 func (w *iam) serviceAway(p *people) {
-	creator, dave := w.creator(), w.user("dave")
+	creator := w.creator()
 	p.bob = w.user("bob")
 	known := w.token(creator, "muster")
 	w.believed(known, creatorARN)
 	w.refused("bob, whom no entry names yet", w.token(p.bob, "muster"), http.StatusForbidden, "no-entry")
+	w.apply(bobsEntry)
+	w.becomes(p.bob, "bob")
+	bobs := w.token(p.bob, "muster")
+	w.believed(bobs, "bob")
 	k := w.machineKeys(pageMachine, "muster-node")
-	w.becomes(k, "system:node:"+nodeAt(pageMachine))
+	machines := w.token(k, "muster")
+	w.believed(machines, "system:node:"+nodeAt(pageMachine))
 	for _, name := range []string{"guard", "serve"} {
 		w.kill(name)
 	}
 	began := time.Now()
-	all := w.everySecond(known, creator, k)
-	fresh := w.token(dave, "muster")
-	why := w.refused("who was not known is told that nobody can tell", fresh, http.StatusServiceUnavailable, "unavailable")
+	all := w.everySecond(map[string]string{known: creatorARN, machines: "system:node:" + nodeAt(pageMachine)}, creator, k)
+	fresh := w.token(creator, "muster")
+	why := w.refused("a new token is refused with the reason", fresh, http.StatusServiceUnavailable, "unavailable")
 	if !strings.Contains(why.Saw, "the identity service does not answer") {
 		w.t.Errorf("the authenticator says %+v", why)
 	}
 	if who, err := w.whoami(w.t.Context(), fresh); err == nil || !unauthorized(err) {
-		w.t.Errorf("the API server takes him for %q: %v", who.Username, err)
+		w.t.Errorf("the API server takes its maker for %q: %v", who.Username, err)
 	}
 	if _, err := w.aws(w.admin, "sts", "get-caller-identity"); err == nil || !strings.Contains(err.Error(), "Could not connect to the endpoint URL") {
 		w.t.Errorf("the AWS CLI says: %v", err)
@@ -49,16 +63,17 @@ func (w *iam) serviceAway(p *people) {
 	if now := w.machineKeys(pageMachine, "muster-node"); now != k { // instance metadata keeps what it was told
 		w.t.Errorf("the machine has the key %s, and had %s", now.AccessKeyID, k.AccessKeyID)
 	}
-	for _, step := range []struct {
-		name string
-		run  func(*iam, *people)
-	}{
-		{"aws-auth is edited badly and well", (*iam).awsAuth},
-		{"a pod asks for the node's credentials", (*iam).podAsks},
-	} {
-		w.t.Run(step.name, func(t *testing.T) { step.run(w.step(t), p) })
-	}
-	w.refused("he is told so to the end", w.token(dave, "muster"), http.StatusServiceUnavailable, "unavailable")
+	w.mustKubectl("-n", "kube-system", "delete", "configmap", "aws-auth")
+	w.refused("bob's entry is removed", bobs, http.StatusForbidden, "no-entry")
+	w.apply(bobsEntry)
+	w.eventually("bob's entry is back", promised, func() error {
+		_, who, why, err := w.review(w.t.Context(), bobs)
+		if err == nil && who.Username != "bob" {
+			err = fmt.Errorf("user %q, %+v", who.Username, why)
+		}
+		return err
+	})
+	w.t.Run("a pod asks for the node's credentials", func(t *testing.T) { w.step(t).podAsks(p) })
 	select {
 	case <-time.After(outage - time.Since(began)):
 	case <-w.t.Context().Done():
@@ -66,37 +81,60 @@ func (w *iam) serviceAway(p *people) {
 	w.t.Logf("in an outage of %s %s", time.Since(began).Round(time.Second), all())
 	w.nodeIsReady(nodeAt(pageMachine), time.Second)
 	w.muster("up")
-	w.refusedWithin(recovery, "of the other it is known again who he is, and that no entry names him", w.token(dave, "muster"), http.StatusForbidden, "no-entry")
+	w.verifiedWithin(recovery, creator, creatorARN)
 	w.becomes(creator, creatorARN)
 	w.becomes(k, "system:node:"+nodeAt(pageMachine))
 	if out, err := w.aws(w.admin, "sts", "get-caller-identity"); err != nil {
 		w.t.Errorf("the AWS CLI afterwards: %s, %v", out, err)
 	}
+	w.mustKubectl("-n", "kube-system", "delete", "configmap", "aws-auth")
+	w.refusedWithin(recovery, "of a new token it is known again that no entry names its maker", w.token(p.bob, "muster"), http.StatusForbidden, "no-entry")
+	w.t.Run("aws-auth is edited badly and well", func(t *testing.T) { w.step(t).awsAuth(p) })
 }
 
-// everySecond has somebody and the machine come in once a second, with the token of before and with new ones, until what it returns is
-// called: that fails if anybody was refused, or if there were far fewer than one a second.
-func (w *iam) everySecond(known string, creator, machine keys) (end func() string) {
+// verifiedWithin has the authenticator verify new tokens again, and fails if that takes longer.
+func (w *iam) verifiedWithin(most time.Duration, k keys, user string) {
+	w.t.Helper()
+	took := w.eventually("a new token is verified again", 15*time.Second, func() error {
+		_, who, why, err := w.review(w.t.Context(), w.token(k, "muster"))
+		if err == nil && who.Username != user {
+			err = fmt.Errorf("user %q, %+v", who.Username, why)
+		}
+		return err
+	})
+	if took > most {
+		w.t.Errorf("new tokens are verified again after %s, and not within %s", took.Round(time.Millisecond), most)
+	}
+}
+
+// everySecond shows the authenticator tokens of before and new ones once a second, until what it returns is called: that fails if one of
+// before was refused, or a new one was not, or if there were far fewer than one a second.
+func (w *iam) everySecond(known map[string]string, makers ...keys) (end func() string) {
 	ctx, stop := context.WithCancel(w.t.Context())
 	ended, began := make(chan []string, 1), time.Now()
 	asked := 0
-	ask := func(who, user, token string) string {
-		if _, got, why, err := w.review(ctx, token); err != nil || got.Username != user {
-			return fmt.Sprintf("%s after %s: user %q, %+v: %v", who, time.Since(began).Round(time.Second), got.Username, why, err)
+	ask := func(token, user string, want int) string {
+		if status, got, why, err := w.review(ctx, token); err != nil || status != want || got.Username != user {
+			return fmt.Sprintf("after %s: %d user %q, not %d %q, %+v: %v", time.Since(began).Round(time.Second), status, got.Username, want, user, why, err)
 		}
 		return ""
 	}
 	go func() {
 		var wrong []string
 		for ctx.Err() == nil {
-			mine, err := sign(ctx, creator, "muster")
-			nodes, err2 := sign(ctx, machine, "muster")
-			said := []string{
-				ask("the token of before", creatorARN, known), ask("a new token", creatorARN, mine),
-				ask("a new token of the machine", "system:node:"+nodeAt(pageMachine), nodes),
+			var said []string
+			for token, user := range known {
+				said = append(said, ask(token, user, http.StatusOK))
+				if who, err := w.whoami(ctx, token); err != nil || who.Username != user {
+					said = append(said, fmt.Sprintf("the API server after %s: user %q, not %q: %v", time.Since(began).Round(time.Second), who.Username, user, err))
+				}
 			}
-			if _, err3 := w.whoami(ctx, mine); errors.Join(err, err2, err3) != nil {
-				said = append(said, fmt.Sprintf("through the API server after %s: %v", time.Since(began).Round(time.Second), errors.Join(err, err2, err3)))
+			for _, maker := range makers {
+				token, err := sign(ctx, maker, "muster")
+				if err != nil {
+					said = append(said, err.Error())
+				}
+				said = append(said, ask(token, "", http.StatusServiceUnavailable))
 			}
 			if ctx.Err() != nil {
 				break
@@ -116,12 +154,12 @@ func (w *iam) everySecond(known string, creator, machine keys) (end func() strin
 		stop()
 		wrong := <-ended
 		if len(wrong) > 0 {
-			w.t.Errorf("%d times somebody who was known was not let in:\n%s", len(wrong), strings.Join(wrong, "\n"))
+			w.t.Errorf("%d answers were not as they should be:\n%s", len(wrong), strings.Join(wrong, "\n"))
 		}
 		if least := int(time.Since(began).Seconds() / 2); asked < least {
 			w.t.Errorf("it was asked %d times only, and not %d", asked, least)
 		}
-		return fmt.Sprintf("all were let in, each of %d times", asked)
+		return fmt.Sprintf("tokens of before were good and new ones refused, each of %d times", asked)
 	}
 }
 
