@@ -30,7 +30,7 @@ func (r *report) writeAims(p *printer) {
 				case "remote":
 					aim(m.System, "verified per second, asking STS", m.Rate, 24_000, true)
 				case "own":
-					aim(m.System, "verified per second, checking signatures", m.Rate, 50_000, true)
+					aim(m.System, "verified per second, asking the account", m.Rate, 5_000, true)
 				case "warm":
 					aim(m.System, "decided per second, seen before", m.Rate, 300_000, true)
 				}

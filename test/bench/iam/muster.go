@@ -50,11 +50,11 @@ func remoteParts(_ context.Context, p place) (*parts, error) {
 }
 
 func ownParts(ctx context.Context, p place) (*parts, error) {
-	client, err := keyservice.NewClient(keyservice.ClientConfig{Socket: p.socket(), Logger: quietly()})
+	client, err := keyservice.NewClient(keyservice.ClientConfig{Socket: p.socket(), Credential: credential(p.socket(), "authenticator"), Logger: quietly()})
 	if err != nil {
 		return nil, err
 	}
-	own, err := tokenverify.NewOwn(tokenverify.OwnConfig{ClusterID: cluster, Keys: client, Live: client.Live})
+	own, err := tokenverify.NewOwn(tokenverify.OwnConfig{ClusterID: cluster, Account: client, Live: client.Live})
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,8 @@ func (b *bench) server(ctx context.Context, s system, dir string) (server, error
 	file, mapped := filepath.Join(dir, "authenticator.yaml"), filepath.Join(dir, "mappings.yaml")
 	backend := fmt.Sprintf("backend: sts\nsts: {endpoints: {%s: %q}, ca: %s}\n", host, "https://"+b.place.sts, b.place.ca())
 	if s.name == "own-whole" {
-		backend = fmt.Sprintf("backend: muster\nmuster: {socket: %s}\n", b.place.socket())
+		made := credential(b.place.socket(), "authenticator")
+		backend = fmt.Sprintf("backend: muster\nmuster: {socket: %s, ca: %s, credential: %s}\n", b.place.socket(), made.CA, made.File)
 	}
 	for name, content := range map[string]string{mapped: mappings, file: fmt.Sprintf(authenticatorFile, address, dir, mapped) + backend} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {

@@ -79,9 +79,8 @@ func systems() []system {
 		{name: "offline", what: "the same, without any network", start: upstreamOffline, keys: someKeys, tokens: someTokens},
 		{name: "remote", what: "muster's verifier, asking STS", start: verify(remoteParts), keys: someKeys, tokens: someTokens},
 		{name: "remote-whole", what: "muster's whole decision, asking STS", start: whole(remoteParts), keys: someKeys, tokens: manyTokens, refuses: all, server: true},
-		{name: "own", what: "muster's verifier, checking signatures itself", start: verify(ownParts), keys: someKeys, tokens: someTokens},
-		{name: "own-whole", what: "muster's whole decision, checking signatures itself", start: whole(ownParts), keys: someKeys, tokens: manyTokens, refuses: all, server: true},
-		{name: "own-asks", what: "the same, each token of another key, asked for by socket", start: whole(ownParts), keys: manyTokens, tokens: manyTokens},
+		{name: "own", what: "muster's verifier, asking the account", start: verify(ownParts), keys: someKeys, tokens: someTokens},
+		{name: "own-whole", what: "muster's whole decision, asking the account", start: whole(ownParts), keys: someKeys, tokens: manyTokens, refuses: all, server: true},
 		{name: "warm", what: "muster's whole decision, token seen before", start: whole(ownParts), keys: someKeys, tokens: someTokens, known: true},
 	}
 }
