@@ -38,7 +38,7 @@ func serveKeys(t *testing.T, dir statedir.Dir, store identityservice.Store, log 
 	if err != nil {
 		t.Fatal(err)
 	}
-	pki := authority.NewStore(dir.PKI())
+	pki := authority.NewAccountStore(dir.PKI())
 	server, err := keyservice.NewServer(keyservice.ServerConfig{
 		Backend: service, Credential: keyservice.Credential{CA: pki.AuthorityPath(authority.Account), File: pki.Path(component.CredentialAccount)},
 		Clusters: func(string) bool { return false }, Credentials: true, Logger: log,
@@ -73,7 +73,7 @@ func TestARoleThatGoesDuringAnOutageIsNotShownAfterIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	commonName, organizations := caller.Metadata().Subject()
-	if _, err := authority.NewStore(dir.PKI()).Ensure([]authority.Credential{
+	if _, err := authority.NewAccountStore(dir.PKI()).Ensure([]authority.Credential{
 		{Name: component.CredentialAccount, Authority: authority.Account, CommonName: "muster:account", DNSNames: []string{caller.ServerName}},
 		{Name: component.CredentialAccountMetadata, Authority: authority.Account, CommonName: commonName, Organizations: organizations, Client: true},
 	}, time.Now()); err != nil {
