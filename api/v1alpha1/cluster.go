@@ -7,25 +7,23 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // ConditionReady is true on a Cluster, NodeGroup or Machine that serves its purpose now.
 const ConditionReady = "Ready"
 
-// Cluster is one Kubernetes cluster: its control plane and the network that its machines live in.
+// Cluster is one Kubernetes cluster: its control plane and the network that its machines live in. It is alone in a namespace of its own,
+// which also holds its NodeGroups. Name and namespace follow from spec.name, by [ClusterSlug].
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories=muster
+// +kubebuilder:resource:scope=Namespaced,categories=muster
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.name`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
 // +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.status.endpoint`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a cluster's name is a DNS label of at most 40 characters: a-z, 0-9 and -"
+// +kubebuilder:validation:XValidation:rule="self.spec.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$') && !self.spec.name.contains('--') && self.spec.name != 'default' && !self.spec.name.startsWith('kube-') && !self.spec.name.startsWith('muster-') ? self.metadata.name == self.spec.name : self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,49}[a-z0-9])?--[0-9a-f]{10}$')",message="metadata.name must be spec.name, or for a spec.name that is not a DNS label, has -- in it, or is a reserved namespace (default, kube-*, muster-*) its slug BASE--HASH, as docs/service.md describes it"
 type Cluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// The default is what lets the defaults below it apply to a Cluster without a spec.
-	//
-	// +optional
-	// +kubebuilder:default={}
-	Spec ClusterSpec `json:"spec,omitzero"`
+	Spec ClusterSpec `json:"spec"`
 
 	// +optional
 	Status ClusterStatus `json:"status,omitzero"`
@@ -33,6 +31,14 @@ type Cluster struct {
 
 // ClusterSpec is what a person asks of a cluster.
 type ClusterSpec struct {
+	// Name is what the cluster is called, by EKS's rules. Command lines and tokens use it.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z][0-9A-Za-z_-]*$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the name of a cluster cannot be changed; make a new cluster"
+	Name string `json:"name"`
+
 	// Version is the Kubernetes version, as "v1.36.3". Empty means the version that this muster was built with, the only one there is.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^v1\.[0-9]+\.[0-9]+$`

@@ -5,10 +5,13 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
-	// LabelNodeGroup on a Machine names its node group.
+	// LabelCluster on a Machine and on a cluster's namespace is the cluster's slug.
+	LabelCluster = "muster.dev/cluster"
+	// LabelNodeGroup on a Machine and on its Node is the slug of its node group.
 	LabelNodeGroup = "muster.dev/nodegroup"
 	// LabelMachine on a bootstrap token's Secret names the Machine it was made for.
 	LabelMachine = "muster.dev/machine"
@@ -75,6 +78,7 @@ func JoinSteps() []JoinStep {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=ma,categories=muster
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.clusterName`
 // +kubebuilder:printcolumn:name="NodeGroup",type=string,JSONPath=`.spec.nodeGroup`
 // +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.provider`,priority=1
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
@@ -96,13 +100,25 @@ type Machine struct {
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a machine cannot be changed; delete it, and its group replaces it"
 type MachineSpec struct {
+	// ClusterName is the spec.name of the Cluster that the machine joins.
+	//
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z][0-9A-Za-z_-]*$`
 	ClusterName string `json:"clusterName"`
 
+	// NodeGroup is the spec.name of the NodeGroup that the machine is of.
+	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z][0-9A-Za-z_-]*$`
 	NodeGroup string `json:"nodeGroup"`
+
+	// NodeGroupUID tells apart two node groups of one name that were there one after the other. It stands in for an owner reference, which
+	// an object without a namespace cannot have to one in a namespace. A machine without it belongs to whichever group has the name.
+	//
+	// +optional
+	NodeGroupUID types.UID `json:"nodeGroupUID,omitempty"`
 
 	Provider Provider `json:"provider"`
 

@@ -16,18 +16,20 @@ const (
 	ProviderSimulated Provider = "simulated"
 )
 
-// NodeGroup keeps a number of like machines running.
+// NodeGroup keeps a number of like machines running, in the cluster whose namespace it is in. Its name follows from spec.name, by
+// [NodeGroupSlug].
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.scalingConfig.desiredSize,statuspath=.status.replicas,selectorpath=.status.selector
-// +kubebuilder:resource:scope=Cluster,shortName=ng,categories=muster
+// +kubebuilder:resource:scope=Namespaced,shortName=ng,categories=muster
+// +kubebuilder:printcolumn:name="NodeGroup",type=string,JSONPath=`.spec.name`
 // +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.provider`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.scalingConfig.desiredSize`
 // +kubebuilder:printcolumn:name="Machines",type=integer,JSONPath=`.status.replicas`
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a node group's name is a DNS label: at most 63 of a-z, 0-9 and -"
+// +kubebuilder:validation:XValidation:rule="self.spec.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$') && !self.spec.name.contains('--') ? self.metadata.name == self.spec.name : self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,49}[a-z0-9])?--[0-9a-f]{10}$')",message="metadata.name must be spec.name, or for a spec.name that is not a DNS label or has -- in it its slug BASE--HASH, as docs/service.md describes it"
 type NodeGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -40,14 +42,16 @@ type NodeGroup struct {
 
 // NodeGroupSpec is what a person asks of a node group.
 //
-// +kubebuilder:validation:XValidation:rule="self.clusterName == oldSelf.clusterName && self.provider == oldSelf.provider",message="clusterName and provider cannot be changed; make a new node group"
+// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.provider == oldSelf.provider",message="name and provider cannot be changed; make a new node group"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'simulated' || !has(self.bootstrap) || self.bootstrap != 'Role'",message="simulated machines have no instance metadata to get a role's credentials from; leave bootstrap out",fieldPath=".bootstrap"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeRole) || self.provider != 'simulated' && (!has(self.bootstrap) || self.bootstrap != 'Token')",message="machines that join by a bootstrap token have no role; leave nodeRole out",fieldPath=".nodeRole"
 type NodeGroupSpec struct {
-	// ClusterName is the Cluster that the machines join.
+	// Name is what the node group is called, by EKS's rules. Groups of two clusters may have the same name.
+	//
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=40
-	ClusterName string `json:"clusterName"`
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z][0-9A-Za-z_-]*$`
+	Name string `json:"name"`
 
 	// Provider of the machines.
 	// +optional

@@ -30,6 +30,7 @@ const (
 )
 
 var (
+	eksNamePattern      = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]*$`)
 	dnsLabelPattern     = regexp.MustCompile(`^` + dnsLabel + `$`)
 	domainPattern       = regexp.MustCompile(`^` + dnsLabel + `(\.` + dnsLabel + `)*$`)
 	instanceTypePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
@@ -49,9 +50,10 @@ func wellKnownLabels() []string {
 	}
 }
 
-// ValidateCluster reports everything that is wrong with a defaulted Cluster: what the CRD refuses, this refuses.
+// ValidateCluster reports everything that is wrong with a defaulted Cluster: what the CRD refuses, this refuses. It also refuses names
+// with another hash than that of spec.name and another namespace, which a CRD cannot compare.
 func ValidateCluster(c *Cluster) field.ErrorList {
-	errs := validateName(c.Name, 40)
+	errs := validateClusterNames(c)
 	spec := field.NewPath("spec")
 	if c.Spec.Version != "" && !versionPattern.MatchString(c.Spec.Version) {
 		errs = append(errs, field.Invalid(spec.Child("version"), c.Spec.Version, "must be a version as v1.36.3, or left out"))
@@ -69,16 +71,11 @@ func ValidateCluster(c *Cluster) field.ErrorList {
 	return errs
 }
 
-// ValidateNodeGroup reports everything that is wrong with a defaulted NodeGroup: what the CRD refuses, this refuses.
+// ValidateNodeGroup reports everything that is wrong with a defaulted NodeGroup: what the CRD refuses, this refuses. It also refuses a
+// name with another hash than that of spec.name, which a CRD cannot compute.
 func ValidateNodeGroup(g *NodeGroup) field.ErrorList {
-	errs := validateName(g.Name, 63)
+	errs := validateNodeGroupNames(g)
 	spec := field.NewPath("spec")
-	switch name := g.Spec.ClusterName; {
-	case name == "":
-		errs = append(errs, field.Required(spec.Child("clusterName"), "name the Cluster that the machines join"))
-	case len(name) > 40:
-		errs = append(errs, field.TooLong(spec.Child("clusterName"), name, 40))
-	}
 	if g.Spec.Provider != ProviderLocal && g.Spec.Provider != ProviderSimulated {
 		errs = append(errs, field.NotSupported(spec.Child("provider"), g.Spec.Provider, []Provider{ProviderLocal, ProviderSimulated}))
 	}
@@ -120,17 +117,6 @@ func validateLaunchTemplate(path *field.Path, t LaunchTemplate) field.ErrorList 
 		errs = append(errs, field.TooLong(path.Child("userData"), "", maxUserData))
 	}
 	return errs
-}
-
-func validateName(name string, limit int) field.ErrorList {
-	path := field.NewPath("metadata", "name")
-	switch {
-	case name == "":
-		return field.ErrorList{field.Required(path, "")}
-	case len(name) > limit || !dnsLabelPattern.MatchString(name):
-		return field.ErrorList{field.Invalid(path, name, fmt.Sprintf("must be a DNS label of at most %d characters: a-z, 0-9 and -", limit))}
-	}
-	return nil
 }
 
 func validateNetwork(path *field.Path, network ClusterNetwork) field.ErrorList {

@@ -99,5 +99,5 @@ func (t trial) launch(ctx context.Context, way v1alpha1.Bootstrap, name string) 
 	}
 }
 
-const launchGroup = `{apiVersion: muster.dev/v1alpha1, kind: NodeGroup, metadata: {name: %s}, spec: {clusterName: muster, bootstrap: %s, scalingConfig: {desiredSize: 1}}}
+const launchGroup = `{apiVersion: muster.dev/v1alpha1, kind: NodeGroup, metadata: {namespace: muster, name: %[1]s}, spec: {name: %[1]s, bootstrap: %[2]s, scalingConfig: {desiredSize: 1}}}
 `

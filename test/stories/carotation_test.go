@@ -38,7 +38,6 @@ apiVersion: muster.dev/v1alpha1
 kind: NodeGroup
 metadata: {name: default}
 spec:
-  clusterName: muster
   bootstrap: Token
   scalingConfig: {minSize: 0, desiredSize: 2, maxSize: 5}
 `

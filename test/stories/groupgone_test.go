@@ -14,9 +14,9 @@ const managementContext = "--context=muster-management"
 
 const manyMachines = `apiVersion: muster.dev/v1alpha1
 kind: NodeGroup
-metadata: {name: many}
+metadata: {namespace: muster, name: many}
 spec:
-  clusterName: muster
+  name: many
   provider: simulated
   scalingConfig: {desiredSize: 60}
   labels: {example.com/pool: many}
@@ -58,7 +58,7 @@ func TestNoMachineOutlivesItsGroup(t *testing.T) {
 			}
 			return nil
 		})
-		i.mustKubectl("delete", managementContext, "nodegroup", "many", "--cascade="+deletion.cascade, "--timeout=60s")
+		i.mustKubectl("delete", managementContext, "-n=muster", "nodegroup", "many", "--cascade="+deletion.cascade, "--timeout=60s")
 		if n := machines(); n > 0 {
 			t.Errorf("the group is gone, and %d machines are there", n)
 		}
@@ -72,8 +72,8 @@ func TestNoMachineOutlivesItsGroup(t *testing.T) {
 		}
 		return nil
 	})
-	i.mustKubectl("delete", managementContext, "nodegroup", "many", "--wait=false")
-	_, _ = i.kubectl("patch", managementContext, "nodegroup", "many", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`) // it may be gone already
+	i.mustKubectl("delete", managementContext, "-n=muster", "nodegroup", "many", "--wait=false")
+	_, _ = i.kubectl("patch", managementContext, "-n=muster", "nodegroup", "many", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`) // it may be gone already
 	nothingLeft()
 	i.ready(30 * time.Second)
 }

@@ -155,7 +155,7 @@ func (w *iam) refusedMachine(p *people) {
 	const arn = "arn:aws:iam::" + iamAccount + ":role/guests"
 	w.mustAWS(nil, "iam", "create-role", "--role-name", "guests", "--assume-role-policy-document",
 		`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]}`)
-	group := `{apiVersion: muster.dev/v1alpha1, kind: NodeGroup, metadata: {name: guests}, spec: {clusterName: muster, nodeRole: guests, scalingConfig: {desiredSize: 1}}}`
+	group := `{apiVersion: muster.dev/v1alpha1, kind: NodeGroup, metadata: {namespace: muster, name: guests}, spec: {name: guests, nodeRole: guests, scalingConfig: {desiredSize: 1}}}`
 	entry := func(id string) string {
 		return "{apiVersion: access.muster.dev/v1alpha1, kind: AccessEntry, metadata: {name: guests}, spec: {principalARN: '" + arn + "', type: EC2_LINUX" + id + "}}"
 	}

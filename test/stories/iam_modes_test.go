@@ -147,7 +147,7 @@ func (m *modes) noWayBack(w *iam) {
 		w.t.Errorf("muster up goes back (%v):\n%s%s", err, out, talk)
 	}
 	w.t.Logf("muster up says: %s", talk)
-	if _, err := w.kubectl("--context=muster-management", "patch", "cluster", "muster", "--type=merge", "-p", `{"spec":{"accessConfig":{"authenticationMode":"CONFIG_MAP"}}}`); err == nil || !strings.Contains(err.Error(), "one way") {
+	if _, err := w.kubectl("--context=muster-management", "patch", "-n=muster", "cluster", "muster", "--type=merge", "-p", `{"spec":{"accessConfig":{"authenticationMode":"CONFIG_MAP"}}}`); err == nil || !strings.Contains(err.Error(), "one way") {
 		w.t.Errorf("kubectl goes back: %v", err)
 	}
 	w.becomes(m.carol, "carol")

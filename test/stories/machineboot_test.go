@@ -60,7 +60,7 @@ func machineBootPage(t *testing.T, i *installation) {
 		t.Fatal(err)
 	}
 	i.eventually("kubectl is told of node groups", 20*time.Second, func() error {
-		_, err := i.kubectl("get", "--context=muster-management", "nodegroups")
+		_, err := i.kubectl("get", "--context=muster-management", "-n=muster", "nodegroups")
 		return err
 	})
 	i.follow(page{name: "machine-boot.md", least: 8, dir: dir})
@@ -97,9 +97,9 @@ spec:
 --==BOUNDARY==--
 `
 	group, err := json.Marshal(map[string]any{
-		"apiVersion": "muster.dev/v1alpha1", "kind": "NodeGroup", "metadata": map[string]any{"name": "old"},
+		"apiVersion": "muster.dev/v1alpha1", "kind": "NodeGroup", "metadata": map[string]any{"namespace": "muster", "name": "old"},
 		"spec": map[string]any{
-			"clusterName": "muster", "bootstrap": "Token", "scalingConfig": map[string]any{"desiredSize": 1}, "labels": map[string]any{"team": "green"},
+			"name": "old", "bootstrap": "Token", "scalingConfig": map[string]any{"desiredSize": 1}, "labels": map[string]any{"team": "green"},
 			"launchTemplate": map[string]any{"userData": userData, "metadataOptions": map[string]any{"httpPutResponseHopLimit": 2}},
 		},
 	})

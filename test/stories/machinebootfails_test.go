@@ -47,7 +47,7 @@ func userDataThatFails(t *testing.T, i *installation) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			i.apply(fmt.Sprintf("{apiVersion: muster.dev/v1alpha1, kind: NodeGroup, metadata: {name: %s}, spec: {clusterName: muster, scalingConfig: {desiredSize: 1}, launchTemplate: {userData: %s}}}", group, userData),
+			i.apply(fmt.Sprintf("{apiVersion: muster.dev/v1alpha1, kind: NodeGroup, metadata: {namespace: muster, name: %[1]s}, spec: {name: %[1]s, scalingConfig: {desiredSize: 1}, launchTemplate: {userData: %[2]s}}}", group, userData),
 				"--context=muster-management")
 			management := func(args ...string) (string, error) {
 				return i.kubectl(append([]string{"--context=muster-management"}, args...)...)
@@ -72,7 +72,7 @@ func userDataThatFails(t *testing.T, i *installation) {
 				if err != nil {
 					return err
 				}
-				said, err := management("get", "nodegroup", group, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason} {.status.conditions[?(@.type=="Ready")].message}`)
+				said, err := management("get", "-n=muster", "nodegroup", group, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason} {.status.conditions[?(@.type=="Ready")].message}`)
 				if err == nil && (!strings.HasPrefix(said, "NodeCreationFailure") || !strings.Contains(said, test.want)) {
 					err = fmt.Errorf("the group says %s", said)
 				}

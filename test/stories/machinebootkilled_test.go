@@ -191,7 +191,7 @@ func (v *victim) launch() {
 		if err != nil {
 			return err
 		}
-		text := fmt.Sprintf("{apiVersion: muster.dev/v1alpha1, kind: NodeGroup, metadata: {name: %s}, spec: {clusterName: muster, bootstrap: %s, scalingConfig: {desiredSize: 1}, launchTemplate: {userData: %s}}}", v.group, v.bootstrap, userData)
+		text := fmt.Sprintf("{apiVersion: muster.dev/v1alpha1, kind: NodeGroup, metadata: {namespace: muster, name: %[1]s}, spec: {name: %[1]s, bootstrap: %[2]s, scalingConfig: {desiredSize: 1}, launchTemplate: {userData: %[3]s}}}", v.group, v.bootstrap, userData)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return err
 		}

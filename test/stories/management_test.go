@@ -14,9 +14,9 @@ import (
 
 const extraGroup = `apiVersion: muster.dev/v1alpha1
 kind: NodeGroup
-metadata: {name: extra}
+metadata: {namespace: muster, name: extra}
 spec:
-  clusterName: muster
+  name: extra
   provider: simulated
   scalingConfig: {minSize: %s, desiredSize: %s, maxSize: 5}
   labels: {example.com/pool: extra}
@@ -36,7 +36,7 @@ func nodeGroupsByKubectl(t *testing.T, i *installation) {
 	ready := func(want string) {
 		t.Helper()
 		i.eventually(want+" nodes of the group are Ready", 60*time.Second, func() error {
-			got, err := i.kubectl("get", context, "nodegroup", "extra", "-o", "jsonpath={.status.readyReplicas}/{.status.replicas}")
+			got, err := i.kubectl("get", context, "-n=muster", "nodegroup", "extra", "-o", "jsonpath={.status.readyReplicas}/{.status.replicas}")
 			if err == nil && got != want+"/"+want {
 				err = fmt.Errorf("it has %s", got)
 			}
@@ -47,9 +47,9 @@ func nodeGroupsByKubectl(t *testing.T, i *installation) {
 	if nodes := strings.Fields(i.mustKubectl("get", "nodes", "-l", "example.com/pool=extra", "-o", "name")); len(nodes) != 2 {
 		t.Errorf("%d nodes carry the group's label, not 2", len(nodes))
 	}
-	i.mustKubectl("scale", context, "nodegroup", "extra", "--replicas=3")
+	i.mustKubectl("scale", context, "-n=muster", "nodegroup", "extra", "--replicas=3")
 	ready("3")
-	i.mustKubectl("delete", context, "nodegroup", "extra", "--timeout=60s")
+	i.mustKubectl("delete", context, "-n=muster", "nodegroup", "extra", "--timeout=60s")
 	i.eventually("its nodes are gone", 60*time.Second, func() error {
 		nodes, err := i.kubectl("get", "nodes", "-l", "example.com/pool=extra", "-o", "name")
 		if err == nil && nodes != "" {

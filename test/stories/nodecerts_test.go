@@ -52,7 +52,6 @@ apiVersion: muster.dev/v1alpha1
 kind: NodeGroup
 metadata: {name: default}
 spec:
-  clusterName: muster
   bootstrap: Token
   scalingConfig: {desiredSize: %d}
 `

@@ -15,7 +15,8 @@ import (
 
 // World is what there is in both planes before a test.
 func World() []client.Object {
-	cluster := &v1alpha1.Cluster{ObjectMeta: MadeBefore("default", 2*time.Hour)}
+	cluster := &v1alpha1.Cluster{ObjectMeta: MadeBefore("home", 2*time.Hour)}
+	cluster.Namespace, cluster.Spec.Name = "home", "home"
 	cluster.Spec.Network.VPCCIDR = "192.168.64.0/18"
 	cluster.Status = v1alpha1.ClusterStatus{
 		Version: "v1.36.3", Endpoint: "https://127.0.0.1:6443", PrivateEndpoint: "https://192.168.64.2",
@@ -23,14 +24,15 @@ func World() []client.Object {
 	}
 
 	group := &v1alpha1.NodeGroup{ObjectMeta: MadeBefore("default", time.Hour)}
+	group.Namespace = "home"
 	group.Spec = v1alpha1.NodeGroupSpec{
-		ClusterName: "default", Provider: v1alpha1.ProviderLocal, ScalingConfig: v1alpha1.ScalingConfig{MaxSize: 5, DesiredSize: 2},
+		Name: "default", Provider: v1alpha1.ProviderLocal, ScalingConfig: v1alpha1.ScalingConfig{MaxSize: 5, DesiredSize: 2},
 	}
 	group.Status = v1alpha1.NodeGroupStatus{Replicas: 2, ReadyReplicas: 1, ObservedGeneration: 1}
 
 	ready := &v1alpha1.Machine{ObjectMeta: MadeBefore(FirstMachine, 59*time.Minute)}
-	ready.Labels = map[string]string{v1alpha1.LabelNodeGroup: "default"}
-	ready.Spec = v1alpha1.MachineSpec{ClusterName: "default", NodeGroup: "default", Provider: v1alpha1.ProviderLocal}
+	ready.Labels = map[string]string{v1alpha1.LabelCluster: "home", v1alpha1.LabelNodeGroup: "default"}
+	ready.Spec = v1alpha1.MachineSpec{ClusterName: "home", NodeGroup: "default", Provider: v1alpha1.ProviderLocal}
 	ready.Status = v1alpha1.MachineStatus{
 		Phase: v1alpha1.MachineReady, NodeName: FirstNode, ProviderID: "muster:///" + FirstMachine, PodCIDR: "10.244.0.0/24",
 		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.168.64.11"}, {Type: corev1.NodeInternalDNS, Address: FirstNode}},
@@ -40,7 +42,7 @@ func World() []client.Object {
 		},
 	}
 	joining := &v1alpha1.Machine{ObjectMeta: MadeBefore(SecondMachine, 3*time.Second)}
-	joining.Spec = v1alpha1.MachineSpec{ClusterName: "default", NodeGroup: "default", Provider: v1alpha1.ProviderSimulated}
+	joining.Spec = v1alpha1.MachineSpec{ClusterName: "home", NodeGroup: "default", Provider: v1alpha1.ProviderSimulated}
 	joining.Status.Phase = v1alpha1.MachineJoining
 	joining.Status.Join = []v1alpha1.JoinRecord{{Step: v1alpha1.StepLaunched, Time: metav1.NewMicroTime(Noon)}}
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -74,7 +75,7 @@ func (o *Options) OpenCluster() (statedir.Cluster, error) {
 		return "", err
 	}
 	if o.Cluster != "" {
-		if cluster := dir.Cluster(o.Cluster); slices.Contains(clusters, cluster) {
+		if cluster := dir.Cluster(v1alpha1.ClusterSlug(o.Cluster)); slices.Contains(clusters, cluster) {
 			return cluster, nil
 		}
 		return "", fmt.Errorf("--cluster: there is no cluster %q in %s; muster get clusters lists those that there are", o.Cluster, dir)

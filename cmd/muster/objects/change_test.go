@@ -44,7 +44,7 @@ func grow(ctx context.Context, c client.WithWatch, list client.ObjectList, opts 
 func groupOf(t *testing.T, b *clitest.Bench, name string) *v1alpha1.NodeGroup {
 	t.Helper()
 	var g v1alpha1.NodeGroup
-	if err := b.Client.Get(t.Context(), client.ObjectKey{Name: name}, &g); err != nil {
+	if err := b.Client.Get(t.Context(), client.ObjectKey{Namespace: "home", Name: name}, &g); err != nil {
 		t.Fatal(err)
 	}
 	return &g
@@ -68,7 +68,7 @@ func TestCreateNodeGroup(t *testing.T) {
 	if got := nodegroupspec.Labels(g.Spec.Labels) + " " + nodegroupspec.Taints(g.Spec.Taints); got != "a=b,c= a=b:NoSchedule,x:NoExecute" {
 		t.Fatalf("made with %s", got)
 	}
-	if g.Spec.ClusterName != "default" || g.Spec.Provider != v1alpha1.ProviderLocal || g.Spec.ScalingConfig != (v1alpha1.ScalingConfig{MaxSize: 9, DesiredSize: 3}) {
+	if g.Spec.Name != "web" || g.Spec.Provider != v1alpha1.ProviderLocal || g.Spec.ScalingConfig != (v1alpha1.ScalingConfig{MaxSize: 9, DesiredSize: 3}) {
 		t.Fatalf("made with %+v", g.Spec)
 	}
 	// Again: nothing happens. Otherwise: nothing happens either, and that is an error.
@@ -104,7 +104,7 @@ func TestCreateDryRun(t *testing.T) {
 	if b.Out.String() != "nodegroup.muster.dev/web created (server dry run)\n" {
 		t.Fatalf("printed %q", &b.Out)
 	}
-	if err := b.Client.Get(t.Context(), client.ObjectKey{Name: "web"}, &v1alpha1.NodeGroup{}); !apierrors.IsNotFound(err) {
+	if err := b.Client.Get(t.Context(), client.ObjectKey{Namespace: "home", Name: "web"}, &v1alpha1.NodeGroup{}); !apierrors.IsNotFound(err) {
 		t.Fatalf("a dry run made a group (%v)", err)
 	}
 	// Without a cluster that runs, its name is enough.
@@ -307,7 +307,7 @@ func TestWaitSurvivesSilence(t *testing.T) {
 	calls := 0
 	b := clitest.NewBench(t, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if calls++; calls > 1 && calls < 5 {
+			if calls++; calls > 2 && calls < 6 {
 				return apierrors.NewServiceUnavailable("starting")
 			}
 			return grow(ctx, c, list, opts...)
@@ -322,7 +322,7 @@ func TestWaitForAGroupThatGoes(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
-			return c.Delete(ctx, &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Name: object.GetName()}})
+			return c.Delete(ctx, &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}})
 		},
 	}, clitest.World()...)
 	clitest.WantErr(t, b.Run(t.Context(), scaleOf(b), "default", "3", "--wait"), `nodegroup "default" is gone`, false)

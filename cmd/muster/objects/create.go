@@ -101,7 +101,7 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	flags.StringVar(&c.provider, "provider", string(v1alpha1.ProviderLocal), "where machines come from: local (namespaces of this host; needs root) or simulated (they run no pods)")
 	flags.StringVar(&c.bootstrap, "bootstrap", "", "how machines prove themselves when they join: role or token (default: role, but token for simulated ones)")
 	flags.StringVar(&c.nodeRole, "node-role", "", "IAM role of machines that join by role, by name or ARN (default: "+v1alpha1.DefaultNodeRole+")")
-	flags.StringVar(&c.cluster, "cluster", "", "cluster that the machines join (default: the only one there is)")
+	plane.AddClusterFlag(cmd, c.Options, c.planes, &c.cluster, "cluster that the machines join (default: the only one there is)")
 	flags.StringSliceVar(&c.labels, "labels", nil, "labels of the nodes, as in key=value,other=value")
 	flags.StringSliceVar(&c.taints, "taints", nil, "taints of the nodes, as in key=value:NoSchedule,other:NoExecute")
 	flags.BoolVar(&c.wait, "wait", false, "return when every machine's node is Ready")
@@ -115,7 +115,6 @@ Made again with the same settings it stays as it is. To change a group: muster s
 		[]string{string(v1alpha1.ProviderLocal), string(v1alpha1.ProviderSimulated)}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("bootstrap", cobra.FixedCompletions([]string{"role", "token"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("node-role", c.completeRoles)
-	_ = cmd.RegisterFlagCompletionFunc("cluster", plane.CompleteNames(c.Options, c.planes, plane.Clusters(), 0))
 	return cmd
 }
 
@@ -126,11 +125,15 @@ func (c *createCommand) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	p, err := c.planes.Management(c.Options)
-	if err == nil && group.Spec.ClusterName == "" {
-		group.Spec.ClusterName, err = p.OnlyCluster(ctx)
+	cluster := c.cluster
+	if err == nil && (cluster == "" || c.dryRun != "client") {
+		cluster, err = p.Cluster(ctx, cluster)
+	}
+	if cluster != "" {
+		group.Namespace = v1alpha1.ClusterSlug(cluster)
 	}
 	if c.dryRun == "client" {
-		if group.Spec.ClusterName == "" {
+		if cluster == "" {
 			return fmt.Errorf("cannot choose the cluster that the machines join (name it with --cluster): %w", err)
 		}
 		return c.print(group, "created (dry run)")
@@ -148,7 +151,7 @@ func (c *createCommand) run(cmd *cobra.Command, name string) error {
 	if err := c.print(group, did); err != nil || !c.wait || c.dryRun != "none" {
 		return err
 	}
-	return plane.WaitForNodes(ctx, c.Err, p, plane.WaitConfig{Group: name, Timeout: c.timeout, Interval: c.interval})
+	return plane.WaitForNodes(ctx, c.Err, p, plane.WaitConfig{Group: group, Timeout: c.timeout, Interval: c.interval})
 }
 
 // group is the node group that the flags describe.
@@ -178,7 +181,7 @@ func (c *createCommand) group(name string, sized bool) (*v1alpha1.NodeGroup, err
 		return nil, errors.New("local machines need root: start muster as root, or take --provider simulated")
 	}
 	group := &v1alpha1.NodeGroup{Spec: v1alpha1.NodeGroupSpec{
-		ClusterName:   c.cluster,
+		Name:          name,
 		Provider:      v1alpha1.Provider(c.provider),
 		ScalingConfig: v1alpha1.ScalingConfig{MinSize: c.minimum, MaxSize: c.maximum, DesiredSize: c.nodes},
 		Labels:        labels,
@@ -186,7 +189,7 @@ func (c *createCommand) group(name string, sized bool) (*v1alpha1.NodeGroup, err
 		Bootstrap:     bootstrap,
 		NodeRole:      c.nodeRole,
 	}}
-	group.Name = name
+	group.Name = v1alpha1.NodeGroupSlug(name)
 	return group, nil
 }
 
@@ -204,14 +207,14 @@ func (c *createCommand) create(ctx context.Context, p *plane.Client, group *v1al
 		return "created" + suffix, p.Explain(err)
 	}
 	var there v1alpha1.NodeGroup
-	if err := p.Read(ctx, group.Name, &there); err != nil {
+	if err := p.ReadKey(ctx, client.ObjectKeyFromObject(group), &there); err != nil {
 		return "", err
 	}
 	if there.DeletionTimestamp != nil {
-		return "", fmt.Errorf("nodegroup %q is being deleted: try again when it is gone", group.Name)
+		return "", fmt.Errorf("nodegroup %q is being deleted: try again when it is gone", group.Spec.Name)
 	}
 	if difference := nodegroupspec.Differences(&there.Spec, &group.Spec); difference != "" {
-		return "", fmt.Errorf("nodegroup %q exists with %s: muster scale nodegroup %s changes its size, kubectl apply anything else", group.Name, difference, group.Name)
+		return "", fmt.Errorf("nodegroup %q exists with %s: muster scale nodegroup %s changes its size, kubectl apply anything else", group.Spec.Name, difference, group.Spec.Name)
 	}
 	*group = there
 	return "unchanged" + suffix, nil
@@ -220,7 +223,7 @@ func (c *createCommand) create(ctx context.Context, p *plane.Client, group *v1al
 func (c *createCommand) print(group *v1alpha1.NodeGroup, did string) error {
 	k := plane.NodeGroups()
 	if c.output == console.FormatName {
-		_, err := fmt.Fprintln(c.Out, k.Qualified(group.Name), did)
+		_, err := fmt.Fprintln(c.Out, k.Qualified(plane.NameOf(group)), did)
 		return err
 	}
 	scheme, err := plane.NewScheme()

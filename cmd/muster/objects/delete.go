@@ -41,12 +41,13 @@ type deleteCommand struct {
 	kind     plane.Kind
 	interval time.Duration
 
+	cluster              string
 	wait, ignoreNotFound bool
 	timeout              time.Duration
 }
 
 func (d *deleteCommand) nodeGroups() *cobra.Command {
-	return d.finish(&cobra.Command{
+	cmd := d.finish(&cobra.Command{
 		Use:     "nodegroup NAME...",
 		Aliases: []string{"nodegroups", "ng"},
 		Short:   "Delete node groups with all their machines",
@@ -58,6 +59,8 @@ signing requests. First their pods are evicted, as disruption budgets allow, for
   # Do not wait
   muster delete nodegroup batch --wait=false`,
 	})
+	plane.AddClusterFlag(cmd, d.Options, d.planes, &d.cluster, "cluster of the node groups (default: the only one there is)")
+	return cmd
 }
 
 func (d *deleteCommand) machines() *cobra.Command {
@@ -92,7 +95,15 @@ func (d *deleteCommand) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	objects, _, err := p.Objects(ctx, d.kind)
+	var of []client.ListOption
+	if d.kind.Singular == plane.NodeGroups().Singular {
+		cluster, err := p.Cluster(ctx, d.cluster)
+		if err != nil {
+			return err
+		}
+		of = append(of, client.InNamespace(v1alpha1.ClusterSlug(cluster)))
+	}
+	objects, _, err := p.Objects(ctx, d.kind, of...)
 	if err != nil {
 		return err
 	}
@@ -129,30 +140,32 @@ func (d *deleteCommand) delete(ctx context.Context, p *plane.Client, object clie
 	if err := p.Delete(ctx, object, opts...); err != nil && !apierrors.IsNotFound(err) {
 		return p.Explain(err)
 	}
-	_, err := fmt.Fprintf(d.Out, "%s %q deleted\n", d.kind.Typed(), object.GetName())
+	_, err := fmt.Fprintf(d.Out, "%s %q deleted\n", d.kind.Typed(), plane.NameOf(object))
 	return err
 }
 
 // mentionReplacement prints that the group replaces deleted machines, and the command that makes the group smaller.
 func (d *deleteCommand) mentionReplacement(ctx context.Context, p *plane.Client, deleted []client.Object) {
-	count := map[string]int32{}
-	var order []string
+	count := map[client.ObjectKey]int32{}
+	var order []client.ObjectKey
 	for _, object := range deleted {
 		m, ok := object.(*v1alpha1.Machine)
 		if !ok {
 			return
 		}
-		if count[m.Spec.NodeGroup] == 0 {
-			order = append(order, m.Spec.NodeGroup)
+		key := plane.GroupOf(m)
+		if count[key] == 0 {
+			order = append(order, key)
 		}
-		count[m.Spec.NodeGroup]++
+		count[key]++
 	}
-	for _, name := range order {
+	for _, key := range order {
 		var group v1alpha1.NodeGroup
-		if err := p.Read(ctx, name, &group); err != nil || group.DeletionTimestamp != nil {
+		if err := p.ReadKey(ctx, key, &group); err != nil || group.DeletionTimestamp != nil {
 			continue // then nothing takes their place
 		}
-		fewer := max(0, group.Spec.ScalingConfig.DesiredSize-count[name])
+		fewer := max(0, group.Spec.ScalingConfig.DesiredSize-count[key])
+		name := plane.NameOf(&group)
 		_, _ = fmt.Fprintf(d.Err, "nodegroup %s replaces what is deleted; to have fewer machines: muster scale nodegroup %s %d\n", name, name, fewer)
 	}
 }
@@ -162,11 +175,11 @@ func (d *deleteCommand) waitUntilGone(ctx context.Context, p *plane.Client, dele
 	progress := &console.WaitProgress{Out: d.Err, Live: console.Terminal(d.Err)}
 	defer progress.End()
 	gone := map[types.UID]bool{}
-	var groups []string
+	var groups []client.ObjectKey
 	for _, object := range deleted {
 		gone[object.GetUID()] = true
 		if d.kind.Singular == plane.NodeGroups().Singular {
-			groups = append(groups, object.GetName())
+			groups = append(groups, client.ObjectKeyFromObject(object))
 		}
 	}
 	left := ""
@@ -190,7 +203,7 @@ func (d *deleteCommand) waitUntilGone(ctx context.Context, p *plane.Client, dele
 			if err := p.ReadAll(ctx, &list); err != nil {
 				return false, err
 			}
-			left := slices.DeleteFunc(list.Items, func(m v1alpha1.Machine) bool { return !slices.Contains(groups, m.Spec.NodeGroup) })
+			left := slices.DeleteFunc(list.Items, func(m v1alpha1.Machine) bool { return !slices.Contains(groups, plane.GroupOf(&m)) })
 			for i := range left {
 				waits = console.Or(waits, plane.Kept(&left[i]))
 			}

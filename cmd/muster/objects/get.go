@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,7 @@ type getCommand struct {
 	now       func() time.Time
 	output    string
 	selector  string
+	cluster   string
 	watch     bool
 	noHeaders bool
 }
@@ -76,6 +78,7 @@ If an object is not as its spec says, the column MESSAGE says why. For pods and 
 	}
 	console.AddFormatFlag(cmd, &g.output, console.FormatTable, getFormats()...)
 	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "only objects with these labels, as in key=value,other!=value")
+	plane.AddClusterFlag(cmd, g.Options, g.planes, &g.cluster, "only clusters, node groups and machines of this cluster")
 	cmd.Flags().BoolVarP(&g.watch, "watch", "w", false, "go on with every change until interrupted")
 	cmd.Flags().BoolVar(&g.noHeaders, "no-headers", false, "print no heading line")
 	return cmd
@@ -123,15 +126,24 @@ func (g *getCommand) run(ctx context.Context, args []string) error {
 	if len(names) > 0 && g.selector != "" {
 		return console.UsageError{Err: errors.New("give names or --selector, not both")}
 	}
+	if g.cluster != "" && !k.OfOneCluster() {
+		return console.UsageError{Err: fmt.Errorf("--cluster goes with clusters, nodegroups and machines, not with %s", k.Word())}
+	}
 	p, err := g.planes.Of(k)(g.Options)
 	if err != nil {
 		return err
+	}
+	if g.cluster != "" {
+		if g.cluster, err = p.Cluster(ctx, g.cluster); err != nil {
+			return err
+		}
 	}
 	printing := &plane.Printer{Out: g.Out, Scheme: p.Scheme(), Kind: k, Format: g.output, NoHeaders: g.noHeaders, Follows: g.watch, Now: g.now}
 	objects, version, err := p.Objects(ctx, k, client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return err
 	}
+	objects = g.ofCluster(objects)
 	found, missing := k.Choose(objects, names)
 	switch {
 	case g.watch:
@@ -150,11 +162,19 @@ func (g *getCommand) run(ctx context.Context, args []string) error {
 	return errors.Join(printing.Objects(found), missing)
 }
 
+// ofCluster leaves the objects of the cluster that --cluster names, or all.
+func (g *getCommand) ofCluster(objects []client.Object) []client.Object {
+	if g.cluster == "" {
+		return objects
+	}
+	return slices.DeleteFunc(slices.Clone(objects), func(object client.Object) bool { return !plane.IsOf(object, g.cluster) })
+}
+
 // follow prints objects, and then every change until the context ends. Where a watch ends, it begins again with what there is now.
 func (g *getCommand) follow(ctx context.Context, p *plane.Client, printing *plane.Printer, names []string, selector labels.Selector, objects []client.Object, version string) error {
 	printed := map[types.UID]string{}
 	show := func(object client.Object) error {
-		if found, _ := printing.Kind.Choose([]client.Object{object}, names); len(found) == 0 || printed[object.GetUID()] == object.GetResourceVersion() {
+		if found, _ := printing.Kind.Choose(g.ofCluster([]client.Object{object}), names); len(found) == 0 || printed[object.GetUID()] == object.GetResourceVersion() {
 			return nil
 		}
 		printed[object.GetUID()] = object.GetResourceVersion()

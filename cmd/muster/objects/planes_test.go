@@ -27,8 +27,8 @@ func TestRequestsToAnAPIServer(t *testing.T) {
 	t.Parallel()
 	var mutex sync.Mutex
 	var requests []string
-	group := `{"apiVersion":"muster.dev/v1alpha1","kind":"NodeGroup","metadata":{"name":"default","uid":"1","resourceVersion":"7"},` +
-		`"spec":{"clusterName":"default","provider":"local","scalingConfig":{"minSize":0,"maxSize":5,"desiredSize":2}}}`
+	group := `{"apiVersion":"muster.dev/v1alpha1","kind":"NodeGroup","metadata":{"namespace":"home","name":"default","uid":"1","resourceVersion":"7"},` +
+		`"spec":{"name":"default","provider":"local","scalingConfig":{"minSize":0,"maxSize":5,"desiredSize":2}}}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		mutex.Lock()
@@ -37,8 +37,10 @@ func TestRequestsToAnAPIServer(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Warning", `299 - "mind the gap"`)
 		answer := map[string]string{
-			"/apis/muster.dev/v1alpha1/nodegroups":         `{"apiVersion":"muster.dev/v1alpha1","kind":"NodeGroupList","metadata":{"resourceVersion":"9"},"items":[` + group + `]}`,
-			"/apis/muster.dev/v1alpha1/nodegroups/default": group,
+			"/apis/muster.dev/v1alpha1/clusters":                           `{"apiVersion":"muster.dev/v1alpha1","kind":"ClusterList","metadata":{},"items":[{"metadata":{"namespace":"home","name":"home"},"spec":{"name":"home"}}]}`,
+			"/apis/muster.dev/v1alpha1/nodegroups":                         `{"apiVersion":"muster.dev/v1alpha1","kind":"NodeGroupList","metadata":{"resourceVersion":"9"},"items":[` + group + `]}`,
+			"/apis/muster.dev/v1alpha1/namespaces/home/nodegroups":         `{"apiVersion":"muster.dev/v1alpha1","kind":"NodeGroupList","metadata":{"resourceVersion":"9"},"items":[` + group + `]}`,
+			"/apis/muster.dev/v1alpha1/namespaces/home/nodegroups/default": group,
 			"/api/v1/nodes": `{"apiVersion":"v1","kind":"NodeList","metadata":{},"items":[]}`,
 			"/apis/certificates.k8s.io/v1/certificatesigningrequests": `{"apiVersion":"certificates.k8s.io/v1","kind":"CertificateSigningRequestList","metadata":{},"items":[]}`,
 			"/apis/muster.dev/v1alpha1/iamroles":                      `{"apiVersion":"muster.dev/v1alpha1","kind":"IAMRoleList","metadata":{},"items":[{"spec":{"name":"team"}}]}`,
@@ -86,8 +88,9 @@ func TestRequestsToAnAPIServer(t *testing.T) {
 		"GET /apis/muster.dev/v1alpha1/nodegroups",
 		"GET /api/v1/nodes",
 		"GET /apis/certificates.k8s.io/v1/certificatesigningrequests",
-		"GET /apis/muster.dev/v1alpha1/nodegroups",
-		`PATCH /apis/muster.dev/v1alpha1/nodegroups/default {"spec":{"scalingConfig":{"desiredSize":3}}}`,
+		"GET /apis/muster.dev/v1alpha1/clusters",
+		"GET /apis/muster.dev/v1alpha1/namespaces/home/nodegroups",
+		`PATCH /apis/muster.dev/v1alpha1/namespaces/home/nodegroups/default {"spec":{"scalingConfig":{"desiredSize":3}}}`,
 		"GET /apis/muster.dev/v1alpha1/iamroles",
 	}
 	if diff := cmp.Diff(want, requests); diff != "" {

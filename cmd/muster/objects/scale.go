@@ -34,6 +34,7 @@ type scaleCommand struct {
 	interval time.Duration
 
 	nodes, minimum, maximum int32
+	cluster                 string
 	wait                    bool
 	timeout                 time.Duration
 }
@@ -61,6 +62,7 @@ disruption budgets allow, for 15 minutes at most; then the Node, the bootstrap t
 	flags.Int32VarP(&s.nodes, "nodes", "N", 0, "number of machines; also --replicas")
 	flags.Int32Var(&s.minimum, "min", 0, "fewest machines the group may be scaled to, from now on")
 	flags.Int32Var(&s.maximum, "max", 0, "most machines the group may be scaled to, from now on")
+	plane.AddClusterFlag(cmd, s.Options, s.planes, &s.cluster, "cluster of the node group (default: the only one there is)")
 	flags.BoolVar(&s.wait, "wait", false, "return when as many nodes are Ready")
 	flags.DurationVar(&s.timeout, "timeout", 5*time.Minute, "how long to --wait")
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -93,7 +95,7 @@ func (s *scaleCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	group, err := p.NodeGroup(ctx, name)
+	group, err := p.NodeGroup(ctx, s.cluster, name)
 	if err != nil {
 		return err
 	}
@@ -106,7 +108,7 @@ func (s *scaleCommand) run(cmd *cobra.Command, args []string) error {
 	if flags.Changed("max") {
 		wanted.MaxSize = s.maximum
 	}
-	if err := checkScale(name, wanted); err != nil {
+	if err := checkScale(plane.NameOf(group), wanted); err != nil {
 		return err
 	}
 	did := "unchanged"
@@ -116,10 +118,10 @@ func (s *scaleCommand) run(cmd *cobra.Command, args []string) error {
 		}
 		did = "scaled"
 	}
-	if _, err := fmt.Fprintln(s.Out, plane.NodeGroups().Qualified(name), did); err != nil || !s.wait {
+	if _, err := fmt.Fprintln(s.Out, plane.NodeGroups().Qualified(plane.NameOf(group)), did); err != nil || !s.wait {
 		return err
 	}
-	return plane.WaitForNodes(ctx, s.Err, p, plane.WaitConfig{Group: name, Timeout: s.timeout, Interval: s.interval})
+	return plane.WaitForNodes(ctx, s.Err, p, plane.WaitConfig{Group: group, Timeout: s.timeout, Interval: s.interval})
 }
 
 // checkScale refuses a size outside the group's bounds.

@@ -143,8 +143,11 @@ func schemeOf(kinds groupKinds) (*runtime.Scheme, error) {
 // NewMapper returns a mapper of the kinds of NewScheme, so that no command has to ask the API server for its kinds.
 func NewMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"Cluster", "NodeGroup", "Machine", "IAMRole"} {
+	for _, kind := range []string{"Machine", "IAMRole"} {
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	for _, kind := range []string{"Cluster", "NodeGroup"} {
+		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
@@ -161,11 +164,16 @@ func (p *Client) ReadAll(ctx context.Context, into client.ObjectList, opts ...cl
 	return p.Explain(p.List(ctx, into, opts...))
 }
 
-// Read reads one object. The error works with apierrors.IsNotFound.
+// Read reads one object that has no namespace. The error works with apierrors.IsNotFound.
 func (p *Client) Read(ctx context.Context, name string, into client.Object) error {
+	return p.ReadKey(ctx, client.ObjectKey{Name: name}, into)
+}
+
+// ReadKey is Read for any object.
+func (p *Client) ReadKey(ctx context.Context, key client.ObjectKey, into client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, AnswerTime)
 	defer cancel()
-	return p.Explain(p.Get(ctx, client.ObjectKey{Name: name}, into))
+	return p.Explain(p.Get(ctx, key, into))
 }
 
 // Explain turns an error of the client into one that says what to do; a refused object gets a line for each wrong field.

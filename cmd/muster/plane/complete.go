@@ -46,7 +46,7 @@ func NamesOf(ctx context.Context, o *console.Options, p Dialers, k Kind, typed [
 		if k.also != nil {
 			other = console.Or(k.also(object)...)
 		}
-		for _, pair := range [][2]string{{object.GetName(), other}, {other, object.GetName()}} {
+		for _, pair := range [][2]string{{NameOf(object), other}, {other, NameOf(object)}} {
 			switch {
 			case pair[0] == "" || slices.Contains(typed, pair[0]) || slices.Contains(typed, pair[1]):
 			case pair[1] == "":

@@ -39,15 +39,27 @@ func (k Kind) Choose(objects []client.Object, names []string) ([]client.Object, 
 	return found, errors.Join(missing...)
 }
 
-// find picks the object that goes by a name.
+// find picks the object that goes by a name: by the one that people gave it, before the one that the API server has for it.
 func (k Kind) find(objects []client.Object, name string) (client.Object, error) {
 	name = k.bare(name)
 	var all []string
-	for _, object := range objects {
-		if object.GetName() == name {
-			return object, nil
+	for _, by := range []func(client.Object) string{NameOf, client.Object.GetName} {
+		var found []client.Object
+		for _, object := range objects {
+			if by(object) == name {
+				found = append(found, object)
+			}
 		}
-		all = append(all, object.GetName())
+		switch len(found) {
+		case 0:
+		case 1:
+			return found[0], nil
+		default:
+			return nil, fmt.Errorf("several clusters have a %s %q: choose one with --cluster", k.Singular, name)
+		}
+	}
+	for _, object := range objects {
+		all = append(all, NameOf(object))
 	}
 	if k.also != nil {
 		for _, object := range objects {

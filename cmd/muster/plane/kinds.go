@@ -59,7 +59,7 @@ func columnMessage[T client.Object](conditions func(T) []metav1.Condition) colum
 }
 
 func columnName() column {
-	return column{heading: "NAME", cell: func(object client.Object, _ time.Time) string { return object.GetName() }}
+	return column{heading: "NAME", cell: func(object client.Object, _ time.Time) string { return NameOf(object) }}
 }
 
 func columnAge() column {
@@ -118,6 +118,9 @@ func (k Kind) bare(name string) string {
 	return name
 }
 
+// OfOneCluster reports whether --cluster chooses among the objects of a kind.
+func (k Kind) OfOneCluster() bool { return k.group == v1alpha1.GroupVersion.Group && !k.inCluster }
+
 // Clusters is the kind Cluster.
 func Clusters() Kind {
 	return Kind{
@@ -153,7 +156,7 @@ func NodeGroups() Kind {
 			columnAge(),
 			col("MIN", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.MinSize) }).onlyWide(),
 			col("MAX", func(g *v1alpha1.NodeGroup) string { return number(g.Spec.ScalingConfig.MaxSize) }).onlyWide(),
-			col("CLUSTER", func(g *v1alpha1.NodeGroup) string { return g.Spec.ClusterName }).onlyWide(),
+			col("NAMESPACE", func(g *v1alpha1.NodeGroup) string { return g.Namespace }).onlyWide(),
 			col("BOOTSTRAP", func(g *v1alpha1.NodeGroup) string { return string(nodegroupspec.Bootstrap(&g.Spec)) }).onlyWide(),
 			col("NODE-ROLE", func(g *v1alpha1.NodeGroup) string { return g.Spec.Role() }).onlyWide(),
 			columnMessage(func(g *v1alpha1.NodeGroup) []metav1.Condition { return g.Status.Conditions }),
@@ -178,6 +181,7 @@ func Machines() Kind {
 			col("NODE", func(m *v1alpha1.Machine) string { return m.Status.NodeName }),
 			col("ADDRESS", func(m *v1alpha1.Machine) string { return address(m.Status.Addresses) }),
 			columnAge(),
+			col("CLUSTER", func(m *v1alpha1.Machine) string { return m.Spec.ClusterName }).onlyWide(),
 			col("PROVIDER", func(m *v1alpha1.Machine) string { return string(m.Spec.Provider) }).onlyWide(),
 			col("POD-CIDR", func(m *v1alpha1.Machine) string { return m.Status.PodCIDR }).onlyWide(),
 			col("JOINED-IN", joinedIn).onlyWide(),

@@ -3,6 +3,7 @@
 package plane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -30,7 +31,9 @@ func (p *Client) Objects(ctx context.Context, k Kind, opts ...client.ListOption)
 			objects = append(objects, object)
 		}
 	}
-	slices.SortFunc(objects, func(a, b client.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
+	slices.SortFunc(objects, func(a, b client.Object) int {
+		return cmp.Or(strings.Compare(NameOf(a), NameOf(b)), strings.Compare(a.GetNamespace(), b.GetNamespace()))
+	})
 	return objects, list.GetResourceVersion(), nil
 }
 

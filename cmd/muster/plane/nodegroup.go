@@ -4,9 +4,7 @@ package plane
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,25 +12,6 @@ import (
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/internal/iam/identityservice"
 )
-
-// OnlyCluster is the name of the one cluster there is.
-func (p *Client) OnlyCluster(ctx context.Context) (string, error) {
-	var list v1alpha1.ClusterList
-	if err := p.ReadAll(ctx, &list); err != nil {
-		return "", err
-	}
-	var names []string
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-	}
-	switch len(names) {
-	case 0:
-		return "", errors.New("there is no cluster yet: muster up makes one")
-	case 1:
-		return names[0], nil
-	}
-	return "", fmt.Errorf("there are several clusters: choose one with --cluster: %s", strings.Join(names, ", "))
-}
 
 // CheckRole refuses a role that is not there: the group's machines would wait for it, and nobody who does not wait for them would hear why.
 // The one that the service makes by itself may be about to be.
@@ -59,10 +38,14 @@ func (p *Client) CheckRole(ctx context.Context, role string) error {
 		"(`eval \"$(muster iam env)\"` lets aws speak to muster)", role, console.DidYouMean(role, names))
 }
 
-// NodeGroup reads a node group; if there is none of that name, the error suggests one.
-func (p *Client) NodeGroup(ctx context.Context, name string) (*v1alpha1.NodeGroup, error) {
+// NodeGroup reads a node group of the cluster that --cluster names, or of the only one; if there is none of that name, the error suggests one.
+func (p *Client) NodeGroup(ctx context.Context, cluster, name string) (*v1alpha1.NodeGroup, error) {
+	cluster, err := p.Cluster(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
 	k := NodeGroups()
-	objects, _, err := p.Objects(ctx, k)
+	objects, _, err := p.Objects(ctx, k, client.InNamespace(v1alpha1.ClusterSlug(cluster)))
 	if err != nil {
 		return nil, err
 	}

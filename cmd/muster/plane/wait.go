@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/internal/cluster/readiness"
@@ -25,7 +27,7 @@ func Because(message string) string {
 
 // WaitConfig says which node group to wait for and how long.
 type WaitConfig struct {
-	Group             string
+	Group             *v1alpha1.NodeGroup
 	Timeout, Interval time.Duration
 }
 
@@ -41,11 +43,11 @@ func WaitForNodes(ctx context.Context, talk io.Writer, p *Client, cfg WaitConfig
 		}
 		for i := range list.Items {
 			g := &list.Items[i]
-			if g.Name != cfg.Group {
+			if client.ObjectKeyFromObject(g) != client.ObjectKeyFromObject(cfg.Group) {
 				continue
 			}
 			want := g.Spec.ScalingConfig.DesiredSize
-			state = fmt.Sprintf("nodegroup %s: %d of %s Ready", g.Name, g.Status.ReadyReplicas, console.Count(want, "node is", "nodes are"))
+			state = fmt.Sprintf("nodegroup %s: %d of %s Ready", NameOf(g), g.Status.ReadyReplicas, console.Count(want, "node is", "nodes are"))
 			if g.Status.Replicas > want {
 				state += ", " + console.Count(g.Status.Replicas-want, "machine", "machines") + " too many"
 			}
@@ -53,17 +55,17 @@ func WaitForNodes(ctx context.Context, talk io.Writer, p *Client, cfg WaitConfig
 			progress.Show(state)
 			return g.Status.ObservedGeneration >= g.Generation && g.Status.Replicas == want && g.Status.ReadyReplicas == want, nil
 		}
-		return false, console.Fatal(fmt.Errorf("nodegroup %q is gone", cfg.Group))
+		return false, console.Fatal(fmt.Errorf("nodegroup %q is gone", NameOf(cfg.Group)))
 	})
 	if errors.Is(err, console.ErrTimeUp) {
 		progress.End()
-		return fmt.Errorf("%s: %w%s", console.Or(state, "nodegroup "+cfg.Group), err, p.stragglers(ctx, cfg.Group))
+		return fmt.Errorf("%s: %w%s", console.Or(state, "nodegroup "+NameOf(cfg.Group)), err, p.stragglers(ctx, cfg.Group))
 	}
 	return err
 }
 
 // stragglers lists the machines of a group that are not Ready, five at most, with the last step of each.
-func (p *Client) stragglers(ctx context.Context, group string) string {
+func (p *Client) stragglers(ctx context.Context, group *v1alpha1.NodeGroup) string {
 	var list v1alpha1.MachineList
 	if err := p.ReadAll(ctx, &list); err != nil {
 		return ""
@@ -72,7 +74,7 @@ func (p *Client) stragglers(ctx context.Context, group string) string {
 	var lines []string
 	for i := range list.Items {
 		m := &list.Items[i]
-		if m.Spec.NodeGroup != group || m.Status.Phase == v1alpha1.MachineReady {
+		if GroupOf(m) != client.ObjectKeyFromObject(group) || m.Status.Phase == v1alpha1.MachineReady {
 			continue
 		}
 		if len(lines) == most {

@@ -179,12 +179,12 @@ func (up *upOptions) saved() (clusterconfig.Config, error) {
 		return saved, err
 	}
 	for _, group := range saved.NodeGroups {
-		if group.Name != clusterconfig.DefaultNodeGroupName {
+		if group.Spec.Name != clusterconfig.DefaultNodeGroupName {
 			continue
 		}
 		if up.providerSet && group.Spec.Provider != v1alpha1.Provider(up.provider) {
 			return saved, fmt.Errorf("--provider: the machines of node group %s are %s ones, and stay so: `muster create nodegroup NAME --provider %s` makes others",
-				group.Name, group.Spec.Provider, up.provider)
+				group.Spec.Name, group.Spec.Provider, up.provider)
 		}
 		if up.nodesSet {
 			group.Spec.ScalingConfig.DesiredSize = up.nodes

@@ -81,7 +81,7 @@ func (c *credentialCommand) local(o *console.Options) error {
 		if err != nil {
 			return err
 		}
-		c.request.Cluster = saved.Cluster.Name
+		c.request.Cluster = saved.Cluster.Spec.Name
 	}
 	if !environmentHasIdentity(os.Environ()) && console.Exists(dir.IAMCredentials()) {
 		c.request.Files = iamFiles(dir)

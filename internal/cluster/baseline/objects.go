@@ -63,7 +63,7 @@ func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstruct
 		DNSAddress:                dns.String(),
 		NameServer:                nameServer,
 		CoreDNSImage:              coreDNSImage,
-		ClusterName:               c.Cluster.Name,
+		ClusterName:               c.Cluster.Spec.Name,
 		ControlPlaneEndpoint:      strings.TrimPrefix(server, "https://"),
 		KubernetesVersion:         cmp.Or(c.Cluster.Spec.Version, version.Kubernetes),
 		PodCIDR:                   network.PodCIDR,

@@ -43,7 +43,7 @@ func config(vpc bool) component.Config {
 		Account: component.Account{State: "/var/lib/muster", BinDir: "/opt/muster/bin", VPC: vpc, VPCCIDR: "192.168.64.0/18"},
 		Dir:     "/var/lib/muster/clusters/blue", Ports: component.Ports{APIServer: 20003},
 	}
-	c.Cluster.Name = "blue"
+	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "Blue"
 	c.Cluster.Default()
 	c.Cluster.Spec.Network.ClusterDomain = "blue.local"
 	return c

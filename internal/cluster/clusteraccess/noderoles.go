@@ -59,7 +59,7 @@ func NewNodeRoles(c component.Config, a Access, keys RoleKeys, store func() iden
 		return nil, fmt.Errorf("making a client of the authenticator: %w", err)
 	}
 	return &NodeRoles{
-		Access: a, keys: keys, store: store, cluster: c.Cluster.Name, url: c.AuthenticatorURL() + "/authenticate", now: time.Now,
+		Access: a, keys: keys, store: store, cluster: c.Cluster.Spec.Name, url: c.AuthenticatorURL() + "/authenticate", now: time.Now,
 		http: &http.Client{Transport: transport, Timeout: checkTimeout},
 	}, nil
 }

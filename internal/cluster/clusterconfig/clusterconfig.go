@@ -2,6 +2,9 @@
 
 // Package clusterconfig reads muster.yaml: at most one Cluster and any number of NodeGroups, as documents of one file.
 // It is strict, and it reports every problem at once, each with its document and field.
+//
+// A document says in metadata.name or spec.name what the cluster or node group is called; the rest of its names follows from that. Who writes
+// both, or a namespace, has to write what follows.
 package clusterconfig
 
 import (
@@ -38,15 +41,16 @@ type Config struct {
 // It may be asked for too many: check it with Validate.
 func Default(nodes int, provider v1alpha1.Provider) Config {
 	cluster := newCluster()
-	cluster.Name = DefaultClusterName
+	cluster.Spec.Name = DefaultClusterName
 	if nodes > defaultPodRanges {
 		cluster.Spec.Network.PodCIDR = largePodCIDR
 	}
 	group := newNodeGroup()
-	group.Name = DefaultNodeGroupName
-	group.Spec.ClusterName = cluster.Name
+	group.Spec.Name = DefaultNodeGroupName
 	group.Spec.Provider = provider
 	group.Spec.ScalingConfig.DesiredSize = int32(max(math.MinInt32, min(nodes, math.MaxInt32)))
+	completeCluster(cluster)
+	completeNodeGroup(group, cluster)
 	return Config{Cluster: cluster, NodeGroups: []*v1alpha1.NodeGroup{group}}
 }
 
@@ -94,7 +98,7 @@ func (p *Problems) cross(documents []document) {
 		switch {
 		case !ok:
 		case cluster != nil:
-			p.say(d, fmt.Sprintf("is a second Cluster, beside %q: one service runs one cluster", cluster.Name))
+			p.say(d, fmt.Sprintf("is a second Cluster, beside %q: one service runs one cluster", cluster.Spec.Name))
 		default:
 			cluster = object
 		}
@@ -106,13 +110,13 @@ func (p *Problems) cross(documents []document) {
 		if !ok {
 			continue
 		}
-		if group.Name != "" && seen[group.Name] {
-			p.add(d, field.ErrorList{field.Duplicate(field.NewPath("metadata", "name"), group.Name)})
+		if group.Spec.Name != "" && seen[group.Spec.Name] {
+			p.add(d, field.ErrorList{field.Duplicate(field.NewPath("spec", "name"), group.Spec.Name)})
 		}
-		seen[group.Name] = true
-		if cluster != nil && group.Spec.ClusterName != "" && group.Spec.ClusterName != cluster.Name {
-			p.add(d, field.ErrorList{field.Invalid(field.NewPath("spec", "clusterName"), group.Spec.ClusterName,
-				fmt.Sprintf("must be %q, the Cluster of this configuration, or left out", cluster.Name))})
+		seen[group.Spec.Name] = true
+		if cluster != nil && group.Namespace != cluster.Namespace {
+			p.add(d, field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), group.Namespace,
+				fmt.Sprintf("must be %q, that of Cluster %q of this configuration, or left out", cluster.Namespace, cluster.Spec.Name))})
 		}
 		if size := group.Spec.ScalingConfig.DesiredSize; size >= 0 && size <= v1alpha1.MaxGroupSize {
 			sizes[group.Spec.Provider] += int(size)

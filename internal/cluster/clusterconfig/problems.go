@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/platform/strictyaml"
 )
 
@@ -25,8 +26,11 @@ type document struct {
 
 func (d document) String() string {
 	kind, name := d.kind, d.name
-	if d.object != nil {
-		name = d.object.GetName()
+	switch object := d.object.(type) {
+	case *v1alpha1.Cluster:
+		name = object.Spec.Name
+	case *v1alpha1.NodeGroup:
+		name = object.Spec.Name
 	}
 	if kind == "" && d.object != nil {
 		kind = strings.TrimPrefix(fmt.Sprintf("%T", d.object), "*v1alpha1.")

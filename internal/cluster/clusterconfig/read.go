@@ -58,15 +58,17 @@ func Parse(name string, data []byte) (Config, error) {
 	}
 	if config.Cluster == nil {
 		config.Cluster = newCluster()
-		config.Cluster.Name = DefaultClusterName
+		config.Cluster.Spec.Name = DefaultClusterName
 		documents = append(documents, document{object: config.Cluster})
 	}
+	completeCluster(config.Cluster)
 	for _, d := range documents {
-		if group, ok := d.object.(*v1alpha1.NodeGroup); ok {
-			config.NodeGroups = append(config.NodeGroups, group)
-			if group.Spec.ClusterName == "" {
-				group.Spec.ClusterName = config.Cluster.Name
-			}
+		switch object := d.object.(type) {
+		case *v1alpha1.Cluster:
+			completeCluster(object)
+		case *v1alpha1.NodeGroup:
+			config.NodeGroups = append(config.NodeGroups, object)
+			completeNodeGroup(object, config.Cluster)
 		}
 		problems.add(d, validate(d.object))
 	}
@@ -94,6 +96,9 @@ func (p *Problems) read(number int, part *strictyaml.Document) (document, bool) 
 	}
 	d.kind, _ = generic["kind"].(string)
 	d.name, _, _ = unstructured.NestedString(generic, "metadata", "name")
+	if name, _, _ := unstructured.NestedString(generic, "spec", "name"); name != "" {
+		d.name = name
+	}
 	p.wrong(d, wrong)
 	if version := generic["apiVersion"]; version != v1alpha1.GroupVersion.String() {
 		p.add(d, field.ErrorList{unsupported("apiVersion", version, v1alpha1.GroupVersion.String())})
@@ -143,9 +148,9 @@ func refuse(generic map[string]any) field.ErrorList {
 	metadata, _ := generic["metadata"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		switch key {
-		case "name", "labels", "annotations":
+		case "name", "namespace", "labels", "annotations":
 		default:
-			errs = append(errs, field.Forbidden(field.NewPath("metadata", key), "a file may give name, labels and annotations"))
+			errs = append(errs, field.Forbidden(field.NewPath("metadata", key), "a file may give name, namespace, labels and annotations"))
 		}
 	}
 	return errs

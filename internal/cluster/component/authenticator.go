@@ -67,7 +67,7 @@ func (c Config) authenticatorFile() (authenticatorconfig.Configuration, error) {
 	credential := c.Credential("authenticator")
 	return authenticatorconfig.Configuration{
 		TypeMeta:  metav1.TypeMeta{APIVersion: authenticatorconfig.APIVersion, Kind: authenticatorconfig.Kind},
-		ClusterID: c.Cluster.Name,
+		ClusterID: c.Cluster.Spec.Name,
 		AccountID: DefaultAccount,
 		Server: authenticatorconfig.Server{
 			BindAddress: net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.Authenticator)), HealthAddress: authenticatorconfig.None,

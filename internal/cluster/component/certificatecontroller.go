@@ -92,7 +92,7 @@ func (c Config) certificatePolicy(inventory, address string) (policyconfig.Confi
 			ClusterDomain: network.ClusterDomain, Names: names, Addresses: reserved,
 		}},
 		Inventory: policyconfig.Inventory{Sources: []policyconfig.Source{
-			{Machines: &policyconfig.Machines{Kubeconfig: inventory, ClusterName: c.Cluster.Name}},
+			{Machines: &policyconfig.Machines{Kubeconfig: inventory, ClusterName: c.Cluster.Spec.Name}},
 			// Hosts that people registered (muster token create --node-name --address), in the cluster itself.
 			{Static: &policyconfig.Static{ConfigMap: &policyconfig.ConfigMap{Namespace: policyconfig.HostsNamespace, Name: policyconfig.HostsConfigMap}}},
 		}},

@@ -44,7 +44,7 @@ func fixed(vpc bool) Config {
 		Dir: "/var/lib/muster/clusters/blue", EncryptionKey: key,
 		Ports: Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, Authenticator: 20011},
 	}
-	c.Cluster.Name = "blue"
+	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "Blue"
 	c.Cluster.Spec.Certificates.ClientDuration = &metav1.Duration{Duration: 2 * time.Hour}
 	c.Cluster.Spec.Certificates.ServingDuration = &metav1.Duration{Duration: 3 * time.Hour}
 	c.Cluster.Default()

@@ -72,7 +72,7 @@ const credentialInventory = "certificate-controller-inventory"
 
 // Membership are the certificates of the account's authorities that a cluster's components have. They lie with the cluster's own.
 func Membership(c Config) []authority.Credential {
-	authenticator := callerCredential(CredentialAccountAuthenticator, caller.Authenticator(c.Cluster.Name))
+	authenticator := callerCredential(CredentialAccountAuthenticator, caller.Authenticator(c.Cluster.Spec.Name))
 	authenticator.Path = c.Credential(CredentialAccountAuthenticator)
 	return []authority.Credential{authenticator, {
 		Name: credentialInventory, Path: c.Credential(credentialInventory), Authority: authority.Management, Client: true,

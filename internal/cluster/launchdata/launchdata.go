@@ -34,7 +34,7 @@ func Renderer(c component.Config) (func(m *v1alpha1.Machine, token string) ([]by
 	return func(m *v1alpha1.Machine, token string) ([]byte, error) {
 		spec := nodeconfig.Spec{
 			Cluster: nodeconfig.Cluster{
-				Name: c.Cluster.Name, APIServerEndpoint: endpoint, CertificateAuthority: ca,
+				Name: c.Cluster.Spec.Name, APIServerEndpoint: endpoint, CertificateAuthority: ca,
 				CIDR: network.ServiceCIDR, PodCIDR: network.PodCIDR, Domain: network.ClusterDomain,
 			},
 			Kubelet: nodeconfig.Kubelet{Flags: []string{"--node-labels=" + nodeLabels(m)}},
@@ -78,7 +78,7 @@ func bounded(parts []userdata.Part) ([]byte, error) {
 
 // nodeLabels are the labels that the node registers with, as a value of the kubelet's flag.
 func nodeLabels(m *v1alpha1.Machine) string {
-	labels := map[string]string{v1alpha1.LabelNodeGroup: m.Spec.NodeGroup}
+	labels := map[string]string{v1alpha1.LabelNodeGroup: v1alpha1.NodeGroupSlug(m.Spec.NodeGroup)}
 	maps.Copy(labels, m.Spec.Labels.Strings())
 	pairs := make([]string, 0, len(labels))
 	for _, key := range slices.Sorted(maps.Keys(labels)) {

@@ -30,7 +30,7 @@ import (
 func writeUserData(t *testing.T, m *v1alpha1.Machine, token string) ([]byte, error) {
 	t.Helper()
 	c := component.Config{Account: component.Account{VPC: true, VPCCIDR: "192.168.64.0/18"}, Dir: statedir.Cluster(t.TempDir())}
-	c.Cluster.Name = "test"
+	c.Cluster.Name, c.Cluster.Spec.Name = "test-slug", "test"
 	c.Cluster.Default()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -168,5 +168,20 @@ spec:
 		if err == nil || !strings.Contains(err.Error(), "launch template's user") || strings.Contains(err.Error(), "0123456789abcdef") {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+// The name of a group may be no value of a label; its slug is one always.
+func TestLabelOfTheGroup(t *testing.T) {
+	m := launchedBy(nil)
+	m.Spec.NodeGroup = "Team_Blue-"
+	raw, err := writeUserData(t, m, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, spec := readUserData(t, raw)
+	want := v1alpha1.LabelNodeGroup + "=" + v1alpha1.NodeGroupSlug("Team_Blue-")
+	if got := strings.Join(spec.Kubelet.Flags, " "); !strings.Contains(got, want) || strings.Contains(got, "Team_Blue") {
+		t.Errorf("flags %q, want %s among them", got, want)
 	}
 }

@@ -64,7 +64,7 @@ func Add(mgr manager.Manager, config Config) error {
 		return err
 	}
 	remembered := newMemory()
-	asking := &rechecker{management: p.management, changed: config.Admitted, memory: remembered, nudges: nudges, log: config.Log}
+	asking := &rechecker{management: p.management, cluster: config.ClusterName, changed: config.Admitted, memory: remembered, nudges: nudges, log: config.Log}
 	hearing := &listener{refused: config.Refused, memory: remembered, nudges: nudges, now: config.Now}
 	for _, runnable := range []manager.Runnable{config.Cluster, watch, follower, asking, hearing} {
 		if err := mgr.Add(runnable); err != nil {
@@ -120,10 +120,10 @@ func addGroups(mgr manager.Manager, p parts) error {
 		Watches(&v1alpha1.Machine{},
 			handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 				m, ok := object.(*v1alpha1.Machine)
-				if !ok || m.Spec.NodeGroup == "" {
+				if !ok || !p.ours(m) {
 					return nil
 				}
-				return []reconcile.Request{request(m.Spec.NodeGroup)} // also one that is gone: then this is an orphan
+				return []reconcile.Request{{NamespacedName: groupOf(m)}} // also of one that is gone: then this is an orphan
 			}),
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 				was, isMachine := e.ObjectOld.(*v1alpha1.Machine)
@@ -145,6 +145,13 @@ func addClusters(mgr manager.Manager, p parts) error {
 		Complete(&clusters{parts: p})
 }
 
+// namespace is that of the cluster.
+func (p parts) namespace() string { return v1alpha1.ClusterSlug(p.ClusterName) }
+
+// ours reports whether a machine is of the cluster. The controllers leave the machines of others alone.
+func (p parts) ours(m *v1alpha1.Machine) bool { return m.Spec.ClusterName == p.ClusterName }
+
+// request is for an object without a namespace.
 func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }

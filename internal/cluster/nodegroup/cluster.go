@@ -36,10 +36,9 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 	before := object.DeepCopy()
 	object.Status.ObservedGeneration = object.Generation
 	result := reconcile.Result{}
-	if object.Name != r.ClusterName {
+	if p := r.check(object); p != nil {
 		object.Status.Endpoint, object.Status.PrivateEndpoint, object.Status.Version = "", "", ""
-		setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionFalse, "OneClusterPerService",
-			fmt.Sprintf("this service runs the cluster %q; delete this one, or start another service with a state directory of its own", r.ClusterName))
+		setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionFalse, p.reason, p.message)
 	} else {
 		if r.Changed != nil && before.Status.ObservedGeneration != object.Generation {
 			r.Changed(object)
@@ -53,6 +52,19 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 		return reconcile.Result{}, fmt.Errorf("writing the status of the cluster: %w", err)
 	}
 	return result, nil
+}
+
+// check returns why a Cluster is not served, or nil. The API server compares its names with spec.name only as far as no hash is in them,
+// and not its namespace.
+func (r *clusters) check(object *v1alpha1.Cluster) *problem {
+	switch slug := v1alpha1.ClusterSlug(object.Spec.Name); {
+	case object.Name != slug || object.Namespace != slug:
+		return &problem{"WrongName", fmt.Sprintf("cluster %q must have the name %[2]s, in namespace %[2]s; this one is %[3]s in namespace %[4]s: make it again there, and delete this one",
+			object.Spec.Name, slug, object.Name, object.Namespace)}
+	case object.Spec.Name != r.ClusterName:
+		return &problem{"OneClusterPerService", fmt.Sprintf("this service runs the cluster %q; delete this one, or start another service with a state directory of its own", r.ClusterName)}
+	}
+	return nil
 }
 
 // release lets a deleted Cluster go. It is the wish for a cluster, which the service runs on until it is ended.

@@ -3,6 +3,7 @@
 package nodegroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
 )
@@ -27,25 +29,27 @@ func (s staleLists) List(ctx context.Context, list client.ObjectList, opts ...cl
 func TestCluster(t *testing.T) {
 	tests := []struct {
 		name, object    string
+		called          string // spec.name, if it is another
 		health          Health
 		ready           bool
 		reason, message string
 		endpoint        string
 	}{
-		{"healthy", "muster", Health{Endpoint: "https://127.0.0.1:1", PrivateEndpoint: "https://192.168.64.2", Version: "v1.36.3"}, true, "Healthy", "answers", "https://127.0.0.1:1"},
-		{"unhealthy", "muster", Health{Endpoint: "https://127.0.0.1:1", Err: errors.New("etcd is down")}, false, "Unhealthy", "etcd is down", "https://127.0.0.1:1"},
-		{"a second one", "second", Health{Endpoint: "https://127.0.0.1:1"}, false, "OneClusterPerService", `this service runs the cluster "muster"`, ""},
-		{"a long story", "muster", Health{Err: errors.New(strings.Repeat("x", 5000))}, false, "Unhealthy", "xxx...", ""},
+		{"healthy", "muster", "", Health{Endpoint: "https://127.0.0.1:1", PrivateEndpoint: "https://192.168.64.2", Version: "v1.36.3"}, true, "Healthy", "answers", "https://127.0.0.1:1"},
+		{"unhealthy", "muster", "", Health{Endpoint: "https://127.0.0.1:1", Err: errors.New("etcd is down")}, false, "Unhealthy", "etcd is down", "https://127.0.0.1:1"},
+		{"in another's namespace", "second", "", Health{Endpoint: "https://127.0.0.1:1"}, false, "WrongName", `cluster "second" must have the name second, in namespace second; this one is second in namespace muster`, ""},
+		{"with another hash", "muster", "Muster", Health{Endpoint: "https://127.0.0.1:1"}, false, "WrongName", `cluster "Muster" must have the name ` + v1alpha1.ClusterSlug("Muster"), ""},
+		{"a long story", "muster", "", Health{Err: errors.New(strings.Repeat("x", 5000))}, false, "Unhealthy", "xxx...", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			object := newTestCluster()
-			object.Name = test.object
+			object.Name, object.Namespace, object.Spec.Name = test.object, "muster", cmp.Or(test.called, test.object)
 			w := newWorld(t, object)
 			w.health = test.health
 			r := &clusters{parts: w.parts}
 			result := mustReconcile(t, r, test.object)
-			if (result.RequeueAfter == 0) != (test.object != "muster") {
+			if (result.RequeueAfter == 0) != (test.reason == "WrongName") {
 				t.Errorf("looks again after %v", result.RequeueAfter)
 			}
 			w.get(t, w.management, object, test.object)
@@ -81,4 +85,22 @@ func TestClusterKeepsVersion(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	mustReconcile(t, r, "gone")
+}
+
+func TestSecondCluster(t *testing.T) {
+	second := newTestCluster()
+	second.Namespace, second.Name, second.Spec.Name = "second", "second", "second"
+	second.Status.Endpoint = "https://127.0.0.1:1"
+	w := newWorld(t, newTestCluster(), second)
+	r := &clusters{parts: w.parts}
+	if result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(second)}); err != nil || result != (reconcile.Result{}) {
+		t.Errorf("result %+v, error %v", result, err)
+	}
+	if err := w.management.Get(t.Context(), client.ObjectKeyFromObject(second), second); err != nil {
+		t.Fatal(err)
+	}
+	condition := meta.FindStatusCondition(second.Status.Conditions, v1alpha1.ConditionReady)
+	if condition == nil || condition.Reason != "OneClusterPerService" || !strings.Contains(condition.Message, `this service runs the cluster "muster"`) || second.Status.Endpoint != "" {
+		t.Errorf("status %+v", second.Status)
+	}
 }

@@ -33,7 +33,8 @@ import (
 
 // Config configures the controllers.
 type Config struct {
-	// ClusterName is the one cluster that this service runs.
+	// ClusterName is the spec.name of the one cluster that this service runs. The controllers act on the NodeGroups in its namespace and on
+	// the Machines that name it.
 	ClusterName string
 	// Cluster is the plane that machines join, made with ClusterOptions. The manager starts it.
 	Cluster cluster.Cluster

@@ -29,9 +29,15 @@ type groups struct{ parts }
 func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	group := &v1alpha1.NodeGroup{}
 	if err := r.management.Get(ctx, request.NamespacedName, group); apierrors.IsNotFound(err) {
-		return again(r.gone(ctx, request.Name))
+		if request.Namespace != r.namespace() {
+			return reconcile.Result{}, nil
+		}
+		return again(r.gone(ctx, request.NamespacedName))
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the node group: %w", err)
+	}
+	if group.Namespace != r.namespace() {
+		return again(r.notServed(ctx, group))
 	}
 	// Every write below reads the group anew. What was decided before a write is about the group as it was then.
 	deleting := !group.DeletionTimestamp.IsZero()
@@ -90,7 +96,7 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 		return nil, err
 	}
 	if slices.ContainsFunc(strangers, alive) {
-		if err := r.endOrphans(ctx, group.Name); err != nil {
+		if err := r.endOrphans(ctx, client.ObjectKeyFromObject(group)); err != nil {
 			return machines, err
 		}
 	}
@@ -116,18 +122,29 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 	return machines, nil
 }
 
+// notServed says of a group in another namespace than the cluster's why it gets no machines, and does not keep it.
+func (r *groups) notServed(ctx context.Context, group *v1alpha1.NodeGroup) error {
+	if !group.DeletionTimestamp.IsZero() {
+		if !held(group, v1alpha1.FinalizerNodeGroup) {
+			return nil
+		}
+		return r.letGroupGo(ctx, group)
+	}
+	before := group.DeepCopy()
+	r.sum(group, nil, &problem{"ClusterNotFound", fmt.Sprintf("namespace %s holds no cluster that this service runs: make the group again in namespace %s, of cluster %q",
+		group.Namespace, r.namespace(), r.ClusterName)})
+	return r.writeStatus(ctx, before, group)
+}
+
 // check returns a *problem if the group must not have machines as it is.
 func (r *groups) check(ctx context.Context, group *v1alpha1.NodeGroup) error {
 	if wrong := v1alpha1.ValidateNodeGroup(group).ToAggregate(); wrong != nil {
 		return &problem{"Invalid", wrong.Error()}
 	}
-	if group.Spec.ClusterName != r.ClusterName {
-		return &problem{"ClusterNotFound", fmt.Sprintf("this service does not run cluster %q, only %q: make the group again with that clusterName",
-			group.Spec.ClusterName, r.ClusterName)}
-	}
-	err := r.management.Get(ctx, client.ObjectKey{Name: group.Spec.ClusterName}, &v1alpha1.Cluster{})
+	cluster := client.ObjectKey{Namespace: r.namespace(), Name: r.namespace()}
+	err := r.management.Get(ctx, cluster, &v1alpha1.Cluster{})
 	if apierrors.IsNotFound(err) {
-		return &problem{"ClusterNotFound", fmt.Sprintf("there is no Cluster %q; the group gets its machines when there is", group.Spec.ClusterName)}
+		return &problem{"ClusterNotFound", fmt.Sprintf("there is no Cluster %q; the group gets its machines when there is", r.ClusterName)}
 	}
 	if err != nil {
 		return fmt.Errorf("reading the cluster: %w", err)
@@ -150,7 +167,7 @@ func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machin
 		if err := r.stillWanted(ctx, r.management, group); err != nil { // making many takes a while
 			return err
 		}
-		machine, err := newMachine(group, profile, r.Random)
+		machine, err := newMachine(r.ClusterName, group, profile, r.Random)
 		if err != nil {
 			return err
 		}
@@ -189,7 +206,7 @@ func (r *groups) profile(ctx context.Context, group *v1alpha1.NodeGroup) (string
 	return profile, nil
 }
 
-func newMachine(group *v1alpha1.NodeGroup, profile string, random io.Reader) (*v1alpha1.Machine, error) {
+func newMachine(cluster string, group *v1alpha1.NodeGroup, profile string, random io.Reader) (*v1alpha1.Machine, error) {
 	const digits = 17
 	id := make([]byte, (digits+1)/2)
 	if _, err := io.ReadFull(random, id); err != nil {
@@ -198,16 +215,14 @@ func newMachine(group *v1alpha1.NodeGroup, profile string, random io.Reader) (*v
 	machine := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:       "i-" + hex.EncodeToString(id)[:digits],
-			Labels:     map[string]string{v1alpha1.LabelNodeGroup: group.Name},
+			Labels:     map[string]string{v1alpha1.LabelCluster: v1alpha1.ClusterSlug(cluster), v1alpha1.LabelNodeGroup: group.Name},
 			Finalizers: []string{v1alpha1.FinalizerMachine},
-			OwnerReferences: []metav1.OwnerReference{
-				*metav1.NewControllerRef(group, v1alpha1.GroupVersion.WithKind("NodeGroup")),
-			},
 		},
 		Spec: v1alpha1.MachineSpec{
-			ClusterName: group.Spec.ClusterName,
-			NodeGroup:   group.Name,
-			Provider:    group.Spec.Provider,
+			ClusterName:  cluster,
+			NodeGroup:    group.Spec.Name,
+			NodeGroupUID: group.UID,
+			Provider:     group.Spec.Provider,
 
 			InstanceProfile: profile,
 		},
@@ -220,15 +235,13 @@ func newMachine(group *v1alpha1.NodeGroup, profile string, random io.Reader) (*v
 // ofCluster names the groups that a Cluster's coming or going is about.
 func (r *groups) ofCluster(ctx context.Context, object client.Object) []reconcile.Request {
 	list := &v1alpha1.NodeGroupList{}
-	if err := r.management.List(ctx, list); err != nil {
+	if err := r.management.List(ctx, list, client.InNamespace(object.GetNamespace())); err != nil {
 		r.Log.ErrorContext(ctx, "cannot list node groups", "cluster", object.GetName(), "error", err)
 		return nil
 	}
 	var requests []reconcile.Request
 	for _, group := range list.Items {
-		if group.Spec.ClusterName == object.GetName() {
-			requests = append(requests, request(group.Name))
-		}
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&group)})
 	}
 	return requests
 }

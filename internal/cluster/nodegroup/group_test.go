@@ -5,6 +5,7 @@ package nodegroup
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,14 +20,14 @@ import (
 )
 
 func newTestCluster() *v1alpha1.Cluster {
-	return &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "muster", UID: "cluster-uid", Generation: 1}}
+	return &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "muster", Name: "muster", UID: "cluster-uid", Generation: 1}, Spec: v1alpha1.ClusterSpec{Name: "muster"}}
 }
 
 func newTestGroup(desired int32) *v1alpha1.NodeGroup {
 	group := &v1alpha1.NodeGroup{
-		ObjectMeta: metav1.ObjectMeta{Name: "workers", UID: "group-uid", Generation: 3},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "muster", Name: "workers", UID: "group-uid", Generation: 3},
 		Spec: v1alpha1.NodeGroupSpec{
-			ClusterName:   "muster",
+			Name:          "workers",
 			ScalingConfig: v1alpha1.ScalingConfig{DesiredSize: desired},
 			Labels:        v1alpha1.NodeLabels{"team": "blue"},
 			Taints:        v1alpha1.NodeTaints{{Key: "a", Effect: "NoSchedule"}},
@@ -87,21 +88,21 @@ func TestGroupScales(t *testing.T) {
 			t.Errorf("name %q", m.Name)
 		}
 		expected := v1alpha1.MachineSpec{
-			ClusterName: "muster", NodeGroup: "workers", Provider: v1alpha1.ProviderLocal,
+			ClusterName: "muster", NodeGroup: "workers", NodeGroupUID: "group-uid", Provider: v1alpha1.ProviderLocal,
 			Labels: v1alpha1.NodeLabels{"team": "blue"}, Taints: v1alpha1.NodeTaints{{Key: "a", Effect: "NoSchedule"}},
 			LaunchTemplate: &v1alpha1.LaunchTemplate{InstanceType: "m5.large"}, InstanceProfile: "profile-of-muster-node",
 		}
 		if diff := cmp.Diff(expected, m.Spec); diff != "" {
 			t.Errorf("spec (-want +got):\n%s", diff)
 		}
-		owner := metav1.GetControllerOf(&m)
-		if owner == nil || owner.Kind != "NodeGroup" || owner.Name != "workers" || owner.APIVersion != "muster.dev/v1alpha1" || m.Finalizers[0] != v1alpha1.FinalizerMachine {
+		labels := map[string]string{v1alpha1.LabelCluster: "muster", v1alpha1.LabelNodeGroup: "workers"}
+		if !maps.Equal(m.Labels, labels) || len(m.OwnerReferences) != 0 || m.Finalizers[0] != v1alpha1.FinalizerMachine {
 			t.Errorf("metadata %+v", m.ObjectMeta)
 		}
 	}
 	group := w.group(t)
 	wantGroup(t, group, "Joining", "0 of 3 machines are Ready")
-	if s := group.Status; s.Replicas != 3 || s.ReadyReplicas != 0 || s.Selector != "muster.dev/nodegroup=workers" || s.ObservedGeneration != 3 {
+	if s := group.Status; s.Replicas != 3 || s.ReadyReplicas != 0 || s.Selector != "muster.dev/cluster=muster,muster.dev/nodegroup=workers" || s.ObservedGeneration != 3 {
 		t.Errorf("status %+v", s)
 	}
 
@@ -175,8 +176,8 @@ func TestGroupDeleted(t *testing.T) {
 }
 
 func TestGroupProblems(t *testing.T) {
-	second := newTestGroup(2)
-	second.Spec.ClusterName = "other"
+	misnamed := newTestGroup(2)
+	misnamed.Spec.Name = "Workers"
 	invalid := newTestGroup(2)
 	invalid.Spec.Labels = v1alpha1.NodeLabels{"a b": "c"}
 	tests := []struct {
@@ -185,7 +186,7 @@ func TestGroupProblems(t *testing.T) {
 		reason, message string
 	}{
 		{"no cluster", []client.Object{newTestGroup(2)}, "ClusterNotFound", `there is no Cluster "muster"`},
-		{"another cluster", []client.Object{newTestCluster(), second}, "ClusterNotFound", `this service does not run cluster "other", only "muster"`},
+		{"another hash", []client.Object{newTestCluster(), misnamed}, "Invalid", `metadata.name: Invalid value: "workers": must be "workers--7a1ec9fe6c", which follows from spec.name "Workers"`},
 		{"invalid", []client.Object{newTestCluster(), invalid}, "Invalid", "spec.labels[a b]"},
 	}
 	for _, test := range tests {
@@ -252,7 +253,7 @@ func (w *world) scaleQuietly(t *testing.T, desired int32) {
 func (w *world) scaleNow(t *testing.T, desired int32) {
 	t.Helper()
 	group := &v1alpha1.NodeGroup{}
-	if err := w.management.Get(t.Context(), client.ObjectKey{Name: "workers"}, group); err != nil {
+	if err := w.management.Get(t.Context(), groupRequest("workers").NamespacedName, group); err != nil {
 		t.Fatal(err)
 	}
 	group.Spec.ScalingConfig.DesiredSize = desired
@@ -263,14 +264,94 @@ func (w *world) scaleNow(t *testing.T, desired int32) {
 
 func TestGroupOfCluster(t *testing.T) {
 	other := newTestGroup(1)
-	other.Name, other.Spec.ClusterName = "other", "other"
+	other.Namespace = "other"
 	w := newWorld(t, newTestGroup(1), other)
 	got := fmt.Sprint(w.groups().ofCluster(t.Context(), newTestCluster()))
-	if got != "[/workers]" {
+	if got != "[muster/workers]" {
 		t.Errorf("requests %s", got)
 	}
 	w.faults.fail("management list *v1alpha1.NodeGroupList", 1)
 	if got := w.groups().ofCluster(t.Context(), newTestCluster()); got != nil {
 		t.Errorf("requests %v", got)
+	}
+}
+
+// A group in a namespace without the cluster gets no machines, says why, and goes when it is deleted.
+func TestGroupOfNoCluster(t *testing.T) {
+	stray := newTestGroup(2)
+	stray.Namespace, stray.Finalizers = "default", []string{v1alpha1.FinalizerNodeGroup}
+	own := newTestMachine() // of the group of that name in the cluster
+	w := newWorld(t, newTestCluster(), stray, newTestGroup(1), own)
+	r := w.groups()
+	key := client.ObjectKeyFromObject(stray)
+	again := func() {
+		t.Helper()
+		if result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil || result != (reconcile.Result{}) {
+			t.Fatalf("result %+v, error %v", result, err)
+		}
+	}
+	again()
+	group := &v1alpha1.NodeGroup{}
+	if err := w.management.Get(t.Context(), key, group); err != nil {
+		t.Fatal(err)
+	}
+	wantGroup(t, group, "ClusterNotFound", `namespace default holds no cluster that this service runs: make the group again in namespace muster, of cluster "muster"`)
+	if group.Status.Replicas != 0 || len(w.list(t)) != 1 {
+		t.Errorf("status %+v, machines %v", group.Status, w.list(t))
+	}
+	if err := w.management.Delete(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	again()
+	if err := w.management.Get(t.Context(), key, group); err == nil {
+		t.Error("the deleted group stays")
+	}
+	again() // it is gone
+	if m := w.list(t); len(m) != 1 || !alive(m[0]) {
+		t.Errorf("the machine of the cluster's own group: %+v", m)
+	}
+}
+
+// Machines of another cluster, whose group has the same name, are not counted, not ended as orphans and not brought forward.
+func TestMachinesOfAnotherCluster(t *testing.T) {
+	foreign := newTestMachine()
+	foreign.Spec.ClusterName = "Muster"
+	w := newWorld(t, newTestCluster(), newTestGroup(0), foreign)
+	mustReconcile(t, w.groups(), "workers")
+	mustReconcile(t, w.machines(), id)
+	if group := w.group(t); group.Status.Replicas != 0 {
+		t.Errorf("status %+v", group.Status)
+	}
+	w.forceAway(t)
+	mustReconcile(t, w.groups(), "workers")
+	m := w.machine(t)
+	if !alive(*m) || len(m.Finalizers) != 0 || m.Status.Phase != "" || len(w.provider.instances) != 0 {
+		t.Errorf("machine of another cluster: %+v", m)
+	}
+	if err := w.management.Delete(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A group whose name is no DNS label: its machines carry the name in their spec and the slug in their labels.
+func TestGroupWithASlug(t *testing.T) {
+	group := newTestGroup(1)
+	group.Spec.Name = "Team_Blue"
+	group.Name = v1alpha1.NodeGroupSlug(group.Spec.Name)
+	w := newWorld(t, newTestCluster(), group)
+	mustReconcile(t, w.groups(), group.Name)
+	mustReconcile(t, w.groups(), group.Name)
+	machines := w.list(t)
+	if len(machines) != 1 {
+		t.Fatalf("%d machines, want 1", len(machines))
+	}
+	if m := machines[0]; m.Spec.NodeGroup != "Team_Blue" || m.Labels[v1alpha1.LabelNodeGroup] != group.Name {
+		t.Errorf("machine %+v", m)
+	}
+	if got := groupOf(&machines[0]); got != client.ObjectKeyFromObject(group) {
+		t.Errorf("the machine's group is %s", got)
+	}
+	if !w.get(t, w.management, group, group.Name) || group.Status.Replicas != 1 {
+		t.Errorf("status %+v", group.Status)
 	}
 }

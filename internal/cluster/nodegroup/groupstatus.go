@@ -41,7 +41,7 @@ func observeAll(machines []v1alpha1.Machine) []plan.Machine {
 func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, failure error) {
 	status := &group.Status
 	status.ObservedGeneration = group.Generation
-	status.Selector = labels.Set{v1alpha1.LabelNodeGroup: group.Name}.String()
+	status.Selector = labels.Set{v1alpha1.LabelCluster: group.Namespace, v1alpha1.LabelNodeGroup: group.Name}.String()
 	var leaving int32
 	if machines != nil || failure == nil {
 		status.Replicas, status.ReadyReplicas = 0, 0

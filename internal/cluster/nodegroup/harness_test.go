@@ -109,11 +109,25 @@ func (w *world) groups() *groups { return &groups{parts: w.parts} }
 
 func (w *world) get(t *testing.T, c client.Client, object client.Object, name string) bool {
 	t.Helper()
-	err := w.faults.off(func() error { return c.Get(t.Context(), client.ObjectKey{Name: name}, object) })
+	err := w.faults.off(func() error { return c.Get(t.Context(), keyOf(object, name), object) })
 	if client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	return err == nil
+}
+
+// keyOf is the key of an object of the test's cluster.
+func keyOf(object client.Object, name string) client.ObjectKey {
+	switch object.(type) {
+	case *v1alpha1.Cluster, *v1alpha1.NodeGroup:
+		return client.ObjectKey{Namespace: "muster", Name: name}
+	}
+	return client.ObjectKey{Name: name}
+}
+
+// groupRequest asks for a node group of the test's cluster.
+func groupRequest(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: keyOf(&v1alpha1.NodeGroup{}, name)}
 }
 
 func (w *world) machine(t *testing.T) *v1alpha1.Machine {
@@ -136,7 +150,10 @@ func (w *world) tokens(t *testing.T) []corev1.Secret {
 
 func reconcileOnce(t *testing.T, r reconcile.Reconciler, name string) (reconcile.Result, error) {
 	t.Helper()
-	return r.Reconcile(t.Context(), request(name))
+	if _, ok := r.(*machines); ok {
+		return r.Reconcile(t.Context(), request(name))
+	}
+	return r.Reconcile(t.Context(), groupRequest(name)) // a Cluster's key is made like that of a group
 }
 
 func mustReconcile(t *testing.T, r reconcile.Reconciler, name string) reconcile.Result {
@@ -150,7 +167,7 @@ func mustReconcile(t *testing.T, r reconcile.Reconciler, name string) reconcile.
 
 func newTestMachine() *v1alpha1.Machine {
 	return &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Name: id, UID: "machine-uid", Generation: 1, Labels: map[string]string{v1alpha1.LabelNodeGroup: "workers"}},
+		ObjectMeta: metav1.ObjectMeta{Name: id, UID: "machine-uid", Generation: 1, Labels: map[string]string{v1alpha1.LabelCluster: "muster", v1alpha1.LabelNodeGroup: "workers"}},
 		Spec:       v1alpha1.MachineSpec{ClusterName: "muster", NodeGroup: "workers", Provider: v1alpha1.ProviderLocal},
 	}
 }

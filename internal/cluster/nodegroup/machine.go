@@ -39,6 +39,9 @@ func (r *machines) Reconcile(ctx context.Context, request reconcile.Request) (re
 	} else if err != nil {
 		return again(r.removeOrphans(ctx, request.Name))
 	}
+	if !r.ours(m) {
+		return reconcile.Result{}, nil
+	}
 	if r.memory.stale(m) {
 		return reconcile.Result{RequeueAfter: catchUp}, nil
 	}

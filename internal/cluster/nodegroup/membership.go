@@ -9,15 +9,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// A Machine refers to its group by spec.nodeGroup, which cannot be changed, and by its controller reference, which tells apart two
-// groups of one name that were there one after the other. Labels are people's to edit and decide nothing.
+// A Machine refers to its group by spec.clusterName and spec.nodeGroup, and by spec.nodeGroupUID, which tells apart two groups of one name
+// that were there one after the other. None of them can be changed. Labels are people's to edit and decide nothing, and an owner reference
+// cannot lead from a Machine, which has no namespace, to a NodeGroup, which has one.
 //
 // No machine outlives its group:
 //
@@ -29,10 +29,14 @@ import (
 // errGoing means that the group was deleted or replaced since it was read.
 var errGoing = errors.New("the group is being deleted")
 
-// belongs reports whether a machine that names the group is of this very group. One without a controller reference is.
+// belongs reports whether a machine that names the group is of this very group. One that names no UID is.
 func belongs(m *v1alpha1.Machine, group types.UID) bool {
-	owner := metav1.GetControllerOfNoCopy(m)
-	return owner == nil || owner.UID == group
+	return m.Spec.NodeGroupUID == "" || m.Spec.NodeGroupUID == group
+}
+
+// groupOf is the key of the group that a machine names.
+func groupOf(m *v1alpha1.Machine) client.ObjectKey {
+	return client.ObjectKey{Namespace: v1alpha1.ClusterSlug(m.Spec.ClusterName), Name: v1alpha1.NodeGroupSlug(m.Spec.NodeGroup)}
 }
 
 // alive reports whether a machine is not being deleted.
@@ -40,7 +44,7 @@ func alive(m v1alpha1.Machine) bool { return m.DeletionTimestamp.IsZero() }
 
 // list returns the machines of a group, and the strangers: those that refer to an earlier group of its name.
 func (r *groups) list(ctx context.Context, reader client.Reader, group *v1alpha1.NodeGroup) (own, strangers []v1alpha1.Machine, err error) {
-	all, err := r.named(ctx, reader, group.Name)
+	all, err := r.named(ctx, reader, client.ObjectKeyFromObject(group))
 	for _, m := range all {
 		if belongs(&m, group.UID) {
 			own = append(own, m)
@@ -51,15 +55,15 @@ func (r *groups) list(ctx context.Context, reader client.Reader, group *v1alpha1
 	return own, strangers, err
 }
 
-// named returns the machines that refer to any group of a name.
-func (r *groups) named(ctx context.Context, reader client.Reader, group string) ([]v1alpha1.Machine, error) {
+// named returns the machines that refer to any group of a name in the cluster.
+func (r *groups) named(ctx context.Context, reader client.Reader, group client.ObjectKey) ([]v1alpha1.Machine, error) {
 	list := &v1alpha1.MachineList{}
 	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the machines of the group: %w", err)
 	}
 	var named []v1alpha1.Machine
 	for i := range list.Items {
-		if list.Items[i].Spec.NodeGroup == group {
+		if m := &list.Items[i]; r.ours(m) && groupOf(m) == group {
 			named = append(named, *list.Items[i].DeepCopy()) // the cache's own objects are not to be changed
 		}
 	}
@@ -81,10 +85,14 @@ func (r *groups) stillWanted(ctx context.Context, reader client.Reader, group *v
 
 // release lets a deleted group go if no machine refers to it any more. While one does, its going is an event of its own.
 func (r *groups) release(ctx context.Context, group *v1alpha1.NodeGroup) error {
-	left, err := r.named(ctx, r.managementLive, group.Name)
+	left, err := r.named(ctx, r.managementLive, client.ObjectKeyFromObject(group))
 	if err != nil || len(left) > 0 {
 		return err
 	}
+	return r.letGroupGo(ctx, group)
+}
+
+func (r *groups) letGroupGo(ctx context.Context, group *v1alpha1.NodeGroup) error {
 	before := group.DeepCopy()
 	letGo(group, v1alpha1.FinalizerNodeGroup)
 	if err := r.management.Patch(ctx, group, lockedPatch(before)); client.IgnoreNotFound(err) != nil {
@@ -94,7 +102,7 @@ func (r *groups) release(ctx context.Context, group *v1alpha1.NodeGroup) error {
 }
 
 // gone clears up after a group that is not there.
-func (r *groups) gone(ctx context.Context, group string) error {
+func (r *groups) gone(ctx context.Context, group client.ObjectKey) error {
 	if err := r.endOrphans(ctx, group); err != nil || r.NodeRoles == nil {
 		return err
 	}
@@ -103,9 +111,9 @@ func (r *groups) gone(ctx context.Context, group string) error {
 
 // endOrphans deletes the machines that name a group and are not of the group that has this name now, if one has. It believes the API
 // server only: a cache may not show the group yet.
-func (r *groups) endOrphans(ctx context.Context, name string) error {
+func (r *groups) endOrphans(ctx context.Context, name client.ObjectKey) error {
 	group := &v1alpha1.NodeGroup{}
-	err := r.managementLive.Get(ctx, client.ObjectKey{Name: name}, group)
+	err := r.managementLive.Get(ctx, name, group)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("asking whether node group %s exists: %w", name, err)
 	}
@@ -122,7 +130,7 @@ func (r *groups) endOrphans(ctx context.Context, name string) error {
 		if err := r.management.Delete(ctx, m, client.Preconditions{UID: &m.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting machine %s, whose node group is gone: %w", m.Name, err)
 		}
-		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "NodeGroupGone", "Delete", "its node group %s is gone; deleting the machine", name)
+		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "NodeGroupGone", "Delete", "its node group %s is gone; deleting the machine", m.Spec.NodeGroup)
 	}
 	return nil
 }

@@ -68,7 +68,6 @@ func TestNoMachineForAGroupThatIsGoing(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, w *world){
 		"deleted": func(t *testing.T, w *world) {
 			t.Helper()
-			mustReconcile(t, &groups{parts: withoutMachines(w.parts)}, "workers") // has the finalizer now
 			if err := w.management.Delete(t.Context(), newTestGroup(3)); err != nil {
 				t.Fatal(err)
 			}
@@ -99,17 +98,12 @@ func TestNoMachineForAGroupThatIsGoing(t *testing.T) {
 	}
 }
 
-func withoutMachines(p parts) parts {
-	p.ClusterName = "another"
-	return p
-}
-
 // forceAway removes the group as a person does who does not wait.
 func (w *world) forceAway(t *testing.T) {
 	t.Helper()
 	err := w.faults.off(func() error {
 		group := &v1alpha1.NodeGroup{}
-		if err := w.management.Get(t.Context(), client.ObjectKey{Name: "workers"}, group); err != nil {
+		if err := w.management.Get(t.Context(), groupRequest("workers").NamespacedName, group); err != nil {
 			return client.IgnoreNotFound(err)
 		}
 		group.Finalizers = nil
@@ -260,7 +254,7 @@ func TestGroupsAndMachinesInAnyOrder(t *testing.T) {
 			"refresh": func() { cache = take(rt, live) },
 			"scale": func() {
 				group := &v1alpha1.NodeGroup{}
-				if live.Get(t.Context(), client.ObjectKey{Name: "workers"}, group) == nil {
+				if live.Get(t.Context(), groupRequest("workers").NamespacedName, group) == nil {
 					group.Spec.ScalingConfig.DesiredSize = rapid.Int32Range(0, 4).Draw(rt, "desired")
 					_ = live.Update(t.Context(), group)
 				}
@@ -339,13 +333,13 @@ func TestGroupsAndMachinesInAnyOrder(t *testing.T) {
 				cache = take(rt, live)
 			}
 			r.management = lagging{Client: writes, cache: cache}
-			_, _ = r.Reconcile(t.Context(), request("workers"))
+			_, _ = r.Reconcile(t.Context(), groupRequest("workers"))
 		}
 		wild = false
 		for range 4 {
 			cache = take(rt, live)
 			r.management = lagging{Client: writes, cache: cache}
-			if _, err := r.Reconcile(t.Context(), request("workers")); err != nil {
+			if _, err := r.Reconcile(t.Context(), groupRequest("workers")); err != nil {
 				rt.Fatal(err)
 			}
 			for _, m := range w.list(t) {
@@ -366,7 +360,7 @@ func TestGroupsAndMachinesInAnyOrder(t *testing.T) {
 			rt.Errorf("%d machines, want %d", len(machines), group.Spec.ScalingConfig.DesiredSize)
 		}
 		for _, m := range machines {
-			if owner := m.OwnerReferences[0].UID; owner != group.UID {
+			if owner := m.Spec.NodeGroupUID; owner != group.UID {
 				rt.Errorf("machine %s is of group %s; the one that exists is %s", m.Name, owner, group.UID)
 			}
 		}

@@ -25,6 +25,7 @@ const (
 // rechecker has all machines that joined by role checked again when the set of admitted principals may have changed.
 type rechecker struct {
 	management client.Reader
+	cluster    string // whose machines are asked for
 	changed    <-chan struct{}
 	memory     *memory
 	nudges     chan<- event.TypedGenericEvent[string]
@@ -78,7 +79,7 @@ func (r *rechecker) round(ctx context.Context) {
 	}
 	r.memory.recheck()
 	for i := range list.Items {
-		if list.Items[i].Spec.InstanceProfile == "" {
+		if spec := &list.Items[i].Spec; spec.InstanceProfile == "" || spec.ClusterName != r.cluster {
 			continue
 		}
 		select {

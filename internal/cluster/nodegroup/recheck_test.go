@@ -31,9 +31,11 @@ func TestRecheck(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				byToken := newTestMachine()
 				byToken.Name = "i-0123456789abcdef1"
-				w := newWorld(t, newRoleMachine(), byToken)
+				foreign := newRoleMachine()
+				foreign.Name, foreign.Spec.ClusterName = "i-0123456789abcdef2", "another"
+				w := newWorld(t, newRoleMachine(), byToken, foreign)
 				changed, nudges := make(chan struct{}, 1), make(chan event.TypedGenericEvent[string])
-				r := &rechecker{management: w.management, changed: changed, memory: newMemory(), nudges: nudges, log: w.Log}
+				r := &rechecker{management: w.management, cluster: "muster", changed: changed, memory: newMemory(), nudges: nudges, log: w.Log}
 				ctx, cancel := context.WithTimeout(t.Context(), test.within)
 				defer cancel()
 				go func() {
@@ -82,7 +84,7 @@ func TestRecheckForgetsWhenToAsk(t *testing.T) {
 		t.Fatalf("asked before it is due: %s", status)
 	}
 	nudges := make(chan event.TypedGenericEvent[string], 1)
-	(&rechecker{management: w.management, memory: r.memory, nudges: nudges, log: w.Log}).round(t.Context())
+	(&rechecker{management: w.management, cluster: "muster", memory: r.memory, nudges: nudges, log: w.Log}).round(t.Context())
 	if e := <-nudges; e.Object != id {
 		t.Errorf("machine %s is asked for", e.Object)
 	}

@@ -21,7 +21,7 @@ func Differences(is, asked *v1alpha1.NodeGroupSpec) string {
 			differences = append(differences, fmt.Sprintf("%s %v, not %v", field, a, b))
 		}
 	}
-	note("clusterName", is.ClusterName, asked.ClusterName)
+	note("name", is.Name, asked.Name)
 	note("provider", is.Provider, asked.Provider)
 	note("bootstrap", Bootstrap(is), Bootstrap(asked))
 	note("nodeRole", cmp.Or(is.Role(), "none"), cmp.Or(asked.Role(), "none"))

@@ -59,12 +59,12 @@ func managementClient(dir statedir.Dir) (client.Client, error) {
 func (s Session) apply(ctx context.Context) (changed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
-	changed, err = s.applied(ctx, "cluster "+s.Wanted.Cluster.Name, func(c client.Client) (bool, error) { return applyCluster(ctx, c, s.Wanted.Cluster) })
+	changed, err = s.applied(ctx, "cluster "+s.Wanted.Cluster.Spec.Name, func(c client.Client) (bool, error) { return applyCluster(ctx, c, s.Wanted.Cluster) })
 	if err != nil {
 		return changed, err
 	}
 	for _, wanted := range s.Wanted.NodeGroups {
-		did, err := s.applied(ctx, "node group "+wanted.Name, func(c client.Client) (bool, error) { return applyNodeGroup(ctx, c, wanted) })
+		did, err := s.applied(ctx, "node group "+wanted.Spec.Name, func(c client.Client) (bool, error) { return applyNodeGroup(ctx, c, wanted) })
 		changed = changed || did
 		if err != nil {
 			return changed, err

@@ -97,7 +97,7 @@ func (s *Service) hasCluster(name string) bool {
 	return slices.ContainsFunc(s.clusters(), func(h *hosted) bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		return h.specs.Cluster.Name == name
+		return h.specs.Cluster.Spec.Name == name
 	})
 }
 

@@ -8,10 +8,13 @@ import (
 	"os"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/clusteraccess"
@@ -56,9 +59,30 @@ func (h *hosted) control(ctx context.Context, wanted clusterconfig.Config, c com
 	_ = retry(ctx, "running controllers", h.say, func(ctx context.Context) error { return h.runControllers(ctx, scheme, c) })
 }
 
-// seed makes the objects of a cluster from its record. The Cluster comes last: once it is there, it says what the cluster is, and node groups
-// are the user's alone: one that the user deletes does not come back.
+// ensureNamespace makes the namespace of a cluster, and labels it as such. One that a person made before is taken.
+func ensureNamespace(ctx context.Context, api client.Client, slug string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: slug, Labels: map[string]string{v1alpha1.LabelCluster: slug}}}
+	err := api.Create(ctx, namespace)
+	if apierrors.IsAlreadyExists(err) {
+		err = api.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+		if err == nil && namespace.Labels[v1alpha1.LabelCluster] != slug {
+			before := namespace.DeepCopy()
+			metav1.SetMetaDataLabel(&namespace.ObjectMeta, v1alpha1.LabelCluster, slug)
+			err = api.Patch(ctx, namespace, client.MergeFrom(before))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("making namespace %s of the cluster: %w", slug, err)
+	}
+	return nil
+}
+
+// seed makes the objects of a cluster from its record. The namespace comes first, and the Cluster last: once it is there, it says what the cluster
+// is, and node groups are the user's alone: one that the user deletes does not come back.
 func seed(ctx context.Context, api client.Client, wanted clusterconfig.Config) error {
+	if err := ensureNamespace(ctx, api, wanted.Cluster.Namespace); err != nil {
+		return err
+	}
 	err := api.Get(ctx, client.ObjectKeyFromObject(wanted.Cluster), wanted.Cluster.DeepCopy())
 	if err == nil {
 		return nil
@@ -68,11 +92,11 @@ func seed(ctx context.Context, api client.Client, wanted clusterconfig.Config) e
 	}
 	for _, group := range wanted.NodeGroups {
 		if err := api.Create(ctx, group.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("making node group %s: %w", group.Name, err)
+			return fmt.Errorf("making node group %s: %w", group.Spec.Name, err)
 		}
 	}
 	if err := api.Create(ctx, wanted.Cluster.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("making cluster %s: %w", wanted.Cluster.Name, err)
+		return fmt.Errorf("making cluster %s: %w", wanted.Cluster.Spec.Name, err)
 	}
 	return nil
 }

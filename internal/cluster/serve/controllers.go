@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	runtimecluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -46,6 +47,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 		Logger:         logger,
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return managementMapper(), nil },
 		Metrics:        server.Options{BindAddress: "0"}, // served on the service's own socket
+		Cache:          ofCluster(c.Dir.Namespace()),
 		// The controllers are made anew for every configuration, under the same names.
 		Controller: config.Controller{SkipNameValidation: &skipNames},
 	})
@@ -118,7 +120,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 		Admitted:    admitted.Changed(),
 		Refused:     h.refused,
 		Changed:     h.adopt,
-		ClusterName: c.Cluster.Name,
+		ClusterName: c.Cluster.Spec.Name,
 		Cluster:     plane,
 		Providers:   providers,
 		Routes:      routes,
@@ -146,6 +148,16 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 		return fmt.Errorf("running controllers: %w", err)
 	}
 	return errControllersEnded
+}
+
+// ofCluster limits what controllers see of Clusters and NodeGroups to the cluster's namespace. Machines are the account's: controllers choose
+// theirs by spec.clusterName, which nobody can change, as a label can be.
+func ofCluster(namespace string) cache.Options {
+	own := map[string]cache.Config{namespace: {}}
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{
+		&v1alpha1.Cluster{}:   {Namespaces: own},
+		&v1alpha1.NodeGroup{}: {Namespaces: own},
+	}}
 }
 
 var errControllersEnded = errors.New("the controllers ended")

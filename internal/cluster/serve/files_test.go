@@ -109,13 +109,13 @@ func TestEncryptionKey(t *testing.T) {
 
 func wanted() clusterconfig.Config {
 	w := clusterconfig.Default(3, v1alpha1.ProviderSimulated)
-	w.Cluster.Name = "blue"
+	w.Cluster.Name, w.Cluster.Namespace, w.Cluster.Spec.Name = "blue", "blue", "blue"
 	w.Cluster.Spec.APIServer.Port = 20999
-	w.NodeGroups[0].Spec.ClusterName = "blue"
+	w.NodeGroups[0].Namespace = "blue"
 	w.NodeGroups[0].Spec.Labels = v1alpha1.NodeLabels{"team": "a"}
 	w.NodeGroups[0].Spec.Taints = v1alpha1.NodeTaints{{Key: "only", Value: "x", Effect: "NoSchedule"}}
 	second := w.NodeGroups[0].DeepCopy()
-	second.Name = "other"
+	second.Name, second.Spec.Name = "other", "other"
 	second.Spec.ScalingConfig = v1alpha1.ScalingConfig{MinSize: 0, DesiredSize: 0, MaxSize: 7}
 	w.NodeGroups = append(w.NodeGroups, second)
 	return w

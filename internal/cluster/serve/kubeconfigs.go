@@ -22,7 +22,7 @@ const managementContext = "muster-management"
 
 // writeKubeconfig writes the administrator's way into a cluster.
 func writeKubeconfig(c component.Config) error {
-	return writeContext(c.Dir.Kubeconfig(), c.Cluster.Name, c.ServerURL(), c.Authority(authority.Cluster), c.Credential("administrator"))
+	return writeContext(c.Dir.Kubeconfig(), c.Cluster.Spec.Name, c.ServerURL(), c.Authority(authority.Cluster), c.Credential("administrator"))
 }
 
 // writeManagementKubeconfig writes the administrator's way into the management plane.

@@ -18,13 +18,16 @@ import (
 func managementMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for version, kinds := range map[schema.GroupVersion][]string{
-		v1alpha1.GroupVersion:              {"Cluster", "NodeGroup", "Machine", "IAMAccount", "IAMUser", "IAMRole", "IAMInstanceProfile", "IAMPolicy"},
+		v1alpha1.GroupVersion:              {"Machine", "IAMAccount", "IAMUser", "IAMRole", "IAMInstanceProfile", "IAMPolicy"},
 		apiextensionsv1.SchemeGroupVersion: {"CustomResourceDefinition"},
 		rbacv1.SchemeGroupVersion:          {"ClusterRole", "ClusterRoleBinding"},
 	} {
 		for _, kind := range kinds {
 			mapper.Add(version.WithKind(kind), meta.RESTScopeRoot)
 		}
+	}
+	for _, kind := range []string{"Cluster", "NodeGroup"} {
+		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)

@@ -41,7 +41,7 @@ func (h *hosted) status(ctx context.Context) ClusterStatus {
 	reader, specs, message := h.reader, h.specs, h.message
 	h.mu.Unlock()
 	status := ClusterStatus{
-		Name: cmp.Or(specs.Cluster.Name, h.dir.Namespace()), Namespace: h.dir.Namespace(), Message: message,
+		Name: cmp.Or(specs.Cluster.Spec.Name, h.dir.Namespace()), Namespace: h.dir.Namespace(), Message: message,
 		Components: h.components(), NodeGroups: []NodeGroupStatus{}, Machines: []MachineStatus{}, Rotation: h.rotationStatus(),
 	}
 	if specs.Ports.APIServer != 0 {
@@ -66,11 +66,13 @@ func observe(ctx context.Context, reader client.Reader, status *ClusterStatus) e
 			return err
 		}
 	}
-	status.Settled = len(clusters.Items) > 0
+	namespace := v1alpha1.ClusterSlug(status.Name)
+	status.Settled = false // until the Cluster is there, which is made last
 	for _, c := range clusters.Items {
-		if c.Name != status.Name {
+		if c.Spec.Name != status.Name || c.Namespace != namespace || c.Name != namespace {
 			continue
 		}
+		status.Settled = true
 		ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
 		status.Version = c.Status.Version
 		status.Ready = ready != nil && ready.Status == metav1.ConditionTrue
@@ -79,6 +81,9 @@ func observe(ctx context.Context, reader client.Reader, status *ClusterStatus) e
 		}
 	}
 	for _, g := range groups.Items {
+		if g.Namespace != namespace {
+			continue // it is not served, and its condition says why
+		}
 		if g.Status.ObservedGeneration != g.Generation {
 			status.Settled = false
 		}
@@ -86,11 +91,14 @@ func observe(ctx context.Context, reader client.Reader, status *ClusterStatus) e
 			continue
 		}
 		status.NodeGroups = append(status.NodeGroups, NodeGroupStatus{
-			Name: g.Name, Provider: g.Spec.Provider, Desired: g.Spec.ScalingConfig.DesiredSize,
+			Name: g.Spec.Name, Provider: g.Spec.Provider, Desired: g.Spec.ScalingConfig.DesiredSize,
 			Machines: g.Status.Replicas, Ready: g.Status.ReadyReplicas, Message: readiness.Message(g.Status.Conditions),
 		})
 	}
 	for _, m := range machines.Items {
+		if m.Spec.ClusterName != status.Name {
+			continue
+		}
 		machine := MachineStatus{Name: m.Name, NodeGroup: m.Spec.NodeGroup, NodeName: m.Status.NodeName, Phase: m.Status.Phase, Message: readiness.Message(m.Status.Conditions)}
 		if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 			machine.Reason = ready.Reason

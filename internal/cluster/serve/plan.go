@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/platform/statedir"
@@ -18,7 +19,7 @@ func Plan(dir statedir.Dir, wanted clusterconfig.Config) ([]component.Spec, erro
 	if err := readPorts(dir.Ports(), &account.Ports); err != nil {
 		return nil, err
 	}
-	c := component.Config{Account: account, Dir: dir.Cluster(wanted.Cluster.Name), Cluster: *wanted.Cluster}
+	c := component.Config{Account: account, Dir: dir.Cluster(v1alpha1.ClusterSlug(wanted.Cluster.Spec.Name)), Cluster: *wanted.Cluster}
 	if err := readPorts(c.Dir.Ports(), &c.Ports); err != nil {
 		return nil, err
 	}

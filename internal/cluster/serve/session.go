@@ -125,7 +125,7 @@ func (s Session) save() (made bool, err error) {
 		}
 	}
 	if err := os.MkdirAll(string(cluster), 0o700); err != nil {
-		return false, fmt.Errorf("making directory of cluster %s: %w", s.Wanted.Cluster.Name, err)
+		return false, fmt.Errorf("making directory of cluster %s: %w", s.Wanted.Cluster.Spec.Name, err)
 	}
 	return saveConfig(cluster.Record(), s.Wanted)
 }
@@ -136,7 +136,7 @@ func (s Session) checkChange(saved clusterconfig.Config) error {
 		return nil
 	}
 	if s.Wanted.Cluster.Spec.Network != saved.Cluster.Spec.Network {
-		return fmt.Errorf("spec.network: the network of a cluster cannot be changed: cluster %s has %+v", saved.Cluster.Name, saved.Cluster.Spec.Network)
+		return fmt.Errorf("spec.network: the network of a cluster cannot be changed: cluster %s has %+v", saved.Cluster.Spec.Name, saved.Cluster.Spec.Network)
 	}
 	return checkMode(saved.Cluster.Spec, s.Wanted.Cluster.Spec)
 }
@@ -161,7 +161,9 @@ func (s Session) waitForAnswer(ctx context.Context, service *Client) error {
 }
 
 // Cluster is the directory of the session's cluster.
-func (s Session) Cluster() statedir.Cluster { return s.State.Cluster(s.Wanted.Cluster.Name) }
+func (s Session) Cluster() statedir.Cluster {
+	return s.State.Cluster(v1alpha1.ClusterSlug(s.Wanted.Cluster.Spec.Name))
+}
 
 // Wait returns when everything that was asked for is there, and shows each status on the way: the account's, and the session's cluster's.
 func (s Session) Wait(ctx context.Context, timeout time.Duration, show func(Status, ClusterStatus)) (Status, ClusterStatus, error) {
@@ -218,7 +220,7 @@ type Join struct {
 // and until it is there `kubectl logs` fails. After a lost audit log the step may never be known.
 const servingPatience = 5 * time.Second
 
-// Joins reads the way in of every machine, by node name, and waits a moment for ways that are not complete yet.
+// Joins reads the way in of every machine of the cluster, by node name, and waits a moment for ways that are not complete yet.
 func (s Session) Joins(ctx context.Context) ([]Join, error) {
 	c, err := managementClient(s.State)
 	if err != nil {
@@ -226,7 +228,7 @@ func (s Session) Joins(ctx context.Context) ([]Join, error) {
 	}
 	deadline := time.Now().Add(servingPatience)
 	for {
-		joins, err := readJoins(ctx, c)
+		joins, err := readJoins(ctx, c, s.Wanted.Cluster.Spec.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -239,13 +241,16 @@ func (s Session) Joins(ctx context.Context) ([]Join, error) {
 	}
 }
 
-func readJoins(ctx context.Context, c client.Reader) ([]Join, error) {
+func readJoins(ctx context.Context, c client.Reader, cluster string) ([]Join, error) {
 	var machines v1alpha1.MachineList
 	if err := c.List(ctx, &machines); err != nil {
 		return nil, fmt.Errorf("listing Machines for their joins: %w", err)
 	}
 	joins := make([]Join, 0, len(machines.Items))
 	for _, m := range machines.Items {
+		if m.Spec.ClusterName != cluster {
+			continue
+		}
 		join := Join{Machine: m.Name, Node: m.Status.NodeName, Steps: map[v1alpha1.JoinStep]time.Duration{}}
 		var launched time.Time
 		for _, record := range m.Status.Join {

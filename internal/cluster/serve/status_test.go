@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusterconfig"
 )
 
 func TestReady(t *testing.T) {
@@ -69,24 +70,29 @@ func condition(status metav1.ConditionStatus, message string) []metav1.Condition
 
 // objects are a cluster with two groups, of which one goes away, and their machines.
 func objects() []client.Object {
-	now := metav1.Now()
-	cluster := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "blue"}, Status: v1alpha1.ClusterStatus{Version: "v1.36.3", Conditions: condition(metav1.ConditionTrue, "fine")}}
-	other := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "another"}, Status: v1alpha1.ClusterStatus{Version: "v0"}}
+	now, slug := metav1.Now(), v1alpha1.ClusterSlug("Blue")
+	cluster := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: slug, Name: slug}, Spec: v1alpha1.ClusterSpec{Name: "Blue"}, Status: v1alpha1.ClusterStatus{Version: "v1.36.3", Conditions: condition(metav1.ConditionTrue, "fine")}}
+	other := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "another", Name: "another"}, Spec: v1alpha1.ClusterSpec{Name: "another"}, Status: v1alpha1.ClusterStatus{Version: "v0"}}
 	group := &v1alpha1.NodeGroup{
-		ObjectMeta: metav1.ObjectMeta{Name: "workers", Generation: 3},
-		Spec:       v1alpha1.NodeGroupSpec{ClusterName: "blue", Provider: v1alpha1.ProviderLocal, ScalingConfig: v1alpha1.ScalingConfig{DesiredSize: 3}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: slug, Name: "workers", Generation: 3},
+		Spec:       v1alpha1.NodeGroupSpec{Name: "workers", Provider: v1alpha1.ProviderLocal, ScalingConfig: v1alpha1.ScalingConfig{DesiredSize: 3}},
 		Status:     v1alpha1.NodeGroupStatus{ObservedGeneration: 3, Replicas: 2, ReadyReplicas: 1, Conditions: condition(metav1.ConditionFalse, "2 of 3 machines")},
 	}
-	going := &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Name: "going", DeletionTimestamp: &now, Finalizers: []string{"x"}}}
+	going := &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Namespace: slug, Name: "going", DeletionTimestamp: &now, Finalizers: []string{"x"}}}
 	made := func(id, node string, phase v1alpha1.MachinePhase, steps ...v1alpha1.JoinStep) *v1alpha1.Machine {
-		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.MachineSpec{NodeGroup: "workers"}, Status: v1alpha1.MachineStatus{NodeName: node, Phase: phase}}
+		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.MachineSpec{ClusterName: "Blue", NodeGroup: "workers"}, Status: v1alpha1.MachineStatus{NodeName: node, Phase: phase}}
 		for i, step := range steps {
 			m.Status.Join = append(m.Status.Join, v1alpha1.JoinRecord{Step: step, Time: metav1.NewMicroTime(time.Unix(1000, 0).Add(time.Duration(i) * 100 * time.Millisecond))})
 		}
 		return m
 	}
+	// What is of another cluster, and a group in a namespace of none, is not told here.
+	foreign := made("i-5", "ip-c", v1alpha1.MachineReady)
+	foreign.Spec.ClusterName = "another"
+	elsewhere := group.DeepCopy()
+	elsewhere.Namespace, elsewhere.Generation = "another", 4
 	return []client.Object{
-		cluster, other, group, going,
+		cluster, other, group, going, foreign, elsewhere,
 		made("i-2", "", v1alpha1.MachinePending),
 		made("i-1", "", v1alpha1.MachinePending),
 		made("i-3", "ip-b", v1alpha1.MachineJoining, v1alpha1.StepLaunched, v1alpha1.StepAPIReached),
@@ -104,12 +110,12 @@ func fakeClient(t *testing.T, objects ...client.Object) client.WithWatch {
 }
 
 func TestObserve(t *testing.T) {
-	status := ClusterStatus{Name: "blue"}
+	status := ClusterStatus{Name: "Blue"}
 	if err := observe(t.Context(), fakeClient(t, objects()...), &status); err != nil {
 		t.Fatal(err)
 	}
 	want := ClusterStatus{
-		Settled: true, Name: "blue", Version: "v1.36.3", Ready: true,
+		Settled: true, Name: "Blue", Version: "v1.36.3", Ready: true,
 		NodeGroups: []NodeGroupStatus{{Name: "workers", Provider: v1alpha1.ProviderLocal, Desired: 3, Machines: 2, Ready: 1, Message: "2 of 3 machines"}},
 		Machines: []MachineStatus{
 			{Name: "i-1", NodeGroup: "workers", Phase: v1alpha1.MachinePending},
@@ -131,7 +137,7 @@ func TestNotSettled(t *testing.T) {
 	all := objects()
 	all[2].SetGeneration(4)
 	all[0].(*v1alpha1.Cluster).Status.Conditions = condition(metav1.ConditionFalse, "etcd is slow")
-	behind := ClusterStatus{Name: "blue"}
+	behind := ClusterStatus{Name: "Blue"}
 	if err := observe(t.Context(), fakeClient(t, all...), &behind); err != nil || behind.Settled {
 		t.Errorf("a group that no controller has seen: settled is %v, %v", behind.Settled, err)
 	}
@@ -317,7 +323,9 @@ func TestJoins(t *testing.T) {
 	}
 	server := managementPlane(t, machines)
 	dir := newDir(t)
-	s := Session{State: dir}
+	wanted := clusterconfig.Default(1, v1alpha1.ProviderSimulated)
+	wanted.Cluster.Spec.Name = "Blue"
+	s := Session{State: dir, Wanted: wanted}
 	if _, err := s.Joins(t.Context()); err == nil {
 		t.Error("without a kubeconfig: no error")
 	}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/console"
+)
+
+// NameOf is what people call an object: spec.name of a Cluster or NodeGroup, and the name of any other.
+func NameOf(object client.Object) string {
+	name := ""
+	switch object := object.(type) {
+	case *v1alpha1.Cluster:
+		name = object.Spec.Name
+	case *v1alpha1.NodeGroup:
+		name = object.Spec.Name
+	}
+	if name == "" {
+		return object.GetName()
+	}
+	return name
+}
+
+// GroupOf is the key of the node group that a machine is of.
+func GroupOf(m *v1alpha1.Machine) client.ObjectKey {
+	return client.ObjectKey{Namespace: v1alpha1.ClusterSlug(m.Spec.ClusterName), Name: v1alpha1.NodeGroupSlug(m.Spec.NodeGroup)}
+}
+
+// IsOf reports whether an object of the management plane is of the cluster of that name.
+func IsOf(object client.Object, cluster string) bool {
+	switch object := object.(type) {
+	case *v1alpha1.Cluster:
+		return object.Spec.Name == cluster
+	case *v1alpha1.NodeGroup:
+		return object.Namespace == v1alpha1.ClusterSlug(cluster)
+	case *v1alpha1.Machine:
+		return object.Spec.ClusterName == cluster
+	}
+	return false
+}
+
+// Cluster returns the name of the cluster that --cluster names, or of the only one there is.
+func (p *Client) Cluster(ctx context.Context, named string) (string, error) {
+	k := Clusters()
+	objects, _, err := p.Objects(ctx, k)
+	if err != nil {
+		return "", err
+	}
+	if named != "" {
+		object, err := k.find(objects, named)
+		if err != nil {
+			return "", fmt.Errorf("--cluster: %w", err)
+		}
+		return NameOf(object), nil
+	}
+	var names []string
+	for _, object := range objects {
+		names = append(names, NameOf(object))
+	}
+	switch len(names) {
+	case 0:
+		return "", errors.New("there is no cluster yet: muster up makes one")
+	case 1:
+		return names[0], nil
+	}
+	return "", fmt.Errorf("there are several clusters: choose one with --cluster: %s", strings.Join(names, ", "))
+}
+
+// AddClusterFlag adds --cluster, which completes the names of clusters.
+func AddClusterFlag(cmd *cobra.Command, o *console.Options, p Dialers, name *string, use string) {
+	cmd.Flags().StringVar(name, "cluster", "", use)
+	_ = cmd.RegisterFlagCompletionFunc("cluster", CompleteNames(o, p, Clusters(), 0)) // the flag exists
+}
