@@ -30,7 +30,7 @@ func TestFieldsThatDiffer(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*v1alpha1.NodeGroupSpec){
 		"":                              func(*v1alpha1.NodeGroupSpec) {},
-		"clusterName c, not other":      func(s *v1alpha1.NodeGroupSpec) { s.ClusterName = "other" },
+		"name c, not other":             func(s *v1alpha1.NodeGroupSpec) { s.Name = "other" },
 		"minSize 1, not 2":              func(s *v1alpha1.NodeGroupSpec) { s.ScalingConfig.MinSize = 2 },
 		"maxSize 9, not 8":              func(s *v1alpha1.NodeGroupSpec) { s.ScalingConfig.MaxSize = 8 },
 		"desiredSize 3, not 4":          func(s *v1alpha1.NodeGroupSpec) { s.ScalingConfig.DesiredSize = 4 },
@@ -43,7 +43,7 @@ func TestFieldsThatDiffer(t *testing.T) {
 	} {
 		spec := func() *v1alpha1.NodeGroupSpec {
 			return &v1alpha1.NodeGroupSpec{
-				ClusterName: "c", Provider: v1alpha1.ProviderLocal, ScalingConfig: v1alpha1.ScalingConfig{MinSize: 1, MaxSize: 9, DesiredSize: 3},
+				Name: "c", Provider: v1alpha1.ProviderLocal, ScalingConfig: v1alpha1.ScalingConfig{MinSize: 1, MaxSize: 9, DesiredSize: 3},
 				Labels: v1alpha1.NodeLabels{"a": "b"}, Taints: v1alpha1.NodeTaints{{Key: "a", Effect: "NoSchedule"}},
 			}
 		}

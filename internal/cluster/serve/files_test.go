@@ -169,7 +169,7 @@ func TestSessionSaves(t *testing.T) {
 		"the same":                {change: func(*clusterconfig.Config) {}, explicit: true},
 		"other node groups":       {change: func(c *clusterconfig.Config) { c.NodeGroups = nil }, explicit: true},
 		"another port, and so on": {change: func(c *clusterconfig.Config) { c.Cluster.Spec.APIServer.Port = 21000 }, explicit: true},
-		"another cluster":         {change: func(c *clusterconfig.Config) { c.Cluster.Name = "red" }, explicit: true, made: true},
+		"another cluster":         {change: func(c *clusterconfig.Config) { c.Cluster.Spec.Name, c.Cluster.Name = "red", "red" }, explicit: true, made: true},
 		"another network":         {change: func(c *clusterconfig.Config) { c.Cluster.Spec.Network.PodCIDR = "10.0.0.0/16" }, explicit: true, refused: "cannot be changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
