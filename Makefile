@@ -20,7 +20,7 @@ GOLANGCI_LINT := $(CURDIR)/.tools/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
 .PHONY: help
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build all programs and images into bin/ (what is up to date is left alone)
@@ -63,6 +63,13 @@ test: build ## unit tests with the race detector, stories on real components
 soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs, image, manifests and charts as pods (55 minutes)
 	@$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=90m -run "TestRotationOfKubeletsAuthority|TestRoundsOfRotation|TestARequestThatNobodySigns|TestInstalledAsPods" ./test/stories
 
+# FOCUS and SKIP are regular expressions, so they go by the environment and not through a shell.
+.PHONY: conformance
+conformance: export FOCUS ?=
+conformance: export SKIP ?=
+conformance: build ## upstream's e2e suite on a cluster of its own: all of [Conformance] (about 50 minutes), or what FOCUS and SKIP choose of it
+	@tools/conformance.sh -focus "$$FOCUS" -skip "$$SKIP" $(ARGS)
+
 FUZZTIME ?= 10s
 
 .PHONY: fuzz
@@ -85,7 +92,7 @@ $(GOLANGCI_LINT):
 
 .PHONY: vuln
 vuln: ## look up known vulnerabilities of all modules (needs a way to Go's vulnerability database)
-	@for module in . ./kubernetes ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images ./pkcs11 ./deploy/render ./test/bench/iam; do \
+	@for module in . ./kubernetes ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images ./pkcs11 ./deploy/render ./test/bench/iam ./test/conformance; do \
 		echo "$$module" >&2; go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -C "$$module" ./...; done
 
 .PHONY: bench

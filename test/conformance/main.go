@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Conformance runs upstream's e2e suite against a cluster of its own: two local machines in a new state directory, which are gone when it
+// ends. tools/conformance.sh builds the suite and the programs that its images hold; this packs the images, loads them into the machines
+// (nothing is pulled), runs the chosen specs and says what came of them. It fails unless every spec that was chosen passed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// options are what a person chooses.
+type options struct {
+	root      string // the checkout
+	labels    string
+	focus     string
+	skip      string
+	processes int
+	timeout   time.Duration
+	keep      bool
+	registry  bool // serve images, on a machine
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.root, "root", ".", "the checkout, with what was built in bin/ and .build/conformance/bin/")
+	flag.StringVar(&o.labels, "labels", "Conformance", "label filter of the specs, as ginkgo takes it")
+	flag.StringVar(&o.focus, "focus", "", "regular expression that names of specs must match")
+	flag.StringVar(&o.skip, "skip", "", "regular expression that names of specs must not match")
+	flag.IntVar(&o.processes, "processes", 6, "specs to run at the same time; those that are serial run after them, one by one")
+	flag.DurationVar(&o.timeout, "timeout", 2*time.Hour, "how long all specs may take together")
+	flag.BoolVar(&o.keep, "keep", false, "leave the cluster running")
+	flag.BoolVar(&o.registry, "registry", false, "serve a machine the images that it has, in place of registry.k8s.io: the run starts this on its machines")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintf(os.Stderr, "Error: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) (err error) {
+	if o.registry {
+		return serveRegistry(ctx, os.Stdin)
+	}
+	if o.root, err = filepath.Abs(o.root); err != nil {
+		return err
+	}
+	work := filepath.Join(o.root, ".build", "conformance")
+	archive := filepath.Join(work, "images.tar")
+	index, err := packImages(ctx, o.root, work, archive)
+	if err != nil {
+		return fmt.Errorf("packing the images of the specs: %w", err)
+	}
+
+	c, err := startCluster(ctx, filepath.Join(o.root, "bin"), nodes)
+	if c != nil {
+		// What ended the run must not keep the cluster from being taken down.
+		defer func() { err = errors.Join(err, c.end(context.WithoutCancel(ctx), o.keep)) }()
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.load(ctx, archive, index); err != nil {
+		return err
+	}
+
+	reports := filepath.Join(work, "report")
+	started := time.Now()
+	suiteErr := runSuite(ctx, o, c, filepath.Join(work, "bin"), reports)
+	outcome, err := readReport(filepath.Join(reports, reportFile))
+	if err != nil {
+		return errors.Join(suiteErr, err)
+	}
+	fmt.Println(outcome.text(time.Since(started)))
+	fmt.Printf("%s has %s, %s and %s\n", reports, reportFile, junitFile, logFile)
+	if err := outcome.problem(); err != nil {
+		return err
+	}
+	return suiteErr
+}
