@@ -83,7 +83,8 @@ func (c *cluster) prepare(ctx context.Context, machine, archive string, index []
 	); err != nil {
 		return err
 	}
-	registry := c.command(ctx, "exec", machine, "--", program, "-registry")
+	// It is to serve as long as the machine runs, whatever becomes of the run.
+	registry := c.command(context.WithoutCancel(ctx), "exec", machine, "--", program, "-registry")
 	registry.Stdin = bytes.NewReader(index)
 	if err := registry.Start(); err != nil {
 		return err
@@ -113,11 +114,11 @@ func (c *cluster) end(ctx context.Context, keep bool) error {
 		fmt.Fprintf(os.Stderr, "The cluster goes on: export KUBECONFIG=%s; %s --state-dir %s down --delete removes it.\n", c.kubeconfig, c.muster, c.state())
 		return nil
 	}
-	for _, registry := range c.registries {
-		defer func() { _ = registry.Wait() }() // it ends with its machine
-	}
 	if out, err := c.command(ctx, "down", "--delete").CombinedOutput(); err != nil {
 		return fmt.Errorf("taking the cluster in %s down: %w: %s", c.state(), err, lastLine(out))
+	}
+	for _, registry := range c.registries {
+		_ = registry.Wait() // it ended with its machine
 	}
 	return os.RemoveAll(c.dir)
 }
