@@ -111,7 +111,8 @@ func (c *cluster) pipe(ctx context.Context, path, machine string, args ...string
 // end takes everything down, or says how that is done.
 func (c *cluster) end(ctx context.Context, keep bool) error {
 	if keep {
-		fmt.Fprintf(os.Stderr, "The cluster goes on: export KUBECONFIG=%s; %s --state-dir %s down --delete removes it.\n", c.kubeconfig, c.muster, c.state())
+		fmt.Fprintf(os.Stderr, "The cluster goes on: export KUBECONFIG=%s; to remove it: %s --state-dir %s down --delete\n",
+			c.kubeconfig, c.muster, c.state())
 		return nil
 	}
 	if out, err := c.command(ctx, "down", "--delete").CombinedOutput(); err != nil {

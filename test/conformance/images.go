@@ -173,8 +173,8 @@ func sourcesOf(ctx context.Context, debian, built, bin, upstream string) (map[st
 
 // users are those of agnhost's Dockerfile, beside those that every system has: a spec looks for user and group that the image defines.
 var users = []file{
-	{name: "etc/passwd", text: "root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1:daemon:/:/bin/false\nbin:x:2:2:bin:/:/bin/false\nnobody:x:65534:65534:nobody:/:/bin/false\n" +
-		"user-defined-in-image:x:1000:1000::/home/user-defined-in-image:/bin/sh\n"},
+	{name: "etc/passwd", text: "root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1:daemon:/:/bin/false\nbin:x:2:2:bin:/:/bin/false\n" +
+		"nobody:x:65534:65534:nobody:/:/bin/false\nuser-defined-in-image:x:1000:1000::/home/user-defined-in-image:/bin/sh\n"},
 	{name: "etc/group", text: "root:x:0:\ndaemon:x:1:\nbin:x:2:\nnogroup:x:65534:\n" +
 		"user-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n"},
 }

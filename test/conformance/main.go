@@ -38,7 +38,7 @@ func main() {
 	flag.IntVar(&o.processes, "processes", 6, "specs to run at the same time; those that are serial run after them, one by one")
 	flag.DurationVar(&o.timeout, "timeout", 2*time.Hour, "how long all specs may take together")
 	flag.BoolVar(&o.keep, "keep", false, "leave the cluster running")
-	flag.BoolVar(&o.registry, "registry", false, "serve a machine the images that it has, in place of registry.k8s.io: the run starts this on its machines")
+	flag.BoolVar(&o.registry, "registry", false, "serve a machine its own images, in place of registry.k8s.io: what a run starts on its machines")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -26,7 +26,7 @@ func runSuite(ctx context.Context, o options, c *cluster, programs, reports stri
 	if err := os.RemoveAll(reports); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(reports, 0o755); err != nil {
+	if err := os.MkdirAll(reports, 0o750); err != nil {
 		return err
 	}
 	log, err := os.Create(filepath.Join(reports, logFile))

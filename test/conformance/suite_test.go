@@ -18,7 +18,9 @@ func TestArguments(t *testing.T) {
 		t.Fatalf("the suite is not the last argument before the --: %q", got)
 	}
 	// What ginkgo chooses by is before the --, what the suite is told after it.
-	for _, want := range []string{"--procs=4", "--timeout=1h0m0s", "--label-filter=Conformance", `--focus=\[sig-network\] DNS`, "--json-report=report.json"} {
+	for _, want := range []string{
+		"--procs=4", "--timeout=1h0m0s", "--label-filter=Conformance", `--focus=\[sig-network\] DNS`, "--json-report=report.json",
+	} {
 		if !slices.Contains(got[:at], want) {
 			t.Errorf("ginkgo is not told %s: %q", want, got[:at])
 		}
