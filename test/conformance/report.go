@@ -26,8 +26,9 @@ type spec struct {
 	State                   string
 	RunTime                 time.Duration
 	Failure                 struct {
-		Message  string
-		Location struct {
+		Message        string
+		ForwardedPanic string
+		Location       struct {
 			FileName   string
 			LineNumber int
 		}
@@ -39,6 +40,15 @@ func (s spec) name() string {
 		return s.LeafNodeType
 	}
 	return strings.Join(append(slices.Clone(s.ContainerHierarchyTexts), s.LeafNodeText), " ")
+}
+
+// why is the first line of what a spec that did not pass has to say.
+func (s spec) why() string {
+	message, _, _ := strings.Cut(strings.TrimSpace(s.Failure.Message), "\n")
+	if s.Failure.ForwardedPanic != "" {
+		message += ": " + s.Failure.ForwardedPanic
+	}
+	return message
 }
 
 // outcome is what came of the specs that were chosen.
@@ -122,8 +132,8 @@ func list(b *strings.Builder, title string, specs []spec, why bool) {
 	fmt.Fprintf(b, "%s:\n", title)
 	for _, s := range specs {
 		fmt.Fprintf(b, "  %s (%s)\n", s.name(), s.RunTime.Round(100*time.Millisecond))
-		if message, _, _ := strings.Cut(strings.TrimSpace(s.Failure.Message), "\n"); why && message != "" {
-			fmt.Fprintf(b, "      %s (%s:%d)\n", message, s.Failure.Location.FileName, s.Failure.Location.LineNumber)
+		if reason := s.why(); why && reason != "" {
+			fmt.Fprintf(b, "      %s (%s:%d)\n", reason, s.Failure.Location.FileName, s.Failure.Location.LineNumber)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// testdata/report.json is what ginkgo v2.28.1 wrote for upstream's suite v1.36.3, cut down to a spec of each kind.
+// testdata/report.json is what ginkgo v2.28.1 wrote, run by two processes, for a suite with a spec of each kind.
 func TestReport(t *testing.T) {
 	text, err := os.ReadFile("testdata/report.json")
 	if err != nil {

@@ -47,7 +47,7 @@ func runSuite(ctx context.Context, o options, c *cluster, programs, reports stri
 // arguments are ginkgo's, and after the -- the suite's own.
 func arguments(o options, c *cluster, programs, reports string) []string {
 	args := []string{
-		"run", "--procs=" + strconv.Itoa(o.processes), "--no-color", "--timeout=" + o.timeout.String(),
+		"run", "--procs=" + strconv.Itoa(o.processes), "--no-color", "--silence-skips", "--timeout=" + o.timeout.String(),
 		"--output-dir=" + reports, "--json-report=" + reportFile, "--junit-report=" + junitFile,
 	}
 	for _, choice := range []struct{ flag, value string }{{"label-filter", o.labels}, {"focus", o.focus}, {"skip", o.skip}} {
