@@ -29,10 +29,10 @@ minor=${version#v1.} minor=${minor%%.*}
 printf 'building upstream'\''s e2e suite %s (minutes at first, seconds later)\n' "$version" >&2
 go -C test/conformance test -c -vet=off -o "$out/e2e.test" \
 	-ldflags "-s -w -X $v.gitVersion=$version -X $v.gitMajor=1 -X $v.gitMinor=$minor -X $v.gitTreeState=clean" k8s.io/kubernetes/test/e2e
-go -C test/conformance build -ldflags '-s -w' -o "$out/" . github.com/onsi/ginkgo/v2/ginkgo k8s.io/sample-apiserver \
+go -C test/conformance build -ldflags '-s -w' -o "$out/" . ./sh github.com/onsi/ginkgo/v2/ginkgo k8s.io/sample-apiserver \
 	k8s.io/kubernetes/test/images/{agnhost,nonewprivs,regression-issue-74839}
 go -C images build -ldflags '-s -w' -o "$out/" ./coredns ./pause
 
-go -C test/conformance test -vet=off . >&2 # nothing else compiles it, so nothing else tests it
+go -C test/conformance test -vet=off ./... >&2 # nothing else compiles it, so nothing else tests it
 
 exec "$out/conformance" -root "$PWD" "$@"

@@ -142,7 +142,7 @@ func sourcesOf(ctx context.Context, debian, built, bin, upstream string) (map[st
 	return map[string]func(*tar.Writer) error{
 		"debian":  tree(debian),
 		"names":   files(append(debianNames(debian, applets), users...)...),
-		"busybox": files(append(busybox(program, filepath.Join(debian, "bin", "bash-static"), applets), users...)...),
+		"busybox": files(append(busybox(program, filepath.Join(debian, "bin", "bash-static"), filepath.Join(built, "sh"), applets), users...)...),
 		"agnhost": files(
 			file{name: "agnhost", from: filepath.Join(built, "agnhost")},
 			file{name: "agnhost-2", to: "agnhost"}, // a spec looks which of the two was called
@@ -210,11 +210,11 @@ func has(root, program string) bool {
 	return false
 }
 
-// busybox is a system of one program and a shell, which is bash: the specs set variables whose names are no identifiers, and ash drops those.
-func busybox(program, bash string, applets []string) []file {
+// busybox is a system of one program and a shell, which is sometimes another (package sh says when).
+func busybox(program, bash, shell string, applets []string) []file {
 	list := []file{
 		{name: "bin/"}, {name: "etc/"}, {name: "home/"}, {name: "root/", mode: 0o700}, {name: "tmp/", mode: 0o1777}, {name: "usr/"}, {name: "var/"},
-		{name: "bin/busybox", from: program}, {name: "bin/bash", from: bash}, {name: "bin/sh", to: "bash"},
+		{name: "bin/busybox", from: program}, {name: "bin/bash", from: bash}, {name: "bin/sh", from: shell},
 	}
 	for _, applet := range applets {
 		if applet != "busybox" && applet != "sh" && applet != "bash" {
