@@ -124,7 +124,7 @@ func (k *kubeadmCluster) controllerByHelm() {
 	k.run(approve + " -f values.yaml")
 	k.rolledOut()
 	k.asksToServe("reserved")
-	k.says("Denied", `kubectl get csr reserved -o jsonpath='{.status.conditions[*].type}'`)
+	k.says("Denied", `kubectl get csr reserved -o jsonpath='{.status.conditions[?(@.type=="Denied")].type}'`)
 
 	k.run(sign)
 	k.rolledOut()

@@ -161,7 +161,7 @@ func withToken(token string) string {
 }
 
 func stateOfRequest(name string) string {
-	return "kubectl get csr " + name + ` -o jsonpath='{.status.conditions[*].reason} {.status.certificate}' | cut -c1-20`
+	return "kubectl get csr " + name + ` -o jsonpath='{.status.conditions[?(@.type=="Approved")].reason} {.status.certificate}' | cut -c1-20`
 }
 
 const issuedInPod = "AutoApproved LS0tLS1"
