@@ -101,6 +101,9 @@ func (d Dir) GuardLock() string { return d.join("run", "guard.lock") }
 // Clusters holds a directory for each cluster.
 func (d Dir) Clusters() string { return d.join("clusters") }
 
+// Account says which account this is: its id, region and address.
+func (d Dir) Account() string { return d.join("account.json") }
+
 // Ports remembers the account's ports, which were chosen once and are kept.
 func (d Dir) Ports() string { return d.join("ports.json") }
 
