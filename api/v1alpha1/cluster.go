@@ -46,7 +46,7 @@ type ClusterSpec struct {
 
 	// Network cannot be changed once the cluster exists: machines and Services hold addresses from it.
 	// +optional
-	// +kubebuilder:default={vpcCIDR: "192.168.64.0/18", podCIDR: "10.244.0.0/16", serviceCIDR: "10.100.0.0/16", domain: "muster.internal", clusterDomain: "cluster.local"}
+	// +kubebuilder:default={vpcCIDR: "192.168.64.0/18", podCIDR: "10.244.0.0/16", serviceCIDR: "10.100.0.0/16", clusterDomain: "cluster.local"}
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the network of a cluster cannot be changed; make a new cluster"
 	Network ClusterNetwork `json:"network,omitzero"`
 
@@ -127,12 +127,6 @@ type ClusterNetwork struct {
 	// +kubebuilder:default="10.100.0.0/16"
 	// +kubebuilder:validation:MaxLength=18
 	ServiceCIDR string `json:"serviceCIDR,omitempty"`
-
-	// Domain ends the private DNS names of machines: ip-192-168-64-11.muster.internal.
-	// +kubebuilder:default="muster.internal"
-	// +kubebuilder:validation:MaxLength=40
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
-	Domain string `json:"domain,omitempty"`
 
 	// ClusterDomain ends the DNS names of Services.
 	// +kubebuilder:default="cluster.local"

@@ -13,7 +13,6 @@ const (
 	DefaultVPCCIDR             = "192.168.64.0/18"
 	DefaultPodCIDR             = "10.244.0.0/16"
 	DefaultServiceCIDR         = "10.100.0.0/16"
-	DefaultDomain              = "muster.internal"
 	DefaultClusterDomain       = "cluster.local"
 	DefaultCertificateDuration = 168 * time.Hour
 	// MaxGroupSize is the most machines that a group may have, and the default of maxSize.
@@ -28,7 +27,6 @@ func (c *Cluster) Default() {
 		&network.VPCCIDR:       DefaultVPCCIDR,
 		&network.PodCIDR:       DefaultPodCIDR,
 		&network.ServiceCIDR:   DefaultServiceCIDR,
-		&network.Domain:        DefaultDomain,
 		&network.ClusterDomain: DefaultClusterDomain,
 	} {
 		if *field == "" {

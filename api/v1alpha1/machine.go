@@ -19,8 +19,6 @@ const (
 	FinalizerMachine = "muster.dev/machine"
 	// FinalizerNodeGroup keeps a NodeGroup until its Machines are gone.
 	FinalizerNodeGroup = "muster.dev/nodegroup"
-	// ProviderIDPrefix followed by a Machine's name is the provider id of its Node.
-	ProviderIDPrefix = "muster:///"
 	// ConditionIdentity on a Machine that joins by role reports whether the cluster's authenticator lets it in; if not, which rule
 	// refused it and why.
 	ConditionIdentity = "Identity"

@@ -27,6 +27,8 @@ const (
 	maxHopLimit     = 64
 	maxUserData     = 16384
 	maxRoleARN      = 2048
+	// maxClusterDomain is one label of DNS.
+	maxClusterDomain = 63
 )
 
 var (
@@ -147,14 +149,9 @@ func validateNetwork(path *field.Path, network ClusterNetwork) field.ErrorList {
 			}
 		}
 	}
-	for _, domain := range []struct {
-		name, value string
-		limit       int
-	}{{"domain", network.Domain, 40}, {"clusterDomain", network.ClusterDomain, 63}} {
-		if len(domain.value) > domain.limit || !domainPattern.MatchString(domain.value) {
-			errs = append(errs, field.Invalid(path.Child(domain.name), domain.value,
-				fmt.Sprintf("must be a lower case DNS name of at most %d characters", domain.limit)))
-		}
+	if domain := network.ClusterDomain; len(domain) > maxClusterDomain || !domainPattern.MatchString(domain) {
+		errs = append(errs, field.Invalid(path.Child("clusterDomain"), domain,
+			fmt.Sprintf("must be a lower case DNS name of at most %d characters", maxClusterDomain)))
 	}
 	return errs
 }

@@ -96,7 +96,7 @@ func (w *iam) machineAsks(*people) {
 
 	// A token that the AWS CLI makes there is signed for that endpoint.
 	k := w.machineKeys(pageMachine, "muster-node")
-	token, err := ekstoken.Sign(w.t.Context(), aws.Config{Region: "local-1", BaseEndpoint: aws.String("https://192.168.64.3"), Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+	token, err := ekstoken.Sign(w.t.Context(), aws.Config{Region: "us-east-1", BaseEndpoint: aws.String("https://192.168.64.3"), Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: k.AccessKeyID, SecretAccessKey: k.SecretAccessKey, SessionToken: k.SessionToken}, nil
 	})}, "muster", time.Now())
 	if err != nil {

@@ -103,7 +103,7 @@ func (w *iam) machinesByRole(*people) {
 }
 
 func nodeAt(address string) string {
-	return "ip-" + strings.ReplaceAll(address, ".", "-") + ".muster.internal"
+	return "ip-" + strings.ReplaceAll(address, ".", "-") + ".ec2.internal"
 }
 
 // creatorComesIn comes in twice: with muster's plugin, and as a kubeconfig says that `aws eks update-kubeconfig` has written.
@@ -144,7 +144,7 @@ func (w *iam) kubectlAs(who []string, kubeconfig string, args ...string) (string
 func (w *iam) likeEKS() string {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), "eks.kubeconfig")
-	const name = "arn:aws:eks:local-1:" + iamAccount + ":cluster/muster"
+	const name = "arn:aws:eks:us-east-1:" + iamAccount + ":cluster/muster"
 	content := fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: %[1]s
@@ -155,7 +155,7 @@ users:
   user:
     exec:
       apiVersion: client.authentication.k8s.io/v1beta1
-      args: [--region, local-1, eks, get-token, --cluster-name, muster, --output, json]
+      args: [--region, us-east-1, eks, get-token, --cluster-name, muster, --output, json]
       command: aws
 `, name, w.config.Host, filepath.Join(w.cluster().PKI(), "cluster", "ca.pem"))
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

@@ -196,7 +196,7 @@ func (w *iam) token(k keys, cluster string) string {
 }
 
 func sign(ctx context.Context, k keys, cluster string) (string, error) {
-	token, err := ekstoken.Sign(ctx, aws.Config{Region: "local-1", Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+	token, err := ekstoken.Sign(ctx, aws.Config{Region: "us-east-1", Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: k.AccessKeyID, SecretAccessKey: k.SecretAccessKey, SessionToken: k.SessionToken}, nil
 	})}, cluster, time.Now())
 	return token.Reveal(), err

@@ -48,7 +48,7 @@ func TestMachineBoot(t *testing.T) {
 const (
 	pageMachine = "192.168.64.11"
 	oldMachine  = "192.168.64.12"
-	oldNode     = "ip-192-168-64-12.muster.internal"
+	oldNode     = "ip-192-168-64-12.ec2.internal"
 )
 
 // machineBootPage runs what docs/machine-boot.md shows. Its node group is in workers.yaml.
@@ -109,7 +109,7 @@ spec:
 	i.apply(string(group), "--context=muster-management")
 	i.nodeIsReady(oldNode, 60*time.Second)
 	// The script's labels and the group's are put together; of the pods, the script has the last word.
-	if got := i.mustKubectl("get", "node", oldNode, "-o", `jsonpath={.metadata.labels.disk} {.metadata.labels.rack} {.metadata.labels.team} {.metadata.labels.muster\.dev/nodegroup} {.status.capacity.pods} {.spec.providerID}`); !strings.HasPrefix(got, "ssd seven green old 29 muster:///i-") {
+	if got := i.mustKubectl("get", "node", oldNode, "-o", `jsonpath={.metadata.labels.disk} {.metadata.labels.rack} {.metadata.labels.team} {.metadata.labels.muster\.dev/nodegroup} {.status.capacity.pods} {.spec.providerID}`); !strings.HasPrefix(got, "ssd seven green old 29 aws:///us-east-1a/i-") {
 		t.Errorf("labels, pods and provider's ID are %s", got)
 	}
 	i.scriptsRan("first\nsecond\n")
@@ -195,7 +195,7 @@ func metadataOnMachine(t *testing.T, i *installation) {
 	if err := json.Unmarshal([]byte(raw), &document); err != nil || !ok {
 		t.Fatalf("the identity document is %s (%v)", raw, err)
 	}
-	if document.InstanceID != id || document.PrivateIP != oldMachine || document.InstanceType != "local" || document.Region != "local-1" {
+	if document.InstanceID != id || document.PrivateIP != oldMachine || document.InstanceType != "local" || document.Region != "us-east-1" {
 		t.Errorf("the identity document is %+v", document)
 	}
 	for path, want := range map[string]string{"meta-data/instance-id": id, "meta-data/local-ipv4": oldMachine, "meta-data/local-hostname": oldNode} {
@@ -231,8 +231,8 @@ func metadataOnMachine(t *testing.T, i *installation) {
 // machineAt is the ID of the machine with an address.
 func (i *installation) machineAt(address string) string {
 	i.t.Helper()
-	node := "ip-" + strings.ReplaceAll(address, ".", "-") + ".muster.internal"
-	return strings.TrimPrefix(i.mustKubectl("get", "node", node, "-o", "jsonpath={.spec.providerID}"), "muster:///")
+	node := "ip-" + strings.ReplaceAll(address, ".", "-") + ".ec2.internal"
+	return strings.TrimPrefix(i.mustKubectl("get", "node", node, "-o", "jsonpath={.spec.providerID}"), "aws:///us-east-1a/")
 }
 
 // metadataInPods asks from pods on both machines without a token: whoever is heard is answered that he must have one.
@@ -240,7 +240,7 @@ func metadataInPods(t *testing.T, i *installation) {
 	i.apply(workload)
 	i.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=60s")
 	for address, answered := range map[string]bool{oldMachine: true, pageMachine: false} {
-		node := "ip-" + strings.ReplaceAll(address, ".", "-") + ".muster.internal"
+		node := "ip-" + strings.ReplaceAll(address, ".", "-") + ".ec2.internal"
 		pod := i.mustKubectl("get", "pods", "-l", "app=hello", "--field-selector", "spec.nodeName="+node, "-o", "jsonpath={.items[0].metadata.name}")
 		_, err := i.kubectl("exec", pod, "--", "/workload", "fetch", "http://169.254.169.254/latest/user-data")
 		switch {

@@ -154,7 +154,7 @@ func (v *victim) eksByRole() {
 	v.comesBack()
 	v.certsAreGood()
 	v.says("it was told no token, so it proves itself by its role muster-node, as EKS's nodes do")
-	if got := v.mustKubectl("get", "node", v.node, "-o", `jsonpath={.metadata.labels.told-by} {.status.capacity.pods} {.spec.providerID} {.metadata.labels.muster\.dev/nodegroup}`); got != "eks 23 muster:///"+v.id {
+	if got := v.mustKubectl("get", "node", v.node, "-o", `jsonpath={.metadata.labels.told-by} {.status.capacity.pods} {.spec.providerID} {.metadata.labels.muster\.dev/nodegroup}`); got != "eks 23 aws:///us-east-1a/"+v.id {
 		v.t.Errorf("the node is %s", got)
 	}
 }

@@ -392,7 +392,7 @@ func (v *victim) isWhole() {
 	if ran, err := os.ReadFile(filepath.Join(v.disk(), "var/lib/scripts-ran")); string(ran) != want || !strings.HasPrefix(allScripts, want) || err != nil && want != "" {
 		v.t.Errorf("the scripts did %q, and %q by the time that they were on record: %v", ran, want, err)
 	}
-	if got := v.mustKubectl("get", "nodes", "-l", "muster.dev/nodegroup="+v.group, "-o", "jsonpath={.items[*].metadata.name} {.items[*].spec.providerID}"); got != v.node+" muster:///"+v.id {
+	if got := v.mustKubectl("get", "nodes", "-l", "muster.dev/nodegroup="+v.group, "-o", "jsonpath={.items[*].metadata.name} {.items[*].spec.providerID}"); got != v.node+" aws:///us-east-1a/"+v.id {
 		v.t.Errorf("the nodes of %s are %s, not %s alone, which is %s", v.group, got, v.node, v.id)
 	}
 	if got := v.mustKubectl("--context=muster-management", "get", "machines", "-l", "muster.dev/nodegroup="+v.group, "-o", "jsonpath={.items[*].metadata.name}"); got != v.id {

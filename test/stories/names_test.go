@@ -5,12 +5,11 @@ package stories
 import (
 	"fmt"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"muster.dev/muster/api/v1alpha1"
 )
 
 // resolving is a pod with the cluster's name server and one with its machine's, on one node. Both see the machine's /srv.
@@ -44,7 +43,7 @@ func namesResolve(t *testing.T, i *installation) {
 	if len(node) != 3 {
 		t.Fatalf("want a node's name, machine and address, got %q", node)
 	}
-	name, machine, address := node[0], strings.TrimPrefix(node[1], v1alpha1.ProviderIDPrefix), node[2]
+	name, machine, address := node[0], path.Base(node[1]), node[2]
 	compile := exec.CommandContext(t.Context(), "musl-gcc", "-static", "-Wall", "-Werror", "-O1", "-o", filepath.Join(i.dir.Machines(), machine, "root/srv/resolve"), "testdata/resolve.c")
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("compiling with musl, which tools/testneeds.sh installs: %v\n%s", err, out)

@@ -58,7 +58,7 @@ The exit code is 0 if nothing is wrong, or if the principal is let in; otherwise
   muster auth check arn:aws:sts::111122223333:assumed-role/dev/anna
 
   # And an instance of a node group?
-  muster auth check arn:aws:iam::111122223333:role/nodes --instance i-0123456789abcdef0 --private-dns-name ip-10-0-0-1.local-1.compute.internal
+  muster auth check arn:aws:iam::111122223333:role/nodes --instance i-0123456789abcdef0 --private-dns-name ip-10-0-0-1.eu-west-1.compute.internal
 
   # As the authenticator is set up, with its mounted file
   muster auth check --config authenticator.yaml --file mappings.yaml -o json`,

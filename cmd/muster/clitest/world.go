@@ -34,7 +34,7 @@ func World() []client.Object {
 	ready.Labels = map[string]string{v1alpha1.LabelCluster: "home", v1alpha1.LabelNodeGroup: "default"}
 	ready.Spec = v1alpha1.MachineSpec{ClusterName: "home", NodeGroup: "default", Provider: v1alpha1.ProviderLocal}
 	ready.Status = v1alpha1.MachineStatus{
-		Phase: v1alpha1.MachineReady, NodeName: FirstNode, ProviderID: "muster:///" + FirstMachine, PodCIDR: "10.244.0.0/24",
+		Phase: v1alpha1.MachineReady, NodeName: FirstNode, ProviderID: "aws:///us-east-1a/" + FirstMachine, PodCIDR: "10.244.0.0/24",
 		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.168.64.11"}, {Type: corev1.NodeInternalDNS, Address: FirstNode}},
 		Join: []v1alpha1.JoinRecord{
 			{Step: v1alpha1.StepLaunched, Time: metav1.NewMicroTime(Noon.Add(-time.Hour))},
@@ -48,7 +48,7 @@ func World() []client.Object {
 
 	node := &corev1.Node{ObjectMeta: MadeBefore(FirstNode, 58*time.Minute)}
 	node.Labels = map[string]string{v1alpha1.LabelNodeGroup: "default"}
-	node.Spec.ProviderID = "muster:///" + FirstMachine
+	node.Spec.ProviderID = "aws:///us-east-1a/" + FirstMachine
 	node.Spec.Unschedulable = true
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	node.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", OSImage: "Debian GNU/Linux 12", KernelVersion: "6.1.0", ContainerRuntimeVersion: "containerd://2.4.2"}

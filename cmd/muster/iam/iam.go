@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/platform/shellquote"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -101,7 +100,7 @@ func iamEnvironment(dir statedir.Dir) (environment, error) {
 		return environment{}, fmt.Errorf("reading the address of the identity service: %w", err)
 	}
 	e := environment{
-		Credentials: dir.IAMCredentials(), Config: dir.IAMConfig(), Region: identityservice.Region, Default: identityservice.Region,
+		Credentials: dir.IAMCredentials(), Config: dir.IAMConfig(), Region: setting(string(raw), "region"), Default: setting(string(raw), "region"),
 		Endpoint: setting(string(raw), "endpoint_url"), Authority: setting(string(raw), "ca_bundle"),
 	}
 	if e.Endpoint == "" || e.Authority == "" {

@@ -74,8 +74,8 @@ func configOf(t *testing.T, userData string, args ...string) (out string, err er
 		userData: func(context.Context) ([]byte, error) { return []byte(userData), nil },
 		identity: func(context.Context) (imds.Identity, error) {
 			return imds.Identity{
-				ID: "i-0123456789abcdef0", Type: "m4.xlarge", Region: "local-1", AvailabilityZone: "local-1a",
-				PrivateIP: netip.MustParseAddr("192.168.64.11"), PrivateDNSName: "ip-192-168-64-11.muster.internal",
+				ID: "i-0123456789abcdef0", Type: "m4.xlarge", Region: "us-east-1", AvailabilityZone: "us-east-1a",
+				PrivateIP: netip.MustParseAddr("192.168.64.11"), PrivateDNSName: "ip-192-168-64-11.ec2.internal",
 			}, nil
 		},
 		machine: func() (thishost.Hardware, error) {
@@ -115,7 +115,7 @@ func TestNodeConfigOfThisMachine(t *testing.T) {
 	}
 	for _, want := range []string{
 		`"maxPods": 58`, `"memory": "893Mi"`, `"cpu": "70m"`, "--hostname-override=worker-1\n", "--node-ip=192.168.64.11\n",
-		"muster:///i-0123456789abcdef0", "==> /var/lib/kubelet/bootstrap-kubeconfig -rw------- <==",
+		"aws:///us-east-1a/i-0123456789abcdef0", "==> /var/lib/kubelet/bootstrap-kubeconfig -rw------- <==",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in:\n%s", want, out)
@@ -126,7 +126,7 @@ func TestNodeConfigOfThisMachine(t *testing.T) {
 // User data of EKS says nothing of how a machine proves itself: its nodes do so by their role.
 func TestNodeConfigByRole(t *testing.T) {
 	eks := strings.Replace(strings.Replace(plainConfig, "muster.dev", "eks.aws", 1), "  join: {token: abcdef.0123456789abcdef}\n", "", 1)
-	const exec = "- --region\n      - local-1\n"
+	const exec = "- --region\n      - us-east-1\n"
 	if out, err := configOf(t, eks, "render"); err != nil || !strings.Contains(out, exec) || strings.Contains(out, "Warning") || strings.Contains(out, "bootstrap-kubeconfig") {
 		t.Errorf("%s, %v", out, err)
 	}
@@ -142,7 +142,7 @@ func TestNodeConfigByRole(t *testing.T) {
 	if err != nil || !strings.HasPrefix(out, "Warning: there is no token, so a machine would join by its role; say --region") || strings.Contains(out, "users:") {
 		t.Errorf("somewhere else: %s, %v", out, err)
 	}
-	if out, err := configOf(t, "", "render", "-c", file, "--node-ip", "192.168.64.11", "--region", "local-1"); err != nil || !strings.Contains(out, exec) {
+	if out, err := configOf(t, "", "render", "-c", file, "--node-ip", "192.168.64.11", "--region", "us-east-1"); err != nil || !strings.Contains(out, exec) {
 		t.Errorf("with a region: %s, %v", out, err)
 	}
 	byRole := strings.Replace(plainConfig, "token: abcdef.0123456789abcdef", "instanceRole: true", 1)

@@ -88,7 +88,7 @@ func (f *renderFlags) addCommon(cmd *cobra.Command) {
 // anyMachine is a machine that has what any has.
 func (f *renderFlags) anyMachine() render.Instance {
 	instance := render.Instance{
-		ID: "i-0123456789abcdef0", Type: f.instanceType, Region: "local-1",
+		ID: "i-0123456789abcdef0", Type: f.instanceType, Region: "us-east-1", AvailabilityZone: "us-east-1a",
 		PrivateIP: netip.AddrFrom4([4]byte{192, 0, 2, 1}), IPv6: netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1}), PrivateDNSName: "worker",
 	}
 	if instance.Type == "" {
@@ -202,7 +202,7 @@ func (c *nodeConfigCommand) describe(ctx context.Context, f renderFlags) (render
 			return instance, facts, err
 		}
 		instance = completed(instance, render.Instance{
-			ID: known.ID, Type: known.Type, Region: known.Region, AvailabilityZone: known.AvailabilityZone,
+			ID: known.ID, Type: known.Type, Region: known.Region, AvailabilityZone: known.AvailabilityZone, AvailabilityZoneID: known.AvailabilityZoneID,
 			PrivateIP: known.PrivateIP, IPv6: known.IPv6, PrivateDNSName: known.PrivateDNSName,
 		})
 	}
@@ -244,6 +244,7 @@ func completed(instance, by render.Instance) render.Instance {
 		{&instance.Type, by.Type},
 		{&instance.Region, by.Region},
 		{&instance.AvailabilityZone, by.AvailabilityZone},
+		{&instance.AvailabilityZoneID, by.AvailabilityZoneID},
 		{&instance.PrivateDNSName, by.PrivateDNSName},
 	} {
 		if *field.into == "" {

@@ -49,7 +49,7 @@ nor the cluster: it works on a machine that cannot join, too.`,
   muster exec i-0123456789abcdef0
 
   # What runs on it
-  muster exec ip-192-168-64-11.muster.internal -- ps aux
+  muster exec ip-192-168-64-11.ec2.internal -- ps aux
   muster exec 192.168.64.11 -- ctr -n k8s.io containers list
 
   # A script from here

@@ -41,7 +41,7 @@ func stateful(t *testing.T, b *clitest.Bench) statedir.Dir {
 		cluster.Audit():               `{"kind":"Event","stageTimestamp":"2026-11-20T10:00:00Z"}` + "\n",
 		dir.MachineLogs(clitest.FirstMachine) + "/kubelet.log":    "I1120 10:00:01.000000 1 x.go:1] kubelet\n",
 		dir.MachineLogs(clitest.FirstMachine) + "/containerd.log": `time="2026-11-20T10:00:00Z" level=info msg=containerd` + "\n",
-		dir.Machine(clitest.FirstMachine) + "/instance.json":      `{"id":"` + clitest.FirstMachine + `","privateIP":"192.168.64.11","privateDNSName":"` + clitest.FirstNode + `","domain":"muster.internal"}`,
+		dir.Machine(clitest.FirstMachine) + "/instance.json":      `{"id":"` + clitest.FirstMachine + `","privateIP":"192.168.64.11","privateDNSName":"` + clitest.FirstNode + `","domain":"ec2.internal","zone":"us-east-1a"}`,
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)

@@ -256,12 +256,9 @@ func address(addresses []corev1.NodeAddress) string {
 	return ""
 }
 
-// machineOf is the instance id in a node's provider ID, muster:///i-0123456789abcdef0.
+// machineOf is the instance id in a node's provider ID, or "".
 func machineOf(n *corev1.Node) string {
-	id, ok := strings.CutPrefix(n.Spec.ProviderID, "muster:///")
-	if !ok {
-		return ""
-	}
+	id, _ := v1alpha1.MachineOfProviderID(n.Spec.ProviderID)
 	return id
 }
 

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/iam"
 	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -27,6 +28,7 @@ type upOptions struct {
 	file       string
 	nodes      int32
 	provider   string
+	region     string
 	kubeconfig string
 	dryRun     bool
 	timeout    time.Duration
@@ -65,6 +67,11 @@ NodeGroup documents; run with the same file again after a change, and the change
 			if providers := upProviders(); !slices.Contains(providers, up.provider) {
 				return fmt.Errorf("unknown --provider %q; there are: %s", up.provider, strings.Join(providers, ", "))
 			}
+			if up.region != "" {
+				if _, err := region.Find(up.region); err != nil {
+					return fmt.Errorf("--region: %w", err)
+				}
+			}
 			return up.run(cmd)
 		},
 	}
@@ -72,6 +79,7 @@ NodeGroup documents; run with the same file again after a change, and the change
 	flags.StringVarP(&up.file, "file", "f", "", "file with Cluster and NodeGroup documents (muster.yaml in this directory, if there is one)")
 	flags.Int32Var(&up.nodes, "nodes", defaultNodes, "number of nodes in the default node group")
 	flags.StringVar(&up.provider, "provider", string(v1alpha1.ProviderLocal), "where machines come from: local or simulated")
+	flags.StringVar(&up.region, "region", "", "AWS region that everything is in, chosen at the first start and kept (default "+region.Default+")")
 	flags.StringVar(&up.kubeconfig, "kubeconfig", "", "file to add contexts to, instead of $KUBECONFIG or ~/.kube/config")
 	flags.BoolVar(&up.dryRun, "dry-run", false, "print every component that would run, and change nothing")
 	flags.DurationVar(&up.timeout, "timeout", 5*time.Minute, "how long to wait for the nodes")
@@ -83,6 +91,7 @@ NodeGroup documents; run with the same file again after a change, and the change
 		return pflag.NormalizedName(name)
 	})
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(upProviders(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("region", cobra.FixedCompletions(region.Names(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -103,7 +112,7 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 	if up.dryRun {
 		return up.printSpecs(dir, wanted)
 	}
-	session := serve.Session{State: dir, Wanted: wanted, Explicit: up.file != "" || up.nodesSet}
+	session := serve.Session{State: dir, Wanted: wanted, Region: up.region, Explicit: up.file != "" || up.nodesSet}
 	outcome, err := session.Start(ctx)
 	if err != nil {
 		return err
@@ -198,7 +207,7 @@ func (up *upOptions) saved() (clusterconfig.Config, error) {
 }
 
 func (up *upOptions) printSpecs(dir statedir.Dir, wanted clusterconfig.Config) error {
-	specs, err := serve.Plan(dir, wanted)
+	specs, err := serve.Plan(dir, up.region, wanted)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 type oneMachine struct{}
 
 func (oneMachine) Lookup(id string) (profile, privateDNSName string, ok bool) {
-	return "muster-node", "ip-192-168-64-11.local-1.compute.internal", id == "i-0123456789abcdef0"
+	return "muster-node", "ip-192-168-64-11.eu-west-1.compute.internal", id == "i-0123456789abcdef0"
 }
 
 // serveKeys runs an identity service of that store on the socket, until what it returns is called.
@@ -34,7 +34,7 @@ func serveKeys(t *testing.T, dir statedir.Dir, store identityservice.Store, log 
 	if err != nil {
 		t.Fatal(err)
 	}
-	service, err := identityservice.New(identityservice.Config{Store: store, Sealer: sealer, Instances: oneMachine{}, Log: log})
+	service, err := identityservice.New(identityservice.Config{Store: store, Sealer: sealer, Instances: oneMachine{}, Region: "eu-west-1", Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func (w *world) issuance(signer string, change func(*Issuance)) {
 	w.config.Signers[signer] = i
 }
 
-func nodeName(n int) string { return fmt.Sprintf("ip-192-168-64-%d.muster.internal", n) }
+func nodeName(n int) string { return fmt.Sprintf("ip-192-168-64-%d.ec2.internal", n) }
 func address(n int) string  { return fmt.Sprintf("192.168.64.%d", n) }
 func machineID(n int) string {
 	return fmt.Sprintf("i-%017x", n)

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	nodeA = "ip-192-168-64-11.muster.internal"
-	nodeB = "ip-192-168-64-12.muster.internal"
+	nodeA = "ip-192-168-64-11.ec2.internal"
+	nodeB = "ip-192-168-64-12.ec2.internal"
 )
 
 func machine(id, node, ip string) *v1alpha1.Machine {

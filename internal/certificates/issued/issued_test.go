@@ -237,7 +237,7 @@ func TestSegmentsAreBounded(t *testing.T) {
 		}
 		r := start(t, s, func(c *Config) { c.SegmentBytes = 4 << 10 })
 		for n := range 100 {
-			r.Add(entry(n, fmt.Sprintf("ip-192-168-64-%d.muster.internal", n), "i-0123456789abcdef0"))
+			r.Add(entry(n, fmt.Sprintf("ip-192-168-64-%d.ec2.internal", n), "i-0123456789abcdef0"))
 			if n%10 == 0 {
 				elapse(3 * time.Second)
 			}

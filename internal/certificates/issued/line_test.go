@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	entryLine = "uid=5a1f9d0c-1b7e-4c55-9d3e-0a6f5b2c7d11 csr=csr-7x2kq signer=kubernetes.io/kubelet-serving node=ip-192-168-64-11.muster.internal " +
+	entryLine = "uid=5a1f9d0c-1b7e-4c55-9d3e-0a6f5b2c7d11 csr=csr-7x2kq signer=kubernetes.io/kubelet-serving node=ip-192-168-64-11.ec2.internal " +
 		"machine=i-0123456789abcdef0 requester=system:bootstrap:abcdef key=MSBrZXkAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA serial=5f issuer=my%20CA from=2026-05-01T10:00:00Z to=2026-05-08T10:00:00Z"
 	groupLine = "owner=user:alice%20%25%C3%A9 machine=i-1 last=2026-05-01T10:00:00Z keys=MSBrZXkAAAAAAAAA,MiBrZXkAAAAAAAAA"
 )
@@ -24,7 +24,7 @@ func TestLines(t *testing.T) {
 	from := time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)
 	e := Entry{
 		UID: "5a1f9d0c-1b7e-4c55-9d3e-0a6f5b2c7d11", CSR: "csr-7x2kq", Signer: pki.SignerKubeletServing,
-		Node: "ip-192-168-64-11.muster.internal", Machine: "i-0123456789abcdef0", Requester: "system:bootstrap:abcdef",
+		Node: "ip-192-168-64-11.ec2.internal", Machine: "i-0123456789abcdef0", Requester: "system:bootstrap:abcdef",
 		Key: key(1), Serial: "5f", Issuer: "my CA",
 		NotBefore: from, NotAfter: from.Add(168 * time.Hour),
 	}

@@ -26,7 +26,7 @@ func TestMemoryOfAYear(t *testing.T) {
 		for from := 0; from < nodes; from += 500 {
 			c := content{}
 			for n := from; n < from+500; n++ {
-				g := group{owner: fmt.Sprintf("ip-192-168-%d-%d.muster.internal", n/250, n%250), machine: fmt.Sprintf("i-%017x", n), last: time.Unix(int64(first)*3600, 0).UTC()}
+				g := group{owner: fmt.Sprintf("ip-192-168-%d-%d.ec2.internal", n/250, n%250), machine: fmt.Sprintf("i-%017x", n), last: time.Unix(int64(first)*3600, 0).UTC()}
 				for k := first; k < first+13; k++ {
 					g.keys = append(g.keys, shorten(numbered(n*each+k)))
 				}

@@ -31,7 +31,7 @@ import (
 	"muster.dev/muster/internal/certificates/pki/pkitest"
 )
 
-const node = "ip-192-168-64-11.muster.internal"
+const node = "ip-192-168-64-11.ec2.internal"
 
 func TestParseReadsWhatAKubeletSends(t *testing.T) {
 	r, err := pki.Parse(pkitest.Kubelet(t, node, node, "192.168.64.11", "fd00::11"))

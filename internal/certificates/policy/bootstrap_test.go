@@ -55,8 +55,8 @@ func TestScopesOfTokens(t *testing.T) {
 		{"by its name", bootstrap(t), scoped(t, name(nodeA)), decision.Approve, ""},
 		{"by another's name", bootstrap(t), scoped(t, name(nodeB)), decision.Deny, "bootstrap-name"},
 		{"by another's name, approved by a person", bootstrap(t), all(scoped(t, name(nodeB)), (*world).approvedAlready), decision.Deny, "bootstrap-name"},
-		{"by a pattern", bootstrap(t), scoped(t, pattern("ip-192-168-64-*.muster.internal")), decision.Approve, ""},
-		{"by a pattern of others", bootstrap(t), scoped(t, pattern("ip-10-*.muster.internal")), decision.Deny, "bootstrap-name"},
+		{"by a pattern", bootstrap(t), scoped(t, pattern("ip-192-168-64-*.ec2.internal")), decision.Approve, ""},
+		{"by a pattern of others", bootstrap(t), scoped(t, pattern("ip-10-*.ec2.internal")), decision.Deny, "bootstrap-name"},
 		{"by a pattern that ends before the domain", bootstrap(t), scoped(t, pattern("ip-*")), decision.Deny, "bootstrap-name"},
 		{"by its group", bootstrap(t), all(scoped(t, group("workers")), machineIn("workers")), decision.Approve, ""},
 		{"by another group", bootstrap(t), all(scoped(t, group("workers")), machineIn("control-plane")), decision.Deny, "bootstrap-group"},
@@ -129,7 +129,7 @@ func TestBindings(t *testing.T) {
 	inGroups := func(group string, g ...string) policy.Binding {
 		return policy.Binding{Group: group, MachineGroups: g}
 	}
-	const here, elsewhere = "ip-*.muster.internal", "worker-*"
+	const here, elsewhere = "ip-*.ec2.internal", "worker-*"
 	both := policy.Binding{Group: kubeadm, NodeNames: []string{here}, MachineGroups: []string{"workers"}}
 	run(t, []namedCase{
 		{"a pattern that fits", bootstrap(t), bind(names(kubeadm, here)), decision.Approve, ""},

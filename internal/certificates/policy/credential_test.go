@@ -160,7 +160,7 @@ func TestATokenIsSpentOnce(t *testing.T) {
 		{"absent", bootstrap(t), spent(policy.None[bool]("test", now)), decision.Wait, "bootstrap-spent"},
 		{"approved by a person", bootstrap(t), all(spent(know(true)), approvedBecause("KubectlApprove")), decision.Approve, ""},
 		{"approved by a program", bootstrap(t), all(spent(know(true)), approvedBecause("AutoApproved")), decision.Wait, "bootstrap-spent"},
-		{"a user who asks for many", renewal(t), all(asUser("vip", "ip-*.muster.internal"), spent(policy.Fact[bool]{})), decision.Approve, ""},
+		{"a user who asks for many", renewal(t), all(asUser("vip", "ip-*.ec2.internal"), spent(policy.Fact[bool]{})), decision.Approve, ""},
 		{"a renewal", renewal(t), spent(policy.Fact[bool]{}), decision.Approve, ""},
 	})
 }

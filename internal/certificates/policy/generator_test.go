@@ -60,7 +60,7 @@ func (g generator) machine(id, node, addr string) policy.Fact[policy.Machine] {
 // everyName that is asked for, and the node that it belongs to.
 var (
 	everyName = []string{
-		nodeA, nodeB, addrA, addrB, "10.100.0.1", "kubernetes", "a.default.svc", shout(nodeA), shout(nodeB), nodeA + ".", "KUBERNETES", "*.muster.internal",
+		nodeA, nodeB, addrA, addrB, "10.100.0.1", "kubernetes", "a.default.svc", shout(nodeA), shout(nodeB), nodeA + ".", "KUBERNETES", "*.ec2.internal",
 		mapped + addrA, mapped + addrB, mapped + "10.100.0.1",
 	}
 	owner = map[string]string{nodeA: nodeA, addrA: nodeA, nodeB: nodeB, addrB: nodeB, shout(nodeA): nodeA, shout(nodeB): nodeB, mapped + addrA: nodeA, mapped + addrB: nodeB}
@@ -90,7 +90,7 @@ var bound = []string{
 	"system:bootstrappers:muster:" + machineA, "system:bootstrappers:muster:" + machineB,
 	"system:bootstrappers:muster:name:ip-192-168-64-11:muster:internal", "system:bootstrappers:muster:name:ip-192-168-64-12:muster:internal",
 	"system:bootstrappers:muster:group:workers", "system:bootstrappers:muster:group:other",
-	"system:bootstrappers:muster:pattern:" + fmt.Sprintf("%x", "ip-*-11.muster.internal"), "system:bootstrappers:muster:zone:a",
+	"system:bootstrappers:muster:pattern:" + fmt.Sprintf("%x", "ip-*-11.ec2.internal"), "system:bootstrappers:muster:zone:a",
 	"system:bootstrappers:muster:rejoin:ip-192-168-64-11:muster:internal", "system:bootstrappers:muster:rejoin:ip-192-168-64-12:muster:internal",
 }
 
@@ -117,7 +117,7 @@ func (g generator) policy() policy.Policy {
 	if g.IntN(3) == 0 {
 		p.Bootstrap.Bindings = []policy.Binding{{
 			Group:         kubeadm,
-			NodeNames:     pick(g.Rand, nil, []string{"ip-*-11.muster.internal"}, []string{"worker-*"}),
+			NodeNames:     pick(g.Rand, nil, []string{"ip-*-11.ec2.internal"}, []string{"worker-*"}),
 			MachineGroups: pick(g.Rand, nil, []string{"workers"}),
 		}}
 	}

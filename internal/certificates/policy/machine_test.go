@@ -60,7 +60,7 @@ func TestNamesAreThisMachinesOwn(t *testing.T) {
 		{"nobody's address beside another's", serving(t, "192.168.64.99", addrB), nil, decision.Deny, "address-assigned"},
 		{"nobody's name", serving(t, "example.com"), nil, decision.Wait, "name-assigned"},
 		{"a name that only begins like its own", serving(t, nodeA+".example.com"), nil, decision.Wait, "name-assigned"},
-		{"a name that its own only ends with", serving(t, "muster.internal"), nil, decision.Wait, "name-assigned"},
+		{"a name that its own only ends with", serving(t, "ec2.internal"), nil, decision.Wait, "name-assigned"},
 		{"another machine's address, before it has its own", serving(t, addrB), bare, decision.Wait, "address-assigned"},
 		{"another node's name, which the inventory gives it, too", serving(t, nodeB), all(aliasB, func(w *world) { w.facts.Nodes[nodeB] = know(true) }), decision.Wait, "name-assigned"},
 		{"the same, when there is no such node", serving(t, nodeB), aliasB, decision.Approve, ""},

@@ -15,7 +15,7 @@ import (
 
 func TestNamesAreCanonical(t *testing.T) {
 	for _, name := range []string{
-		"", "*", "*.muster.internal", "a.*.b", "a..b", ".a", "a b", "a_b",
+		"", "*", "*.ec2.internal", "a.*.b", "a..b", ".a", "a b", "a_b",
 		"-a", "a-", "xn--a", "xn--", "xn--abc-", "a.xn--zz--zz", "xn--lte-2ha9k", "10.0.0.1", "1", "a.1", "a.0x7f", "a.0x", "1.2.3", "0x7f000001", "192.168.64.11", "::1", "a/b", "a:b", "a..", ".", "*.", "10.0.0.1.", "\u212a8s", "a\x00b", "höst",
 		"a12345678901234567890123456789012345678901234567890123456789012345.b",
 		strings.Repeat("a.", 127) + "a",
@@ -105,7 +105,7 @@ func TestReservedIsRefusedWhateverTheInventorySays(t *testing.T) {
 		{"localhost", "name-reserved"},
 		{"localhost.localdomain", "name-reserved"},
 		{"a.localhost", "name-reserved"},
-		{"api.muster.internal", "name-reserved"},
+		{"api.ec2.internal", "name-reserved"},
 		{"metrics.kube-system.svc", "name-reserved"},
 		{"a.b.svc.cluster.local", "name-reserved"},
 		{"cluster.local", "name-reserved"},

@@ -20,8 +20,8 @@ import (
 const (
 	machineA = "i-0000000000000000a"
 	machineB = "i-0000000000000000b"
-	nodeA    = "ip-192-168-64-11.muster.internal"
-	nodeB    = "ip-192-168-64-12.muster.internal"
+	nodeA    = "ip-192-168-64-11.ec2.internal"
+	nodeB    = "ip-192-168-64-12.ec2.internal"
 	addrA    = "192.168.64.11"
 	addrB    = "192.168.64.12"
 )
@@ -45,7 +45,7 @@ func know[T any](v T) policy.Fact[T] { return policy.Know(v, "test", now) }
 func base(signer string, pem []byte, user string, groups ...string) *world {
 	w := &world{policy: policy.Policy{
 		ClusterDomain:     "cluster.local",
-		ReservedNames:     []string{"api.muster.internal"},
+		ReservedNames:     []string{"api.ec2.internal"},
 		ReservedAddresses: []netip.Prefix{netip.MustParsePrefix("10.100.0.0/16"), netip.MustParsePrefix("192.168.64.1/32"), netip.MustParsePrefix("192.168.64.2/32")},
 	}}
 	w.object.CreationTimestamp = metav1.NewTime(now)

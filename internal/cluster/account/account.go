@@ -115,7 +115,7 @@ func Plan(dir statedir.Dir, regionName string) (Account, error) {
 	if _, err := region.Find(regionName); err != nil {
 		return Account{}, err
 	}
-	return Account{}, fmt.Errorf("the account in %s is in %s, not %s, and stays there: leave out the region, or choose another --state-dir",
+	return Account{}, fmt.Errorf("the account in %s is in %s, not %s, and stays there: leave out --region, or choose another --state-dir",
 		dir, account.Region.Name, regionName)
 }
 

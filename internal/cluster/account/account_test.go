@@ -56,7 +56,7 @@ func TestMake(t *testing.T) {
 		t.Errorf("read %+v, %v", read, err)
 	}
 	for name, want := range map[string]string{
-		"us-east-1": "the account in " + string(dir) + " is in eu-west-1, not us-east-1, and stays there: leave out the region, or choose another --state-dir",
+		"us-east-1": "the account in " + string(dir) + " is in eu-west-1, not us-east-1, and stays there: leave out --region, or choose another --state-dir",
 		"moon-1":    `unknown region "moon-1"; there are: af-south-1, `,
 	} {
 		if _, err := Make(dir, name); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {

@@ -216,7 +216,7 @@ func TestCheckAsksTheAuthenticator(t *testing.T) {
 				if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 					t.Error(err)
 				}
-				hosts, err := ststoken.NewHosts("aws", []string{"local-1"}, nil)
+				hosts, err := ststoken.NewHosts("aws", []string{"lab-1"}, nil)
 				if err != nil {
 					t.Error(err)
 				}
@@ -233,7 +233,7 @@ func TestCheckAsksTheAuthenticator(t *testing.T) {
 				_, _ = w.Write([]byte(`{"status":{"authenticated":` + map[bool]string{true: "true", false: "false"}[test.user != ""] + `,"user":{"username":"` + test.user + `","groups":["system:nodes"]}}}`))
 			}))
 			defer server.Close()
-			n := &NodeRoles{keys: test.keys, cluster: "muster", url: server.URL, http: server.Client(), now: func() time.Time { return now }}
+			n := &NodeRoles{keys: test.keys, cluster: "muster", region: "lab-1", url: server.URL, http: server.Client(), now: func() time.Time { return now }}
 			err := n.Check(t.Context(), m)
 			refusal, refused := errors.AsType[*nodegroup.Refusal](err)
 			if (err != nil) != test.problem || refused != (test.refusal != "") || refused && !strings.Contains(refusal.Error(), test.refusal) {

@@ -38,6 +38,7 @@ type NodeRoles struct {
 	Access
 	keys    RoleKeys
 	cluster string // its name, for which tokens are signed
+	region  string
 	url     string // of the authenticator
 	http    *http.Client
 	now     func() time.Time
@@ -59,7 +60,7 @@ func NewNodeRoles(c component.Config, a Access, keys RoleKeys, store func() iden
 		return nil, fmt.Errorf("making a client of the authenticator: %w", err)
 	}
 	return &NodeRoles{
-		Access: a, keys: keys, store: store, cluster: c.Cluster.Spec.Name, url: c.AuthenticatorURL() + "/authenticate", now: time.Now,
+		Access: a, keys: keys, store: store, cluster: c.Cluster.Spec.Name, region: c.Region.Name, url: c.AuthenticatorURL() + "/authenticate", now: time.Now,
 		http: &http.Client{Transport: transport, Timeout: checkTimeout},
 	}, nil
 }
@@ -101,7 +102,7 @@ func (n *NodeRoles) Check(ctx context.Context, m *v1alpha1.Machine) error {
 		return err
 	}
 	token, err := ekstoken.Sign(ctx, aws.Config{
-		Region: component.Region,
+		Region: n.region,
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: credentials.AccessKeyID, SecretAccessKey: credentials.SecretAccessKey, SessionToken: credentials.SessionToken}, nil
 		}),

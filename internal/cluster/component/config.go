@@ -10,6 +10,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -17,6 +18,8 @@ import (
 type Account struct {
 	State  statedir.Dir
 	BinDir string
+	// Region that the account is in.
+	Region region.Region
 	Ports  AccountPorts
 	// EncryptionKey encrypts the management plane's Secrets at rest: 32 bytes in base64.
 	EncryptionKey string
@@ -245,7 +248,7 @@ func (c Config) ServerNames() (names []string, addresses []netip.Addr, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	names = []string{"localhost", "api." + c.Cluster.Name + "." + c.Cluster.Spec.Network.Domain}
+	names = []string{"localhost"}
 	name := "kubernetes"
 	for part := range strings.SplitSeq("default.svc."+c.Cluster.Spec.Network.ClusterDomain, ".") {
 		names = append(names, name)

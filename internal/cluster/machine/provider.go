@@ -55,7 +55,9 @@ type Instance struct {
 	State          State
 	PrivateIP      netip.Addr
 	PrivateDNSName string
-	LaunchTime     time.Time
+	// Zone is the availability zone that it is in.
+	Zone       string
+	LaunchTime time.Time
 }
 
 // Provider makes instances and ends them.

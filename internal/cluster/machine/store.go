@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
@@ -24,8 +26,12 @@ type Record struct {
 	PrivateIP      netip.Addr `json:"privateIP"`
 	PrivateDNSName string     `json:"privateDNSName"`
 	Domain         string     `json:"domain"`
-	Provider       string     `json:"provider"`
-	LaunchTime     time.Time  `json:"launchTime"`
+	Region         string     `json:"region"`
+	// Zone is the availability zone, and ZoneID what all accounts call it by.
+	Zone       string    `json:"zone"`
+	ZoneID     string    `json:"zoneID"`
+	Provider   string    `json:"provider"`
+	LaunchTime time.Time `json:"launchTime"`
 	// Type and HopLimit are what the instance was first launched with; see LaunchRequest.
 	Type     string `json:"type,omitempty"`
 	HopLimit int    `json:"hopLimit,omitempty"`
@@ -36,7 +42,7 @@ type StoreConfig struct {
 	// Dir holds a directory for each instance. Providers share it, and with it the VPC's addresses.
 	Dir    string
 	VPC    netip.Prefix
-	Domain string
+	Region region.Region
 	Now    func() time.Time
 }
 
@@ -63,8 +69,8 @@ func NewStore(config StoreConfig) (*Store, error) {
 		return nil, fmt.Errorf("directory of machines %q is not an absolute path", config.Dir)
 	case !config.VPC.IsValid() || !config.VPC.Addr().Is4():
 		return nil, fmt.Errorf("VPC CIDR %s is not a range of IPv4 addresses", config.VPC)
-	case config.Domain == "":
-		return nil, errors.New("machines need a domain for their names")
+	case config.Region.Name == "":
+		return nil, errors.New("machines need a region for their names")
 	}
 	if config.Now == nil {
 		config.Now = time.Now
@@ -137,8 +143,10 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 	if err := os.MkdirAll(s.Path(id), 0o700); err != nil {
 		return Record{}, fmt.Errorf("making machine's directory: %w", err)
 	}
+	domain, zone := s.config.Region.Domain(), s.config.Region.Zones[0] // a VPC's range is one subnet yet, which is in one zone
 	record := Record{
-		ID: id, PrivateIP: address, PrivateDNSName: PrivateDNSName(address, s.config.Domain), Domain: s.config.Domain,
+		ID: id, PrivateIP: address, PrivateDNSName: PrivateDNSName(address, domain), Domain: domain,
+		Region: s.config.Region.Name, Zone: zone.Name, ZoneID: zone.ID,
 		Provider: provider, LaunchTime: s.config.Now().UTC().Truncate(time.Millisecond),
 		Type: request.Type, HopLimit: request.HopLimit,
 	}
@@ -193,8 +201,8 @@ func ReadRecord(path string) (Record, error) {
 	if err := json.Unmarshal(raw, &record); err != nil {
 		return Record{}, fmt.Errorf("reading machine record %s: %w", path, err)
 	}
-	if !record.PrivateIP.IsValid() || record.PrivateDNSName == "" {
-		return Record{}, fmt.Errorf("machine record %s lacks an address or a name: terminate the machine", path)
+	if !record.PrivateIP.IsValid() || record.PrivateDNSName == "" || record.Zone == "" {
+		return Record{}, fmt.Errorf("machine record %s lacks an address, a name or a zone: terminate the machine", path)
 	}
 	return record, nil
 }
@@ -271,7 +279,10 @@ func (s *Store) Delete(id string) error {
 	return nil
 }
 
+// InstanceType is the instance type that the instance says it is.
+func (r Record) InstanceType() string { return cmp.Or(r.Type, DefaultType) }
+
 // Instance is the record as the provider reports it.
 func (r Record) Instance(state State) Instance {
-	return Instance{ID: r.ID, State: state, PrivateIP: r.PrivateIP, PrivateDNSName: r.PrivateDNSName, LaunchTime: r.LaunchTime}
+	return Instance{ID: r.ID, State: state, PrivateIP: r.PrivateIP, PrivateDNSName: r.PrivateDNSName, Zone: r.Zone, LaunchTime: r.LaunchTime}
 }

@@ -8,16 +8,18 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/machine/machinetest"
 )
 
 const id = "i-00000000000000001"
 
 func store(t *testing.T, dir string) *machine.Store {
 	t.Helper()
-	s, err := machine.NewStore(machine.StoreConfig{Dir: dir, VPC: netip.MustParsePrefix("192.168.64.0/18"), Domain: "muster.test"})
+	s, err := machine.NewStore(machine.StoreConfig{Dir: dir, VPC: netip.MustParsePrefix("192.168.64.0/18"), Region: machinetest.Region()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,5 +109,28 @@ func TestDamagedRecord(t *testing.T) {
 	}
 	if _, err := s.Put("local", machine.LaunchRequest{ID: "i-00000000000000002"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A record says where the machine is; one that does not is of no use to anybody.
+func TestRecordSaysWhere(t *testing.T) {
+	dir := t.TempDir()
+	s := store(t, dir)
+	record, err := s.Put("local", machine.LaunchRequest{ID: id})
+	if err != nil || record.Region != "ap-test-1" || record.Zone != machinetest.Zone || record.ZoneID != machinetest.ZoneID || record.Domain != machinetest.Domain {
+		t.Errorf("%+v, %v", record, err)
+	}
+	path := filepath.Join(dir, id, machine.RecordFile)
+	if err := os.WriteFile(path, []byte(`{"id":"`+id+`","privateIP":"192.168.64.11","privateDNSName":"ip-192-168-64-11.ec2.internal"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := machine.ReadRecord(path); err == nil || !strings.Contains(err.Error(), "lacks an address, a name or a zone") {
+		t.Errorf("a record without a zone: %v", err)
+	}
+}
+
+func TestStoreNeedsARegion(t *testing.T) {
+	if _, err := machine.NewStore(machine.StoreConfig{Dir: t.TempDir(), VPC: netip.MustParsePrefix(machinetest.VPC)}); err == nil || !strings.Contains(err.Error(), "need a region") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -35,7 +35,7 @@ func draining(t *testing.T) (*world, *machines) {
 			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
 		}),
 		changed(running("job"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
-		changed(running("elsewhere"), func(p *corev1.Pod) { p.Spec.NodeName = "ip-192-168-64-12.muster.internal" }),
+		changed(running("elsewhere"), func(p *corev1.Pod) { p.Spec.NodeName = "ip-192-168-64-12.ec2.internal" }),
 	} {
 		if err := w.cluster.Create(t.Context(), p); err != nil {
 			t.Fatal(err)
@@ -228,7 +228,7 @@ func TestDrainWithoutAnybody(t *testing.T) {
 			t.Helper()
 			node := &corev1.Node{}
 			w.get(t, w.cluster, node, nodeName)
-			node.Spec.ProviderID = v1alpha1.ProviderIDPrefix + "i-fffffffffffffffff"
+			node.Spec.ProviderID = v1alpha1.ProviderID("us-east-1a", "i-fffffffffffffffff")
 			if err := w.cluster.Update(t.Context(), node); err != nil {
 				t.Fatal(err)
 			}

@@ -29,7 +29,7 @@ import (
 
 const (
 	id       = "i-0123456789abcdef0"
-	nodeName = "ip-192-168-64-11.muster.internal"
+	nodeName = "ip-192-168-64-11.ec2.internal"
 )
 
 var errTest = errors.New("made to fail")
@@ -175,7 +175,7 @@ func newTestMachine() *v1alpha1.Machine {
 func newTestNode(ready corev1.ConditionStatus) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node-uid"},
-		Spec:       corev1.NodeSpec{ProviderID: v1alpha1.ProviderIDPrefix + id, PodCIDR: "10.244.1.0/24"},
+		Spec:       corev1.NodeSpec{ProviderID: v1alpha1.ProviderID("us-east-1a", id), PodCIDR: "10.244.1.0/24"},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: ready, Reason: "KubeletSaysSo", Message: "said so"},
 		}},
@@ -241,7 +241,8 @@ func (p *provider) Launch(_ context.Context, request machine.LaunchRequest) (mac
 		p.instances = append(p.instances, machine.Instance{
 			ID: request.ID, LaunchTime: p.now(),
 			PrivateIP:      netip.AddrFrom4([4]byte{192, 168, 64, byte(n)}),
-			PrivateDNSName: fmt.Sprintf("ip-192-168-64-%d.muster.internal", n),
+			PrivateDNSName: fmt.Sprintf("ip-192-168-64-%d.ec2.internal", n),
+			Zone:           "us-east-1a",
 		})
 		i = len(p.instances) - 1
 	}

@@ -70,7 +70,7 @@ func (r *machines) launch(
 
 // adopt copies what the provider assigned.
 func adopt(m *v1alpha1.Machine, instance machine.Instance) {
-	m.Status.ProviderID = v1alpha1.ProviderIDPrefix + m.Name
+	m.Status.ProviderID = v1alpha1.ProviderID(instance.Zone, m.Name)
 	m.Status.NodeName = instance.PrivateDNSName
 	m.Status.Addresses = nil
 	if instance.PrivateIP.IsValid() {

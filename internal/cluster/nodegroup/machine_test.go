@@ -81,7 +81,7 @@ func TestMachineJoins(t *testing.T) {
 		t.Errorf("user data (-want +got):\n%s", diff)
 	}
 	got := []any{m.Status.NodeName, m.Status.ProviderID, m.Status.Addresses, m.Finalizers}
-	expected := []any{nodeName, "muster:///" + id, []corev1.NodeAddress{
+	expected := []any{nodeName, "aws:///us-east-1a/" + id, []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: "192.168.64.11"},
 		{Type: corev1.NodeInternalDNS, Address: nodeName},
 	}, []string{v1alpha1.FinalizerMachine}}
@@ -270,7 +270,7 @@ func TestMachineForeignNode(t *testing.T) {
 			}
 		}
 		node := newTestNode(corev1.ConditionTrue)
-		node.Spec.ProviderID = v1alpha1.ProviderIDPrefix + other.Name
+		node.Spec.ProviderID = v1alpha1.ProviderID("us-east-1a", other.Name)
 		if err := w.cluster.Create(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestMachineForeignNode(t *testing.T) {
 
 func TestOrphanNode(t *testing.T) {
 	foreign := newTestNode(corev1.ConditionTrue)
-	foreign.Name, foreign.Spec.ProviderID = "foreign", "aws:///"+id
+	foreign.Name, foreign.Spec.ProviderID = "foreign", "gce:///us-east-1a/"+id
 	w := newWorld(t, newTestNode(corev1.ConditionTrue), foreign)
 	mustReconcile(t, w.machines(), id)
 	if w.get(t, w.cluster, &corev1.Node{}, nodeName) {

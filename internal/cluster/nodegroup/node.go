@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,10 +22,7 @@ import (
 
 // machineOf returns the machine that a Node says it is, or "".
 func machineOf(node *corev1.Node) string {
-	id, ok := strings.CutPrefix(node.Spec.ProviderID, v1alpha1.ProviderIDPrefix)
-	if !ok {
-		return ""
-	}
+	id, _ := v1alpha1.MachineOfProviderID(node.Spec.ProviderID)
 	return id
 }
 

@@ -73,11 +73,11 @@ func full(t *testing.T) (*world, *machines) {
 		csr("mine-serving", "system:node:"+nodeName, pending, "system:nodes"),
 		csr("mine-denied", "system:node:"+nodeName, denied, "system:nodes"),
 		csr("mine-issued", "system:node:"+nodeName, issued, "system:nodes"),
-		csr("other-node", "system:node:ip-192-168-64-12.muster.internal", pending, "system:nodes"),
+		csr("other-node", "system:node:ip-192-168-64-12.ec2.internal", pending, "system:nodes"),
 		csr("other-group", "eve", pending, v1alpha1.BootstrapGroupPrefix+id),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef", Labels: map[string]string{v1alpha1.LabelMachine: id}}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-others", Labels: map[string]string{v1alpha1.LabelMachine: "i-fffffffffffffffff"}}},
-		pod("mine", nodeName), pod("others", "ip-192-168-64-12.muster.internal"), pod("unbound", ""),
+		pod("mine", nodeName), pod("others", "ip-192-168-64-12.ec2.internal"), pod("unbound", ""),
 	} {
 		if err := w.cluster.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
@@ -164,7 +164,7 @@ func TestRemoveLeavesSuccessor(t *testing.T) {
 	w, r := full(t)
 	w.provider.onEnd = func() {
 		successor := newTestNode(corev1.ConditionFalse)
-		successor.Spec.ProviderID = v1alpha1.ProviderIDPrefix + "i-fffffffffffffffff"
+		successor.Spec.ProviderID = v1alpha1.ProviderID("us-east-1a", "i-fffffffffffffffff")
 		if err := w.cluster.Create(t.Context(), successor); err != nil {
 			t.Fatal(err)
 		}

@@ -3,9 +3,9 @@
 // Package privatedns is the name server of a VPC: it answers for the private DNS names of machines, as Amazon's resolver at the second
 // address of a VPC does.
 //
-//	ip-192-168-64-11.muster.internal  A    192.168.64.11
-//	i-0123456789abcdef0.muster.internal    A    192.168.64.11
-//	11.64.168.192.in-addr.arpa        PTR  ip-192-168-64-11.muster.internal
+//	ip-192-168-64-11.ec2.internal  A    192.168.64.11
+//	i-0123456789abcdef0.ec2.internal    A    192.168.64.11
+//	11.64.168.192.in-addr.arpa        PTR  ip-192-168-64-11.ec2.internal
 //	any other name                    NXDOMAIN: the VPC has no way out
 //
 // Machines ask it by /etc/resolv.conf, and the cluster's DNS for what is not the cluster's.

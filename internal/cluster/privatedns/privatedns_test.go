@@ -24,7 +24,7 @@ import (
 // record is one as the store writes it.
 func record(id, address string) machine.Record {
 	ip := netip.MustParseAddr(address)
-	return machine.Record{ID: id, PrivateIP: ip, PrivateDNSName: machine.PrivateDNSName(ip, "muster.internal"), Domain: "muster.internal", Provider: "local"}
+	return machine.Record{ID: id, PrivateIP: ip, PrivateDNSName: machine.PrivateDNSName(ip, "ec2.internal"), Domain: "ec2.internal", Provider: "local"}
 }
 
 const firstID, secondID = "i-0123456789abcdef0", "i-0123456789abcdef1"
@@ -96,24 +96,24 @@ func said(reply *dns.Msg) string {
 func TestAnswers(t *testing.T) {
 	server := serve(t, Config{Machines: func() ([]machine.Record, error) { return machines(), nil }})
 	for query, want := range map[string]string{
-		"ip-192-168-64-11.muster.internal. A":                        "192.168.64.11",
-		"ip-192-168-64-12.muster.internal. A":                        "192.168.64.12",
-		"IP-192-168-64-11.Muster.Internal. A":                        "192.168.64.11",
-		"ip-192-168-64-11.muster.internal. ANY":                      "192.168.64.11",
-		"ip-192-168-64-11.muster.internal. AAAA":                     "", // it exists, and has none
-		"i-0123456789abcdef0.muster.internal. A":                     "192.168.64.11",
-		"11.64.168.192.in-addr.arpa. PTR":                            "ip-192-168-64-11.muster.internal.",
-		"64.168.192.in-addr.arpa. PTR":                               "",
-		"13.64.168.192.in-addr.arpa. PTR":                            "NXDOMAIN",
-		"ip-192-168-64-13.muster.internal. A":                        "NXDOMAIN",
-		"a.ip-192-168-64-11.muster.internal. A":                      "NXDOMAIN",
-		"muster.internal. A":                                         "",
-		"muster.internal. SOA":                                       "",
-		". NS":                                                       "",
-		"example.com. A":                                             "NXDOMAIN",
-		"kubernetes.default.svc.cluster.local. A":                    "NXDOMAIN",
-		"kubernetes.default.svc.cluster.local.muster.internal. AAAA": "NXDOMAIN",
-		"muster.internal. AXFR":                                      "REFUSED",
+		"ip-192-168-64-11.ec2.internal. A":                        "192.168.64.11",
+		"ip-192-168-64-12.ec2.internal. A":                        "192.168.64.12",
+		"IP-192-168-64-11.Muster.Internal. A":                     "192.168.64.11",
+		"ip-192-168-64-11.ec2.internal. ANY":                      "192.168.64.11",
+		"ip-192-168-64-11.ec2.internal. AAAA":                     "", // it exists, and has none
+		"i-0123456789abcdef0.ec2.internal. A":                     "192.168.64.11",
+		"11.64.168.192.in-addr.arpa. PTR":                         "ip-192-168-64-11.ec2.internal.",
+		"64.168.192.in-addr.arpa. PTR":                            "",
+		"13.64.168.192.in-addr.arpa. PTR":                         "NXDOMAIN",
+		"ip-192-168-64-13.ec2.internal. A":                        "NXDOMAIN",
+		"a.ip-192-168-64-11.ec2.internal. A":                      "NXDOMAIN",
+		"ec2.internal. A":                                         "",
+		"ec2.internal. SOA":                                       "",
+		". NS":                                                    "",
+		"example.com. A":                                          "NXDOMAIN",
+		"kubernetes.default.svc.cluster.local. A":                 "NXDOMAIN",
+		"kubernetes.default.svc.cluster.local.ec2.internal. AAAA": "NXDOMAIN",
+		"ec2.internal. AXFR":                                      "REFUSED",
 	} {
 		name, kind, _ := strings.Cut(query, " ")
 		for _, network := range []string{"udp", "tcp"} {
@@ -149,7 +149,7 @@ func TestAnswers(t *testing.T) {
 
 func TestStrangeQueries(t *testing.T) {
 	server := serve(t, Config{Machines: func() ([]machine.Record, error) { return machines(), nil }})
-	name := "ip-192-168-64-11.muster.internal."
+	name := "ip-192-168-64-11.ec2.internal."
 	chaos := new(dns.Msg).SetQuestion(name, dns.TypeA)
 	chaos.Question[0].Qclass = dns.ClassCHAOS
 	two := new(dns.Msg).SetQuestion(name, dns.TypeA)
@@ -163,8 +163,8 @@ func TestStrangeQueries(t *testing.T) {
 	}{
 		"another class":                {chaos, dns.RcodeRefused},
 		"two questions":                {two, dns.RcodeFormatError},
-		"an update":                    {new(dns.Msg).SetUpdate("muster.internal."), dns.RcodeNotImplemented},
-		"a notification":               {new(dns.Msg).SetNotify("muster.internal."), dns.RcodeNotImplemented},
+		"an update":                    {new(dns.Msg).SetUpdate("ec2.internal."), dns.RcodeNotImplemented},
+		"a notification":               {new(dns.Msg).SetNotify("ec2.internal."), dns.RcodeNotImplemented},
 		"a later version of extension": {version, dns.RcodeBadVers},
 	} {
 		reply, _, err := (&dns.Client{Timeout: 10 * time.Second}).ExchangeContext(t.Context(), c.query, server)
@@ -201,12 +201,12 @@ func TestIdleConnections(t *testing.T) {
 		}
 		defer connection.Close()
 	}
-	reply, err := dns.ExchangeContext(t.Context(), new(dns.Msg).SetQuestion("ip-192-168-64-11.muster.internal.", dns.TypeA), server)
+	reply, err := dns.ExchangeContext(t.Context(), new(dns.Msg).SetQuestion("ip-192-168-64-11.ec2.internal.", dns.TypeA), server)
 	if err != nil || said(reply) != "192.168.64.11" {
 		t.Errorf("over UDP: %v, %v", reply, err)
 	}
 	client := &dns.Client{Net: "tcp", Timeout: 3 * tcpPatience}
-	reply, _, err = client.ExchangeContext(t.Context(), new(dns.Msg).SetQuestion("ip-192-168-64-11.muster.internal.", dns.TypeA), server)
+	reply, _, err = client.ExchangeContext(t.Context(), new(dns.Msg).SetQuestion("ip-192-168-64-11.ec2.internal.", dns.TypeA), server)
 	if err != nil || said(reply) != "192.168.64.11" {
 		t.Errorf("over TCP: %v, %v", reply, err)
 	}
@@ -239,11 +239,11 @@ func TestRecordsAreReadSeldom(t *testing.T) {
 		server.ServeDNS(r, new(dns.Msg).SetQuestion(name, dns.TypeA))
 		return said(r.reply)
 	}
-	const first, second = "ip-192-168-64-11.muster.internal.", "ip-192-168-64-12.muster.internal."
+	const first, second = "ip-192-168-64-11.ec2.internal.", "ip-192-168-64-12.ec2.internal."
 	check := func(when string, want ...string) {
 		t.Helper()
 		for i := range 50 { // names of nobody make it look no oftener
-			ask(fmt.Sprintf("ip-192-168-65-%d.muster.internal.", i))
+			ask(fmt.Sprintf("ip-192-168-65-%d.ec2.internal.", i))
 		}
 		if diff := cmp.Diff(want, []string{ask(first), ask(second)}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)

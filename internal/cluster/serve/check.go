@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/host"
@@ -41,9 +42,13 @@ func (s Session) check(binDir string, running bool) error {
 	if err := checkLayout(s.State); err != nil {
 		return err
 	}
+	own, err := account.Plan(s.State, s.Region)
+	if err != nil {
+		return err
+	}
 	wantsLocal := slices.ContainsFunc(s.Wanted.NodeGroups, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider == v1alpha1.ProviderLocal })
 	if wantsLocal && (s.Explicit || !s.State.Exists()) {
-		if err := s.checkLocal(binDir); err != nil {
+		if err := s.checkLocal(binDir, own); err != nil {
 			return err
 		}
 	}
@@ -74,13 +79,13 @@ func (s Session) check(binDir string, running bool) error {
 }
 
 // checkLocal asks the local provider whether this host can run machines: root, programs, control group controllers.
-func (s Session) checkLocal(binDir string) error {
+func (s Session) checkLocal(binDir string, own account.Account) error {
 	network := s.Wanted.Cluster.Spec.Network
 	cidr, err := netip.ParsePrefix(network.VPCCIDR)
 	if err != nil {
 		return fmt.Errorf("spec.network.vpcCIDR: %w", err)
 	}
-	_, err = local.New(local.Config{State: s.State, BinDir: binDir, VPC: cidr, Domain: network.Domain, Log: slog.New(slog.DiscardHandler)})
+	_, err = local.New(local.Config{State: s.State, BinDir: binDir, VPC: cidr, Region: own.Region, Log: slog.New(slog.DiscardHandler)})
 	return err
 }
 

@@ -169,7 +169,7 @@ func (h *hosted) providers(c component.Config) (map[v1alpha1.Provider]machine.Pr
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading spec.network.vpcCIDR: %w", err)
 	}
-	store, err := machine.NewStore(machine.StoreConfig{Dir: c.State.Machines(), VPC: cidr, Domain: c.Cluster.Spec.Network.Domain})
+	store, err := machine.NewStore(machine.StoreConfig{Dir: c.State.Machines(), VPC: cidr, Region: c.Region})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -179,7 +179,7 @@ func (h *hosted) providers(c component.Config) (map[v1alpha1.Provider]machine.Pr
 	if !c.VPC {
 		return providers, routes, nil
 	}
-	if providers[v1alpha1.ProviderLocal], err = local.New(local.Config{State: c.State, BinDir: c.BinDir, VPC: cidr, Domain: c.Cluster.Spec.Network.Domain, Log: h.log}); err != nil {
+	if providers[v1alpha1.ProviderLocal], err = local.New(local.Config{State: c.State, BinDir: c.BinDir, VPC: cidr, Region: c.Region, Log: h.log}); err != nil {
 		return nil, nil, err
 	}
 	network, err := vpc.New(vpc.Config{Dir: c.State.VPC(), CIDR: cidr})

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/platform/statedir"
@@ -239,10 +240,13 @@ func TestPlan(t *testing.T) {
 	if got := text(specs); !strings.Contains(got, "--secure-port=20999") || !strings.Contains(got, "--listen-client-urls=https://127.0.0.1:0") {
 		t.Errorf("without ports yet: %s", got)
 	}
-	for _, path := range []string{dir.Ports(), dir.Layout(), dir.Components(), dir.Clusters()} {
+	for _, path := range []string{dir.Account(), dir.Ports(), dir.Layout(), dir.Components(), dir.Clusters()} {
 		if _, err := os.Stat(path); err == nil {
 			t.Errorf("a plan made %s", path)
 		}
+	}
+	if _, err := account.Make(dir, "eu-west-1"); err != nil {
+		t.Fatal(err)
 	}
 	ports := dir.Cluster(clusterconfig.DefaultClusterName).Ports()
 	write(t, ports, `{"etcd": 20001, "apiServer": 20003}`)
@@ -284,7 +288,7 @@ func TestCheckDirectory(t *testing.T) {
 func TestEntriesAreAll(t *testing.T) {
 	const d = statedir.Dir("/d")
 	for _, path := range []string{
-		d.Lock(), d.GuardLock(), d.Layout(), d.Ports(), d.PKI(), d.ManagementEtcd(), d.IAM(), d.Clusters(), string(d.Cluster("x")), d.Run(), d.Socket(), d.EgressSocket(), d.Components(), d.Component("x"),
+		d.Lock(), d.GuardLock(), d.Layout(), d.Account(), d.Ports(), d.PKI(), d.ManagementEtcd(), d.IAM(), d.Clusters(), string(d.Cluster("x")), d.Run(), d.Socket(), d.EgressSocket(), d.Components(), d.Component("x"),
 		d.Logs(), d.Log("x"), d.Machines(), d.Machine("x"), d.MachineLogs("x"), d.VPC(), d.ManagementKubeconfig(),
 	} {
 		name, _, _ := strings.Cut(strings.TrimPrefix(path, "/d/"), "/")

@@ -65,7 +65,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	}
 	machines := identityservice.NewInformer(api, &v1alpha1.Machine{}, &v1alpha1.MachineList{}, "")
 	service, err := identityservice.New(identityservice.Config{
-		Store: store, Sealer: sealer, Instances: machineInstances{machines.Store()}, Log: s.cfg.Log,
+		Store: store, Sealer: sealer, Instances: machineInstances{machines.Store()}, Region: c.Region.Name, Log: s.cfg.Log,
 		Refused: func(cluster, instance string, r keyservice.Refused) {
 			if !isMachineOf(machines.Store(), cluster, instance) {
 				return // an authenticator says nothing about machines of other clusters
@@ -142,7 +142,7 @@ func (s *Service) firstIdentity(ctx context.Context, store identityservice.Store
 			s.cfg.Log.Info("made the first IAM user", "user", identityservice.FirstUserName, "credentials", c.State.IAMCredentials())
 		}
 		if err == nil {
-			return identityservice.WriteToolConfig(c.State.IAMConfig(), c.IdentityURL(), c.Authority(authority.Account))
+			return identityservice.WriteToolConfig(c.State.IAMConfig(), c.Region.Name, c.IdentityURL(), c.Authority(authority.Account))
 		}
 		if !errors.Is(err, identityservice.ErrNotReady) {
 			s.cfg.Log.Warn("making the first IAM user", "error", err)

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envPlan) != "" {
 		wanted := clusterconfig.Default(2, v1alpha1.ProviderSimulated)
 		wanted.Cluster.Spec.APIServer.Port = 20999
-		specs, err := Plan(".", wanted)
+		specs, err := Plan(".", "eu-west-1", wanted)
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)

@@ -17,6 +17,7 @@ import (
 
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotator"
+	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/iam/identityservice"
@@ -137,21 +138,24 @@ func (s *Service) prepare() (component.Account, error) {
 	if err := os.MkdirAll(s.cfg.State.PKI(), 0o700); err != nil {
 		return component.Account{}, fmt.Errorf("making directory %s for keys: %w", s.cfg.State.PKI(), err)
 	}
-	account := component.Account{State: s.cfg.State, BinDir: s.cfg.BinDir, VPC: localMachinesPossible()}
-	var err error
-	if account.VPCCIDR, err = sharedVPC(s.cfg.State); err != nil {
+	own, err := account.Read(s.cfg.State)
+	if err != nil {
 		return component.Account{}, err
 	}
-	if account.Ports, err = s.accountPorts(); err != nil {
+	shared := component.Account{State: s.cfg.State, BinDir: s.cfg.BinDir, Region: own.Region, VPC: localMachinesPossible()}
+	if shared.VPCCIDR, err = sharedVPC(s.cfg.State); err != nil {
 		return component.Account{}, err
 	}
-	if account.EncryptionKey, err = encryptionKey(s.cfg.State.PKI(), s.cfg.State.ManagementEtcd()); err != nil {
+	if shared.Ports, err = s.accountPorts(); err != nil {
 		return component.Account{}, err
 	}
-	if err := s.ensureKeys(account, time.Now()); err != nil {
+	if shared.EncryptionKey, err = encryptionKey(s.cfg.State.PKI(), s.cfg.State.ManagementEtcd()); err != nil {
 		return component.Account{}, err
 	}
-	return account, writeManagementKubeconfig(account)
+	if err := s.ensureKeys(shared, time.Now()); err != nil {
+		return component.Account{}, err
+	}
+	return shared, writeManagementKubeconfig(shared)
 }
 
 // ensureKeys makes and renews what the account's components need.

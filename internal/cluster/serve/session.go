@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/statedir"
@@ -31,6 +32,8 @@ const (
 type Session struct {
 	State  statedir.Dir
 	Wanted clusterconfig.Config
+	// Region that the account is to be in; empty for the one that it is in, or the default.
+	Region string
 	// Explicit is true when the caller gave a configuration now, so that a cluster that exists is changed to it.
 	Explicit bool
 }
@@ -123,6 +126,9 @@ func (s Session) save() (made bool, err error) {
 		if err := markLayout(s.State); err != nil {
 			return false, err
 		}
+	}
+	if _, err := account.Make(s.State, s.Region); err != nil {
+		return false, err
 	}
 	if err := os.MkdirAll(string(cluster), 0o700); err != nil {
 		return false, fmt.Errorf("making directory of cluster %s: %w", s.Wanted.Cluster.Spec.Name, err)

@@ -52,7 +52,7 @@ func TestNames(t *testing.T) {
 	n := newNetwork(t)
 	first, second := newMachine(t, n, "192.168.64.11"), newMachine(t, n, "192.168.64.12")
 	address := netip.MustParseAddr("192.168.64.12")
-	records := []machine.Record{{ID: "i-0123456789abcdef0", PrivateIP: address, PrivateDNSName: machine.PrivateDNSName(address, "muster.internal"), Domain: "muster.internal"}}
+	records := []machine.Record{{ID: "i-0123456789abcdef0", PrivateIP: address, PrivateDNSName: machine.PrivateDNSName(address, "ec2.internal"), Domain: "ec2.internal"}}
 	names, err := privatedns.NewServer(privatedns.Config{
 		Machines: func() ([]machine.Record, error) { return records, nil }, Log: slog.New(slog.DiscardHandler),
 	})
@@ -67,7 +67,7 @@ func TestNames(t *testing.T) {
 		stop := runRelay(t, config)
 		for _, from := range []*os.File{first, second} {
 			for _, network := range []string{"udp4", "tcp4"} {
-				if reply := resolve(t, from, network, "ip-192-168-64-12.muster.internal."); len(reply.Answer) != 1 || reply.Answer[0].(*dns.A).A.String() != "192.168.64.12" {
+				if reply := resolve(t, from, network, "ip-192-168-64-12.ec2.internal."); len(reply.Answer) != 1 || reply.Answer[0].(*dns.A).A.String() != "192.168.64.12" {
 					t.Errorf("over %s: %v", network, reply)
 				}
 				if reply := resolve(t, from, network, "example.com."); reply.Rcode != dns.RcodeNameError {

@@ -64,7 +64,7 @@ func TestWhatAMachineIsRefusedForComesToTheMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	var heard toldRefusals
-	service, err := identityservice.New(identityservice.Config{Store: store, Sealer: sealer, Instances: refusedMachine{}, Log: log, Refused: heard.tell})
+	service, err := identityservice.New(identityservice.Config{Store: store, Sealer: sealer, Instances: refusedMachine{}, Region: "eu-west-1", Log: log, Refused: heard.tell})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestWhatAMachineIsRefusedForComesToTheMachine(t *testing.T) {
 			t.Fatalf("the authenticator says %d %s, want %d", status, name, want)
 		}
 	}
-	region := "local-1"
+	region := "eu-west-1"
 	review(ststest.TokenFor(t, key, "demo", "sts.eu-west-1.amazonaws.com", "eu-west-1", now), http.StatusOK)
 
 	// Strangers. Each has an access key id of its own choice for once, so that no bound on one key hides it.
@@ -156,5 +156,5 @@ func musterBackend(socket string, credential keyservicetest.Credential) string {
 type refusedMachine struct{}
 
 func (refusedMachine) Lookup(id string) (profile, privateDNSName string, ok bool) {
-	return "muster-node", "ip-192-168-64-11.local-1.compute.internal", id == "i-0123456789abcdef0"
+	return "muster-node", "ip-192-168-64-11.eu-west-1.compute.internal", id == "i-0123456789abcdef0"
 }

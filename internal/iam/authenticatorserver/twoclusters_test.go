@@ -58,7 +58,7 @@ func newMusterAccount(t *testing.T) *musterAccount {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	service, err := identityservice.New(identityservice.Config{Store: store, Sealer: sealer, Instances: refusedMachine{}, Log: log})
+	service, err := identityservice.New(identityservice.Config{Store: store, Sealer: sealer, Instances: refusedMachine{}, Region: "eu-west-1", Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

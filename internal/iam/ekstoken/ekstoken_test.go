@@ -38,12 +38,12 @@ func alone(t *testing.T, variables ...string) {
 }
 
 func keys(more ...string) []string {
-	return append([]string{"AWS_ACCESS_KEY_ID", "AKIAAAAAAAAAAAAAAAAA", "AWS_SECRET_ACCESS_KEY", "sesame", "AWS_REGION", "local-1"}, more...)
+	return append([]string{"AWS_ACCESS_KEY_ID", "AKIAAAAAAAAAAAAAAAAA", "AWS_SECRET_ACCESS_KEY", "sesame", "AWS_REGION", "eu-west-1"}, more...)
 }
 
 func hosts(t *testing.T, endpoints ...string) ststoken.Hosts {
 	t.Helper()
-	h, err := ststoken.NewHosts("aws", []string{"local-1"}, endpoints)
+	h, err := ststoken.NewHosts("aws", []string{"eu-west-1"}, endpoints)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,10 +58,10 @@ func TestTokensAreWhatAuthenticatorsTake(t *testing.T) {
 		endpoints   []string
 		host        string
 	}{
-		{"from the environment", keys(), ekstoken.Request{Cluster: "muster"}, nil, "sts.local-1.amazonaws.com"},
-		{"with a session token", keys("AWS_SESSION_TOKEN", "a+b/c=="), ekstoken.Request{Cluster: "muster"}, nil, "sts.local-1.amazonaws.com"},
+		{"from the environment", keys(), ekstoken.Request{Cluster: "muster"}, nil, "sts.eu-west-1.amazonaws.com"},
+		{"with a session token", keys("AWS_SESSION_TOKEN", "a+b/c=="), ekstoken.Request{Cluster: "muster"}, nil, "sts.eu-west-1.amazonaws.com"},
 		{"for another region", keys(), ekstoken.Request{Cluster: "muster", Region: "eu-west-1"}, nil, "sts.eu-west-1.amazonaws.com"},
-		{"at an endpoint", keys("AWS_ENDPOINT_URL_STS", "https://127.0.0.1:8443"), ekstoken.Request{Cluster: "muster"}, []string{"https://127.0.0.1:8443=local-1"}, "127.0.0.1:8443"},
+		{"at an endpoint", keys("AWS_ENDPOINT_URL_STS", "https://127.0.0.1:8443"), ekstoken.Request{Cluster: "muster"}, []string{"https://127.0.0.1:8443=eu-west-1"}, "127.0.0.1:8443"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			alone(t, test.environment...)
@@ -95,7 +95,7 @@ func TestNoToken(t *testing.T) {
 	}{
 		{"no cluster", keys(), ekstoken.Request{Cluster: " "}, "give its name"},
 		{"no region", []string{"AWS_ACCESS_KEY_ID", "a", "AWS_SECRET_ACCESS_KEY", "b"}, ekstoken.Request{Cluster: "c"}, "AWS_REGION"},
-		{"no credentials", []string{"AWS_REGION", "local-1"}, ekstoken.Request{Cluster: "c"}, "finding AWS credentials"},
+		{"no credentials", []string{"AWS_REGION", "eu-west-1"}, ekstoken.Request{Cluster: "c"}, "finding AWS credentials"},
 		{"no role", keys(), ekstoken.Request{Cluster: "c", RoleARN: "arn:aws:iam::000000000000:user/admin"}, "not the ARN of a role"},
 		{"an endpoint without TLS", keys("AWS_ENDPOINT_URL", "http://127.0.0.1:1"), ekstoken.Request{Cluster: "c"}, "https"},
 	} {
@@ -159,7 +159,7 @@ func TestFilesInsteadOfTheUsualOnes(t *testing.T) {
 	dir := t.TempDir()
 	files := &ekstoken.Files{Config: filepath.Join(dir, "config"), Credentials: filepath.Join(dir, "credentials")}
 	for path, text := range map[string]string{
-		files.Config:      "[default]\nregion = local-1\nendpoint_url = https://127.0.0.1:9443\n",
+		files.Config:      "[default]\nregion = eu-west-1\nendpoint_url = https://127.0.0.1:9443\n",
 		files.Credentials: "[default]\naws_access_key_id = AKIACCCCCCCCCCCCCCCC\naws_secret_access_key = s\n",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -170,7 +170,7 @@ func TestFilesInsteadOfTheUsualOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := ststoken.Parse(token.Reveal(), "c", hosts(t, "https://127.0.0.1:9443=local-1"), now)
+	read, err := ststoken.Parse(token.Reveal(), "c", hosts(t, "https://127.0.0.1:9443=eu-west-1"), now)
 	if err != nil || read.Signed.AccessKeyID != "AKIACCCCCCCCCCCCCCCC" || read.Host != "127.0.0.1:9443" {
 		t.Errorf("%s by %s: %v", read.Host, read.Signed.AccessKeyID, err)
 	}

@@ -67,11 +67,11 @@ func TestAccessEntries(t *testing.T) {
 		},
 		{
 			"EC2_LINUX", entry(identity.AccessEntry{PrincipalARN: role("n"), Type: identity.TypeEC2Linux}), session(t, "n", node, proven(node, dnsName)),
-			"system:node:ip-10-0-0-1.local-1.compute.internal [system:nodes] by e",
+			"system:node:ip-10-0-0-1.eu-west-1.compute.internal [system:nodes] by e",
 		},
 		{
 			"EC2_WINDOWS", entry(identity.AccessEntry{PrincipalARN: role("n"), Type: identity.TypeEC2Windows}), session(t, "n", node, proven(node, dnsName)),
-			"system:node:ip-10-0-0-1.local-1.compute.internal [system:nodes eks:kube-proxy-windows] by e",
+			"system:node:ip-10-0-0-1.eu-west-1.compute.internal [system:nodes eks:kube-proxy-windows] by e",
 		},
 		{
 			"FARGATE_LINUX", entry(identity.AccessEntry{PrincipalARN: role("n"), Type: identity.TypeFargateLinux}), session(t, "n", "fargate-1.local", proven("x", "fargate-1.local")),
@@ -99,7 +99,7 @@ func TestAccessEntries(t *testing.T) {
 		},
 		{
 			"a node's session named as its node", entry(identity.AccessEntry{PrincipalARN: role("n"), Type: identity.TypeEC2Linux}), session(t, "n", dnsName, proven(node, dnsName)),
-			`no: instance: the session is named "ip-10-0-0-1.local-1.compute.internal", and not after the instance i-0123456789abcdef0`,
+			`no: instance: the session is named "ip-10-0-0-1.eu-west-1.compute.internal", and not after the instance i-0123456789abcdef0`,
 		},
 		{
 			"an instance without a name", entry(identity.AccessEntry{PrincipalARN: role("n"), Type: identity.TypeEC2Linux}), session(t, "n", node, proven(node, "")),
@@ -168,12 +168,12 @@ func TestMappings(t *testing.T) {
 		{"a node named as its session", sessionNode, session(t, "n", node, proven(node, dnsName)), "system:node:" + node + " [system:nodes] by mapRoles[0]"},
 		{
 			"a person who names a session like a node", sessionNode, session(t, "n", dnsName),
-			`no: instance: the session "ip-10-0-0-1.local-1.compute.internal" is not proven to be an instance's, and "system:node:{{SessionName}}" is for instances`,
+			`no: instance: the session "ip-10-0-0-1.eu-west-1.compute.internal" is not proven to be an instance's, and "system:node:{{SessionName}}" is for instances`,
 		},
 		{"a node named as its raw session", rawNode, session(t, "n", node, proven(node, dnsName)), "system:node:" + node + " [system:nodes] by mapRoles[0]"},
 		{
 			"a person who names a raw session like a node", rawNode, session(t, "n", dnsName),
-			`no: instance: the session "ip-10-0-0-1.local-1.compute.internal" is not proven to be an instance's, and "system:node:{{SessionNameRaw}}" is for instances`,
+			`no: instance: the session "ip-10-0-0-1.eu-west-1.compute.internal" is not proven to be an instance's, and "system:node:{{SessionNameRaw}}" is for instances`,
 		},
 		{"a session whose @ would become another node's dash", sessionNode, session(t, "n", "a@b", proven(node, "a-b")), `no: instance: the session is named "a@b", and not after the instance i-0123456789abcdef0`},
 		{"a node that has no name", dnsNode, session(t, "n", node, proven(node, "")), "no: instance: the instance i-0123456789abcdef0 has no private DNS name"},

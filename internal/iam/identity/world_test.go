@@ -13,7 +13,7 @@ import (
 const (
 	account = "111122223333"
 	node    = "i-0123456789abcdef0"
-	dnsName = "ip-10-0-0-1.local-1.compute.internal"
+	dnsName = "ip-10-0-0-1.eu-west-1.compute.internal"
 )
 
 func mustParse(t testing.TB, s string) arn.ARN {

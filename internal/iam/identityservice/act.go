@@ -85,7 +85,7 @@ func (s *Service) authorize(c *call, action string, t target) error {
 
 // request is the question to policies.
 func (c *call) request(action string, t target) iampolicy.Request {
-	facts := iampolicy.Facts{Now: c.now, SourceIP: c.source, Secure: c.secure, UserAgent: c.userAgent, Region: Region, Tags: map[string]string{}}
+	facts := iampolicy.Facts{Now: c.now, SourceIP: c.source, Secure: c.secure, UserAgent: c.userAgent, Region: c.region, Tags: map[string]string{}}
 	if c.session != nil {
 		facts.TokenIssued = c.session.Issued
 	}
@@ -200,7 +200,7 @@ func (s *Service) trusts(role iam.Role, caller iampolicy.Caller, action string, 
 	if err != nil {
 		return err
 	}
-	conditions := iampolicy.NewContext(caller, iampolicy.Facts{Now: now, Secure: true, Region: Region})
+	conditions := iampolicy.NewContext(caller, iampolicy.Facts{Now: now, Secure: true, Region: s.config.Region})
 	maps.Copy(conditions, context)
 	d := document.Evaluate(iampolicy.Request{Caller: caller, Action: action, Resource: role.ARN().String(), Context: conditions})
 	if d.Verdict != iampolicy.Allow {

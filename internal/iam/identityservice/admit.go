@@ -21,6 +21,7 @@ const skew = 15 * time.Minute
 // admitted is the sender of a request, and how it came.
 type admitted struct {
 	principal
+	region    string // that the account is in
 	now       time.Time
 	source    netip.Addr
 	secure    bool
@@ -72,9 +73,9 @@ func (s *Service) admit(ctx context.Context, r *http.Request, call awsquery.Call
 	if signed.Service != call.API.Name {
 		return nil, awsquery.Errorf(awsquery.SignatureDoesNotMatch, "Credential should be scoped to correct service: '%s'.", call.API.Name)
 	}
-	if signed.Region != Region && signed.Region != globalRegion {
+	if signed.Region != s.config.Region && signed.Region != globalRegion {
 		return nil, awsquery.Errorf(awsquery.SignatureDoesNotMatch, "Credential should be scoped to a valid region, not '%.40s'. There is one here, %s: "+
-			"set AWS_REGION to it, as `muster iam env` does.", signed.Region, Region)
+			"set AWS_REGION to it, as `muster iam env` does.", signed.Region, s.config.Region)
 	}
 	if err := signed.Verify(sigv4.Derive(p.secret.Reveal(), signed.Scope), request); err != nil {
 		return nil, signatureError(err, "The request signature we calculated does not match the signature you provided. "+
@@ -89,7 +90,7 @@ func (s *Service) admit(ctx context.Context, r *http.Request, call awsquery.Call
 	}
 	proven(ctx)
 	s.used.note(p.keyID, call.API.Name, signed.Region, now)
-	a := admitted{principal: p, now: now, secure: r.TLS != nil, userAgent: r.UserAgent()}
+	a := admitted{principal: p, region: s.config.Region, now: now, secure: r.TLS != nil, userAgent: r.UserAgent()}
 	if source, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		a.source = source.Addr()
 	}

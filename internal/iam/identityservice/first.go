@@ -154,10 +154,10 @@ func firstKey(ctx context.Context, store Store, account string, now time.Time) (
 }
 
 // WriteToolConfig writes the configuration that AWS's tools find the service by.
-func WriteToolConfig(path, endpoint, authority string) error {
+func WriteToolConfig(path, region, endpoint, authority string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("making directory of the AWS configuration: %w", err)
 	}
-	content := "# Written by muster at every start.\n[default]\nregion = " + Region + "\noutput = json\nendpoint_url = " + endpoint + "\nca_bundle = " + authority + "\n"
+	content := "# Written by muster at every start.\n[default]\nregion = " + region + "\noutput = json\nendpoint_url = " + endpoint + "\nca_bundle = " + authority + "\n"
 	return atomicfile.Write(path, []byte(content), 0o600)
 }

@@ -142,7 +142,7 @@ func TestAccessKeys(t *testing.T) {
 		t.Errorf("never used: %+v", used.AccessKeyLastUsed)
 	}
 	used = must[*iam.GetAccessKeyLastUsedOutput](w)(c.GetAccessKeyLastUsed(ctx, &iam.GetAccessKeyLastUsedInput{AccessKeyId: &w.key.ID}))
-	if *used.AccessKeyLastUsed.ServiceName != "iam" || *used.AccessKeyLastUsed.Region != "local-1" || used.AccessKeyLastUsed.LastUsedDate == nil {
+	if *used.AccessKeyLastUsed.ServiceName != "iam" || *used.AccessKeyLastUsed.Region != "eu-west-1" || used.AccessKeyLastUsed.LastUsedDate == nil {
 		t.Errorf("used: %+v", used.AccessKeyLastUsed)
 	}
 	_, err = w.iam(alice).CreateAccessKey(ctx, &iam.CreateAccessKeyInput{})

@@ -16,7 +16,6 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
-	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/sigv4"
 )
 
@@ -31,7 +30,7 @@ func TestEKSIsAnsweredInItsOwnProtocol(t *testing.T) {
 		}
 		if service != "" {
 			if err := v4.NewSigner().SignHTTP(t.Context(), aws.Credentials{AccessKeyID: w.key.ID, SecretAccessKey: w.key.Secret.Reveal()}, request,
-				sigv4.EmptyPayload, service, identityservice.Region, time.Now()); err != nil {
+				sigv4.EmptyPayload, service, region, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -104,7 +103,7 @@ func TestOtherServicesAreNamed(t *testing.T) {
 		}
 		sum := sha256.Sum256([]byte(c.body))
 		if err := v4.NewSigner().SignHTTP(t.Context(), aws.Credentials{AccessKeyID: w.key.ID, SecretAccessKey: w.key.Secret.Reveal()}, request,
-			hex.EncodeToString(sum[:]), c.service, identityservice.Region, time.Now()); err != nil {
+			hex.EncodeToString(sum[:]), c.service, region, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		response, err := http.DefaultClient.Do(request)

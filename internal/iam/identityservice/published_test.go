@@ -58,7 +58,7 @@ func TestAbsentKeys(t *testing.T) {
 		`{"Null":{"aws:SourceVpc":"false"}}`:                        {"AccessDenied", "never holds"},
 		`{"ForAllValues:StringEquals":{"aws:CalledVia":"x"}}`:       {"", "always holds"},
 		`{"ForAnyValue:StringEquals":{"aws:CalledVia":"x"}}`:        {"AccessDenied", "never holds"},
-		`{"StringEquals":{"aws:RequestedRegion":"local-1"}}`:        {"", ""},
+		`{"StringEquals":{"aws:RequestedRegion":"eu-west-1"}}`:      {"", ""},
 		`{"StringEquals":{"aws:ResourceAccount":"000000000000"}}`:   {"", ""},
 		`{"IpAddress":{"aws:SourceIp":"127.0.0.0/8"}}`:              {"", ""},
 		`{"Bool":{"aws:SecureTransport":"false"}}`:                  {"", ""}, // the test's server speaks plain HTTP

@@ -17,11 +17,8 @@ import (
 	"muster.dev/muster/internal/iam/keyservice"
 )
 
-// Region is the one there is. Requests may also be signed for globalRegion, as those of services that have no region are.
-const (
-	Region       = "local-1"
-	globalRegion = "us-east-1"
-)
+// globalRegion is what requests may be signed for in every region, as those of services that have no region are.
+const globalRegion = "us-east-1"
 
 // DefaultAccount is the account of instances, and of the first user.
 const DefaultAccount = "000000000000"
@@ -39,7 +36,9 @@ type Config struct {
 	Store     Store
 	Sealer    *Sealer
 	Instances Instances
-	Log       *slog.Logger
+	// Region that the account is in. Requests are signed for it.
+	Region string
+	Log    *slog.Logger
 
 	// Refused, if not nil, is told of tokens of an instance's session that a cluster's authenticator refused. It must not take long.
 	Refused func(cluster, instance string, r keyservice.Refused)
@@ -73,8 +72,8 @@ type Service struct {
 
 // New makes a service. Run tells authenticators of changes.
 func New(c Config) (*Service, error) {
-	if c.Store == nil || c.Sealer == nil || c.Instances == nil || c.Log == nil {
-		return nil, errors.New("an identity service needs a store, a sealer, instances and a logger")
+	if c.Store == nil || c.Sealer == nil || c.Instances == nil || c.Region == "" || c.Log == nil {
+		return nil, errors.New("an identity service needs a store, a sealer, instances, a region and a logger")
 	}
 	if c.Account == "" {
 		c.Account = DefaultAccount

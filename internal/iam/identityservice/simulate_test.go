@@ -34,7 +34,7 @@ func TestSimulatePrincipalPolicy(t *testing.T) {
 	own := w.policy("own", `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"iam:GetUser","Resource":"arn:aws:iam::*:user/${aws:username}"}}`)
 	_, err := admin.AttachUserPolicy(ctx, &iam.AttachUserPolicyInput{UserName: aws.String("alice"), PolicyArn: own})
 	w.wants("attaching", err, "")
-	w.inline("alice", `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"ec2:*","Resource":"*","Condition":{"StringNotEquals":{"ec2:Region":"local-1"}}},`+
+	w.inline("alice", `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"ec2:*","Resource":"*","Condition":{"StringNotEquals":{"ec2:Region":"eu-west-1"}}},`+
 		`{"Effect":"Allow","Action":"ec2:Run*","Resource":"*"}]}`)
 	simulate := func(in *iam.SimulatePrincipalPolicyInput) []string {
 		t.Helper()
@@ -62,7 +62,7 @@ func TestSimulatePrincipalPolicy(t *testing.T) {
 		}},
 		"a key that is passed": {iam.SimulatePrincipalPolicyInput{
 			ActionNames:    []string{"ec2:RunInstances", "ec2:StopInstances"},
-			ContextEntries: []types.ContextEntry{{ContextKeyName: aws.String("EC2:Region"), ContextKeyType: types.ContextKeyTypeEnumString, ContextKeyValues: []string{"local-1"}}},
+			ContextEntries: []types.ContextEntry{{ContextKeyName: aws.String("EC2:Region"), ContextKeyType: types.ContextKeyTypeEnumString, ContextKeyValues: []string{"eu-west-1"}}},
 		}, []string{
 			"ec2:RunInstances * allowed [user_alice_own/user] missing=[]",
 			"ec2:StopInstances * implicitDeny [] missing=[]",

@@ -48,7 +48,7 @@ func TestPresignedGetCallerIdentityAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	presigned, _, err := v4.NewSigner().PresignHTTP(t.Context(), aws.Credentials{AccessKeyID: w.key.ID, SecretAccessKey: w.key.Secret.Reveal()}, unsigned,
-		sigv4.EmptyPayload, "sts", identityservice.Region, time.Now())
+		sigv4.EmptyPayload, "sts", region, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,7 +357,7 @@ func TestASignatureIsForOneService(t *testing.T) {
 	}
 	const list, who = "Action=ListUsers&Version=2010-05-08", "Action=GetCallerIdentity&Version=2011-06-15"
 	w.says("IAM signed for IAM", ask(list, "iam", "us-east-1"), "")
-	w.says("STS signed for STS", ask(who, "sts", "local-1"), "")
+	w.says("STS signed for STS", ask(who, "sts", "eu-west-1"), "")
 	w.says("STS signed as a global service", ask(who, "sts", "us-east-1"), "")
 	w.says("STS signed for another region", ask(who, "sts", "eu-west-1"), "SignatureDoesNotMatch")
 	w.says("IAM signed for another region", ask(list, "iam", "local-2"), "SignatureDoesNotMatch")

@@ -31,7 +31,7 @@ import (
 
 const (
 	node     = "i-0123456789abcdef0"
-	nodeName = "ip-192-168-64-11.muster.internal"
+	nodeName = "ip-192-168-64-11.ec2.internal"
 )
 
 func holds(t *testing.T, file string, texts ...string) {

@@ -24,7 +24,10 @@ import (
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 )
 
-const account = identityservice.DefaultAccount
+const (
+	account = identityservice.DefaultAccount
+	region  = "eu-west-1"
+)
 
 // world is a service with one administrator, whose clock stands where the SDKs' does unless it is moved.
 type world struct {
@@ -92,7 +95,7 @@ func newWorld(t testing.TB, change func(*identityservice.Config)) *world {
 		t.Fatal(err)
 	}
 	config := identityservice.Config{
-		Store: w.store, Sealer: sealer, Instances: w.instances, Log: slog.New(slog.NewTextHandler(w.log, nil)), Now: w.now,
+		Store: w.store, Sealer: sealer, Instances: w.instances, Region: region, Log: slog.New(slog.NewTextHandler(w.log, nil)), Now: w.now,
 	}
 	if change != nil {
 		change(&config)
@@ -142,7 +145,7 @@ func session(c *ststypes.Credentials) signer {
 
 func (w *world) config(s signer) aws.Config {
 	return aws.Config{
-		Region: identityservice.Region, BaseEndpoint: &w.url, Credentials: s,
+		Region: region, BaseEndpoint: &w.url, Credentials: s,
 		Retryer: func() aws.Retryer { return aws.NopRetryer{} },
 	}
 }

@@ -55,7 +55,7 @@ func partitionHosts(partition string) (Hosts, bool) {
 
 // NewHosts are all STS hosts of a partition (plain, FIPS and dualstack, of every region that its pattern allows and of the further
 // regions given), and the endpoints given: HOST, HOST:PORT, with http:// or https:// in front, and =REGION behind if tokens for it
-// must be signed for that region: https://sts.example.internal:8443=local-1.
+// must be signed for that region: https://sts.example.internal:8443=eu-west-1.
 func NewHosts(partition string, regions, endpoints []string) (Hosts, error) {
 	h, ok := partitionHosts(partition)
 	if !ok {

@@ -97,12 +97,12 @@ func own(t testing.TB, k *keys, change func(*tokenverify.OwnConfig)) *tokenverif
 func TestTheAccountIsAskedAboutEachToken(t *testing.T) {
 	user, node := ststest.User("alice", 1), ststest.Session("nodes", "i-0123456789abcdef0", 2)
 	k := newKeys(user, node)
-	k.node = &identity.Instance{ID: "i-0123456789abcdef0", PrivateDNSName: "ip-10-0-0-1.muster.internal"}
+	k.node = &identity.Instance{ID: "i-0123456789abcdef0", PrivateDNSName: "ip-10-0-0-1.ec2.internal"}
 	o := own(t, k, nil)
 	parsed := token(t, node)
 	got, err := o.Verify(t.Context(), parsed)
 	if err != nil || got.ARN.String() != node.ARN || got.SessionName != "i-0123456789abcdef0" || got.UserID != "AROA0000000000000002" ||
-		got.AccessKeyID != node.ID || got.Instance == nil || got.Instance.PrivateDNSName != "ip-10-0-0-1.muster.internal" || !got.ValidUntil.Equal(parsed.Expires) || !got.OutageUntil.Equal(parsed.Expires) {
+		got.AccessKeyID != node.ID || got.Instance == nil || got.Instance.PrivateDNSName != "ip-10-0-0-1.ec2.internal" || !got.ValidUntil.Equal(parsed.Expires) || !got.OutageUntil.Equal(parsed.Expires) {
 		t.Errorf("%+v: %v", got, err)
 	}
 	for range 3 {

@@ -145,7 +145,7 @@ func (a *agent) setSelf(self render.Instance) {
 
 func instance(identity imds.Identity) render.Instance {
 	return render.Instance{
-		ID: identity.ID, Type: identity.Type, Region: identity.Region, AvailabilityZone: identity.AvailabilityZone,
+		ID: identity.ID, Type: identity.Type, Region: identity.Region, AvailabilityZone: identity.AvailabilityZone, AvailabilityZoneID: identity.AvailabilityZoneID,
 		PrivateIP: identity.PrivateIP, IPv6: identity.IPv6, PrivateDNSName: identity.PrivateDNSName,
 	}
 }

@@ -35,7 +35,8 @@ type launched struct {
 }
 
 func (l *launched) Lookup(address netip.Addr) (imds.Instance, error) {
-	return imds.Instance{ID: "i-0000000000000000a", Type: "m5.large", PrivateIP: address, IPv6: netip.MustParseAddr("fd00:1::5"), MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, PrivateDNSName: "ip-127-0-0-1.muster.test", HopLimit: 1}, nil
+	return imds.Instance{ID: "i-0000000000000000a", Type: "m5.large", PrivateIP: address, IPv6: netip.MustParseAddr("fd00:1::5"), MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, PrivateDNSName: "ip-127-0-0-1.muster.test", HopLimit: 1,
+		Region: "us-east-1", Zone: "us-east-1a", ZoneID: "use1-az1"}, nil
 }
 
 func (l *launched) UserData(string) ([]byte, error) {
@@ -225,7 +226,7 @@ func TestInit(t *testing.T) {
 		Sources: []string{file}, Metadata: l.serve(t), DropInDir: filepath.Join(dir, "nodeadm.d"), Root: dir, Say: func(string) {},
 		Facts: facts,
 		Write: func(files []render.File, joined bool, _ func(string)) error {
-			did = append(did, fmt.Sprintf("wrote (for i-0000000000000000a: %t, joined: %t)", mention(files, "muster:///i-0000000000000000a"), joined))
+			did = append(did, fmt.Sprintf("wrote (for i-0000000000000000a: %t, joined: %t)", mention(files, "aws:///us-east-1a/i-0000000000000000a"), joined))
 			return nil
 		},
 		Restart: func(context.Context, render.Layout) error { did = append(did, "restarted"); return nil },

@@ -88,7 +88,9 @@ func (c *Client) Metadata(ctx context.Context, path string) (string, error) {
 type Identity struct {
 	ID, Type                 string
 	Region, AvailabilityZone string
-	PrivateIP                netip.Addr
+	// AvailabilityZoneID is what all accounts call the zone by; empty if the service does not say.
+	AvailabilityZoneID string
+	PrivateIP          netip.Addr
 	// IPv6 is the first address that the first network interface has of that kind; it is not valid if there is none.
 	IPv6           netip.Addr
 	PrivateDNSName string
@@ -111,13 +113,18 @@ func (c *Client) Identity(ctx context.Context) (Identity, error) {
 	if document.InstanceID == "" || name == "" {
 		return Identity{}, errors.New("asking who this machine is: the answer lacks instanceId or local-hostname")
 	}
+	zoneID, err := c.Metadata(ctx, "placement/availability-zone-id")
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return Identity{}, fmt.Errorf("asking who this machine is: %w", err)
+	}
 	ipv6, err := c.ipv6(ctx)
 	if err != nil {
 		return Identity{}, fmt.Errorf("asking who this machine is: %w", err)
 	}
 	return Identity{
 		ID: document.InstanceID, Type: document.InstanceType, Region: document.Region, AvailabilityZone: document.AvailabilityZone,
-		PrivateIP: address, IPv6: ipv6, PrivateDNSName: name,
+		AvailabilityZoneID: zoneID,
+		PrivateIP:          address, IPv6: ipv6, PrivateDNSName: name,
 	}, nil
 }
 

@@ -49,7 +49,7 @@ func TestClient(t *testing.T) {
 	client := NewClient(serve(t, machines{loopback: instance("i-0000000000000000a", loopback)}))
 	identity, err := client.Identity(t.Context())
 	want := Identity{
-		ID: "i-0000000000000000a", Type: "m5.large", Region: "local-1", AvailabilityZone: "local-1a",
+		ID: "i-0000000000000000a", Type: "m5.large", Region: "us-east-1", AvailabilityZone: "us-east-1b", AvailabilityZoneID: "use1-az2",
 		PrivateIP: loopback, PrivateDNSName: "ip-192-168-64-11.muster.test",
 	}
 	if err != nil || identity != want {
@@ -89,7 +89,7 @@ func TestUnmodifiedSDK(t *testing.T) {
 		t.Errorf("identity document: %+v, %v", document, err)
 	}
 	region, err := client.GetRegion(t.Context(), nil)
-	if err != nil || region.Region != "local-1" {
+	if err != nil || region.Region != "us-east-1" {
 		t.Errorf("region: %+v, %v", region, err)
 	}
 	userData, err := client.GetUserData(t.Context(), nil)
@@ -103,7 +103,7 @@ func TestUnmodifiedSDK(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if raw, err := io.ReadAll(metadata.Content); err != nil || string(raw) != "local-1a" {
+	if raw, err := io.ReadAll(metadata.Content); err != nil || string(raw) != "us-east-1b" {
 		t.Errorf("zone: %q, %v", raw, err)
 	}
 }

@@ -48,6 +48,7 @@ var (
 func instance(id string, address netip.Addr) Instance {
 	return Instance{
 		ID: id, Type: "m5.large", PrivateIP: address, PrivateDNSName: "ip-192-168-64-11.muster.test",
+		Region: "us-east-1", Zone: "us-east-1b", ZoneID: "use1-az2",
 		MAC: net.HardwareAddr{10, 'm', 192, 168, 64, 11}, LaunchTime: time.Unix(1700000000, 0), Network: netip.MustParsePrefix("192.168.64.0/18"), HopLimit: 1,
 	}
 }
@@ -178,20 +179,22 @@ func TestPaths(t *testing.T) {
 		"/": "1.0\n2007-01-19\n2007-03-01\n2007-08-29\n2007-10-10\n2007-12-15\n2008-02-01\n2008-09-01\n2009-04-04\n2011-01-01\n2011-05-01\n2012-01-12\n" +
 			"2014-02-25\n2014-11-05\n2015-10-20\n2016-04-19\n2016-06-30\n2016-09-02\n2018-03-28\n2018-08-17\n2018-09-24\n2019-10-01\n2020-10-27\n" +
 			"2021-01-03\n2021-03-23\n2021-07-15\n2022-09-24\n2024-04-11\nlatest",
-		"/latest":                                    "dynamic/\nmeta-data/\nuser-data",
-		"/latest/":                                   "dynamic/\nmeta-data/\nuser-data",
-		"/latest/meta-data/":                         "hostname\ninstance-id\ninstance-life-cycle\ninstance-type\nlocal-hostname\nlocal-ipv4\nmac\nnetwork/\nplacement/",
-		"/latest/meta-data/instance-id":              "i-0000000000000000a",
-		"/latest/meta-data/instance-type":            "m5.large",
-		"/latest/meta-data/local-ipv4":               "192.168.64.11",
-		"/latest/meta-data/local-hostname":           "ip-192-168-64-11.muster.test",
-		"/latest/meta-data/hostname":                 "ip-192-168-64-11.muster.test",
-		"/latest/meta-data/mac":                      "0a:6d:c0:a8:40:0b",
-		"/latest/meta-data/placement":                "availability-zone\nregion",
-		"/latest/meta-data/placement/region":         "local-1",
-		"/latest/meta-data/network/":                 "interfaces/",
-		"/latest/meta-data/placement/region/":        "local-1",
-		"/latest/meta-data/network/interfaces/macs/": "0a:6d:c0:a8:40:0b/",
+		"/latest":                                          "dynamic/\nmeta-data/\nuser-data",
+		"/latest/":                                         "dynamic/\nmeta-data/\nuser-data",
+		"/latest/meta-data/":                               "hostname\ninstance-id\ninstance-life-cycle\ninstance-type\nlocal-hostname\nlocal-ipv4\nmac\nnetwork/\nplacement/",
+		"/latest/meta-data/instance-id":                    "i-0000000000000000a",
+		"/latest/meta-data/instance-type":                  "m5.large",
+		"/latest/meta-data/local-ipv4":                     "192.168.64.11",
+		"/latest/meta-data/local-hostname":                 "ip-192-168-64-11.muster.test",
+		"/latest/meta-data/hostname":                       "ip-192-168-64-11.muster.test",
+		"/latest/meta-data/mac":                            "0a:6d:c0:a8:40:0b",
+		"/latest/meta-data/placement":                      "availability-zone\navailability-zone-id\nregion",
+		"/latest/meta-data/placement/region":               "us-east-1",
+		"/latest/meta-data/placement/availability-zone":    "us-east-1b",
+		"/latest/meta-data/placement/availability-zone-id": "use1-az2",
+		"/latest/meta-data/network/":                       "interfaces/",
+		"/latest/meta-data/placement/region/":              "us-east-1",
+		"/latest/meta-data/network/interfaces/macs/":       "0a:6d:c0:a8:40:0b/",
 		"/latest/meta-data/network/interfaces/macs/0a:6d:c0:a8:40:0b/local-ipv4s":         "192.168.64.11",
 		"/latest/meta-data/network/interfaces/macs/0a:6d:c0:a8:40:0b/vpc-ipv4-cidr-block": "192.168.64.0/18",
 		"/latest/meta-data/network/interfaces/macs/0a:6d:c0:a8:40:0b/interface-id":        "eni-0000000000000000a",
@@ -204,7 +207,7 @@ func TestPaths(t *testing.T) {
 		"//latest/user-data":              "404",
 		// The paths that cloud-init and others ask for by a date.
 		"/2021-07-15/meta-data/instance-id":            "i-0000000000000000a",
-		"/2021-03-23/meta-data/placement/":             "availability-zone\nregion",
+		"/2021-03-23/meta-data/placement/":             "availability-zone\navailability-zone-id\nregion",
 		"/2021-03-23":                                  "dynamic/\nmeta-data/\nuser-data",
 		"/2009-04-04/":                                 "dynamic/\nmeta-data/\nuser-data",
 		"/2009-04-04/user-data":                        "user data of i-0000000000000000a",

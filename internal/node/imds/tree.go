@@ -20,19 +20,15 @@ type Instance struct {
 	PrivateIP      netip.Addr
 	IPv6           netip.Addr // not valid if it has none
 	PrivateDNSName string
-	MAC            net.HardwareAddr
-	LaunchTime     time.Time
+	// Region and Zone that it is in; ZoneID is what all accounts call the zone by.
+	Region, Zone, ZoneID string
+	MAC                  net.HardwareAddr
+	LaunchTime           time.Time
 	// Network is the VPC's range of addresses.
 	Network netip.Prefix
 	// HopLimit is how many hops an answer may take: 1 reaches the machine, 2 the pods behind it.
 	HopLimit int
 }
-
-// There is one region here, with one zone. They are named as AWS names them, for programs that take names apart.
-const (
-	region = "local-1"
-	zone   = region + "a"
-)
 
 // metadata are the texts below latest/meta-data/, by path.
 func (i Instance) metadata() map[string]string {
@@ -45,8 +41,9 @@ func (i Instance) metadata() map[string]string {
 		"local-hostname":                   i.PrivateDNSName,
 		"local-ipv4":                       i.PrivateIP.String(),
 		"mac":                              i.MAC.String(),
-		"placement/availability-zone":      zone,
-		"placement/region":                 region,
+		"placement/availability-zone":      i.Zone,
+		"placement/availability-zone-id":   i.ZoneID,
+		"placement/region":                 i.Region,
 		adapter + "device-number":          "0",
 		adapter + "interface-id":           "eni-" + strings.TrimPrefix(i.ID, "i-"),
 		adapter + "local-hostname":         i.PrivateDNSName,
@@ -79,7 +76,7 @@ func (i Instance) document() (string, error) {
 		Region           string `json:"region"`
 		Version          string `json:"version"`
 	}{
-		architecture, zone, i.ID, i.Type, i.LaunchTime.UTC().Format(time.RFC3339), i.PrivateIP.String(), region, "2017-09-30",
+		architecture, i.Zone, i.ID, i.Type, i.LaunchTime.UTC().Format(time.RFC3339), i.PrivateIP.String(), i.Region, "2017-09-30",
 	}, "", "  ")
 	if err != nil {
 		return "", fmt.Errorf("writing identity document: %w", err)

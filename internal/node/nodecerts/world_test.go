@@ -35,7 +35,7 @@ import (
 	"muster.dev/muster/internal/certificates/bundle"
 )
 
-const nodeName = "ip-192-168-64-11.muster.internal"
+const nodeName = "ip-192-168-64-11.ec2.internal"
 
 // authority signs in tests, also in some that run beside one another.
 type authority struct {

@@ -5,6 +5,8 @@ package render
 import (
 	"net/netip"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"muster.dev/muster/internal/node/nodeconfig"
 )
 
@@ -15,19 +17,46 @@ type Instance struct {
 	Type             string
 	Region           string
 	AvailabilityZone string
-	PrivateIP        netip.Addr
+	// AvailabilityZoneID is what all accounts call the zone by: use1-az1.
+	AvailabilityZoneID string
+	PrivateIP          netip.Addr
 	// IPv6 is an address of that kind that it has beside PrivateIP; not valid if there is none.
 	IPv6           netip.Addr
 	PrivateDNSName string
 }
 
-// ProviderID is how a Node names its machine; empty if the machine has no id.
+// ProviderID is how a Node names its machine, as nodeadm sets it (amazon-eks-ami, nodeadm/internal/kubelet/config.go); empty if the
+// machine has no id.
 func (i Instance) ProviderID() string {
 	if i.ID == "" {
 		return ""
 	}
-	return "muster:///" + i.ID
+	return "aws:///" + i.AvailabilityZone + "/" + i.ID
 }
+
+// Labels are those of a Node that say where its machine is and of which type: what AWS's cloud controller sets, which is not here
+// (cloud-provider, controllers/node/node_controller.go; cloud-provider-aws, pkg/providers/v1/aws.go). What is not known has no label,
+// and a host that nobody launched has none.
+func (i Instance) Labels() map[string]string {
+	labels := map[string]string{}
+	if i.ID == "" {
+		return labels
+	}
+	for key, value := range map[string]string{
+		corev1.LabelInstanceTypeStable: i.Type,
+		corev1.LabelTopologyRegion:     i.Region,
+		corev1.LabelTopologyZone:       i.AvailabilityZone,
+		labelZoneID:                    i.AvailabilityZoneID,
+	} {
+		if value != "" {
+			labels[key] = value
+		}
+	}
+	return labels
+}
+
+// labelZoneID is cloud-provider-aws's (pkg/providers/v1/well_known_labels.go). It is in no namespace that a kubelet must keep out of.
+const labelZoneID = "topology.k8s.aws/zone-id"
 
 // Facts is what the machine found itself to be.
 type Facts struct {

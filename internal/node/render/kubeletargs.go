@@ -4,8 +4,10 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"muster.dev/muster/internal/node/nodeconfig"
 )
@@ -22,6 +24,9 @@ func KubeletArgs(spec nodeconfig.Spec, instance Instance, layout Layout, bootstr
 	if address := NodeIP(spec, instance); address.IsValid() {
 		args = append(args, "--node-ip="+address.String())
 	}
+	if labels := instance.Labels(); len(labels) > 0 {
+		args = append(args, "--"+flagNodeLabels+"="+joinLabels(labels)) // the user's are added to these, and win
+	}
 	if bootstrap {
 		args = append(args, "--bootstrap-kubeconfig="+PathBootstrapKubeconfig)
 	}
@@ -33,6 +38,15 @@ func KubeletArgs(spec nodeconfig.Spec, instance Instance, layout Layout, bootstr
 	}
 	slices.Sort(args)
 	return append(args, spec.Kubelet.Flags...)
+}
+
+// joinLabels writes labels as the kubelet's flag takes them.
+func joinLabels(labels map[string]string) string {
+	pairs := make([]string, 0, len(labels))
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, key+"="+labels[key])
+	}
+	return strings.Join(pairs, ",")
 }
 
 // maxPods is how many pods the node really takes: by the user's flag, or else the user's configuration, or else the

@@ -12,14 +12,14 @@ import (
 // What the user says nothing about stays as the machine has it: a search domain that is added takes no name server away.
 func TestResolverOfAMachine(t *testing.T) {
 	scene := readScene(t, "testdata/cases/machine-plain")
-	scene.facts.NameServers, scene.facts.SearchDomains = []string{"192.168.64.2"}, []string{"muster.internal"}
+	scene.facts.NameServers, scene.facts.SearchDomains = []string{"192.168.64.2"}, []string{"ec2.internal"}
 	for _, c := range []struct {
 		network nodeconfig.Network
 		want    string
 	}{
 		{nodeconfig.Network{}, ""},
 		{nodeconfig.Network{Domains: []string{"example.com"}}, "nameserver 192.168.64.2\nsearch example.com\n"},
-		{nodeconfig.Network{Nameservers: []string{"10.0.0.2"}}, "nameserver 10.0.0.2\nsearch muster.internal\n"},
+		{nodeconfig.Network{Nameservers: []string{"10.0.0.2"}}, "nameserver 10.0.0.2\nsearch ec2.internal\n"},
 		{nodeconfig.Network{Nameservers: []string{"10.0.0.2"}, Domains: []string{"example.com"}}, "nameserver 10.0.0.2\nsearch example.com\n"},
 	} {
 		scene.spec.Instance.Network = c.network

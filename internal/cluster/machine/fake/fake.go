@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/region"
 )
 
 // Config says which addresses and names the machines get.
 type Config struct {
 	VPC    netip.Prefix
-	Domain string
+	Region region.Region
 	Now    func() time.Time
 }
 
@@ -122,7 +123,8 @@ func (p *Provider) Launch(ctx context.Context, request machine.LaunchRequest) (m
 			return machine.Instance{}, err
 		}
 		instance = machine.Instance{
-			ID: request.ID, PrivateIP: address, PrivateDNSName: machine.PrivateDNSName(address, p.config.Domain), LaunchTime: p.config.Now(),
+			ID: request.ID, PrivateIP: address, PrivateDNSName: machine.PrivateDNSName(address, p.config.Region.Domain()),
+			Zone: p.config.Region.Zones[0].Name, LaunchTime: p.config.Now(),
 		}
 	}
 	instance.State = machine.Running

@@ -13,7 +13,7 @@ import (
 )
 
 func provider() *fake.Provider {
-	return fake.New(fake.Config{VPC: netip.MustParsePrefix(machinetest.VPC), Domain: machinetest.Domain})
+	return fake.New(fake.Config{VPC: netip.MustParsePrefix(machinetest.VPC), Region: machinetest.Region()})
 }
 
 func TestProvider(t *testing.T) {

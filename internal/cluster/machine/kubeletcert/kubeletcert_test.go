@@ -108,7 +108,7 @@ func TestNodeCertificates(t *testing.T) {
 
 func newMachine(t *testing.T, dir statedir.Dir, id, name string) string {
 	t.Helper()
-	raw, err := json.Marshal(map[string]string{"id": id, "privateIP": "192.168.64.11", "privateDNSName": name})
+	raw, err := json.Marshal(map[string]string{"id": id, "privateIP": "192.168.64.11", "privateDNSName": name, "zone": "us-east-1a"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/node/imds"
 	"muster.dev/muster/internal/platform/atomicfile"
@@ -34,8 +35,8 @@ var _ imds.Directory = (*Directory)(nil)
 
 // NewDirectory makes the directory of the machines below a state directory.
 func NewDirectory(dir statedir.Dir, network *vpc.Network, cidr netip.Prefix) (*Directory, error) {
-	// The domain is for records that are made, and none is made here.
-	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), VPC: cidr, Domain: "unused"})
+	// The region is for records that are made, and none is made here.
+	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), VPC: cidr, Region: region.Region{Name: "unused"}})
 	if err != nil {
 		return nil, err
 	}
@@ -55,12 +56,9 @@ func (d *Directory) Lookup(address netip.Addr) (imds.Instance, error) {
 	if err != nil {
 		return imds.Instance{}, err
 	}
-	kind := record.Type
-	if kind == "" {
-		kind = machine.DefaultType
-	}
 	return imds.Instance{
-		ID: record.ID, Type: kind, PrivateIP: record.PrivateIP, PrivateDNSName: record.PrivateDNSName, MAC: vpc.MAC(record.PrivateIP),
+		ID: record.ID, Type: record.InstanceType(), PrivateIP: record.PrivateIP, PrivateDNSName: record.PrivateDNSName, MAC: vpc.MAC(record.PrivateIP),
+		Region: record.Region, Zone: record.Zone, ZoneID: record.ZoneID,
 		LaunchTime: record.LaunchTime, Network: d.cidr, HopLimit: max(record.HopLimit, 1),
 	}, nil
 }

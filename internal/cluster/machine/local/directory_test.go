@@ -23,7 +23,7 @@ func TestDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), VPC: cidr, Domain: machinetest.Domain})
+	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), VPC: cidr, Region: machinetest.Region()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +46,9 @@ func TestDirectory(t *testing.T) {
 		found, err := d.Lookup(first)
 		if err != nil || found.ID != machinetest.First || found.Type != "m5.large" || found.HopLimit != 2 || found.PrivateIP != first || !bytes.Equal(found.MAC, vpc.MAC(first)) {
 			t.Errorf("got %+v, %v", found, err)
+		}
+		if err == nil && (found.Region != machinetest.Region().Name || found.Zone != machinetest.Zone || found.ZoneID != machinetest.ZoneID) {
+			t.Errorf("it is in %q, %q, %q", found.Region, found.Zone, found.ZoneID)
 		}
 	}
 	if _, err := d.Lookup(other); !errors.Is(err, imds.ErrNotFound) {

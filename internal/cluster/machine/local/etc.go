@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/node/render"
 )
 
@@ -52,7 +51,7 @@ func etcFiles(order bootOrder) map[string]string {
 	record := order.Record
 	id := sha256.Sum256([]byte(record.ID))
 	return map[string]string{ //nolint:gosec // G101: names of users, without passwords
-		"aws/config":    awsConfig(order.Services),
+		"aws/config":    awsConfig(record.Region, order.Services),
 		"group":         "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n",
 		"hostname":      record.PrivateDNSName + "\n",
 		"hosts":         fmt.Sprintf("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n%s %s\n", record.PrivateIP, record.PrivateDNSName),
@@ -65,8 +64,8 @@ func etcFiles(order bootOrder) map[string]string {
 
 // awsConfig says to AWS's programs where STS and IAM are. They find the role's credentials by themselves, in instance metadata, and the
 // authority is the cluster's, which the node writes when it has read its user data.
-func awsConfig(services netip.Addr) string {
-	return "# Written by muster at every boot. Point AWS_CONFIG_FILE at it.\n[default]\nregion = " + component.Region +
+func awsConfig(region string, services netip.Addr) string {
+	return "# Written by muster at every boot. Point AWS_CONFIG_FILE at it.\n[default]\nregion = " + region +
 		"\nendpoint_url = https://" + services.String() + "\nca_bundle = " + render.PathCA + "\n"
 }
 

@@ -37,7 +37,7 @@ import (
 
 func config(dir statedir.Dir, binDir string) Config {
 	return Config{
-		State: dir, BinDir: binDir, VPC: netip.MustParsePrefix(machinetest.VPC), Domain: machinetest.Domain,
+		State: dir, BinDir: binDir, VPC: netip.MustParsePrefix(machinetest.VPC), Region: machinetest.Region(),
 		Log: slog.New(slog.DiscardHandler),
 	}
 }
@@ -297,13 +297,13 @@ func TestMachine(t *testing.T) {
 		return err
 	})
 	for path, want := range map[string]string{
-		"etc/hostname":                  "ip-192-168-64-11.muster.test\n",
-		"etc/resolv.conf":               "# The VPC's name server, which knows its machines. Pods get the cluster's.\nnameserver 192.168.64.2\nsearch muster.test\n",
-		"etc/aws/config":                "# Written by muster at every boot. Point AWS_CONFIG_FILE at it.\n[default]\nregion = local-1\nendpoint_url = https://192.168.64.3\nca_bundle = /etc/kubernetes/pki/ca.crt\n",
+		"etc/hostname":                  "ip-192-168-64-11.ap-test-1.compute.internal\n",
+		"etc/resolv.conf":               "# The VPC's name server, which knows its machines. Pods get the cluster's.\nnameserver 192.168.64.2\nsearch ap-test-1.compute.internal\n",
+		"etc/aws/config":                "# Written by muster at every boot. Point AWS_CONFIG_FILE at it.\n[default]\nregion = ap-test-1\nendpoint_url = https://192.168.64.3\nca_bundle = /etc/kubernetes/pki/ca.crt\n",
 		"proc/sys/kernel/panic":         "10\n",
 		"proc/sys/vm/overcommit_memory": "1\n",
-		"home/ran":                      "ran on ip-192-168-64-11.muster.test\n",
-		"var/log/user-data.log":         "ran on ip-192-168-64-11.muster.test\n",
+		"home/ran":                      "ran on ip-192-168-64-11.ap-test-1.compute.internal\n",
+		"var/log/user-data.log":         "ran on ip-192-168-64-11.ap-test-1.compute.internal\n",
 	} {
 		if got := maybeRead(filepath.Join(root, path)); got != want {
 			t.Errorf("%s on the machine is %q, want %q", path, got, want)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/platform/host"
@@ -30,9 +31,9 @@ type Config struct {
 	State statedir.Dir
 	// BinDir holds muster, containerd, runc, kubelet and the rest; machines see it read-only.
 	BinDir string
-	// VPC is the range of the machines' addresses, Domain ends their names.
+	// VPC is the range of the machines' addresses, Region says what their names end in and which zone they are in.
 	VPC    netip.Prefix
-	Domain string
+	Region region.Region
 	Log    *slog.Logger
 }
 
@@ -80,7 +81,7 @@ func New(config Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := machine.NewStore(machine.StoreConfig{Dir: config.State.Machines(), VPC: config.VPC, Domain: config.Domain})
+	store, err := machine.NewStore(machine.StoreConfig{Dir: config.State.Machines(), VPC: config.VPC, Region: config.Region})
 	if err != nil {
 		return nil, err
 	}

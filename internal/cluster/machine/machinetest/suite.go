@@ -12,13 +12,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/region"
 )
 
-// The VPC and the domain that a provider under test must have.
+// The VPC that a provider under test must have, and the zone and domain of its machines.
 const (
 	VPC    = "192.168.64.0/18"
-	Domain = "muster.test"
+	Zone   = "ap-test-1a"
+	ZoneID = "apt1-az1"
+	Domain = "ap-test-1.compute.internal"
 )
+
+// Region is the region that a provider under test must have. AWS has none of that name, so that nothing comes from elsewhere.
+func Region() region.Region {
+	return region.Region{Name: "ap-test-1", Zones: [3]region.Zone{{Name: Zone, ID: ZoneID}, {Name: "ap-test-1b", ID: "apt1-az2"}, {Name: "ap-test-1c", ID: "apt1-az3"}}}
+}
 
 // Ids of machines that the suite launches.
 const (
@@ -69,6 +77,9 @@ func (s *suite) launchAssigns(t *testing.T, factory Factory) {
 	}
 	if want := "ip-192-168-64-11." + Domain; instance.PrivateDNSName != want {
 		t.Errorf("name is %s, want %s", instance.PrivateDNSName, want)
+	}
+	if instance.Zone != Zone {
+		t.Errorf("zone is %s, want %s", instance.Zone, Zone)
 	}
 	if instance.ID != First || instance.LaunchTime.IsZero() {
 		t.Errorf("instance is %+v, want id %s and a launch time", instance, First)

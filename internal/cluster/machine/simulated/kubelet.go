@@ -29,7 +29,6 @@ import (
 
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/node/nodeconfig"
-	"muster.dev/muster/internal/node/render"
 )
 
 // The kubelet's own intervals (KubeletConfiguration, nodeLeaseDurationSeconds and nodeStatusReportFrequency).
@@ -210,7 +209,7 @@ func (k *kubelet) register(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("registering node: %w", err)
 	}
-	if want := (render.Instance{ID: k.record.ID}).ProviderID(); node.Spec.ProviderID != want {
+	if want := instance(k.record).ProviderID(); node.Spec.ProviderID != want {
 		return fmt.Errorf("registering node: the Node of that name belongs to %s", node.Spec.ProviderID)
 	}
 	return k.report(ctx, node)

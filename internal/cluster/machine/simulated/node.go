@@ -27,14 +27,23 @@ func newNode(record machine.Record, told registration, version string, now metav
 		corev1.LabelHostname:   record.PrivateDNSName,
 		corev1.LabelOSStable:   "linux",
 	}
+	maps.Copy(labels, instance(record).Labels())
 	maps.Copy(labels, told.labels)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: record.PrivateDNSName, Labels: labels},
 		Spec: corev1.NodeSpec{
-			ProviderID: render.Instance{ID: record.ID}.ProviderID(),
+			ProviderID: instance(record).ProviderID(),
 			Taints:     append(slices.Clone(told.taints), taint()),
 		},
 		Status: newStatus(record, told, version, corev1.ConditionFalse, now),
+	}
+}
+
+// instance is what a real machine would be told of itself by instance metadata.
+func instance(record machine.Record) render.Instance {
+	return render.Instance{
+		ID: record.ID, Type: record.InstanceType(), Region: record.Region, AvailabilityZone: record.Zone, AvailabilityZoneID: record.ZoneID,
+		PrivateIP: record.PrivateIP, PrivateDNSName: record.PrivateDNSName,
 	}
 }
 

@@ -17,7 +17,7 @@ func TestProvider(t *testing.T) {
 		dir := t.TempDir()
 		return func(t *testing.T) machine.Provider {
 			t.Helper()
-			store, err := machine.NewStore(machine.StoreConfig{Dir: dir, VPC: netip.MustParsePrefix(machinetest.VPC), Domain: machinetest.Domain})
+			store, err := machine.NewStore(machine.StoreConfig{Dir: dir, VPC: netip.MustParsePrefix(machinetest.VPC), Region: machinetest.Region()})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/machine/machinetest"
 	"muster.dev/muster/internal/cluster/machine/simulated"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/userdata"
@@ -37,7 +38,7 @@ type scene struct {
 func newScene(t *testing.T, life time.Duration) *scene {
 	t.Helper()
 	dir := statedir.Dir(t.TempDir())
-	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), VPC: netip.MustParsePrefix("192.168.64.0/18"), Domain: "muster.test"})
+	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), VPC: netip.MustParsePrefix("192.168.64.0/18"), Region: machinetest.Region()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,13 +160,21 @@ func TestJoin(t *testing.T) {
 
 	s.server.mutex.Lock()
 	defer s.server.mutex.Unlock()
-	const name, address = "ip-192-168-64-11.muster.test", "192.168.64.11"
+	const name, address = "ip-192-168-64-11.ap-test-1.compute.internal", "192.168.64.11"
 	node := s.server.nodes[name]
 	if node == nil {
 		t.Fatalf("there is no node %s", name)
 	}
-	if node.Spec.ProviderID != "muster:///i-00000000000000000" || node.Labels["muster.dev/nodegroup"] != "blue" || node.Status.NodeInfo.KubeletVersion != "v1.36.3" {
+	if node.Spec.ProviderID != "aws:///ap-test-1a/i-00000000000000000" || node.Labels["muster.dev/nodegroup"] != "blue" || node.Status.NodeInfo.KubeletVersion != "v1.36.3" {
 		t.Errorf("node is %+v", node)
+	}
+	for label, want := range map[string]string{
+		"topology.kubernetes.io/region": "ap-test-1", "topology.kubernetes.io/zone": "ap-test-1a", "topology.k8s.aws/zone-id": "apt1-az1",
+		"node.kubernetes.io/instance-type": "local", "kubernetes.io/hostname": name,
+	} {
+		if node.Labels[label] != want {
+			t.Errorf("label %s is %q, want %q", label, node.Labels[label], want)
+		}
 	}
 	if len(node.Spec.Taints) != 2 || node.Spec.Taints[0].Key != "dedicated" || node.Spec.Taints[1].Key != "muster.dev/simulated" {
 		t.Errorf("taints are %v", node.Spec.Taints)
