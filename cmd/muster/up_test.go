@@ -25,6 +25,8 @@ func TestUpRefuses(t *testing.T) {
 		want  string
 	}{
 		{"default", []string{"--provider", "magic"}, 1, `unknown --provider "magic"; there are: local, simulated`},
+		{"default", []string{"--region", "moon-1"}, 1, `--region: unknown region "moon-1"; there are: af-south-1, ap-east-1, `},
+		{"default", []string{"--region", "us-east-1a", "--dry-run"}, 1, `--region: unknown region "us-east-1a"; there are: `},
 		{"default", []string{"--provider", "simulated"}, 1, "--provider: the machines of node group default are local ones, and stay so"},
 		{"default", []string{"--provider", "simulated", "--nodes", "2"}, 1, "--provider: the machines of node group default are local ones"},
 		{"other", []string{"--provider", "simulated"}, 1, `--provider: this cluster was set up without a node group "default"`},

@@ -60,7 +60,7 @@ func TestTokensAreWhatAuthenticatorsTake(t *testing.T) {
 	}{
 		{"from the environment", keys(), ekstoken.Request{Cluster: "muster"}, nil, "sts.eu-west-1.amazonaws.com"},
 		{"with a session token", keys("AWS_SESSION_TOKEN", "a+b/c=="), ekstoken.Request{Cluster: "muster"}, nil, "sts.eu-west-1.amazonaws.com"},
-		{"for another region", keys(), ekstoken.Request{Cluster: "muster", Region: "eu-west-1"}, nil, "sts.eu-west-1.amazonaws.com"},
+		{"for another region", keys(), ekstoken.Request{Cluster: "muster", Region: "eu-central-1"}, nil, "sts.eu-central-1.amazonaws.com"},
 		{"at an endpoint", keys("AWS_ENDPOINT_URL_STS", "https://127.0.0.1:8443"), ekstoken.Request{Cluster: "muster"}, []string{"https://127.0.0.1:8443=eu-west-1"}, "127.0.0.1:8443"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

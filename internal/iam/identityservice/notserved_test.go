@@ -45,7 +45,7 @@ func TestEKSIsAnsweredInItsOwnProtocol(t *testing.T) {
 		_ = response.Body.Close()
 		return response.StatusCode, response.Header, string(body)
 	}
-	for _, path := range []string{"/clusters", "/clusters/muster", "/clusters?maxResults=100", "/tags/arn%3Aaws%3Aeks%3Alocal-1%3A000000000000%3Acluster%2Fmuster"} {
+	for _, path := range []string{"/clusters", "/clusters/muster", "/clusters?maxResults=100", "/tags/arn%3Aaws%3Aeks%3Aeu-west-1%3A000000000000%3Acluster%2Fmuster"} {
 		status, header, body := ask(path, "eks")
 		var told struct {
 			Message string `json:"message"`
