@@ -67,7 +67,7 @@ func TestScopesOfTokens(t *testing.T) {
 			w.facts.NodeMachine.Value.NodeName = nodeB
 		}), decision.Wait, "bootstrap-group"},
 		{"by a name, of no machine", bootstrap(t), all(scoped(t, name(nodeA)), noMachine), decision.Wait, "machine"},
-		{"by name, pattern, group and machine", bootstrap(t), all(scoped(t, id(machineA), name(nodeA), pattern("ip-*.muster.*"), group("workers")), machineIn("workers")), decision.Approve, ""},
+		{"by name, pattern, group and machine", bootstrap(t), all(scoped(t, id(machineA), name(nodeA), pattern("ip-*.ec2.*"), group("workers")), machineIn("workers")), decision.Approve, ""},
 		{"by its name and another machine", bootstrap(t), all(scoped(t, id(machineB), name(nodeA)), func(w *world) {
 			w.facts.TokenMachine = know(machine(machineB, nodeB, addrB))
 		}), decision.Deny, "bootstrap-machine"},

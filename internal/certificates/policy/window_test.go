@@ -20,7 +20,7 @@ func TestBootstrapWindow(t *testing.T) {
 		}
 	}
 	again := func(w *world) {
-		w.object.Spec.Groups = []string{"system:bootstrappers", "system:bootstrappers:muster:rejoin:ip-192-168-64-11:muster:internal"}
+		w.object.Spec.Groups = []string{"system:bootstrappers", "system:bootstrappers:muster:rejoin:ip-192-168-64-11:ec2:internal"}
 	}
 	run(t, []namedCase{
 		{"no window", bootstrap(t), nil, decision.Approve, ""},

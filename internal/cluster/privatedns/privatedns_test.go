@@ -98,7 +98,7 @@ func TestAnswers(t *testing.T) {
 	for query, want := range map[string]string{
 		"ip-192-168-64-11.ec2.internal. A":                        "192.168.64.11",
 		"ip-192-168-64-12.ec2.internal. A":                        "192.168.64.12",
-		"IP-192-168-64-11.Muster.Internal. A":                     "192.168.64.11",
+		"IP-192-168-64-11.EC2.Internal. A":                        "192.168.64.11",
 		"ip-192-168-64-11.ec2.internal. ANY":                      "192.168.64.11",
 		"ip-192-168-64-11.ec2.internal. AAAA":                     "", // it exists, and has none
 		"i-0123456789abcdef0.ec2.internal. A":                     "192.168.64.11",
