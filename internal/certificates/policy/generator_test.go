@@ -88,10 +88,10 @@ func asked(t *testing.T, names []string) pkix.Extension {
 // bound are the groups that bind tokens, with what each of them means.
 var bound = []string{
 	"system:bootstrappers:muster:" + machineA, "system:bootstrappers:muster:" + machineB,
-	"system:bootstrappers:muster:name:ip-192-168-64-11:ec2:internal", "system:bootstrappers:muster:name:ip-192-168-64-12:muster:internal",
+	"system:bootstrappers:muster:name:ip-192-168-64-11:ec2:internal", "system:bootstrappers:muster:name:ip-192-168-64-12:ec2:internal",
 	"system:bootstrappers:muster:group:workers", "system:bootstrappers:muster:group:other",
 	"system:bootstrappers:muster:pattern:" + fmt.Sprintf("%x", "ip-*-11.ec2.internal"), "system:bootstrappers:muster:zone:a",
-	"system:bootstrappers:muster:rejoin:ip-192-168-64-11:ec2:internal", "system:bootstrappers:muster:rejoin:ip-192-168-64-12:muster:internal",
+	"system:bootstrappers:muster:rejoin:ip-192-168-64-11:ec2:internal", "system:bootstrappers:muster:rejoin:ip-192-168-64-12:ec2:internal",
 }
 
 func (g generator) groups() []string {
