@@ -173,7 +173,7 @@ func (k *kubeadmCluster) machineJoins() {
 	k.run(fmt.Sprintf("printf -- '- {id: %s, nodeName: %s, addresses: [%s]}\\n' >>machines.yaml", id, node, address))
 	k.run("kubectl -n " + approverNamespace + " create configmap muster-machines --from-file=machines.yaml --dry-run=client -o yaml | kubectl apply -f -")
 	k.t.Logf("issued %s after the machine was put into the inventory", k.says(issuedInPod, stateOfRequest("early")))
-	if life := k.run(`kubectl get csr early -o jsonpath='{.status.certificate}' | base64 -d | openssl x509 -noout -checkend 604800 || true`); life != "Certificate will expire" {
+	if life := k.run(`kubectl get csr early -o jsonpath='{.status.certificate}' | base64 -d | openssl x509 -noout -checkend 691200 || true`); life != "Certificate will expire" {
 		k.t.Errorf("kube-controller-manager signed it: %s", life)
 	}
 }
