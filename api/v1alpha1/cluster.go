@@ -182,6 +182,10 @@ type ClusterStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
+	// Identity is as in EKS's DescribeCluster.
+	// +optional
+	Identity ClusterIdentity `json:"identity,omitzero"`
+
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -189,6 +193,20 @@ type ClusterStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterIdentity describes who issues the identities of the cluster's workloads.
+type ClusterIdentity struct {
+	// OIDC is the OpenID Connect issuer of service account tokens.
+	// +optional
+	OIDC ClusterOIDC `json:"oidc,omitzero"`
+}
+
+// ClusterOIDC is an OpenID Connect issuer.
+type ClusterOIDC struct {
+	// Issuer is its URL, which is fixed when the cluster is made: the claim iss of each token.
+	// +optional
+	Issuer string `json:"issuer,omitempty"`
 }
 
 // ClusterList is a list of clusters.

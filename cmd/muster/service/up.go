@@ -29,6 +29,7 @@ type upOptions struct {
 	nodes      int32
 	provider   string
 	region     string
+	issuerHost string
 	kubeconfig string
 	dryRun     bool
 	timeout    time.Duration
@@ -80,6 +81,7 @@ NodeGroup documents; run with the same file again after a change, and the change
 	flags.Int32Var(&up.nodes, "nodes", defaultNodes, "number of nodes in the default node group")
 	flags.StringVar(&up.provider, "provider", string(v1alpha1.ProviderLocal), "where machines come from: local or simulated")
 	flags.StringVar(&up.region, "region", "", "AWS region that everything is in, chosen at the first start and kept (default "+region.Default+")")
+	flags.StringVar(&up.issuerHost, "issuer-host", "", "host in the URL of service account tokens' issuers, chosen at the first start and kept (default an address of the account's own)")
 	flags.StringVar(&up.kubeconfig, "kubeconfig", "", "file to add contexts to, instead of $KUBECONFIG or ~/.kube/config")
 	flags.BoolVar(&up.dryRun, "dry-run", false, "print every component that would run, and change nothing")
 	flags.DurationVar(&up.timeout, "timeout", 5*time.Minute, "how long to wait for the nodes")
@@ -112,7 +114,7 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 	if up.dryRun {
 		return up.printSpecs(dir, wanted)
 	}
-	session := serve.Session{State: dir, Wanted: wanted, Region: up.region, Explicit: up.file != "" || up.nodesSet}
+	session := serve.Session{State: dir, Wanted: wanted, Region: up.region, IssuerHost: up.issuerHost, Explicit: up.file != "" || up.nodesSet}
 	outcome, err := session.Start(ctx)
 	if err != nil {
 		return err

@@ -14,12 +14,12 @@ func apiServer(c Config) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
-	issuer := "https://kubernetes.default.svc." + c.Cluster.Spec.Network.ClusterDomain
 	credential, kubeletClient, frontProxy := c.Credential("kube-apiserver"), c.Credential("kubelet-client"), c.Credential("front-proxy-client")
 	webhook := c.file(APIServer, "token-webhook.kubeconfig")
 	values := map[string]string{
 		"advertise-address":     endpoint.String(),
 		"allow-privileged":      "true",
+		"api-audiences":         audience,
 		"audit-log-maxbackup":   "4",
 		"audit-log-maxsize":     "64", // MiB; with the backups at most 320 MiB
 		"audit-log-path":        c.Dir.Audit(),
@@ -53,7 +53,8 @@ func apiServer(c Config) (Spec, error) {
 		"requestheader-group-headers":        "X-Remote-Group",
 		"requestheader-username-headers":     "X-Remote-User",
 		"secure-port":                        fmt.Sprint(c.Ports.APIServer),
-		"service-account-issuer":             issuer,
+		"service-account-issuer":             c.Issuer.URL,
+		"service-account-jwks-uri":           c.Issuer.Keys,
 		"service-account-key-file":           c.SigningKey(),
 		"service-account-signing-key-file":   c.SigningKey(),
 		"service-cluster-ip-range":           c.Cluster.Spec.Network.ServiceCIDR,

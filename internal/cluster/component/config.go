@@ -21,6 +21,8 @@ type Account struct {
 	// Region that the account is in.
 	Region region.Region
 	Ports  AccountPorts
+	// Issuers are where the documents of all clusters' issuers are served.
+	Issuers Issuers
 	// EncryptionKey encrypts the management plane's Secrets at rest: 32 bytes in base64.
 	EncryptionKey string
 	// VPC is false where machines are only simulated: then nothing is reached through a VPC.
@@ -37,6 +39,8 @@ type Config struct {
 	Dir     statedir.Cluster
 	Cluster v1alpha1.Cluster
 	Ports   Ports
+	// Issuer of service account tokens.
+	Issuer Issuer
 	// EncryptionKey encrypts the cluster's Secrets at rest: 32 bytes in base64. No other plane has it.
 	EncryptionKey string
 }

@@ -43,7 +43,7 @@ func AccountCredentials(a Account) ([]authority.Credential, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []authority.Credential{
+	return append(a.Issuers.credential(), []authority.Credential{
 		{Name: ManagementEtcd, Authority: authority.ManagementEtcd, CommonName: "etcd", DNSNames: localhost(), Addresses: loopback(), Client: true},
 		{Name: clientOf(ManagementEtcd), Authority: authority.ManagementEtcd, CommonName: "management-apiserver", Client: true},
 		{Name: probeOf(ManagementEtcd), Authority: authority.ManagementEtcd, CommonName: "probe", Client: true},
@@ -55,7 +55,7 @@ func AccountCredentials(a Account) ([]authority.Credential, error) {
 		{Name: CredentialIdentity, Authority: authority.Account, CommonName: "muster:identity-service", DNSNames: localhost(), Addresses: append(loopback(), services)},
 		{Name: CredentialAccount, Authority: authority.Account, CommonName: "muster:account", DNSNames: []string{caller.ServerName}},
 		callerCredential(CredentialAccountMetadata, caller.Metadata()),
-	}, nil
+	}...), nil
 }
 
 // callerCredential is the certificate of a caller of the account.

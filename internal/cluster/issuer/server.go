@@ -26,6 +26,7 @@ const (
 	maxHeader      = 8 << 10
 	// patience is how long an answer may take to be read, and a connection may say nothing.
 	patience = 10 * time.Second
+	grace    = time.Second
 )
 
 // ServerConfig configures a server.
@@ -37,6 +38,8 @@ type ServerConfig struct {
 	Credential string
 	Lookup     Lookup
 	Log        *slog.Logger
+	// Listening is called once when the port is open; it may be nil.
+	Listening func()
 }
 
 // Serve answers until the context ends, or something keeps it from that. Then it may be called again.
@@ -48,7 +51,7 @@ func Serve(ctx context.Context, c ServerConfig) error {
 	if err != nil {
 		return err
 	}
-	set := httpserve.Set{Logger: c.Log}
+	set := httpserve.Set{Logger: c.Log, Grace: grace}
 	defer set.Close()
 	at := netip.AddrPortFrom(c.Address, uint16(c.Port)).String() //nolint:gosec // G115: a port
 	listener, err := set.Open(ctx, "the documents of service account issuers", at)
@@ -57,6 +60,9 @@ func Serve(ctx context.Context, c ServerConfig) error {
 		return fmt.Errorf("%s is in use by another program, so service account issuers are not served: stop that program, or make it listen on other addresses (ss -ltnp shows it)", at)
 	case err != nil:
 		return err
+	}
+	if c.Listening != nil {
+		c.Listening()
 	}
 	server := set.Handle(tls.NewListener(netutil.LimitListener(listener, maxConnections), files.Config()), Handler(c.Lookup))
 	server.MaxHeaderBytes, server.WriteTimeout, server.IdleTimeout = maxHeader, patience, patience

@@ -37,7 +37,7 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 	object.Status.ObservedGeneration = object.Generation
 	result := reconcile.Result{}
 	if p := r.check(object); p != nil {
-		object.Status.Endpoint, object.Status.PrivateEndpoint, object.Status.Version = "", "", ""
+		object.Status.Endpoint, object.Status.PrivateEndpoint, object.Status.Version, object.Status.Identity.OIDC.Issuer = "", "", "", ""
 		setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionFalse, p.reason, p.message)
 	} else {
 		if r.Changed != nil && before.Status.ObservedGeneration != object.Generation {
@@ -79,7 +79,7 @@ func (r *clusters) release(ctx context.Context, object *v1alpha1.Cluster) error 
 
 func (r *clusters) look(ctx context.Context, object *v1alpha1.Cluster) time.Duration {
 	health := r.Health(ctx)
-	object.Status.Endpoint, object.Status.PrivateEndpoint = health.Endpoint, health.PrivateEndpoint
+	object.Status.Endpoint, object.Status.PrivateEndpoint, object.Status.Identity.OIDC.Issuer = health.Endpoint, health.PrivateEndpoint, health.Issuer
 	if health.Version != "" { // while it cannot be asked, it is what it was
 		object.Status.Version = health.Version
 	}

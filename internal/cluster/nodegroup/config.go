@@ -122,7 +122,8 @@ type Health struct {
 	Endpoint        string
 	PrivateEndpoint string
 	Version         string
-	Err             error // why it is not ready; nil if it is
+	Issuer          string // of service account tokens
+	Err             error  // why it is not ready; nil if it is
 }
 
 func (c Config) withDefaults() (Config, error) {

@@ -29,7 +29,7 @@ const (
 )
 
 // entries are the names of everything that muster keeps in a state directory, and of what earlier versions kept there.
-var entries = []string{"account.json", "audit", "clusters", "components", "etcd", "iam", "kubeconfig", "layout", "lock", "logs", "machines", "management-etcd", "muster.yaml", "pki", "ports.json", "run", "vpc"}
+var entries = []string{"account.json", "audit", "clusters", "components", "etcd", "iam", "issuers.json", "kubeconfig", "layout", "lock", "logs", "machines", "management-etcd", "muster.yaml", "pki", "ports.json", "run", "vpc"}
 
 // ours reports whether a name in a state directory is muster's: an entry, a file that a crash kept from its name (package
 // durable), or what a file system of its own begins with.
@@ -41,6 +41,9 @@ func ours(name string) bool {
 func (s Session) check(binDir string, running bool) error {
 	if err := checkLayout(s.State); err != nil {
 		return err
+	}
+	if err := s.checkIssuerHost(); err != nil {
+		return fmt.Errorf("--issuer-host: %w", err)
 	}
 	own, err := account.Plan(s.State, s.Region)
 	if err != nil {

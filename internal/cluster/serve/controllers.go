@@ -212,7 +212,7 @@ func (h *hosted) health(c component.Config, config *rest.Config) (func(context.C
 		return nil, err
 	}
 	return func(ctx context.Context) nodegroup.Health {
-		health := nodegroup.Health{Endpoint: c.ServerURL(), PrivateEndpoint: endpoint}
+		health := nodegroup.Health{Endpoint: c.ServerURL(), PrivateEndpoint: endpoint, Issuer: c.Issuer.URL}
 		for _, status := range h.components() {
 			if status.State != supervise.Ready {
 				health.Err = errors.Join(health.Err, fmt.Errorf("%s is %s: %s", status.Name, status.State, status.Message))

@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/issuer"
 	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/statedir"
@@ -37,7 +38,9 @@ type hosted struct {
 	message    string
 	supervisor *supervise.Supervisor
 	specs      component.Config
-	reader     client.Reader // the management plane, as far as it is about this cluster, once the controllers run
+	issuerID   string           // of the issuer, once its keys are known
+	documents  issuer.Documents // of the issuer
+	reader     client.Reader    // the management plane, as far as it is about this cluster, once the controllers run
 
 	rotationWaits    string
 	rotationProgress *rotation.Progress
@@ -70,6 +73,10 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
+	id, documents, err := documentsOf(specs)
+	if err != nil {
+		return err
+	}
 	processes, err := component.Specs(specs)
 	if err != nil {
 		return err
@@ -80,6 +87,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	}
 	h.mu.Lock()
 	h.supervisor, h.specs, h.reader = supervisor, specs, nil
+	h.issuerID, h.documents = id, documents
 	h.mu.Unlock()
 
 	var group sync.WaitGroup
@@ -113,6 +121,9 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 	specs := component.Config{Account: account, Dir: h.dir, Cluster: *wanted.Cluster}
 	var err error
 	if specs.Ports, err = h.service.clusterPorts(h.dir, int(wanted.Cluster.Spec.APIServer.Port)); err != nil {
+		return component.Config{}, err
+	}
+	if specs.Issuer, err = ensureIssuer(account.State, h.dir); err != nil {
 		return component.Config{}, err
 	}
 	if specs.EncryptionKey, err = encryptionKey(h.dir.PKI(), h.dir.Etcd()); err != nil {

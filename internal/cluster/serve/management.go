@@ -5,6 +5,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
@@ -19,7 +20,7 @@ import (
 	"muster.dev/muster/internal/cluster/component"
 )
 
-// control sets the management plane up once it is ready, and then serves identities until the context ends. Whatever fails is
+// control sets the management plane up once it is ready, and then serves identities and the documents of issuers until the context ends. Whatever fails is
 // tried again: an API server may go away at any moment.
 func (s *Service) control(ctx context.Context, account component.Account) {
 	scheme, err := Scheme()
@@ -33,7 +34,10 @@ func (s *Service) control(ctx context.Context, account component.Account) {
 		return
 	}
 	close(s.managed)
+	var group sync.WaitGroup
+	group.Go(func() { s.serveIssuers(ctx, account) })
 	s.serveIdentity(ctx, scheme, account)
+	group.Wait()
 }
 
 // setUpManagement teaches the management plane muster's kinds, and makes the objects that it always has.

@@ -21,7 +21,7 @@ import (
 // Status returns the present state, from the caches of the controllers: it makes no request to the API servers.
 func (s *Service) Status(ctx context.Context) Status {
 	s.mu.Lock()
-	message := s.message
+	message := cmp.Or(s.message, s.issuerFailure)
 	s.mu.Unlock()
 	status := Status{
 		Version: version.Version, StateDir: string(s.cfg.State), PID: os.Getpid(), Started: s.started, Message: message,

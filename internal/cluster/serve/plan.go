@@ -29,6 +29,9 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if err := readPorts(c.Dir.Ports(), &c.Ports); err != nil {
 		return nil, err
 	}
+	if c.Issuer, err = planIssuer(c.Dir); err != nil {
+		return nil, err
+	}
 	if port := wanted.Cluster.Spec.APIServer.Port; port != 0 {
 		c.Ports.APIServer = int(port)
 	}

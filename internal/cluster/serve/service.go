@@ -54,6 +54,8 @@ type Service struct {
 	supervisor *supervise.Supervisor
 	identities identityservice.Store // while the identity service runs
 	hosted     map[statedir.Cluster]*hosted
+
+	issuerFailure string // why issuers' documents are not served
 }
 
 // NewService makes a service that does nothing yet.
@@ -143,6 +145,11 @@ func (s *Service) prepare() (component.Account, error) {
 		return component.Account{}, err
 	}
 	shared := component.Account{State: s.cfg.State, BinDir: s.cfg.BinDir, Region: own.Region, VPC: localMachinesPossible()}
+	at, err := readIssuers(s.cfg.State)
+	if err != nil {
+		return component.Account{}, err
+	}
+	shared.Issuers = component.Issuers{Address: own.Address, Port: at.Port, Host: at.Name()}
 	if shared.VPCCIDR, err = sharedVPC(s.cfg.State); err != nil {
 		return component.Account{}, err
 	}

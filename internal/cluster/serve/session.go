@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/statedir"
@@ -34,6 +33,8 @@ type Session struct {
 	Wanted clusterconfig.Config
 	// Region that the account is to be in; empty for the one that it is in, or the default.
 	Region string
+	// IssuerHost is the host in the URLs of issuers, with a port unless that is 443; empty for the one that was chosen, or the account's address.
+	IssuerHost string
 	// Explicit is true when the caller gave a configuration now, so that a cluster that exists is changed to it.
 	Explicit bool
 }
@@ -127,7 +128,7 @@ func (s Session) save() (made bool, err error) {
 			return false, err
 		}
 	}
-	if _, err := account.Make(s.State, s.Region); err != nil {
+	if err := s.makeIssuers(); err != nil {
 		return false, err
 	}
 	if err := os.MkdirAll(string(cluster), 0o700); err != nil {

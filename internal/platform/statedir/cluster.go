@@ -49,6 +49,9 @@ func (c Cluster) Record() string { return c.join("cluster.yaml") }
 // Deleting is a file that is there from the moment on that the cluster is being removed.
 func (c Cluster) Deleting() string { return c.join("deleting") }
 
+// Issuer is the cluster's issuer of service account tokens.
+func (c Cluster) Issuer() string { return c.join("issuer.json") }
+
 // Ports remembers the cluster's ports, which were chosen once and are kept.
 func (c Cluster) Ports() string { return c.join("ports.json") }
 

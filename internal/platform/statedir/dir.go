@@ -104,6 +104,9 @@ func (d Dir) Clusters() string { return d.join("clusters") }
 // Account says which account this is: its id, region and address.
 func (d Dir) Account() string { return d.join("account.json") }
 
+// Issuers says where the issuers of the account's clusters answer.
+func (d Dir) Issuers() string { return d.join("issuers.json") }
+
 // Ports remembers the account's ports, which were chosen once and are kept.
 func (d Dir) Ports() string { return d.join("ports.json") }
 

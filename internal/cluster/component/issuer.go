@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"net/netip"
+
+	"muster.dev/muster/internal/certificates/authority"
+)
+
+// CredentialIssuer is the certificate of the server of issuers' documents, which serves every cluster of the account.
+const CredentialIssuer = "issuer"
+
+// audience is whom a service account token is for that names nobody else: the API server, by the name that EKS has it go by. It is not the
+// issuer, which is another one for each cluster: what a token of one cluster is worth at another is for the issuer and its keys to say.
+const audience = "https://kubernetes.default.svc"
+
+// Issuer is who issues the tokens of a cluster's service accounts (package issuer).
+type Issuer struct {
+	// URL is the claim iss of each token, Keys where the public keys are.
+	URL, Keys string
+}
+
+// Issuers are where the documents of the issuers of an account's clusters are served.
+type Issuers struct {
+	// Address and Port are listened on.
+	Address netip.Addr
+	Port    int
+	// Host is the name or the address in the URLs of issuers, without a port.
+	Host string
+}
+
+// credential is the certificate for the server. There is none before the account has an address, as in a dry run.
+func (i Issuers) credential() []authority.Credential {
+	if !i.Address.IsValid() {
+		return nil
+	}
+	return []authority.Credential{{
+		Name: CredentialIssuer, Authority: authority.Account, CommonName: "muster:issuer", DNSNames: i.names(), Addresses: []netip.Addr{i.Address},
+	}}
+}
+
+// names are the DNS names that issuers are known by, if they are known by one.
+func (i Issuers) names() []string {
+	if _, err := netip.ParseAddr(i.Host); err == nil || i.Host == "" {
+		return nil
+	}
+	return []string{i.Host}
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	mathrand "math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"muster.dev/muster/internal/cluster/account"
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/issuer"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// issuerRetry is the pause before the documents of issuers are tried to be served again.
+const issuerRetry = 2 * time.Second
+
+// checkIssuerHost refuses a host for issuers that is not one, or not the account's.
+func (s Session) checkIssuerHost() error {
+	if s.IssuerHost == "" {
+		return nil
+	}
+	if err := issuer.CheckHost(s.IssuerHost); err != nil {
+		return err
+	}
+	at, err := issuer.ReadEndpoint(s.State.Issuers())
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !account.InUse(s.State):
+		return nil
+	case err != nil:
+		return err
+	case at.Host != s.IssuerHost:
+		return fmt.Errorf("issuers of the account in %s are at %s, not %s, and stay there: leave out the host, or choose another --state-dir", s.State, at.Host, s.IssuerHost)
+	}
+	return nil
+}
+
+// makeIssuers makes the account, and says where the issuers of its clusters answer, once: at the account's address, on port 443 or, where
+// this process may not listen on that, on one of its own.
+func (s Session) makeIssuers() error {
+	own, err := account.Make(s.State, s.Region)
+	if err != nil {
+		return err
+	}
+	if _, err := issuer.ReadEndpoint(s.State.Issuers()); err == nil || !errors.Is(err, fs.ErrNotExist) || account.InUse(s.State) {
+		return err
+	}
+	port := issuer.DefaultPort
+	if !issuer.Permitted(own.Address, port) {
+		if port, err = freeIssuerPort(own.Address.String()); err != nil {
+			return err
+		}
+	}
+	at := issuer.At(own.Address, port)
+	if s.IssuerHost != "" {
+		at.Host = s.IssuerHost
+	}
+	return issuer.WriteEndpoint(s.State.Issuers(), at)
+}
+
+func freeIssuerPort(address string) (int, error) {
+	for range 200 {
+		port := portMin + mathrand.IntN(portMax-portMin)                                                   //nolint:gosec // G404: any free port will do
+		if listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port))); err == nil { //nolint:noctx // it does not block
+			return port, listener.Close()
+		}
+	}
+	return 0, fmt.Errorf("found no free port from %d to %d on %s", portMin, portMax, address)
+}
+
+// readIssuers reads where the issuers of the account's clusters answer, which was said at the first start.
+func readIssuers(dir statedir.Dir) (issuer.Endpoint, error) {
+	at, err := issuer.ReadEndpoint(dir.Issuers())
+	if errors.Is(err, fs.ErrNotExist) {
+		return issuer.Endpoint{}, fmt.Errorf("reading where issuers answer: %s is missing, and the state directory is in use: restore the file from a backup, or remove everything with `muster down --delete`", dir.Issuers())
+	}
+	return at, err
+}
+
+// ensureIssuer returns the issuer of a cluster, which is made with the cluster and kept.
+func ensureIssuer(state statedir.Dir, dir statedir.Cluster) (component.Issuer, error) {
+	at, err := readIssuers(state)
+	if err != nil {
+		return component.Issuer{}, err
+	}
+	_, noData := os.Stat(filepath.Join(dir.Etcd(), "member"))
+	i, err := issuer.Ensure(dir.Issuer(), at, !errors.Is(noData, fs.ErrNotExist), rand.Reader)
+	if err != nil {
+		return component.Issuer{}, err
+	}
+	return component.Issuer{URL: i.String(), Keys: i.Keys()}, nil
+}
+
+// planIssuer is the issuer for a dry run: one that would be chosen is shown in capitals.
+func planIssuer(dir statedir.Cluster) (component.Issuer, error) {
+	i, err := issuer.Read(dir.Issuer())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		const url = "https://ADDRESS/id/ID"
+		return component.Issuer{URL: url, Keys: url + "/keys"}, nil
+	case err != nil:
+		return component.Issuer{}, err
+	}
+	return component.Issuer{URL: i.String(), Keys: i.Keys()}, nil
+}
+
+// documentsOf renders the documents of a cluster's issuer, whose id it returns, too.
+func documentsOf(c component.Config) (id string, documents issuer.Documents, err error) {
+	keys, err := os.ReadFile(c.SigningKey())
+	if err != nil {
+		return "", issuer.Documents{}, fmt.Errorf("reading the key of service account tokens: %w", err)
+	}
+	own, err := issuer.Parse(c.Issuer.URL)
+	if err != nil {
+		return "", issuer.Documents{}, err
+	}
+	documents, err = issuer.Render(own, keys)
+	return own.ID, documents, err
+}
+
+// issuerDocuments finds the documents of the cluster that runs here and whose issuer has an id.
+func (s *Service) issuerDocuments(id string) (issuer.Documents, bool) {
+	for _, h := range s.clusters() {
+		h.mu.Lock()
+		own, documents := h.issuerID, h.documents
+		h.mu.Unlock()
+		if own == id && id != "" {
+			return documents, true
+		}
+	}
+	return issuer.Documents{}, false
+}
+
+// serveIssuers serves the documents of all clusters' issuers until the context ends. What keeps it from that is said in the log, once, and
+// in the status until it is over.
+func (s *Service) serveIssuers(ctx context.Context, account component.Account) {
+	defer s.setIssuerFailure(nil)
+	for ctx.Err() == nil {
+		err := issuer.Serve(ctx, issuer.ServerConfig{
+			Address: account.Issuers.Address, Port: account.Issuers.Port, Credential: account.Credential(component.CredentialIssuer), Log: s.cfg.Log,
+			Lookup:    s.issuerDocuments,
+			Listening: func() { s.setIssuerFailure(nil) },
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		s.setIssuerFailure(err)
+		_ = pause(ctx, issuerRetry)
+	}
+}
+
+func (s *Service) setIssuerFailure(err error) {
+	failure := ""
+	if err != nil {
+		failure = err.Error()
+	}
+	s.mu.Lock()
+	changed := s.issuerFailure != failure
+	s.issuerFailure = failure
+	s.mu.Unlock()
+	switch {
+	case changed && err != nil:
+		s.cfg.Log.Warn("the documents of service account issuers are not served", "error", err, "again", issuerRetry)
+	case changed:
+		s.cfg.Log.Info("the documents of service account issuers are served again")
+	}
+}
