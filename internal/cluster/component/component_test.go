@@ -40,12 +40,12 @@ func fixed(vpc bool) Config {
 	c := Config{
 		Account: Account{
 			State: "/var/lib/muster", BinDir: "/opt/muster/bin", EncryptionKey: accountKey, VPC: vpc, VPCCIDR: "192.168.64.0/18",
-			Ports: AccountPorts{Management: 20004, ManagementEtcd: 20008, ManagementEtcdPeer: 20009, Identity: 20010},
+			Ports:   AccountPorts{Management: 20004, ManagementEtcd: 20008, ManagementEtcdPeer: 20009, Identity: 20010},
 			Issuers: Issuers{Address: netip.MustParseAddr("127.93.14.201"), Port: 443, Host: "oidc.example.com"},
 		},
 		Dir: "/var/lib/muster/clusters/blue", EncryptionKey: key,
 		Issuer: Issuer{URL: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF", Keys: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF/keys"},
-		Ports: Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, Authenticator: 20011},
+		Ports:  Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, Authenticator: 20011},
 	}
 	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "Blue"
 	c.Region = region.Region{Name: "lab-1"}

@@ -35,9 +35,9 @@ func TestCluster(t *testing.T) {
 		reason, message string
 		endpoint        string
 	}{
-		{"healthy", "muster", "", Health{Endpoint: "https://127.0.0.1:1", PrivateEndpoint: "https://192.168.64.2", Version: "v1.36.3"}, true, "Healthy", "answers", "https://127.0.0.1:1"},
+		{"healthy", "muster", "", Health{Endpoint: "https://127.0.0.1:1", PrivateEndpoint: "https://192.168.64.2", Version: "v1.36.3", Issuer: "https://127.93.14.201/id/A"}, true, "Healthy", "answers", "https://127.0.0.1:1"},
 		{"unhealthy", "muster", "", Health{Endpoint: "https://127.0.0.1:1", Err: errors.New("etcd is down")}, false, "Unhealthy", "etcd is down", "https://127.0.0.1:1"},
-		{"in another's namespace", "second", "", Health{Endpoint: "https://127.0.0.1:1"}, false, "WrongName", `cluster "second" must have the name second, in namespace second; this one is second in namespace muster`, ""},
+		{"in another's namespace", "second", "", Health{Endpoint: "https://127.0.0.1:1", Issuer: "https://127.93.14.201/id/A"}, false, "WrongName", `cluster "second" must have the name second, in namespace second; this one is second in namespace muster`, ""},
 		{"with another hash", "muster", "Muster", Health{Endpoint: "https://127.0.0.1:1"}, false, "WrongName", `cluster "Muster" must have the name ` + v1alpha1.ClusterSlug("Muster"), ""},
 		{"a long story", "muster", "", Health{Err: errors.New(strings.Repeat("x", 5000))}, false, "Unhealthy", "xxx...", ""},
 	}
@@ -57,7 +57,11 @@ func TestCluster(t *testing.T) {
 			if condition == nil || (condition.Status == "True") != test.ready || condition.Reason != test.reason || !strings.Contains(condition.Message, test.message) || len(condition.Message) > 1024 {
 				t.Errorf("condition %+v", condition)
 			}
-			if object.Status.Endpoint != test.endpoint || object.Status.ObservedGeneration != 1 {
+			issuer := test.health.Issuer
+			if test.object != "muster" {
+				issuer = ""
+			}
+			if object.Status.Endpoint != test.endpoint || object.Status.Identity.OIDC.Issuer != issuer || object.Status.ObservedGeneration != 1 {
 				t.Errorf("status %+v", object.Status)
 			}
 			mustReconcile(t, r, test.object)
