@@ -66,6 +66,8 @@ func (c Config) certificatePolicy(inventory, address string) (policyconfig.Confi
 	if err != nil {
 		return policyconfig.Configuration{}, err
 	}
+	// With a certificate for the issuer's host anybody could publish keys of their own; its address, a loopback address, no node may have.
+	names = append(names, c.Issuers.names()...)
 	network := c.Cluster.Spec.Network
 	reserved := []string{network.ServiceCIDR, network.PodCIDR}
 	for _, own := range append(addresses, router) {

@@ -459,6 +459,9 @@ func TestPolicyFile(t *testing.T) {
 			t.Errorf("a node may have %s", own)
 		}
 	}
+	if !slices.Contains(policy.ReservedNames, "oidc.example.com") {
+		t.Errorf("anybody may have the issuer's name: %v", policy.ReservedNames)
+	}
 	if !slices.Contains(policy.ReservedNames, "kubernetes.default.svc.cluster.local") || policy.Bootstrap.UnboundTokens {
 		t.Errorf("policy %+v", policy)
 	}
