@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
 )
@@ -37,6 +38,11 @@ func renewal(t *testing.T, i *installation) {
 			t.Fatal(err)
 		}
 	}
+	own, err := account.Read(i.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Issuer = component.Issuer{Address: own.Address, Host: own.Address.String()}
 	old := map[string]string{}
 	servers := map[string]int{
 		"etcd": c.Ports.Etcd, "management-etcd": c.Account.Ports.ManagementEtcd, "kube-apiserver": c.Ports.APIServer, "management-apiserver": c.Account.Ports.Management,

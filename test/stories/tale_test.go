@@ -32,6 +32,7 @@ func TestClusterFromUpToNothingLeft(t *testing.T) {
 		{"up again changes nothing", upAgain},
 		{"pods on different nodes reach each other", podsTalk},
 		{"names resolve in pods and on machines", namesResolve},
+		{"anybody can verify the tokens of pods", tokensVerified},
 		{"half-closed connections are remembered", halfClosed},
 		{"kubectl can be copied into a pod", kubectlCopied},
 		{"Services that only the VPC reaches say so", servicesNotExposed},
