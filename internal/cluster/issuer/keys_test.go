@@ -4,11 +4,13 @@ package issuer
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
@@ -19,6 +21,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	jose "gopkg.in/go-jose/go-jose.v2"
 )
 
 func file(t *testing.T, name string) []byte {
@@ -163,5 +166,45 @@ func TestKeysThatAreNotPublished(t *testing.T) {
 	}
 	if _, err := Render(someIssuer(t)); err == nil {
 		t.Error("no key at all was published")
+	}
+}
+
+// What is published verifies what is signed, in the eyes of another implementation.
+func TestAnotherLibraryVerifies(t *testing.T) {
+	elliptical, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	modular, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for algorithm, key := range map[jose.SignatureAlgorithm]crypto.Signer{jose.ES256: elliptical, jose.RS256: modular} {
+		der, err := x509.MarshalPKIXPublicKey(key.Public())
+		documents, renderErr := Render(someIssuer(t), encodePEM(t, "PUBLIC KEY", der, err))
+		if renderErr != nil {
+			t.Fatal(renderErr)
+		}
+		sum := sha256.Sum256(der)
+		id := base64.RawURLEncoding.EncodeToString(sum[:])
+		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: jose.JSONWebKey{Key: key, KeyID: id}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signed, err := signer.Sign([]byte("claims"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var set jose.JSONWebKeySet
+		if err := json.Unmarshal(documents.Keys, &set); err != nil {
+			t.Fatal(err)
+		}
+		found := set.Key(id)
+		if len(found) != 1 || !found[0].Valid() || !found[0].IsPublic() || found[0].Algorithm != string(algorithm) || found[0].Use != "sig" {
+			t.Fatalf("%s: %+v", algorithm, found)
+		}
+		if got, err := signed.Verify(found[0]); err != nil || string(got) != "claims" {
+			t.Errorf("%s: %s, %v", algorithm, got, err)
+		}
 	}
 }
