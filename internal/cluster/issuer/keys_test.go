@@ -42,9 +42,9 @@ func someIssuer(t *testing.T) Issuer {
 	return i
 }
 
-// TestRender compares with what kube-apiserver v1.36.3 served at /openid/v1/jwks and /.well-known/openid-configuration with
-// --service-account-issuer=https://127.9.8.7/id/0123456789ABCDEF0123456789ABCDEF --service-account-jwks-uri=…/keys and these four files of
-// --service-account-key-file.
+// TestRender compares with what kube-apiserver v1.36.3 makes of the issuer, the URL of its keys (--service-account-jwks-uri=ISSUER/keys) and these
+// four files of --service-account-key-file: testdata holds what its own code renders at its start (k8s.io/kubernetes/pkg/serviceaccount,
+// NewOpenIDMetadataProvider). A story compares with a running one.
 func TestRender(t *testing.T) {
 	got, err := Render(someIssuer(t), file(t, "p256.pem"), file(t, "p384.pem"), file(t, "p521.pem"), file(t, "rsa.pem"))
 	if err != nil {
