@@ -73,6 +73,7 @@ func TestIssuersAreAtTheAccountsAddress(t *testing.T) {
 	if planned, err := planIssuer(blue(dir)); err != nil || planned.URL != i.URL || planned.Keys != i.Keys {
 		t.Errorf("planned %+v, %v", planned, err)
 	}
+	write(t, dir.Cluster("green").Record(), "kind: Cluster\n")
 	if second, err := ensureIssuer(dir, dir.Cluster("green")); err != nil || second.URL == i.URL || !strings.HasPrefix(second.URL, "https://"+at.Host+"/id/") {
 		t.Errorf("another cluster's is %+v, %v", second, err)
 	}
