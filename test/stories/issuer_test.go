@@ -17,6 +17,8 @@ import (
 
 	jose "gopkg.in/go-jose/go-jose.v2"
 	"gopkg.in/go-jose/go-jose.v2/jwt"
+
+	"muster.dev/muster/internal/certificates/authority"
 )
 
 const (
@@ -71,7 +73,7 @@ func tokensVerified(t *testing.T, i *installation) {
 		token string
 		want  int
 	}{{forAPI, http.StatusForbidden}, {forSTS, http.StatusUnauthorized}} { // forbidden: it knows who that is
-		if got := v.status(status.Cluster.Endpoint+"/api/v1/nodes", test.token); got != test.want {
+		if got := v.status(status.Clusters[0].Endpoint+"/api/v1/nodes", test.token); got != test.want {
 			t.Errorf("the API server answers %d, want %d", got, test.want)
 		}
 	}
@@ -122,7 +124,7 @@ type verifier struct {
 
 func newVerifier(t *testing.T, i *installation, issuer string) *verifier {
 	t.Helper()
-	ca, err := os.ReadFile(filepath.Join(i.dir.PKI(), "cluster", "ca.pem"))
+	ca, err := os.ReadFile(filepath.Join(i.dir.PKI(), authority.Account, "ca.pem"))
 	pool := x509.NewCertPool()
 	if err != nil || !pool.AppendCertsFromPEM(ca) {
 		t.Fatal("reading the authority:", err)

@@ -27,8 +27,8 @@ func renewal(t *testing.T, i *installation) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	account := component.Account{State: i.dir, BinDir: i.bin, VPC: true, VPCCIDR: wanted.Cluster.Spec.Network.VPCCIDR}
-	c := component.Config{Account: account, Dir: i.cluster(), Cluster: *wanted.Cluster}
+	accountConfig := component.Account{State: i.dir, BinDir: i.bin, VPC: true, VPCCIDR: wanted.Cluster.Spec.Network.VPCCIDR}
+	c := component.Config{Account: accountConfig, Dir: i.cluster(), Cluster: *wanted.Cluster}
 	for path, ports := range map[string]any{i.dir.Ports(): &c.Account.Ports, i.cluster().Ports(): &c.Ports} {
 		raw, err := os.ReadFile(path)
 		if err != nil {
@@ -42,7 +42,7 @@ func renewal(t *testing.T, i *installation) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Issuer = component.Issuer{Address: own.Address, Host: own.Address.String()}
+	c.Issuers = component.Issuers{Address: own.Address, Host: own.Address.String()}
 	old := map[string]string{}
 	servers := map[string]int{
 		"etcd": c.Ports.Etcd, "management-etcd": c.Account.Ports.ManagementEtcd, "kube-apiserver": c.Ports.APIServer, "management-apiserver": c.Account.Ports.Management,
