@@ -11,8 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-
-	"muster.dev/muster/internal/node/render"
 )
 
 // writeEtc writes the few files below /etc that programs expect. What else is on the machine's disk is left as it is.
@@ -51,6 +49,7 @@ func etcFiles(order bootOrder) map[string]string {
 	record := order.Record
 	id := sha256.Sum256([]byte(record.ID))
 	return map[string]string{ //nolint:gosec // G101: names of users, without passwords
+		"aws/ca.pem":    order.Authority,
 		"aws/config":    awsConfig(record.Region, order.Services),
 		"group":         "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n",
 		"hostname":      record.PrivateDNSName + "\n",
@@ -62,11 +61,13 @@ func etcFiles(order bootOrder) map[string]string {
 	}
 }
 
-// awsConfig says to AWS's programs where STS and IAM are. They find the role's credentials by themselves, in instance metadata, and the
-// authority is the cluster's, which the node writes when it has read its user data.
+// pathAccountCA is the file on a machine with the authority of what the account serves.
+const pathAccountCA = "/etc/aws/ca.pem"
+
+// awsConfig says to AWS's programs where STS and IAM are. They find the role's credentials by themselves, in instance metadata.
 func awsConfig(region string, services netip.Addr) string {
 	return "# Written by muster at every boot. Point AWS_CONFIG_FILE at it.\n[default]\nregion = " + region +
-		"\nendpoint_url = https://" + services.String() + "\nca_bundle = " + render.PathCA + "\n"
+		"\nendpoint_url = https://" + services.String() + "\nca_bundle = " + pathAccountCA + "\n"
 }
 
 // replace writes a file in place of whatever is there, a link too.

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/cluster/vpc"
@@ -34,6 +35,8 @@ type bootOrder struct {
 	Cgroups    host.Cgroups   `json:"cgroups"`
 	// Services is where STS and IAM answer in the VPC.
 	Services netip.Addr `json:"services"`
+	// Authority of what the account serves, STS and IAM among it, as PEM.
+	Authority string `json:"authority"`
 }
 
 // The descriptors that the first process inherits.
@@ -90,9 +93,13 @@ func (p *Provider) boot(ctx context.Context, record machine.Record) (err error) 
 	if err := p.network.Attach(namespace, record.PrivateIP); err != nil {
 		return err
 	}
+	account, err := os.ReadFile(authority.NewAccountStore(p.config.State.PKI()).AuthorityPath(authority.Account))
+	if err != nil {
+		return fmt.Errorf("reading the account's authority for the machine: %w", err)
+	}
 	return started.command(ctx, bootOrder{
 		Record: record, NameServer: vpc.ENI(p.config.VPC), Root: root, BinDir: p.config.BinDir, Cgroups: p.cgroups,
-		Services: vpc.Services(p.config.VPC),
+		Services: vpc.Services(p.config.VPC), Authority: string(account),
 	})
 }
 

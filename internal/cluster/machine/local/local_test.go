@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/machinetest"
 	"muster.dev/muster/internal/cluster/vpc"
@@ -55,6 +56,9 @@ func newSite(t *testing.T) *site {
 	}
 	s := &site{dir: statedir.Dir(t.TempDir()), binDir: filepath.Join(t.TempDir(), "bin")}
 	linkPrograms(t, s.binDir)
+	if _, err := authority.NewAccountStore(s.dir.PKI()).Ensure(nil, time.Now()); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		p, ctx := s.provider(t), context.WithoutCancel(t.Context())
 		for _, id := range []string{machinetest.First, machinetest.Second, "i-0000000000000000c"} {
@@ -299,7 +303,7 @@ func TestMachine(t *testing.T) {
 	for path, want := range map[string]string{
 		"etc/hostname":                  "ip-192-168-64-11.ap-test-1.compute.internal\n",
 		"etc/resolv.conf":               "# The VPC's name server, which knows its machines. Pods get the cluster's.\nnameserver 192.168.64.2\nsearch ap-test-1.compute.internal\n",
-		"etc/aws/config":                "# Written by muster at every boot. Point AWS_CONFIG_FILE at it.\n[default]\nregion = ap-test-1\nendpoint_url = https://192.168.64.3\nca_bundle = /etc/kubernetes/pki/ca.crt\n",
+		"etc/aws/config":                "# Written by muster at every boot. Point AWS_CONFIG_FILE at it.\n[default]\nregion = ap-test-1\nendpoint_url = https://192.168.64.3\nca_bundle = /etc/aws/ca.pem\n",
 		"proc/sys/kernel/panic":         "10\n",
 		"proc/sys/vm/overcommit_memory": "1\n",
 		"home/ran":                      "ran on ip-192-168-64-11.ap-test-1.compute.internal\n",
