@@ -92,6 +92,33 @@ func (w *iam) serviceAway(p *people) {
 	w.t.Run("aws-auth is edited badly and well", func(t *testing.T) { w.step(t).awsAuth(p) })
 }
 
+// managementAway kills the API server of the management plane for a minute, each time that it is started again, and deletes a user as soon as
+// there is one: what revokes has had no watch all that time, and hears of it within a second all the same.
+func (w *iam) managementAway(*people) {
+	const carol = "arn:aws:iam::" + iamAccount + ":user/carol"
+	k := w.user("carol")
+	w.apply("{apiVersion: access.muster.dev/v1alpha1, kind: AccessEntry, metadata: {name: carol}, spec: {principalARN: '" + carol + "', username: carol}}")
+	w.mustKubectl("wait", "accessentry/carol", "--for=jsonpath={.spec.principalID}", "--timeout=10s")
+	token := w.token(k, "muster")
+	w.believed(token, "carol")
+	kills := 0
+	for began := time.Now(); time.Since(began) < outage; time.Sleep(100 * time.Millisecond) {
+		if p, ok := w.processes()["management-apiserver"]; ok && syscall.Kill(p.PID, syscall.SIGKILL) == nil {
+			kills++
+		}
+	}
+	w.believed(token, "carol")
+	var deleted time.Time
+	w.eventually("the user is deleted", 60*time.Second, func() error {
+		_, err := w.kubectl("--context", "muster-management", "delete", "iamuser", "carol", "--wait=false", "--request-timeout=5s")
+		deleted = time.Now()
+		return err
+	})
+	w.refused("a user who was deleted after an outage is refused", token, http.StatusForbidden, "")
+	w.t.Logf("after an outage of %s (%d kills) a deleted user was refused %s after the deletion", outage, kills, time.Since(deleted).Round(time.Millisecond))
+	w.mustKubectl("delete", "accessentry", "carol")
+}
+
 // verifiedWithin has the authenticator verify new tokens again, and fails if that takes longer.
 func (w *iam) verifiedWithin(most time.Duration, k keys, user string) {
 	w.t.Helper()

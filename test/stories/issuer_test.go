@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -124,10 +123,13 @@ type verifier struct {
 
 func newVerifier(t *testing.T, i *installation, issuer string) *verifier {
 	t.Helper()
-	ca, err := os.ReadFile(filepath.Join(i.dir.PKI(), authority.Account, "ca.pem"))
 	pool := x509.NewCertPool()
-	if err != nil || !pool.AppendCertsFromPEM(ca) {
-		t.Fatal("reading the authority:", err)
+	for _, path := range []string{ // of the issuer and of the API server
+		authority.NewAccountStore(i.dir.PKI()).AuthorityPath(authority.Account), authority.NewStore(i.cluster().PKI()).AuthorityPath(authority.Cluster),
+	} {
+		if ca, err := os.ReadFile(path); err != nil || !pool.AppendCertsFromPEM(ca) {
+			t.Fatal("reading the authority:", err)
+		}
 	}
 	v := &verifier{t: t, issuer: issuer, client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}}
 	v.discovery = v.get(issuer + "/.well-known/openid-configuration")
