@@ -48,9 +48,7 @@ func TestKilledBetweenApprovalAndSignature(t *testing.T) {
 	if n := w.updates("approval"); n != 2 {
 		t.Errorf("%d approvals of two requests", n)
 	}
-	if n := len(w.register.List()); n != 2 {
-		t.Errorf("%d certificates on record", n)
-	}
+	w.until("both certificates are on record", func() bool { return len(w.register.List()) == 2 }) // a moment after they are written
 	if d, _ := w.decided("serving"); d.Verdict != "Approve" {
 		t.Errorf("decision %+v", d)
 	}

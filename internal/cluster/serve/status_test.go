@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -243,8 +244,11 @@ func TestSlowSocket(t *testing.T) {
 			accepted <- conn
 		}
 	}()
-	<-accepted // of the first question
+	if err := (<-accepted).Close(); err != nil { // of the first question
+		t.Error(err)
+	}
 	answers := make(chan error, 1)
+	c = NewClient(s.cfg.State) // with no connection that the first question has left
 	c.http.Timeout = time.Minute
 	go func() { _, err := c.Status(t.Context()); answers <- err }()
 	if err := (<-accepted).Close(); err != nil {
@@ -259,6 +263,7 @@ func TestSlowSocket(t *testing.T) {
 	if err := <-answers; !errors.Is(err, ErrNotRunning) {
 		t.Errorf("a service that ends: %v", err)
 	}
+	c = NewClient(s.cfg.State)
 	c.http.Timeout = 50 * time.Millisecond
 	partly, err := new(net.ListenConfig).Listen(t.Context(), "unix", s.cfg.State.Socket())
 	if err != nil {
@@ -266,7 +271,11 @@ func TestSlowSocket(t *testing.T) {
 	}
 	defer func() { _ = partly.Close() }()
 	go func() {
-		if conn, err := partly.Accept(); err == nil {
+		conn, err := partly.Accept()
+		if err != nil {
+			return
+		}
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil { // an answer before the question is another fault
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
 		}
 	}()
