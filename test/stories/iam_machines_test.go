@@ -107,9 +107,9 @@ func (w *iam) machineAsks(*people) {
 	w.apply(workload)
 	w.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=60s")
 	out, talk := w.muster("exec", pageMachine, "--", "sh", "-c", `pid=$(pgrep -o -f '^/workload serve') || exit 99
-nsenter --target "$pid" --net curl -sS --max-time 10 --cacert /proc/$pid/root/var/run/secrets/kubernetes.io/serviceaccount/ca.crt -d 'Action=GetCallerIdentity&Version=2011-06-15' https://192.168.64.3/`)
+nsenter --target "$pid" --net curl -sS --max-time 10 --cacert /etc/aws/ca.pem -d 'Action=GetCallerIdentity&Version=2011-06-15' https://192.168.64.3/`)
 	if !strings.Contains(out, "<Code>MissingAuthenticationToken</Code>") {
-		w.t.Errorf("a pod, whose authority is that of its service account, hears %s%s", out, talk)
+		w.t.Errorf("a pod that trusts the account's authority hears %s%s", out, talk)
 	}
 }
 
