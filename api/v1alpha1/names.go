@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// MaxClusterName and MaxNodeGroupName are EKS's limits of spec.name, in characters.
-	MaxClusterName   = 100
+	// MaxClusterName is EKS's limit of a cluster's spec.name, in characters.
+	MaxClusterName = 100
+	// MaxNodeGroupName is EKS's limit of a node group's spec.name, in characters.
 	MaxNodeGroupName = 63
 
 	maxSlug    = 63 // of a DNS label

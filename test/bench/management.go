@@ -72,10 +72,7 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 	if _, err := authority.NewAccountStore(dir.PKI()).Ensure(credentials, time.Now()); err != nil {
 		return 0, 0, err
 	}
-	specs, err := component.AccountSpecs(c) // etcd and the management plane
-	if err != nil {
-		return 0, 0, err
-	}
+	specs := component.AccountSpecs(c) // etcd and the management plane
 	specs[1].Path = filepath.Join(bin, program)
 	if program == "kube-apiserver" {
 		specs[1].Args = append(specs[1].Args, "--service-cluster-ip-range=10.100.0.0/16")

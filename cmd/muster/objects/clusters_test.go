@@ -38,8 +38,8 @@ func TestSeveralClusters(t *testing.T) {
 		in, of  string // namespace and name of the group that is there afterwards
 		out     string
 	}{
-		"create": {func(b *clitest.Bench) *cobra.Command { return createOf(b) }, []string{"Web_1", "--nodes", "2"}, v1alpha1.ClusterSlug("Home_2"), v1alpha1.NodeGroupSlug("Web_1"), "nodegroup.muster.dev/Web_1 created\n"},
-		"scale":  {func(b *clitest.Bench) *cobra.Command { return scaleOf(b) }, []string{"default", "2"}, v1alpha1.ClusterSlug("Home_2"), "default", "nodegroup.muster.dev/default scaled\n"},
+		"create": {createOf, []string{"Web_1", "--nodes", "2"}, v1alpha1.ClusterSlug("Home_2"), v1alpha1.NodeGroupSlug("Web_1"), "nodegroup.muster.dev/Web_1 created\n"},
+		"scale":  {scaleOf, []string{"default", "2"}, v1alpha1.ClusterSlug("Home_2"), "default", "nodegroup.muster.dev/default scaled\n"},
 		"delete": {func(b *clitest.Bench) *cobra.Command { return deleteOf(b, plane.NodeGroups()) }, []string{"default", "--wait=false"}, "home", "default", "nodegroup.muster.dev \"default\" deleted\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestGetOfOneCluster(t *testing.T) {
 		{"clusters --cluster home -o name", "cluster.muster.dev/home\n"},
 		{"cluster Home_2 -o name", "cluster.muster.dev/" + slug + "\n"},
 		{"cluster " + slug + " -o name", "cluster.muster.dev/" + slug + "\n"},
-		{"nodegroups -o name", "nodegroup.muster.dev/default\nnodegroup.muster.dev/default\n"},
+		{"nodegroups -o name", strings.Repeat("nodegroup.muster.dev/default\n", 2)},
 		{"nodegroups --cluster Home_2 -o name", "nodegroup.muster.dev/default\n"},
 		{"nodegroup default --cluster Home_2 -o name", "nodegroup.muster.dev/default\n"},
 		{"machines --cluster Home_2 -o name", "machine.muster.dev/i-22222222222222222\n"},

@@ -12,7 +12,7 @@ func TestReadNodes(t *testing.T) {
 		`{"kind": "List", "items": [{"kind": "Node", "metadata": {"name": "a"}}, {"kind": "Node", "metadata": {"name": "b"}}]}`: "a b",
 		`{"kind": "NodeList", "items": [{"metadata": {"name": "a"}}]}`:                                                          "a", // as the API server answers
 		"\n {\"kind\": \"Node\", \"metadata\": {\"name\": \"a\"}}\n":                                                            "a",
-		`{"kind": "List", "items": []}`:                                                                                         "",
+		`{"kind": "List", "items": []}`: "",
 	} {
 		nodes, err := ReadNodes([]byte(text))
 		var names []string

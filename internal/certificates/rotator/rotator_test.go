@@ -8,12 +8,12 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"muster.dev/muster/internal/certificates/authority"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotation"
 )
 

@@ -58,15 +58,11 @@ func fixed(vpc bool) Config {
 // specs are those of the account and of its one cluster.
 func specs(t *testing.T, c Config) []Spec {
 	t.Helper()
-	specs, err := AccountSpecs(c.Account)
-	if err != nil {
-		t.Fatal(err)
-	}
 	own, err := Specs(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(specs, own...)
+	return append(AccountSpecs(c.Account), own...)
 }
 
 // credentials are all that the account and its one cluster have.

@@ -82,12 +82,8 @@ const (
 const Loopback = "127.0.0.1"
 
 // AccountSpecs are the account's own processes, in the order they are best started and shown.
-func AccountSpecs(a Account) ([]Spec, error) {
-	management, err := management(a)
-	if err != nil {
-		return nil, err
-	}
-	return []Spec{managementEtcd(a), management}, nil
+func AccountSpecs(a Account) []Spec {
+	return []Spec{managementEtcd(a), management(a)}
 }
 
 // Specs are the processes of one cluster, in the order they are best started and shown.
@@ -111,8 +107,8 @@ func Specs(c Config) ([]Spec, error) {
 
 func (a Account) program(name string) string { return filepath.Join(a.BinDir, name) }
 
-func (a Account) file(component, name string) string {
-	return filepath.Join(a.State.Component(component), name)
+func (a Account) managementFile(name string) string {
+	return filepath.Join(a.State.Component(Management), name)
 }
 
 func (c Config) file(component, name string) string {

@@ -9,16 +9,16 @@ import (
 
 // management is the API server that holds muster's own kinds, and none of a cluster's: upstream's generic control plane,
 // which has custom resources, RBAC, Secrets and events, but no nodes and pods. Nodes have no way to it.
-func management(a Account) (Spec, error) {
+func management(a Account) Spec {
 	credential := a.Credential("management-apiserver")
 	args := map[string]string{
 		// Nobody looks it up; without it the server wants the host to have a default route, which a laptop offline has not.
 		"advertise-address":                Loopback,
-		"authentication-config":            a.file(Management, "authentication.yaml"),
+		"authentication-config":            a.managementFile("authentication.yaml"),
 		"authorization-mode":               "RBAC",
 		"bind-address":                     Loopback,
 		"client-ca-file":                   a.Authority("management"),
-		"encryption-provider-config":       a.file(Management, "encryption.yaml"),
+		"encryption-provider-config":       a.managementFile("encryption.yaml"),
 		"profiling":                        "false",
 		"secure-port":                      fmt.Sprint(a.Ports.Management),
 		"service-account-issuer":           a.ManagementURL(),
@@ -34,10 +34,10 @@ func management(a Account) (Spec, error) {
 		Path: a.program("generic-apiserver"),
 		Args: flags(args),
 		Files: []File{
-			{Path: a.file(Management, "authentication.yaml"), Mode: modePrivate, Content: authentication(healthPaths)},
-			{Path: a.file(Management, "encryption.yaml"), Mode: modePrivate, Content: encryption(a.EncryptionKey), Secret: true},
+			{Path: a.managementFile("authentication.yaml"), Mode: modePrivate, Content: authentication(healthPaths)},
+			{Path: a.managementFile("encryption.yaml"), Mode: modePrivate, Content: encryption(a.EncryptionKey), Secret: true},
 		},
 		Probe: &Probe{URL: a.ManagementURL() + "/readyz", CAFile: a.Authority("management")},
 		After: []string{ManagementEtcd},
-	}, nil
+	}
 }

@@ -75,7 +75,7 @@ func running(t *testing.T, port int, credential string) (end context.CancelFunc,
 	return nil, nil
 }
 
-func get(t *testing.T, pool *x509.CertPool, url string, adjust func(*tls.Config)) (*http.Response, string, error) {
+func get(t *testing.T, pool *x509.CertPool, url string, adjust func(*tls.Config)) (answered, string, error) {
 	t.Helper()
 	config := &tls.Config{RootCAs: pool}
 	if adjust != nil {
@@ -89,11 +89,17 @@ func get(t *testing.T, pool *x509.CertPool, url string, adjust func(*tls.Config)
 	}
 	response, err := transport.RoundTrip(r)
 	if err != nil {
-		return nil, "", err
+		return answered{}, "", err
 	}
 	body, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()
-	return response, string(body), err
+	return answered{response.StatusCode, response.ProtoMajor, response.TLS}, string(body), err
+}
+
+// answered is what an answer says beside its body.
+type answered struct {
+	StatusCode, ProtoMajor int
+	TLS                    *tls.ConnectionState
 }
 
 func TestServe(t *testing.T) {

@@ -201,7 +201,7 @@ func TestServeIssuer(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	defer client.CloseIdleConnections()
 	get := func(url string) (status int, fields map[string]any) {
-		response, err := client.Get(url) //nolint:noctx // a test of two requests
+		response, err := client.Get(url)
 		if err != nil {
 			t.Fatal(err)
 		}

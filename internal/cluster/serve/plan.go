@@ -35,10 +35,6 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if port := wanted.Cluster.Spec.APIServer.Port; port != 0 {
 		c.Ports.APIServer = int(port)
 	}
-	specs, err := component.AccountSpecs(shared)
-	if err != nil {
-		return nil, err
-	}
 	hosted, err := component.Specs(c)
-	return append(specs, hosted...), err
+	return append(component.AccountSpecs(shared), hosted...), err
 }

@@ -111,10 +111,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	processes, err := component.AccountSpecs(account)
-	if err != nil {
-		return err
-	}
+	processes := component.AccountSpecs(account)
 	if s.cfg.Guarded {
 		processes = append(processes, guardSpec(s.cfg.State, s.cfg.BinDir))
 	}

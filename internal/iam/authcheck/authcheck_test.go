@@ -66,7 +66,8 @@ func TestACluster(t *testing.T) {
 		"no entry":      {authcheck.Cluster{AccessEntries: entries(), Mappings: mappings(mapping(named("m"))), AWSAuth: awsAuth(named("aws-auth"))}, "m", nil},
 		"aws-auth only": {authcheck.Cluster{AccessEntries: entries(), AWSAuth: awsAuth(named("aws-auth"))}, "c", nil},
 		"all of it is being deleted": {
-			authcheck.Cluster{AccessEntries: entries(entry(going("e"), "AROAEXAMPLEEXAMPLE123")), Mappings: mappings(mapping(going("m"))), AWSAuth: awsAuth(going("aws-auth"))}, "",
+			authcheck.Cluster{AccessEntries: entries(entry(going("e"), "AROAEXAMPLEEXAMPLE123")), Mappings: mappings(mapping(going("m"))), AWSAuth: awsAuth(going("aws-auth"))},
+			"",
 			[]string{"AccessEntry e is being deleted", "IAMIdentityMapping m is being deleted", "ConfigMap aws-auth is being deleted"},
 		},
 		"an id that nobody knows":  {authcheck.Cluster{AccessEntries: entries(unknown), AWSAuth: awsAuth(named("aws-auth"))}, "c", []string{"AccessEntry e: there was no such role."}},

@@ -184,8 +184,8 @@ func TestWhatOneClustersAuthenticatorHoldsIsWorthNothingElsewhere(t *testing.T) 
 
 	// What it was answered says who somebody is, and has nothing to sign with.
 	var fields []string
-	for n := range reflect.TypeFor[keyservice.Answer]().NumField() {
-		fields = append(fields, reflect.TypeFor[keyservice.Answer]().Field(n).Name)
+	for field := range reflect.TypeFor[keyservice.Answer]().Fields() {
+		fields = append(fields, field.Name)
 	}
 	if want := []string{"ARN", "Account", "UserID", "SessionName", "Instance", "ValidUntil"}; !slices.Equal(fields, want) {
 		t.Errorf("an answer has %v, and not %v: is any of it worth something at another cluster's door?", fields, want)

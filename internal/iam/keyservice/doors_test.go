@@ -25,11 +25,11 @@ import (
 
 // account is a service with both of its sockets, as it runs.
 type account struct {
-	backend             *backend
-	authority           *keyservicetest.Authority
-	clusters            atomic.Pointer[map[string]bool]
-	identity, metadata  string
-	identities, secrets *Server
+	backend            *backend
+	authority          *keyservicetest.Authority
+	clusters           atomic.Pointer[map[string]bool]
+	identity, metadata string
+	secrets            *Server
 }
 
 func newAccount(t *testing.T, change func(*Server)) *account {

@@ -35,8 +35,7 @@ type launched struct {
 }
 
 func (l *launched) Lookup(address netip.Addr) (imds.Instance, error) {
-	return imds.Instance{ID: "i-0000000000000000a", Type: "m5.large", PrivateIP: address, IPv6: netip.MustParseAddr("fd00:1::5"), MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, PrivateDNSName: "ip-127-0-0-1.muster.test", HopLimit: 1,
-		Region: "us-east-1", Zone: "us-east-1a", ZoneID: "use1-az1"}, nil
+	return imds.Instance{ID: "i-0000000000000000a", Type: "m5.large", PrivateIP: address, IPv6: netip.MustParseAddr("fd00:1::5"), MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, PrivateDNSName: "ip-127-0-0-1.muster.test", HopLimit: 1, Region: "us-east-1", Zone: "us-east-1a", ZoneID: "use1-az1"}, nil
 }
 
 func (l *launched) UserData(string) ([]byte, error) {
