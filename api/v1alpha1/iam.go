@@ -19,7 +19,7 @@ const (
 	LabelIAMAccount = "muster.dev/iam-account"
 )
 
-// The kinds of identity and access management. They are written by the identity service, which speaks the AWS API. Whoever
+// The kinds of identity and access management. They are written by the identity service, which speaks the AWS API. A client that
 // writes them by other ways must write what the service would have: it passes over an object that contradicts itself.
 //
 // IAM's names are not Kubernetes' (they have capitals, _ + = , . @), so an object has a name that is made of the account and the name;

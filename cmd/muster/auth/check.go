@@ -127,7 +127,7 @@ func (c *authCommand) runCheck(ctx context.Context, a authCheck, args []string) 
 	return err
 }
 
-// options are those of the authenticator's configuration, and what flags say.
+// options are those of the authenticator's configuration and of the flags.
 func (a authCheck) options() (identity.Options, error) {
 	var o identity.Options
 	if a.config != "" {

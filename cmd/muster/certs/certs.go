@@ -63,7 +63,7 @@ rotate". Each authority either signs or, as one of two during a rotation, is onl
 			if err := t.Flush(); err != nil {
 				return err
 			}
-			// Without a service there is nobody who says how far the nodes are.
+			// Without a service nothing reports how far the nodes are.
 			if status, err := serve.NewClient(dir).Status(cmd.Context()); err == nil {
 				if c, ok := status.In(cluster.Namespace()); ok && c.Rotation != nil {
 					fmt.Fprintf(o.Out, "\n%s\n", describeRotation(*c.Rotation))

@@ -20,7 +20,7 @@ import (
 // kubeletAuthority is what can be rotated.
 const kubeletAuthority = "kubelet-ca"
 
-// rotatedLately is how long ago a rotation may have ended for another one not to be begun by mistake: whoever repeats a command
+// rotatedLately is how long ago a rotation may have ended for another one not to be begun by mistake: a person who repeats a command
 // that was interrupted wants to see its end, not a second rotation.
 const rotatedLately = time.Hour
 

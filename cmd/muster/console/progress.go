@@ -14,7 +14,7 @@ type WaitProgress struct {
 	last string
 }
 
-// Show replaces the text. That it cannot be shown is no reason to stop.
+// Show replaces the text. A failure to show it is not a reason to stop.
 func (p *WaitProgress) Show(text string) {
 	switch {
 	case text == p.last:

@@ -57,7 +57,7 @@ with any cluster whose requests muster certificate-controller decides, not only 
 	return cmd
 }
 
-// reviews reads all requests, or those named, and what is known about each.
+// reviews reads all requests, or those named, with the Events about each.
 func (c *csrCommand) reviews(ctx context.Context, names ...string) ([]csrview.Review, error) {
 	p, err := c.cluster(c.Options)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 // AskTime is the timeout for resolving a name by the management plane where the records on disk do not have it.
 const AskTime = 2 * time.Second
 
-// Choose picks the objects that go by the given names, in that order; all of them for no names. What is missing is an error that
-// goes with what was found.
+// Choose picks the objects that go by the given names, in that order; all of them for no names. A missing one is an error that
+// goes with the objects that were found.
 func (k Kind) Choose(objects []client.Object, names []string) ([]client.Object, error) {
 	if len(names) == 0 {
 		return objects, nil

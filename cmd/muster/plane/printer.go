@@ -27,7 +27,7 @@ type Printer struct {
 	Kind      Kind
 	Format    string
 	NoHeaders bool
-	Follows   bool // objects keep coming, so nobody knows yet which columns have something in them
+	Follows   bool // objects keep coming, so it is not known yet which columns have something in them
 	Now       func() time.Time
 
 	table   *columns.Table

@@ -93,7 +93,7 @@ func newRoles(ctx context.Context, dir statedir.Dir, log *slog.Logger) (imds.Cre
 	return cache, nil
 }
 
-// metadataCredential is by which the identity service knows who may have machines' credentials.
+// metadataCredential is the certificate by which the identity service recognizes the requester that may have machines' credentials.
 func metadataCredential(dir statedir.Dir) keyservice.Credential {
 	store := authority.NewStore(dir.PKI())
 	return keyservice.Credential{CA: store.AuthorityPath(authority.Account), File: store.Path(component.CredentialAccountMetadata)}
@@ -112,7 +112,7 @@ func newMetadata(dir statedir.Dir, network *vpc.Network, machines netip.Prefix, 
 	return imds.NewServer(imds.ServerConfig{Directory: directory, Credentials: roles, Key: key, Log: log})
 }
 
-// newNames makes the VPC's name server. It has a directory of its own: what is asked here keeps no machine from its metadata.
+// newNames makes the VPC's name server. It has a directory of its own: queries here keep no machine from its metadata.
 func newNames(dir statedir.Dir, network *vpc.Network, machines netip.Prefix, log *slog.Logger) (*privatedns.Server, error) {
 	directory, err := local.NewDirectory(dir, network, machines)
 	if err != nil {

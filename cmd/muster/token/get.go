@@ -60,7 +60,7 @@ The identity is that of your AWS environment or profile. Where none is set, it i
 	return cmd
 }
 
-// local fills in what a state directory knows: the name of its cluster, and who its administrator is.
+// local fills in what a state directory knows: the name of its cluster, and its administrator.
 func (c *credentialCommand) local(o *console.Options) error {
 	dir, err := o.Open()
 	if err != nil {

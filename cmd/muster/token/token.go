@@ -27,7 +27,7 @@ import (
 type tokenCommand struct {
 	*console.Options
 	cluster func(*console.Options) (*plane.Client, error)
-	// issued and bindings read the register of issued certificates, and who may do what.
+	// issued and bindings read the register of issued certificates, and the ClusterRoleBindings.
 	issued   func(context.Context, *console.Options) ([]issued.Entry, error)
 	bindings func(context.Context, *console.Options) ([]rbacv1.ClusterRoleBinding, error)
 	now      func() time.Time

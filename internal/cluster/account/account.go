@@ -119,7 +119,7 @@ func Plan(dir statedir.Dir, regionName string) (Account, error) {
 		dir, account.Region.Name, regionName)
 }
 
-// parse reads the file's text. What it says of a fault follows the file's name.
+// parse reads the file's text. The text of its error follows the file's name.
 func parse(raw []byte) (Account, error) {
 	const mend = "; restore it from a backup"
 	var read file

@@ -13,7 +13,7 @@
 //
 // What happens if
 //
-//	the identity service has not made its first role    nobody is refused for it: ErrNotYet, and the look is repeated
+//	the identity service has not made its first role    nothing is refused for it: ErrNotYet, and the look is repeated
 //	a role or its instance profile is not there         a RoleProblem with the fix, which becomes the group's status
 //	the authenticator or identity service is away       Check reports an error, which is not a refusal
 //	two parts of the service make one entry at a time   the slower one finds it and is content

@@ -66,7 +66,7 @@ func authenticatorRoles() []runtime.Object {
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"aws-auth"}, Verbs: reads},
 		}},
 		bind(metav1.NamespaceSystem),
-		// Where the authentication mode is recorded, and the lease of who applies access policies. RBAC cannot name what does not exist yet.
+		// Where the authentication mode is recorded, and the lease of the replica that applies access policies. RBAC cannot name what does not exist yet.
 		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: in(policyconfig.HostsNamespace), Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"muster-authenticator"}, Verbs: []string{"get", "update"}},
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},

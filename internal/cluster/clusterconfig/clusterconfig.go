@@ -3,8 +3,8 @@
 // Package clusterconfig reads muster.yaml: at most one Cluster and any number of NodeGroups, as documents of one file.
 // It is strict, and it reports every problem at once, each with its document and field.
 //
-// A document says in metadata.name or spec.name what the cluster or node group is called; the rest of its names follows from that. Who writes
-// both, or a namespace, has to write what follows.
+// A document says in metadata.name or spec.name what the cluster or node group is called; the rest of its names follows from that. An author
+// who writes both, or a namespace, has to write the names that follow.
 package clusterconfig
 
 import (

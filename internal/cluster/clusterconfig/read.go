@@ -37,7 +37,7 @@ func Read(path string) (Config, error) {
 	return Parse(path, data)
 }
 
-// Parse is Read for what was read already; name is what problems call the file.
+// Parse is Read for text that was read already; name is the file's name in problems.
 func Parse(name string, data []byte) (Config, error) {
 	problems := &Problems{File: name}
 	if len(data) > maxSize {

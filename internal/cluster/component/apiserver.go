@@ -25,7 +25,7 @@ func apiServer(c Config) (Spec, error) {
 		"audit-log-path":        c.Dir.Audit(),
 		"audit-policy-file":     c.file(APIServer, "audit-policy.yaml"),
 		"authentication-config": c.file(APIServer, "authentication.yaml"),
-		// The authenticator remembers who made a token, and forgets it the moment that a key or a mapping goes; what the API server
+		// The authenticator remembers who made a token, and forgets it the moment that a key or a mapping goes; an answer that the API server
 		// remembers nobody can take back. So it remembers nothing of the webhook's answers, neither a yes nor a no. A second cache of
 		// its own holds every good token for 10 s, and no flag changes that (pkg/kubeapiserver/options, TokenSuccessCacheTTL).
 		"authentication-token-webhook-cache-ttl":   "0s",

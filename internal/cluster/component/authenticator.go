@@ -19,7 +19,7 @@ import (
 const DefaultAccount = "000000000000"
 
 // The credentials by which the API server, and the service when it wants to know what the API server would be told, ask the authenticator.
-// Their authority is the one of those who may speak for users: nobody gets a certificate of it by a CSR.
+// Their authority is that of the programs that may speak for users: nobody gets a certificate of it by a CSR.
 const authenticatorClient = "authenticator-client"
 
 // AuthenticatorURL is where the cluster's authenticator answers.

@@ -98,7 +98,7 @@ func (c Config) certificatePolicy(inventory, address string) (policyconfig.Confi
 			// Hosts that people registered (muster token create --node-name --address), in the cluster itself.
 			{Static: &policyconfig.Static{ConfigMap: &policyconfig.ConfigMap{Namespace: policyconfig.HostsNamespace, Name: policyconfig.HostsConfigMap}}},
 		}},
-		// Only one runs, so there is nobody to agree with.
+		// Only one runs, so there is no other to agree with.
 		LeaderElection: policyconfig.LeaderElection{Enabled: new(false)},
 		Health:         policyconfig.Endpoint{BindAddress: address},
 		Metrics:        policyconfig.Endpoint{BindAddress: address},

@@ -11,11 +11,11 @@ import (
 // CredentialIssuer is the certificate of the server of issuers' documents, which serves every cluster of the account.
 const CredentialIssuer = "issuer"
 
-// audience is whom a service account token is for that names nobody else: the API server, by the name that EKS has it go by. It is not the
-// issuer, which is another one for each cluster: what a token of one cluster is worth at another is for the issuer and its keys to say.
+// audience is the audience of a service account token that names no other: the API server, by the name that EKS has it go by. It is not the
+// issuer, which is another one for each cluster: the issuer and its keys decide whether a token of one cluster is good at another.
 const audience = "https://kubernetes.default.svc"
 
-// Issuer is who issues the tokens of a cluster's service accounts (package issuer).
+// Issuer describes the issuer of the tokens of a cluster's service accounts (package issuer).
 type Issuer struct {
 	// URL is the claim iss of each token, Keys where the public keys are.
 	URL, Keys string

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// component is who writes the Events.
+// component is the source of the Events.
 const component = "muster"
 
 // ClusterOptions makes the cluster's cache hold no Services but those that this package speaks of. The cluster need not be up when it is made.
@@ -67,7 +67,7 @@ type reconciler struct {
 	now     func() time.Time
 }
 
-// Reconcile says what is to be said of one Service, unless the Event is there.
+// Reconcile makes the Event that is due for one Service, unless it is there.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	service := &corev1.Service{}
 	if err := r.cluster.Get(ctx, request.NamespacedName, service); err != nil {

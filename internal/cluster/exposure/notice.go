@@ -20,10 +20,10 @@ const (
 	repeat = 61 * time.Minute
 )
 
-// notice is what is said of a Service.
+// notice is the content of an Event about a Service.
 type notice struct{ kind, reason, message string }
 
-// decide returns what is to be said of a Service, if anything, and when to look again, or 0.
+// decide returns the notice that is due for a Service, or nil, and when to look again, or 0.
 func decide(service *corev1.Service, now time.Time) (*notice, time.Duration) {
 	if !service.DeletionTimestamp.IsZero() {
 		return nil, 0

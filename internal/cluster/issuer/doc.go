@@ -9,8 +9,8 @@
 // ADDRESS is the account's, one for all of its clusters (issuers.json); ID is 32 random hexadecimal digits (issuer.json). Both files are
 // made once and never written again: with another URL, every trust policy and every token that names the old one would be worthless.
 //
-// What it trusts: the two files, and the PEM files of keys that the API server reads itself. What it publishes: public keys only, of a
-// cluster that was asked for by its ID; it never lists clusters. What it refuses: records that are damaged or of a later version, keys that
+// It trusts the two files, and the PEM files of keys that the API server reads itself. It publishes public keys only, of a
+// cluster that was asked for by its ID; it never lists clusters. It refuses records that are damaged or of a later version, keys that
 // the API server would not sign with, every method but GET and HEAD, and every path that is not exactly one of the two.
 //
 // What happens if

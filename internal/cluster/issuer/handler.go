@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxAge is how long, in seconds, verifiers may keep a document: what kube-apiserver says of its own. A key is to be published that long
+// maxAge is how long, in seconds, verifiers may keep a document: the max-age that kube-apiserver gives its own. A key is to be published that long
 // before the first token is signed with it.
 const maxAge = 3600
 

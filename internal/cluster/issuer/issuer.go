@@ -37,7 +37,7 @@ func At(address netip.Addr, port int) Endpoint {
 	if port == DefaultPort {
 		return Endpoint{Host: address.String(), Port: port}
 	}
-	return Endpoint{Host: netip.AddrPortFrom(address, uint16(port)).String(), Port: port} //nolint:gosec // G115: checked by whoever reads or chooses it
+	return Endpoint{Host: netip.AddrPortFrom(address, uint16(port)).String(), Port: port} //nolint:gosec // G115: checked where it is read or chosen
 }
 
 // Name is the host without a port.

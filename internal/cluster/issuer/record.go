@@ -46,7 +46,7 @@ func ReadEndpoint(path string) (Endpoint, error) {
 	return Endpoint{Host: file.Host, Port: file.Port}, nil
 }
 
-// WriteEndpoint makes an account's record. There must be none: it is for whoever found that out under the directory's lock.
+// WriteEndpoint makes an account's record. There must be none: the caller found that out under the directory's lock.
 func WriteEndpoint(path string, at Endpoint) error {
 	return write(path, endpointFile{version, at.Host, at.Port})
 }
@@ -64,7 +64,7 @@ func Read(path string) (Issuer, error) {
 	return i, nil
 }
 
-// Ensure returns a cluster's issuer, which it makes and records if there is none. Whoever calls has the directory's lock. A cluster that
+// Ensure returns a cluster's issuer, which it makes and records if there is none. The caller has the directory's lock. A cluster that
 // was in use before is given no other issuer: its tokens, and all trust in them, name the one that was lost.
 func Ensure(path string, at Endpoint, used bool, random io.Reader) (Issuer, error) {
 	i, err := Read(path)

@@ -19,7 +19,7 @@ import (
 
 const nodeUserPrefix = "system:node:"
 
-// event is what is read of an audit.k8s.io/v1 Event. The API server's own type would bring the API server's packages along.
+// event has the fields that are read of an audit.k8s.io/v1 Event. The API server's own type would bring the API server's packages along.
 type event struct {
 	Kind  string `json:"kind"`
 	Stage string `json:"stage"`

@@ -78,7 +78,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 }
 
-// look reads what is new. The API server rotates its log by renaming it, so the open file is read to its end first.
+// look reads the new lines. The API server rotates its log by renaming it, so the open file is read to its end first.
 func (f *Follower) look(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if f.file == nil {
@@ -92,7 +92,7 @@ func (f *Follower) look(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("looking at the audit log: %w", err)
 		}
-		if mine.Size() < f.offset { // somebody truncated it
+		if mine.Size() < f.offset { // it was truncated
 			f.offset, f.partial, f.passing = 0, nil, false
 		}
 		if err := f.drain(ctx); err != nil {

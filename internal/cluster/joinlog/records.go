@@ -8,7 +8,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// Merge adds the steps of more that records lacks: what was seen first stays. The result is in the order of v1alpha1.JoinSteps.
+// Merge adds the steps of more that records lacks: a step that was seen first stays. The result is in the order of v1alpha1.JoinSteps.
 func Merge(records []v1alpha1.JoinRecord, more ...v1alpha1.JoinRecord) []v1alpha1.JoinRecord {
 	var merged []v1alpha1.JoinRecord
 	for _, step := range v1alpha1.JoinSteps() {

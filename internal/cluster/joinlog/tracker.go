@@ -158,7 +158,7 @@ func (t *Tracker) Records(machine string) []v1alpha1.JoinRecord {
 	return records
 }
 
-// Forget drops what is known of a machine that is gone.
+// Forget drops the records of a machine that is gone.
 func (t *Tracker) Forget(machine string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -52,7 +52,7 @@ func (r *machines) admission(ctx context.Context, m *v1alpha1.Machine, instance 
 		again = r.welcome(m)
 	case errors.As(err, &refusal):
 		r.refuse(m, "the cluster does not let the machine in: "+refusal.Error())
-	default: // a service that starts just now is no news
+	default: // a service that starts just now is not news
 		if condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionIdentity); condition != nil {
 			r.identity(m, metav1.ConditionUnknown, "NotKnown", fmt.Sprintf("the check whether the cluster lets the machine in failed: %v", err))
 		}

@@ -117,7 +117,7 @@ type Routes interface {
 	DeleteRoute(ctx context.Context, podCIDR netip.Prefix) error
 }
 
-// Health is what was seen of a cluster.
+// Health is the last observation of a cluster.
 type Health struct {
 	Endpoint        string
 	PrivateEndpoint string

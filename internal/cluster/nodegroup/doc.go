@@ -13,6 +13,6 @@
 // its own, then the instance, then the pods that are left, of which nothing else knows that they ended, and the traces of its
 // last moments. Every step can be repeated, so the next try makes up for a crash at any point.
 //
-// What it trusts: the management plane, the provider, and of the cluster only the Node's readiness, pod range and provider id.
-// What it refuses: a Node under a machine's name with another machine's provider id is ignored.
+// It trusts the management plane, the provider, and of the cluster only the Node's readiness, pod range and provider id.
+// It ignores a Node under a machine's name with another machine's provider id.
 package nodegroup

@@ -89,11 +89,11 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 // toDrain returns the Node of a machine if there are pods to end on it. Simulated machines run none.
 func (r *machines) toDrain(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider) (*corev1.Node, error) {
 	if m.Spec.Provider == v1alpha1.ProviderSimulated || m.Status.NodeName == "" {
-		return nil, nil //nolint:nilnil // no Node is no error
+		return nil, nil //nolint:nilnil // a missing Node is not an error
 	}
 	instance, err := provider.Get(ctx, m.Name)
 	if errors.Is(err, machine.ErrNotFound) || err == nil && instance.State != machine.Running {
-		return nil, nil //nolint:nilnil // what was on it has ended
+		return nil, nil //nolint:nilnil // its pods have ended
 	}
 	if err != nil {
 		return nil, fmt.Errorf("asking the provider for the instance: %w", err)
@@ -101,7 +101,7 @@ func (r *machines) toDrain(ctx context.Context, m *v1alpha1.Machine, provider ma
 	node := &corev1.Node{}
 	err = r.clusterLive.Get(ctx, client.ObjectKey{Name: m.Status.NodeName}, node)
 	if apierrors.IsNotFound(err) || err == nil && machineOf(node) != m.Name {
-		return nil, nil //nolint:nilnil // no Node is no error
+		return nil, nil //nolint:nilnil // a missing Node is not an error
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the Node: %w", err)
@@ -112,7 +112,7 @@ func (r *machines) toDrain(ctx context.Context, m *v1alpha1.Machine, provider ma
 	before := node.DeepCopy()
 	node.Spec.Unschedulable = true
 	if err := r.cluster.Patch(ctx, node, client.MergeFrom(before)); apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // no Node is no error
+		return nil, nil //nolint:nilnil // a missing Node is not an error
 	} else if err != nil {
 		return nil, fmt.Errorf("cordoning Node %s: %w", node.Name, err)
 	}

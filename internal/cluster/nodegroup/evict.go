@@ -41,7 +41,7 @@ func (r *machines) evictAll(ctx context.Context, node *corev1.Node) (left []stri
 				first = blocked{pod: name, why: why}
 			}
 		} else if !served || r.Now().After(pod.DeletionTimestamp.Add(graceMore)) {
-			continue // whoever could end it does not
+			continue // the kubelet, which could end it, does not
 		}
 		left = append(left, name)
 	}

@@ -39,7 +39,7 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if group.Namespace != r.namespace() {
 		return again(r.notServed(ctx, group))
 	}
-	// Every write below reads the group anew. What was decided before a write is about the group as it was then.
+	// Every write below reads the group anew. A decision before a write is about the group as it was then.
 	deleting := !group.DeletionTimestamp.IsZero()
 	if deleting && !held(group, v1alpha1.FinalizerNodeGroup) {
 		return reconcile.Result{}, nil
@@ -61,7 +61,7 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if written := r.writeStatus(ctx, before, group); written != nil {
 		return again(written)
 	}
-	if _, ok := errors.AsType[*RoleProblem](err); ok { // nothing here tells when somebody has mended it
+	if _, ok := errors.AsType[*RoleProblem](err); ok { // nothing here notices that somebody has mended it
 		return reconcile.Result{RequeueAfter: roleAgain}, nil
 	}
 	if errors.Is(err, ErrNotYet) {
@@ -109,7 +109,7 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 		return machines, nil
 	}
 	// The cache may not show yet what was made or deleted a moment ago, so nothing is done before the API server says the
-	// same. This is what keeps a group from overshooting.
+	// same. This keeps a group from overshooting.
 	machines, _, err = r.list(ctx, r.managementLive, group)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ type machines struct {
 	ranges   *podRanges
 }
 
-// Reconcile brings one machine forward. What it finds out goes into the status with one patch at the end, if it is news.
+// Reconcile brings one machine forward. Its findings go into the status with one patch at the end, if they are news.
 func (r *machines) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	m := &v1alpha1.Machine{}
 	if err := r.management.Get(ctx, request.NamespacedName, m); client.IgnoreNotFound(err) != nil {
@@ -122,7 +122,7 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	return soonest(wait, credential.left(r.Now()), routed, reported, checked, r.untilLate(m)), nil
 }
 
-// lost deletes a Machine whose instance is gone without it: what was on it cannot come back, and its group replaces it.
+// lost deletes a Machine whose instance is gone without it: its data cannot come back, and its group replaces it.
 func (r *machines) lost(ctx context.Context, m *v1alpha1.Machine) error {
 	r.judge(m, v1alpha1.MachineTerminating, "InstanceLost", "the provider no longer has the instance")
 	r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "InstanceLost", "Delete",

@@ -21,7 +21,7 @@ type memory struct {
 	written map[string]string // machine → version that the last write gave it
 	tokens  map[string]madeToken
 	asked   map[string]time.Time // machine → when to ask again whether the cluster lets it in
-	refused map[string]refusedAt // machine → how what it sent was refused last
+	refused map[string]refusedAt // machine → the last refusal of a token with its session
 }
 
 type madeToken struct {

@@ -42,14 +42,14 @@ func readyOf(node *corev1.Node) corev1.NodeCondition {
 	return node.Status.Conditions[i]
 }
 
-// node returns the machine's Node, or nil. One that an earlier machine left under the same name is none, and is removed.
+// node returns the machine's Node, or nil. One that an earlier machine left under the same name does not count, and is removed.
 func (r *machines) node(ctx context.Context, m *v1alpha1.Machine) (*corev1.Node, error) {
 	if m.Status.NodeName == "" {
-		return nil, nil //nolint:nilnil // no Node is no error
+		return nil, nil //nolint:nilnil // a missing Node is not an error
 	}
 	node := &corev1.Node{}
 	if err := r.cluster.Get(ctx, client.ObjectKey{Name: m.Status.NodeName}, node); apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // no Node is no error
+		return nil, nil //nolint:nilnil // a missing Node is not an error
 	} else if err != nil {
 		return nil, fmt.Errorf("reading the Node: %w", err)
 	}

@@ -53,7 +53,7 @@ func (r *machines) ensureToken(ctx context.Context, m *v1alpha1.Machine) (creden
 	return made, nil
 }
 
-// findToken returns the newest good token of the machine. Secrets that carry its label and are no token of its, or an
+// findToken returns the newest good token of the machine. Secrets that carry its label but are not its token, or are an
 // expired one, are removed.
 func (r *machines) findToken(ctx context.Context, m *v1alpha1.Machine) (credential, error) {
 	secrets, err := r.tokensOf(ctx, m)

@@ -12,7 +12,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
-// Differences lists the fields in which a node group differs from the requested one, "" if there are none. What comes to the same is not a
+// Differences lists the fields in which a node group differs from the requested one, "" if there are none. A value with the same effect is not a
 // difference, such as a default that only one of them names.
 func Differences(is, asked *v1alpha1.NodeGroupSpec) string {
 	var differences []string

@@ -53,7 +53,7 @@ func Group(desired int, machines []Machine) []Action {
 }
 
 // dispensable orders machines by how little is lost with them: those that have not joined run no pods, those that are not
-// Ready serve none, and of the rest the newest have had the least time to gather any. Names settle what is left.
+// Ready serve none, and of the rest the newest have had the least time to gather any. Names settle the order of the rest.
 func dispensable(a, b Machine) int {
 	return cmp.Or(
 		cmp.Compare(rank(a), rank(b)),

@@ -8,8 +8,8 @@
 //	11.64.168.192.in-addr.arpa        PTR  ip-192-168-64-11.ec2.internal
 //	any other name                    NXDOMAIN: the VPC has no way out
 //
-// Machines ask it by /etc/resolv.conf, and the cluster's DNS for what is not the cluster's.
+// Machines ask it by /etc/resolv.conf, and so does the cluster's DNS for names that are not the cluster's.
 //
-// What it trusts: the records of machines, which were on disk before the machines booted. What it refuses: to believe a machine about its
+// It trusts the records of machines, which were on disk before the machines booted. It refuses to believe a machine about its
 // name, updates, zone transfers, and every class but IN.
 package privatedns

@@ -94,7 +94,7 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, query *dns.Msg) {
 	if known := s.known(); known != nil {
 		reply = known.answer(query)
 	}
-	_ = w.WriteMsg(reply) // whoever went without waiting asks again
+	_ = w.WriteMsg(reply) // a client that did not wait asks again
 }
 
 // known is the zone as of a second ago at most. While the records cannot be read it is as it was.

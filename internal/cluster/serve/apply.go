@@ -55,7 +55,7 @@ func managementClient(dir statedir.Dir) (client.Client, error) {
 	return client.New(rest, client.Options{Scheme: scheme, Mapper: managementMapper()})
 }
 
-// apply changes the cluster to what was asked for, and makes the node groups that were asked for or changes them.
+// apply changes the cluster to the requested spec, and makes the requested node groups or changes them.
 func (s Session) apply(ctx context.Context) (changed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()

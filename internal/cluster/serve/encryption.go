@@ -16,7 +16,7 @@ import (
 )
 
 // encryptionKey reads the key that seals Secrets in a plane's etcd, from the plane's directory of keys, and makes it the first time. It is never
-// made anew where etcd has data: what was sealed with the lost key could not be read any more.
+// made anew where etcd has data: Secrets that were sealed with the lost key could not be read any more.
 func encryptionKey(pki, etcd string) (string, error) {
 	path := filepath.Join(pki, "encryption.key")
 	raw, err := os.ReadFile(path)

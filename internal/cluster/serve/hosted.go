@@ -54,7 +54,7 @@ func newHosted(s *Service, dir statedir.Cluster) *hosted {
 	}
 }
 
-// run serves the cluster until the context ends, a generation for each configuration. What keeps it from that is in its status, and tried again.
+// run serves the cluster until the context ends, a generation for each configuration. A failure to do so is in its status, and it tries again.
 func (h *hosted) run(ctx context.Context, account component.Account) {
 	for ctx.Err() == nil {
 		_ = retry(ctx, "starting the cluster", h.say, func(ctx context.Context) error { return h.generation(ctx, account) })

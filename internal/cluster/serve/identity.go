@@ -205,7 +205,7 @@ func (f *certificateFile) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	certificate, err := tls.LoadX509KeyPair(f.path, f.path)
 	if err != nil {
 		if f.loaded != nil {
-			return f.loaded, nil // half replaced, or worse: what there was is good for days yet
+			return f.loaded, nil // half replaced, or worse: the earlier certificate is good for days yet
 		}
 		return nil, fmt.Errorf("reading certificate of the identity service: %w", err)
 	}

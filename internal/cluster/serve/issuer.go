@@ -140,7 +140,7 @@ func (s *Service) issuerDocuments(id string) (issuer.Documents, bool) {
 	return issuer.Documents{}, false
 }
 
-// serveIssuers serves the documents of all clusters' issuers until the context ends. What keeps it from that is said in the log, once, and
+// serveIssuers serves the documents of all clusters' issuers until the context ends. A failure to do so is said in the log, once, and
 // in the status until it is over.
 func (s *Service) serveIssuers(ctx context.Context, account component.Account) {
 	defer s.setIssuerFailure(nil)

@@ -15,7 +15,7 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// layoutVersion is the version of what lies where in a state directory. A change of the layout counts it up and converts what is there.
+// layoutVersion is the version of what lies where in a state directory. A change of the layout counts it up and converts the directory.
 //
 //	1: one etcd for both planes (no file said so)
 //	2: an etcd for each plane; was never released

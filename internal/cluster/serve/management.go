@@ -94,7 +94,7 @@ func applyDefinitions(ctx context.Context, api client.Client, definitions []*api
 
 // served waits until the objects of a kind can be made, which is as soon as its names are accepted, and has it shown to all who ask what
 // the plane has. The generic control plane takes itself for one of three, and so leaves the condition Established, and with it discovery,
-// for five seconds; and who makes an object within two seconds of a change of that condition, at any API server, waits for two more, that
+// for five seconds; and a request that makes an object within two seconds of a change of that condition, at any API server, waits for two more, that
 // the others may have heard of it (apiextensions-apiserver, pkg/apiserver/customresource_handler.go, masterCount and justCreated). This one is alone:
 // the condition is set here, as of a moment that is past.
 func served(ctx context.Context, api client.Client, wanted *apiextensionsv1.CustomResourceDefinition) error {
@@ -117,7 +117,7 @@ func served(ctx context.Context, api client.Client, wanted *apiextensionsv1.Cust
 			switch err := api.Status().Update(ctx, current); {
 			case err == nil:
 				return nil
-			case !apierrors.IsConflict(err): // else somebody was faster, and it is looked again
+			case !apierrors.IsConflict(err): // else another writer was faster, and it is looked again
 				return fmt.Errorf("establishing kind %s: %w", wanted.Spec.Names.Kind, err)
 			}
 		}

@@ -32,7 +32,7 @@ func gibibytes(bytes int64) string {
 	return strconv.FormatFloat(float64(bytes)/(1<<30), 'f', 1, 64) + " GiB"
 }
 
-// readHost reads what the host has. What cannot be read stays 0, which nothing is said about.
+// readHost reads what the host has. A number that cannot be read stays 0, and no warning is made of it.
 func readHost() HostStatus {
 	raw, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

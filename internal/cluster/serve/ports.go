@@ -84,7 +84,7 @@ func readPorts(path string, into any) error {
 	return nil
 }
 
-// choosePorts keeps the ports that a plane has, and chooses those that are missing or have since been taken by somebody else.
+// choosePorts keeps the ports that a plane has, and chooses those that are missing or have since been taken by other processes.
 func (s *Service) choosePorts(path string, ports any, all []chosen) error {
 	s.ports.Lock()
 	defer s.ports.Unlock()

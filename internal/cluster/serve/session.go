@@ -27,7 +27,7 @@ const (
 	answerTimeout = 15 * time.Second
 )
 
-// Session is one `muster up`: it brings a cluster to what was asked for, and waits.
+// Session is one `muster up`: it brings a cluster to the requested configuration, and waits.
 type Session struct {
 	State  statedir.Dir
 	Wanted clusterconfig.Config
@@ -48,7 +48,7 @@ type Outcome struct {
 }
 
 // Start checks everything that can be checked before anything is changed, starts the service unless it runs, and tells it
-// what is wanted.
+// the wanted configuration.
 func (s Session) Start(ctx context.Context) (Outcome, error) {
 	binDir, err := FindPrograms()
 	if err != nil {

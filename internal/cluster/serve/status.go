@@ -30,7 +30,7 @@ type Status struct {
 
 // RotationStatus describes the authority that signs kubelets' certificates, and of the rotation that replaces it.
 type RotationStatus struct {
-	// Signs is who signs now, Trusts are all who are trusted.
+	// Signs is the authority that signs now, Trusts are all that are trusted.
 	Signs  string   `json:"signs"`
 	Trusts []string `json:"trusts"`
 	// Rotation is the one under way.

@@ -32,7 +32,7 @@ func (s *Supervisor) rotateLogs(ctx context.Context) {
 	}
 }
 
-// RotateLog moves the content of a log that has reached the limit (bytes) to path.1, replacing what was there.
+// RotateLog moves the content of a log that has reached the limit (bytes) to path.1, replacing the file there.
 func RotateLog(path string, limit int64) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if os.IsNotExist(err) {

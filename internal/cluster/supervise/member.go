@@ -136,10 +136,10 @@ func (m *member) start() (*process.Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Its number is no other's before it is reaped. Its marks need not be there yet: the kernel shows them only when the
-	// program is loaded (environ_read in fs/proc/base.c).
+	// No other process gets its number before it is reaped. Its marks need not be there yet: the kernel shows them only when
+	// the program is loaded (environ_read in fs/proc/base.c).
 	h, err := process.Hold(cmd.Process.Pid)
-	go func() { _ = cmd.Wait() }() // reaps it; the handle tells when it ended
+	go func() { _ = cmd.Wait() }() // reaps it; the handle reports its end
 	if err != nil {
 		return nil, err
 	}

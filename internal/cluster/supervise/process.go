@@ -70,7 +70,7 @@ func Find(dir statedir.Dir) ([]Process, error) {
 }
 
 // Leader is the oldest process of that name which runs the given program: the one that was started, not one it started.
-// A process in a machine is none, whatever marks and program a container gave it.
+// A process in a machine does not count, whatever marks and program a container gave it.
 func Leader(processes []Process, name, executable string) (Process, bool) {
 	for _, p := range processes {
 		if p.Name == name && !p.inside && strings.TrimSuffix(p.Executable, " (deleted)") == executable {
@@ -90,7 +90,7 @@ func predecessor(processes []Process, name string) (Process, bool) {
 	return Process{}, false
 }
 
-// inspect reads one process. Whatever cannot be read belongs to somebody else, or has just ended.
+// inspect reads one process. One that cannot be read belongs to another user, or has just ended.
 func inspect(pid int, dir statedir.Dir, patient time.Time) (Process, bool) {
 	root := filepath.Join("/proc", strconv.Itoa(pid))
 	var owner syscall.Stat_t

@@ -16,7 +16,7 @@ const (
 	Backoff  State = "Backoff"  // it ended, and is started again in a while
 )
 
-// Status is what is known of one process.
+// Status is the state of one process.
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
