@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +15,6 @@ import (
 
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/plane"
-	"muster.dev/muster/internal/certificates/facts"
 	"muster.dev/muster/internal/certificates/policy"
 	"muster.dev/muster/internal/certificates/policyconfig"
 	"muster.dev/muster/internal/certificates/token"
@@ -26,18 +24,15 @@ import (
 // formatText is a token alone, or a join command alone.
 const formatText = "text"
 
-// tokenWish holds the flags of "muster token create".
-type tokenWish struct {
-	ttl                               time.Duration
-	usages, groups, addresses         []string
-	description                       string
-	machine, nodeName, pattern, group string
-	joinCommand, rejoin               bool
-	tool, output                      string
+// createFlags holds the flags of "muster token create".
+type createFlags struct {
+	bootstraptoken.Wish
+	joinCommand  bool
+	tool, output string
 }
 
 func (c *tokenCommand) create() *cobra.Command {
-	var w tokenWish
+	var w createFlags
 	cmd := &cobra.Command{
 		Use:   "create [TOKEN]",
 		Short: "Make a token that is bound to a machine, a name or a group, or to nothing",
@@ -65,68 +60,32 @@ it does when a machine was off for too long.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.runCreate(cmd.Context(), args, w) },
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&w.ttl, "ttl", 24*time.Hour, "lifetime of the token; 0 means that it never expires")
-	flags.StringSliceVar(&w.usages, "usages", []string{token.UsageSigning, token.UsageAuthentication}, "what it is good for: signing (finding the cluster), authentication (asking for a certificate)")
-	flags.StringSliceVar(&w.groups, "groups", []string{token.DefaultGroup}, "groups that its holder is in")
-	flags.StringVar(&w.description, "description", "", "what it is for, for people")
-	flags.StringVar(&w.nodeName, "node-name", "", "bind it to the node of this name")
-	flags.BoolVar(&w.rejoin, "rejoin", false, "let the node of this --node-name join again, once its certificate has expired")
-	flags.StringVar(&w.pattern, "pattern", "", "bind it to names of nodes such as 'worker-*'")
-	flags.StringVar(&w.group, "group", "", "bind it to the machines of this group of the inventory")
-	flags.StringVar(&w.machine, "machine", "", "bind it to the machine of this ID")
-	flags.StringSliceVar(&w.addresses, "address", nil, "address of the host --node-name, which registers it; may be repeated")
+	flags.DurationVar(&w.TTL, "ttl", 24*time.Hour, "lifetime of the token; 0 means that it never expires")
+	flags.StringSliceVar(&w.Usages, "usages", []string{token.UsageSigning, token.UsageAuthentication}, "what it is good for: signing (finding the cluster), authentication (asking for a certificate)")
+	flags.StringSliceVar(&w.Groups, "groups", []string{token.DefaultGroup}, "groups that its holder is in")
+	flags.StringVar(&w.Description, "description", "", "what it is for, for people")
+	flags.StringVar(&w.NodeName, "node-name", "", "bind it to the node of this name")
+	flags.BoolVar(&w.Rejoin, "rejoin", false, "let the node of this --node-name join again, once its certificate has expired")
+	flags.StringVar(&w.Pattern, "pattern", "", "bind it to names of nodes such as 'worker-*'")
+	flags.StringVar(&w.Group, "group", "", "bind it to the machines of this group of the inventory")
+	flags.StringVar(&w.Machine, "machine", "", "bind it to the machine of this ID")
+	flags.StringSliceVar(&w.Addresses, "address", nil, "address of the host --node-name, which registers it; may be repeated")
 	flags.BoolVar(&w.joinCommand, "print-join-command", false, "print the command to run on the machine, instead of the token")
 	addToolFlag(cmd, &w.tool)
 	console.AddFormatFlag(cmd, &w.output, formatText, formatText, console.FormatJSON, console.FormatYAML)
 	return cmd
 }
 
-// wished makes a token of the flags, or returns what is wrong with them.
-func (c *tokenCommand) wished(args []string, w tokenWish) (token.Bootstrap, error) {
-	switch {
-	case w.ttl < 0:
-		return token.Bootstrap{}, fmt.Errorf("invalid --ttl %s: must not be negative; 0 makes a token that never expires", w.ttl)
-	case w.ttl > 0 && w.ttl < time.Second:
-		return token.Bootstrap{}, fmt.Errorf("--ttl %s is too short: the end of a token is kept in whole seconds; give 1s or more, or 0 for a token without an end", w.ttl)
-	}
-	b := token.Bootstrap{Usages: w.usages, Groups: w.groups, Description: w.description}
-	if w.ttl > 0 {
-		b.Expires = c.now().Add(w.ttl).UTC().Truncate(time.Second)
-	}
-	again := ""
-	if w.rejoin {
-		if again = w.nodeName; again == "" {
-			return token.Bootstrap{}, errors.New("--rejoin needs --node-name, the name of the node that may join again")
-		}
-	}
-	var scopes []token.Scope
-	for _, s := range []token.Scope{
-		{Kind: token.ScopeMachine, Value: w.machine},
-		{Kind: token.ScopeName, Value: w.nodeName},
-		{Kind: token.ScopeGroup, Value: w.group},
-		{Kind: token.ScopePattern, Value: w.pattern},
-		{Kind: token.ScopeRejoin, Value: again},
-	} {
-		if s.Value != "" {
-			scopes = append(scopes, s)
-		}
-	}
-	if err := b.Bind(scopes...); err != nil {
-		return token.Bootstrap{}, err
-	}
-	var err error
+// given returns the token of the arguments: a random one, or one from standard input or the command line.
+func (c *tokenCommand) given(args []string) (token.Token, error) {
 	switch {
 	case len(args) == 0:
-		b.Token, err = token.Generate(c.random)
+		return token.Generate(c.random)
 	case args[0] == console.StandardInput:
-		b.Token, err = readToken(c.In)
+		return readToken(c.In)
 	default:
-		b.Token, err = token.Parse(args[0])
+		return token.Parse(args[0])
 	}
-	if err != nil {
-		return token.Bootstrap{}, err
-	}
-	return b, b.Check()
 }
 
 func readToken(in io.Reader) (token.Token, error) {
@@ -137,43 +96,18 @@ func readToken(in io.Reader) (token.Token, error) {
 	return token.Parse(strings.TrimSpace(string(text)))
 }
 
-// host is the machine that is to be registered, nil if none is.
-func (w tokenWish) host() (*policy.Machine, error) {
-	switch {
-	case len(w.addresses) == 0:
-		return nil, nil //nolint:nilnil // none is meant
-	case w.nodeName == "":
-		return nil, errors.New("--address needs --node-name, the name of the host that it registers")
-	case w.machine != "":
-		return nil, fmt.Errorf("--address registers the host as machine %s, so --machine can name no other one: leave it out", facts.HostID(w.nodeName))
-	}
-	m := &policy.Machine{ID: facts.HostID(w.nodeName), NodeName: w.nodeName, Group: w.group}
-	for _, text := range w.addresses {
-		address, err := netip.ParseAddr(text)
-		if err != nil || address.Zone() != "" {
-			return nil, fmt.Errorf("invalid --address %q: must be an IP address", text)
-		}
-		m.Addresses = append(m.Addresses, address)
-	}
-	// In a list of its own: what is wrong with it is wrong before anything is written.
-	if _, _, err := facts.AddMachine([]byte("machines: []"), *m); err != nil {
-		return nil, fmt.Errorf("cannot register the host: %w", err)
-	}
-	return m, nil
-}
-
-func (c *tokenCommand) runCreate(ctx context.Context, args []string, w tokenWish) error {
+func (c *tokenCommand) runCreate(ctx context.Context, args []string, w createFlags) error {
 	if err := console.CheckOutput(w.output, formatText, console.FormatJSON, console.FormatYAML); err != nil {
 		return err
 	}
 	if err := checkTool(w.tool); err != nil {
 		return err
 	}
-	b, err := c.wished(args, w)
+	b, err := w.Bootstrap(c.now(), func() (token.Token, error) { return c.given(args) })
 	if err != nil {
 		return console.UsageError{Err: err}
 	}
-	host, err := w.host()
+	host, err := w.Host()
 	if err != nil {
 		return console.UsageError{Err: err}
 	}
@@ -205,7 +139,7 @@ func (c *tokenCommand) runCreate(ctx context.Context, args []string, w tokenWish
 			return errors.Join(err, undone)
 		}
 	}
-	c.advise(ctx, p, made, fitting || w.rejoin)
+	c.advise(ctx, p, made, fitting || w.Rejoin)
 	if w.output != formatText {
 		shown := c.shown(made, nil, true)
 		shown.JoinCommand = command

@@ -207,8 +207,9 @@ func TestTokenCreate(t *testing.T) {
 // A binding holds where muster's controller decides. Elsewhere upstream's approves the token for any node, which must not come as a surprise.
 func TestTokenThatIsBoundToLittle(t *testing.T) {
 	t.Parallel()
+	const autoApproveRole = "system:certificates.k8s.io:certificatesigningrequests:nodeclient"
 	opens := func(name, group string) rbacv1.ClusterRoleBinding {
-		return rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: approves}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: group}}}
+		return rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: autoApproveRole}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: group}}}
 	}
 	kubeadm, everybody := opens("kubeadm:node-autoapprove-bootstrap", token.DefaultGroup), opens("all", "system:bootstrappers")
 	rotation := opens("kubeadm:node-autoapprove-certificate-rotation", token.DefaultGroup)
@@ -227,7 +228,7 @@ func TestTokenThatIsBoundToLittle(t *testing.T) {
 		"whatever is registered":                 {[]rbacv1.ClusterRoleBinding{kubeadm}, nil, nil, []string{"--node-name", "a", "--address", "10.0.0.1"}, "Warning: the token may be good for more"},
 		"it cannot be seen":                      {nil, errors.New("forbidden"), nil, []string{"--machine", "i-1"}, "cannot be seen: forbidden"},
 		"without that group":                     {[]rbacv1.ClusterRoleBinding{kubeadm}, nil, nil, []string{"--node-name", "a", "--groups="}, ""},
-		"muster's cluster":                       {[]rbacv1.ClusterRoleBinding{kubeadm, opens(ownBinding, "system:bootstrappers")}, nil, nil, []string{"--node-name", "a"}, ""},
+		"muster's cluster":                       {[]rbacv1.ClusterRoleBinding{kubeadm, opens("muster:node-autoapprove-bootstrap", "system:bootstrappers")}, nil, nil, []string{"--node-name", "a"}, ""},
 		"our controller decides":                 {[]rbacv1.ClusterRoleBinding{kubeadm}, nil, recorded, []string{"--node-name", "a"}, ""},
 		"only rotation is approved":              {[]rbacv1.ClusterRoleBinding{rotation}, nil, nil, []string{"--node-name", "a"}, ""},
 	} {
