@@ -47,9 +47,9 @@ func (w *iam) serviceAway(p *people) {
 	for _, name := range []string{"guard", "serve"} {
 		w.kill(name)
 	}
+	time.Sleep(time.Second) // a token that is signed in the same second is the same token
 	began := time.Now()
 	all := w.everySecond(map[string]string{known: creatorARN, machines: "system:node:" + nodeAt(pageMachine)}, creator, k)
-	time.Sleep(time.Second) // a token that is signed in the same second is the same token
 	fresh := w.token(creator, "muster")
 	why := w.refused("a new token is refused with the reason", fresh, http.StatusServiceUnavailable, "unavailable")
 	if !strings.Contains(why.Saw, "the identity service does not answer") {
