@@ -47,7 +47,7 @@ func (w *iam) serviceAway(p *people) {
 	for _, name := range []string{"guard", "serve"} {
 		w.kill(name)
 	}
-	time.Sleep(time.Second) // a token that is signed in the same second is the same token
+	w.pause(time.Second) // a token that is signed in the same second is the same token
 	began := time.Now()
 	all := w.everySecond(map[string]string{known: creatorARN, machines: "system:node:" + nodeAt(pageMachine)}, creator, k)
 	fresh := w.token(creator, "muster")
@@ -75,10 +75,7 @@ func (w *iam) serviceAway(p *people) {
 		return err
 	})
 	w.t.Run("a pod asks for the node's credentials", func(t *testing.T) { w.step(t).podAsks(p) })
-	select {
-	case <-time.After(outage - time.Since(began)):
-	case <-w.t.Context().Done():
-	}
+	w.pause(outage - time.Since(began))
 	w.t.Logf("in an outage of %s %s", time.Since(began).Round(time.Second), all())
 	w.nodeIsReady(nodeAt(pageMachine), time.Second)
 	w.muster("up")
@@ -103,7 +100,7 @@ func (w *iam) managementAway(*people) {
 	token := w.token(k, "muster")
 	w.believed(token, "carol")
 	kills := 0
-	for began := time.Now(); time.Since(began) < outage; time.Sleep(100 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < outage; w.pause(100 * time.Millisecond) {
 		if p, ok := w.processes()["management-apiserver"]; ok && syscall.Kill(p.PID, syscall.SIGKILL) == nil {
 			kills++
 		}
@@ -118,6 +115,14 @@ func (w *iam) managementAway(*people) {
 	w.refused("a user who was deleted after an outage is refused", token, http.StatusForbidden, "")
 	w.t.Logf("after an outage of %s (%d kills) a deleted user was refused %s after the deletion", outage, kills, time.Since(deleted).Round(time.Millisecond))
 	w.mustKubectl("delete", "accessentry", "carol")
+}
+
+// pause waits, or until the test is ended.
+func (w *iam) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-w.t.Context().Done():
+	}
 }
 
 // verifiedWithin has the authenticator verify new tokens again, and fails if that takes longer.

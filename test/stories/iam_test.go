@@ -39,7 +39,7 @@ func TestIAMIdentity(t *testing.T) {
 		{"she is removed", (*iam).removedUser},
 		{"a machine is refused and it is said which and why", (*iam).refusedMachine},
 		{"the identity service is away", (*iam).serviceAway},
-		{"the management plane is away, and a user is deleted", (*iam).managementAway},
+		{"the management plane is away and then a user is deleted", (*iam).managementAway},
 		{"bad tokens by the thousand delay nobody", (*iam).flood},
 		{"the authenticator is killed", (*iam).authenticatorKilled},
 		{"the API server has forgotten whoever was refused", (*iam).forgotten},

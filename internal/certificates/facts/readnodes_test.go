@@ -8,11 +8,16 @@ import (
 )
 
 func TestReadNodes(t *testing.T) {
+	const empty = `{"kind": "List", "items": []}`
 	for text, want := range map[string]string{
 		`{"kind": "List", "items": [{"kind": "Node", "metadata": {"name": "a"}}, {"kind": "Node", "metadata": {"name": "b"}}]}`: "a b",
-		`{"kind": "NodeList", "items": [{"metadata": {"name": "a"}}]}`:                                                          "a", // as the API server answers
-		"\n {\"kind\": \"Node\", \"metadata\": {\"name\": \"a\"}}\n":                                                            "a",
-		`{"kind": "List", "items": []}`: "",
+
+		// As the API server answers.
+		`{"kind": "NodeList", "items": [{"metadata": {"name": "a"}}]}`: "a",
+
+		"\n {\"kind\": \"Node\", \"metadata\": {\"name\": \"a\"}}\n": "a",
+
+		empty: "",
 	} {
 		nodes, err := ReadNodes([]byte(text))
 		var names []string

@@ -29,7 +29,6 @@ type account struct {
 	authority          *keyservicetest.Authority
 	clusters           atomic.Pointer[map[string]bool]
 	identity, metadata string
-	secrets            *Server
 }
 
 func newAccount(t *testing.T, change func(*Server)) *account {

@@ -31,11 +31,13 @@ func TestWishedToken(t *testing.T) {
 		"the shortest":     {bootstraptoken.Wish{TTL: time.Second, Usages: both}, nil, noon.Add(time.Second)},
 		"by name, to rejoin": {
 			bootstraptoken.Wish{TTL: time.Hour, Usages: both, NodeName: "a", Rejoin: true, Groups: []string{token.DefaultGroup}},
-			[]string{token.DefaultGroup, "system:bootstrappers:muster:name:a", "system:bootstrappers:muster:rejoin:a"}, noon.Add(time.Hour),
+			[]string{token.DefaultGroup, "system:bootstrappers:muster:name:a", "system:bootstrappers:muster:rejoin:a"},
+			noon.Add(time.Hour),
 		},
 		"by machine and group": {
 			bootstraptoken.Wish{Usages: both, Machine: "i-1", Group: "g"},
-			[]string{"system:bootstrappers:muster:i-1", "system:bootstrappers:muster:group:g"}, time.Time{},
+			[]string{"system:bootstrappers:muster:i-1", "system:bootstrappers:muster:group:g"},
+			time.Time{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
