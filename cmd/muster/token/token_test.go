@@ -337,16 +337,17 @@ func TestTokenForMachinesThatAreNot(t *testing.T) {
 			t.Fatalf("%s: a token was made", name)
 		}
 	}
-	for id, tc := range map[string]struct {
+	for _, tc := range []struct {
+		id   string
 		args []string
 		says string
 	}{
-		"dddddd": {[]string{"--machine", "i-0123456789abcdef0"}, "no registered host has the machine i-0123456789abcdef0;"},
-		"eeeeee": {[]string{"--group", "nobodys", "--pattern", "rack-*"}, "no registered host has the group nobodys and the pattern rack-*;"},
-		"ffffff": {[]string{"--machine", "host-worker-1", "--group", "workers", "--pattern", "work*"}, ""},
-		"gggggg": {[]string{"--node-name", "worker-1", "--address", "192.168.64.200", "--group", "others"}, ""}, // which it is from now on
+		{"dddddd", []string{"--machine", "i-0123456789abcdef0"}, "no registered host has the machine i-0123456789abcdef0;"},
+		{"eeeeee", []string{"--group", "nobodys", "--pattern", "rack-*"}, "no registered host has the group nobodys and the pattern rack-*;"},
+		{"ffffff", []string{"--machine", "host-worker-1", "--group", "workers", "--pattern", "work*"}, ""},
+		{"gggggg", []string{"--node-name", "worker-1", "--address", "192.168.64.200", "--group", "others"}, ""}, // which it is from now on
 	} {
-		if err := runTokens(t.Context(), b, nil, append([]string{"create", id + "." + secretHalf}, tc.args...)...); err != nil {
+		if err := runTokens(t.Context(), b, nil, append([]string{"create", tc.id + "." + secretHalf}, tc.args...)...); err != nil {
 			t.Fatal(err)
 		}
 		if said := b.Err.String(); !strings.Contains(said, tc.says) || strings.Contains(said, "no registered host") != (tc.says != "") {

@@ -88,7 +88,7 @@ func TestByFileWithoutAnAuthority(t *testing.T) {
 	f.will(answer{kubeconfig: kubeconfig(f.URL, ca)})
 	pool := x509.NewCertPool()
 	pool.AddCert(public.cert)
-	c := discovery.Config{File: save(t, file(f.URL, "")), Timeout: time.Second, Settle: time.Nanosecond, SystemRoots: pool}
+	c := discovery.Config{File: save(t, file(f.URL, "")), Timeout: 10 * time.Second, Settle: time.Nanosecond, SystemRoots: pool}
 	r, err := discovery.Discover(t.Context(), c)
 	if err != nil || string(r.CA) != ca.pem() || !strings.HasSuffix(r.How, "the system's authorities vouch for its server") {
 		t.Errorf("got %+v, %v", r, err)
