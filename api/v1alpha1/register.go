@@ -17,6 +17,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Cluster{}, &ClusterList{},
 		&NodeGroup{}, &NodeGroupList{},
 		&Machine{}, &MachineList{},
+		&VPC{}, &VPCList{},
+		&Subnet{}, &SubnetList{},
 		&IAMAccount{}, &IAMAccountList{},
 		&IAMUser{}, &IAMUserList{},
 		&IAMRole{}, &IAMRoleList{},

@@ -117,7 +117,7 @@ type joinTrial struct {
 }
 
 func newJoinTrial(t trial) (joinTrial, error) {
-	network, err := vpc.New(vpc.Config{Dir: t.state().VPC(), CIDR: netip.MustParsePrefix("192.168.64.0/18")})
+	network, err := vpc.OpenDefault(t.state().VPCs())
 	if err != nil {
 		return joinTrial{}, err
 	}

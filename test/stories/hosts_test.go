@@ -65,7 +65,7 @@ type guest struct {
 // newGuest starts a host in the cluster's VPC, with what its owner has installed. The story must end before the cluster does.
 func newGuest(t *testing.T, i *installation, hash, name, address string, install ...string) guest {
 	t.Helper()
-	network, err := vpc.New(vpc.Config{Dir: i.dir.VPC(), CIDR: netip.MustParsePrefix("192.168.64.0/18")})
+	network, err := vpc.OpenDefault(i.dir.VPCs())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ const (
 	oldCluster = `{apiVersion: muster.dev/v1alpha1, kind: Cluster, metadata: {name: a}, spec: {name: a}}`
 	oldGroup   = `{apiVersion: muster.dev/v1alpha1, kind: NodeGroup, metadata: {name: a}, spec: {name: a, scalingConfig: {desiredSize: 1}}}`
 	oldUser    = `{apiVersion: muster.dev/v1alpha1, kind: IAMUser, metadata: {name: "000000000000.a"}, spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:user/a", created: "2026-01-01T00:00:00Z", userID: AIDAAAAAAAAAAAAAAAAAA}}`
+	oldVPC     = `{apiVersion: muster.dev/v1alpha1, kind: VPC, metadata: {name: vpc-0123456789abcdef0}, spec: {cidrBlock: 172.31.0.0/16}}`
+	oldSubnet  = `{apiVersion: muster.dev/v1alpha1, kind: Subnet, metadata: {name: subnet-0123456789abcdef0}, spec: {vpcID: vpc-0123456789abcdef0, cidrBlock: 172.31.0.0/20, availabilityZone: us-east-1a}}`
 	oldMachine = `{apiVersion: muster.dev/v1alpha1, kind: Machine, metadata: {name: i-0123456789abcdef0}, spec: {clusterName: muster, nodeGroup: workers, provider: local}}`
 )
 
@@ -52,6 +54,10 @@ func TestUpdates(t *testing.T) {
 		{"node group: another provider", oldGroup, `{spec: {name: a, provider: simulated, scalingConfig: {desiredSize: 1}}}`, []string{"spec"}},
 		{"IAM user: another path", oldUser, `{spec: {account: "000000000000", path: /b/, name: a, arn: "arn:aws:iam::000000000000:user/b/a", created: "2026-01-01T00:00:00Z", userID: AIDAAAAAAAAAAAAAAAAAA}}`, nil},
 		{"IAM user: another id", oldUser, `{spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:user/a", created: "2026-01-01T00:00:00Z", userID: AIDABAAAAAAAAAAAAAAAA}}`, []string{"spec"}},
+		{"VPC: nothing", oldVPC, `{}`, nil},
+		{"VPC: another range", oldVPC, `{spec: {cidrBlock: 172.30.0.0/16}}`, []string{"spec"}},
+		{"VPC: the default", oldVPC, `{spec: {cidrBlock: 172.31.0.0/16, isDefault: true}}`, []string{"spec"}},
+		{"subnet: another zone", oldSubnet, `{spec: {vpcID: vpc-0123456789abcdef0, cidrBlock: 172.31.0.0/20, availabilityZone: us-east-1b}}`, []string{"spec"}},
 		{"machine: status", oldMachine, `{status: {phase: Joining}}`, nil},
 		{"machine: another group", oldMachine, `{spec: {clusterName: muster, nodeGroup: other, provider: local}}`, []string{"spec"}},
 		{"machine: a group of the same name", oldMachine, `{spec: {clusterName: muster, nodeGroup: workers, nodeGroupUID: other, provider: local}}`, []string{"spec"}},

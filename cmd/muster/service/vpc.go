@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"os"
 	"time"
 
@@ -25,25 +24,20 @@ import (
 
 // NewVPCCommand returns the hidden command that holds the machines' network.
 func NewVPCCommand() *cobra.Command {
-	var stateDir, vpcCIDR, podCIDR, apiServer string
+	var stateDir, id string
 	command := &cobra.Command{
 		Use:   "vpc",
-		Short: "Hold the machines' private network, relay between it and the API server, and answer machines' questions: instance metadata, DNS",
+		Short: "Hold a private network of machines, relay between it and API servers, and answer machines' questions: instance metadata, DNS",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := statedir.Open(stateDir)
 			if err != nil {
 				return err
 			}
-			machines, err := netip.ParsePrefix(vpcCIDR)
-			if err != nil {
-				return console.UsageError{Err: fmt.Errorf("--vpc-cidr: %w", err)}
+			if err := vpc.ValidateID(id); err != nil {
+				return console.UsageError{Err: fmt.Errorf("--id: %w", err)}
 			}
-			pods, err := netip.ParsePrefix(podCIDR)
-			if err != nil {
-				return console.UsageError{Err: fmt.Errorf("--pod-cidr: %w", err)}
-			}
-			network, err := vpc.New(vpc.Config{Dir: dir.VPC(), CIDR: machines})
+			network, err := vpc.Open(dir.VPCs(), id)
 			if err != nil {
 				return err
 			}
@@ -52,16 +46,21 @@ func NewVPCCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			metadata, err := newMetadata(dir, network, machines, roles, log)
+			metadata, err := newMetadata(dir, id, roles, log)
 			if err != nil {
 				return err
 			}
-			names, err := newNames(dir, network, machines, log)
+			// Each has a directory of its own: what is asked at one keeps no machine from the others.
+			doors, err := local.NewDirectory(dir, id)
+			if err != nil {
+				return err
+			}
+			names, err := newNames(dir, id, log)
 			if err != nil {
 				return err
 			}
 			relay, err := vpc.NewRelay(vpc.RelayConfig{
-				Network: network, PodCIDR: pods, APIServer: apiServer, EgressSocket: dir.EgressSocket(),
+				Network: network, Machines: doors, Socket: dir.VPCSocket(id),
 				IdentitySocket: dir.MachinesSocket(), Metadata: metadata, Names: names, Log: log,
 			})
 			if err != nil {
@@ -72,9 +71,7 @@ func NewVPCCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&stateDir, "state-dir", statedir.Default(), "directory of everything muster keeps")
-	flags.StringVar(&vpcCIDR, "vpc-cidr", "192.168.64.0/18", "range of addresses of machines")
-	flags.StringVar(&podCIDR, "pod-cidr", "10.244.0.0/16", "range of addresses of pods, which API servers may reach")
-	flags.StringVar(&apiServer, "api-server", "", "address of the API server on the host's loopback, as 127.0.0.1:6443")
+	flags.StringVar(&id, "id", "", "id of the VPC, which is described below the state directory")
 	return command
 }
 
@@ -100,21 +97,21 @@ func metadataCredential(dir statedir.Dir) keyservice.Credential {
 }
 
 // newMetadata makes the instance metadata service of the local provider's machines.
-func newMetadata(dir statedir.Dir, network *vpc.Network, machines netip.Prefix, roles imds.Credentials, log *slog.Logger) (*imds.Server, error) {
-	directory, err := local.NewDirectory(dir, network, machines)
+func newMetadata(dir statedir.Dir, id string, roles imds.Credentials, log *slog.Logger) (*imds.Server, error) {
+	directory, err := local.NewDirectory(dir, id)
 	if err != nil {
 		return nil, err
 	}
-	key, err := local.MetadataKey(dir)
+	key, err := local.MetadataKey(dir, id)
 	if err != nil {
 		return nil, err
 	}
 	return imds.NewServer(imds.ServerConfig{Directory: directory, Credentials: roles, Key: key, Log: log})
 }
 
-// newNames makes the VPC's name server. It has a directory of its own: queries here keep no machine from its metadata.
-func newNames(dir statedir.Dir, network *vpc.Network, machines netip.Prefix, log *slog.Logger) (*privatedns.Server, error) {
-	directory, err := local.NewDirectory(dir, network, machines)
+// newNames makes the VPC's name server.
+func newNames(dir statedir.Dir, id string, log *slog.Logger) (*privatedns.Server, error) {
+	directory, err := local.NewDirectory(dir, id)
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func apiServer(c Config) (Spec, error) {
 	if c.VPC {
 		// Kubelets and pods live in the VPC, where this host has no address: the API server goes through a door into it.
 		values["egress-selector-config-file"] = c.file(APIServer, "egress.yaml")
-		files = append(files, File{Path: c.file(APIServer, "egress.yaml"), Mode: modePrivate, Content: egress(c.State.EgressSocket())})
+		files = append(files, File{Path: c.file(APIServer, "egress.yaml"), Mode: modePrivate, Content: egress(c.State.EgressSocket(c.Dir.Namespace()))})
 	}
 	return Spec{
 		Name:        APIServer,

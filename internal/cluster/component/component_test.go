@@ -39,7 +39,7 @@ const (
 func fixed(vpc bool) Config {
 	c := Config{
 		Account: Account{
-			State: "/var/lib/muster", BinDir: "/opt/muster/bin", EncryptionKey: accountKey, VPC: vpc, VPCCIDR: "192.168.64.0/18",
+			State: "/var/lib/muster", BinDir: "/opt/muster/bin", EncryptionKey: accountKey, VPC: vpc, VPCCIDR: "192.168.64.0/18", VPCID: "vpc-0123456789abcdef0",
 			Ports:   AccountPorts{Management: 20004, ManagementEtcd: 20008, ManagementEtcdPeer: 20009, Identity: 20010},
 			Issuers: Issuers{Address: netip.MustParseAddr("127.93.14.201"), Port: 443, Host: "oidc.example.com"},
 		},
@@ -470,7 +470,7 @@ func TestProcessNames(t *testing.T) {
 		if cluster != spec.Cluster || name != spec.Name {
 			t.Errorf("%s is read as %q of %q", spec.Process(), name, cluster)
 		}
-		if own := spec.Name == Management || spec.Name == ManagementEtcd; own != (cluster == "") {
+		if own := spec.Name == Management || spec.Name == ManagementEtcd || spec.Name == VPC; own != (cluster == "") {
 			t.Errorf("%s belongs to %q", spec.Name, cluster)
 		}
 	}

@@ -27,8 +27,9 @@ type Account struct {
 	EncryptionKey string
 	// VPC is false where machines are only simulated: then nothing is reached through a VPC.
 	VPC bool
-	// VPCCIDR is the range of the VPC that the account's clusters share.
+	// VPCCIDR is the range of the VPC that the account's clusters share, VPCID its id.
 	VPCCIDR string
+	VPCID   string
 }
 
 // Config is everything the specs of one cluster are made from.
@@ -43,6 +44,8 @@ type Config struct {
 	Issuer Issuer
 	// EncryptionKey encrypts the cluster's Secrets at rest: 32 bytes in base64. No other plane has it.
 	EncryptionKey string
+	// Address is the API server's in the VPC; not valid for the second address of the VPC.
+	Address netip.Addr
 }
 
 // AccountPorts on the loopback address, chosen once and kept.
@@ -83,16 +86,16 @@ const Loopback = "127.0.0.1"
 
 // AccountSpecs are the account's own processes, in the order they are best started and shown.
 func AccountSpecs(a Account) []Spec {
-	return []Spec{managementEtcd(a), management(a)}
+	specs := []Spec{managementEtcd(a), management(a)}
+	if a.VPC {
+		specs = append(specs, vpc(a))
+	}
+	return specs
 }
 
 // Specs are the processes of one cluster, in the order they are best started and shown.
 func Specs(c Config) ([]Spec, error) {
-	builders := []func(Config) (Spec, error){etcd, apiServer, controllerManager, scheduler, certificateController, authenticator}
-	if c.VPC {
-		builders = append(builders, vpc)
-	}
-	builders = append(builders, simulator)
+	builders := []func(Config) (Spec, error){etcd, apiServer, controllerManager, scheduler, certificateController, authenticator, simulator}
 	specs := make([]Spec, 0, len(builders))
 	for _, build := range builders {
 		spec, err := build(c)
@@ -192,6 +195,9 @@ const (
 
 // Endpoint is the API server's private address in the VPC.
 func (c Config) Endpoint() (netip.Addr, error) {
+	if c.Address.IsValid() {
+		return c.Address, nil
+	}
 	return host(c.VPCCIDR, endpointHost)
 }
 

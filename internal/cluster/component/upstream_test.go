@@ -103,7 +103,7 @@ func TestEgressSelectorConfiguration(t *testing.T) {
 			Name: "cluster",
 			Connection: apiserverv1beta1.Connection{
 				ProxyProtocol: apiserverv1beta1.ProtocolHTTPConnect,
-				Transport:     &apiserverv1beta1.Transport{UDS: &apiserverv1beta1.UDSTransport{UDSName: dir + "/run/egress.sock"}},
+				Transport:     &apiserverv1beta1.Transport{UDS: &apiserverv1beta1.UDSTransport{UDSName: c.State.EgressSocket("blue")}},
 			},
 		}}
 		if diff := cmp.Diff(want, got.EgressSelections); diff != "" {

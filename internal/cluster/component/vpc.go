@@ -2,25 +2,18 @@
 
 package component
 
-import (
-	"fmt"
-	"net"
-)
-
-// vpc holds the private network that machines live in, the API server's endpoint in it, and the API server's door to it.
-func vpc(c Config) (Spec, error) {
+// vpc holds a private network that machines live in, the endpoints of clusters' API servers in it, and their doors to it.
+func vpc(a Account) Spec {
 	return Spec{
 		Name: VPC,
-		Path: c.program("muster"),
+		Path: a.program("muster"),
 		Args: append([]string{"vpc"}, flags(map[string]string{
-			"api-server": net.JoinHostPort(Loopback, fmt.Sprint(c.Ports.APIServer)),
-			"pod-cidr":   c.Cluster.Spec.Network.PodCIDR,
-			"state-dir":  string(c.State),
-			"vpc-cidr":   c.VPCCIDR,
+			"id":        a.VPCID,
+			"state-dir": string(a.State),
 		})...),
-		Directories: []string{c.State.Run(), c.State.VPC()},
-		Probe:       &Probe{URL: "http://vpc/readyz", Socket: c.State.EgressSocket()},
-	}, nil
+		Directories: []string{a.State.Run(), a.State.VPC(a.VPCID)},
+		Probe:       &Probe{URL: "http://vpc/readyz", Socket: a.State.VPCSocket(a.VPCID)},
+	}
 }
 
 // simulator runs the simulated machines. It has no credentials: each machine has its own.

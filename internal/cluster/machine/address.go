@@ -8,25 +8,36 @@ import (
 	"strings"
 )
 
-// reserved addresses at the start of a VPC are its network address, the router, the ENI, and room for more of that kind.
-const reserved = 11
+// Subnet is a part of a VPC's addresses, in one zone.
+type Subnet struct {
+	// ID, VPC and Zone are as EC2 writes them: subnet-0123456789abcdef0, vpc-0123456789abcdef0, us-east-1a.
+	ID   string
+	VPC  string
+	Zone string
+	CIDR netip.Prefix
+	// Taken are addresses of the subnet that are not for machines, beside those that every subnet reserves: those of clusters' endpoints.
+	Taken []netip.Addr
+}
 
-// Allocate chooses the lowest address of a VPC that no machine has: the eleventh after the network address, or a later one.
-// The last address is the broadcast address and belongs to nobody.
-func Allocate(vpc netip.Prefix, used map[netip.Addr]bool) (netip.Addr, error) {
-	if !vpc.IsValid() || !vpc.Addr().Is4() {
-		return netip.Addr{}, fmt.Errorf("allocating address: %s is not a range of IPv4 addresses", vpc)
+// reserved is how many addresses at the start of a subnet belong to no machine, as on EC2: the network address, the router, the
+// resolver (of the VPC, which is in its first subnet), and one for later. The last address is the broadcast address.
+const reserved = 4
+
+// Allocate chooses the lowest address of a subnet that nobody has.
+func Allocate(subnet netip.Prefix, used map[netip.Addr]bool) (netip.Addr, error) {
+	if !subnet.IsValid() || !subnet.Addr().Is4() {
+		return netip.Addr{}, fmt.Errorf("allocating address: %s is not a range of IPv4 addresses", subnet)
 	}
-	address := vpc.Masked().Addr()
+	address := subnet.Masked().Addr()
 	for range reserved {
 		address = address.Next()
 	}
-	for ; vpc.Contains(address) && vpc.Contains(address.Next()); address = address.Next() {
+	for ; subnet.Contains(address) && subnet.Contains(address.Next()); address = address.Next() {
 		if !used[address] {
 			return address, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("allocating address: all addresses of the VPC (%s) are taken: delete machines, or make the cluster with a larger vpcCIDR", vpc)
+	return netip.Addr{}, fmt.Errorf("allocating address: %w (%s): delete machines, or use a larger subnet", ErrSubnetFull, subnet)
 }
 
 // PrivateDNSName is the name of the machine with an address, as EC2 forms it: ip-192-168-64-11.<domain>.

@@ -11,24 +11,24 @@ import (
 
 func TestAllocate(t *testing.T) {
 	for name, test := range map[string]struct {
-		vpc  string
-		used []string
-		want string
+		subnet string
+		used   []string
+		want   string
 	}{
-		"first":               {vpc: "192.168.64.0/18", want: "192.168.64.11"},
-		"lowest free":         {vpc: "192.168.64.0/18", used: []string{"192.168.64.11", "192.168.64.13"}, want: "192.168.64.12"},
-		"of a small VPC":      {vpc: "10.0.0.16/28", want: "10.0.0.27"},
-		"last":                {vpc: "10.0.0.16/28", used: []string{"10.0.0.27", "10.0.0.28", "10.0.0.29"}, want: "10.0.0.30"},
-		"never the broadcast": {vpc: "10.0.0.16/28", used: []string{"10.0.0.27", "10.0.0.28", "10.0.0.29", "10.0.0.30"}},
-		"VPC too small":       {vpc: "10.0.0.16/29"},
-		"IPv6":                {vpc: "fd00::/64"},
+		"first":               {subnet: "172.31.16.0/20", want: "172.31.16.4"},
+		"lowest free":         {subnet: "172.31.16.0/20", used: []string{"172.31.16.4", "172.31.16.6"}, want: "172.31.16.5"},
+		"of a small subnet":   {subnet: "10.0.0.16/28", want: "10.0.0.20"},
+		"last":                {subnet: "10.0.0.24/29", used: []string{"10.0.0.28", "10.0.0.29"}, want: "10.0.0.30"},
+		"never the broadcast": {subnet: "10.0.0.24/29", used: []string{"10.0.0.28", "10.0.0.29", "10.0.0.30"}},
+		"too small":           {subnet: "10.0.0.16/30"},
+		"IPv6":                {subnet: "fd00::/64"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			used := map[netip.Addr]bool{}
 			for _, address := range test.used {
 				used[netip.MustParseAddr(address)] = true
 			}
-			got, err := machine.Allocate(netip.MustParsePrefix(test.vpc), used)
+			got, err := machine.Allocate(netip.MustParsePrefix(test.subnet), used)
 			switch {
 			case test.want == "" && err == nil:
 				t.Errorf("got %s, want an error", got)

@@ -16,6 +16,9 @@ import (
 // ErrNotFound says that there is no instance with that id.
 var ErrNotFound = errors.New("no such machine")
 
+// ErrSubnetFull says that every address of a subnet is taken.
+var ErrSubnetFull = errors.New("all addresses of the subnet are taken")
+
 // State is what an instance is doing.
 type State string
 
@@ -39,6 +42,10 @@ type LaunchRequest struct {
 	Type string
 	// HopLimit is how many hops answers of the metadata service may take, 1 if 0: 1 reaches the instance, 2 the pods on it.
 	HopLimit int
+	// SubnetID is the subnet that a new instance gets an address in; empty for the first one that has an address left. It stays in it.
+	SubnetID string
+	// Cluster is the name of the cluster that a new instance is for: only the API server of that one is let to it.
+	Cluster string
 }
 
 // DefaultType is the instance type of an instance that was launched without: no type of EC2's, so nothing is known of it.

@@ -27,7 +27,7 @@ type Record struct {
 	PrivateDNSName string     `json:"privateDNSName"`
 	Domain         string     `json:"domain"`
 	Region         string     `json:"region"`
-	// Zone is the availability zone, and ZoneID what all accounts call it by.
+	// Zone is the availability zone, that of the subnet, and ZoneID what all accounts call it by.
 	Zone       string    `json:"zone"`
 	ZoneID     string    `json:"zoneID"`
 	Provider   string    `json:"provider"`
@@ -35,13 +35,20 @@ type Record struct {
 	// Type and HopLimit are what the instance was first launched with; see LaunchRequest.
 	Type     string `json:"type,omitempty"`
 	HopLimit int    `json:"hopLimit,omitempty"`
+	// VPC and Subnet say where the address is: two VPCs may have the same ones.
+	VPC    string `json:"vpc"`
+	Subnet string `json:"subnet"`
+	// Cluster is the name of the cluster that the instance was launched for.
+	Cluster string `json:"cluster,omitempty"`
 }
 
 // StoreConfig says where records are kept and which names and addresses they get.
 type StoreConfig struct {
-	// Dir holds a directory for each instance. Providers share it, and with it the VPC's addresses.
-	Dir    string
-	VPC    netip.Prefix
+	// Dir holds a directory for each instance. Providers share it, and with it the addresses of all VPCs.
+	Dir string
+	// Subnets lists the subnets of all VPCs as they are now. Nil for a store that is only read.
+	Subnets func() ([]Subnet, error)
+	// Region has the zones of all subnets. A store that is only read needs none.
 	Region region.Region
 	Now    func() time.Time
 }
@@ -67,9 +74,7 @@ func NewStore(config StoreConfig) (*Store, error) {
 	switch {
 	case !filepath.IsAbs(config.Dir):
 		return nil, fmt.Errorf("directory of machines %q is not an absolute path", config.Dir)
-	case !config.VPC.IsValid() || !config.VPC.Addr().Is4():
-		return nil, fmt.Errorf("VPC CIDR %s is not a range of IPv4 addresses", config.VPC)
-	case config.Region.Name == "":
+	case config.Region.Name == "" && config.Subnets != nil:
 		return nil, errors.New("machines need a region for their names")
 	}
 	if config.Now == nil {
@@ -128,27 +133,24 @@ func (s *Store) lock() (release func(), err error) {
 
 func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 	id := request.ID
-	records, err := s.list()
+	subnet, address, err := s.choose(request.SubnetID)
 	if err != nil {
 		return Record{}, err
 	}
-	used := make(map[netip.Addr]bool, len(records))
-	for _, record := range records {
-		used[record.PrivateIP] = true
-	}
-	address, err := Allocate(s.config.VPC, used)
+	zone, err := s.config.Region.Zone(subnet.Zone)
 	if err != nil {
-		return Record{}, err
+		return Record{}, fmt.Errorf("the zone of the subnet %s: %w", subnet.ID, err)
 	}
 	if err := os.MkdirAll(s.Path(id), 0o700); err != nil {
 		return Record{}, fmt.Errorf("making machine's directory: %w", err)
 	}
-	domain, zone := s.config.Region.Domain(), s.config.Region.Zones[0] // a VPC's range is one subnet yet, which is in one zone
+	domain := s.config.Region.Domain()
 	record := Record{
 		ID: id, PrivateIP: address, PrivateDNSName: PrivateDNSName(address, domain), Domain: domain,
 		Region: s.config.Region.Name, Zone: zone.Name, ZoneID: zone.ID,
 		Provider: provider, LaunchTime: s.config.Now().UTC().Truncate(time.Millisecond),
 		Type: request.Type, HopLimit: request.HopLimit,
+		VPC: subnet.VPC, Subnet: subnet.ID, Cluster: request.Cluster,
 	}
 	raw, err := encode(record)
 	if err != nil {
@@ -158,6 +160,103 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 		return Record{}, fmt.Errorf("writing record of machine %s: %w", id, err)
 	}
 	return record, nil
+}
+
+// choose finds an address that nobody has in the subnet with an id, or in the first one with room.
+func (s *Store) choose(id string) (Subnet, netip.Addr, error) {
+	subnets, err := s.subnets()
+	if err != nil {
+		return Subnet{}, netip.Addr{}, err
+	}
+	var full error
+	for _, subnet := range subnets {
+		if id != "" && subnet.ID != id {
+			continue
+		}
+		address, err := s.allocate(subnet)
+		if err == nil {
+			return subnet, address, nil
+		}
+		if full = err; !errors.Is(err, ErrSubnetFull) {
+			break
+		}
+	}
+	if full == nil {
+		full = fmt.Errorf("allocating address: there is no subnet %s", id)
+	}
+	return Subnet{}, netip.Addr{}, full
+}
+
+func (s *Store) subnets() ([]Subnet, error) {
+	if s.config.Subnets == nil {
+		return nil, errors.New("allocating address: this store is only read")
+	}
+	subnets, err := s.config.Subnets()
+	if err == nil && len(subnets) == 0 {
+		err = errors.New("there is none")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("allocating address: finding a subnet: %w", err)
+	}
+	return subnets, nil
+}
+
+// allocate finds an address of a subnet that nobody has. Addresses of another VPC are others.
+func (s *Store) allocate(subnet Subnet) (netip.Addr, error) {
+	records, err := s.list()
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	used := make(map[netip.Addr]bool, len(records)+len(subnet.Taken))
+	for _, address := range subnet.Taken {
+		used[address] = true
+	}
+	for _, record := range records {
+		if record.VPC == subnet.VPC {
+			used[record.PrivateIP] = true
+		}
+	}
+	return Allocate(subnet.CIDR, used)
+}
+
+// Locked calls a function with the records of all providers. While it runs no address is given to anybody: what it decides by the addresses
+// that are taken is true when it is done.
+func (s *Store) Locked(fn func([]Record) error) error {
+	unlock, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	records, err := s.list()
+	if err != nil {
+		return err
+	}
+	return fn(records)
+}
+
+// Reserve chooses an address in each of some subnets for something that is not a machine, such as a cluster's endpoint, and has them kept
+// by a function. No machine gets one of them meanwhile, and none afterwards if the subnets say that they are taken.
+func (s *Store) Reserve(ids []string, keep func([]netip.Addr) error) error {
+	unlock, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	addresses := make([]netip.Addr, 0, len(ids))
+	for _, id := range ids {
+		if id == "" {
+			return errors.New("allocating address: no subnet is named")
+		}
+		_, address, err := s.choose(id)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(addresses, address) {
+			return fmt.Errorf("allocating address: the subnet %s is named twice", id)
+		}
+		addresses = append(addresses, address)
+	}
+	return keep(addresses)
 }
 
 func encode(record Record) ([]byte, error) {

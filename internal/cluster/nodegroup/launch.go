@@ -39,7 +39,7 @@ func (r *machines) launch(
 		if err != nil {
 			return was, fmt.Errorf("rendering the user data: %w", err)
 		}
-		request := machine.LaunchRequest{ID: m.Name, UserData: data}
+		request := machine.LaunchRequest{ID: m.Name, UserData: data, Cluster: m.Spec.ClusterName}
 		if template := m.Spec.LaunchTemplate; template != nil {
 			request.Type, request.HopLimit = template.InstanceType, int(template.MetadataOptions.HTTPPutResponseHopLimit)
 		}

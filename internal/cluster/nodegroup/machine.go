@@ -107,13 +107,13 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 			return 0, r.failed(m, "LaunchFailed", err)
 		}
 	}
+	var routed time.Duration
 	if wait == 0 {
 		m.Status.BootstrapTokenID = credential.token.ID
 		adopt(m, instance)
-	}
-	routed, err := r.route(ctx, m, node)
-	if err != nil {
-		return 0, r.failed(m, "RouteFailed", err)
+		if routed, err = r.route(ctx, m, node); err != nil { // routes go with a machine that stops
+			return 0, r.failed(m, "RouteFailed", err)
+		}
 	}
 	said := troubled(m)
 	r.sum(m, instance, node)

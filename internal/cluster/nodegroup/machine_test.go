@@ -186,17 +186,24 @@ func TestMachineDiesAndIsBootedAgain(t *testing.T) {
 	}
 	want(t, w.machine(t), v1alpha1.MachineReady, "NodeReady") // as far as the cluster knows yet
 
-	// It dies at once: the next boot has a pause before it.
+	// It dies at once: the next boot has a pause before it, in which nothing can be routed to it.
 	w.provider.instances[0].State = machine.Stopped
+	clear(w.routes.set) // which went with it
 	if result := mustReconcile(t, r, id); result.RequeueAfter != time.Second || len(w.provider.userData) != 2 {
 		t.Errorf("looks again after %v, %d launches", result.RequeueAfter, len(w.provider.userData))
 	}
 	w.setReady(t, corev1.ConditionUnknown)
 	mustReconcile(t, r, id)
 	want(t, w.machine(t), v1alpha1.MachineNotReady, "InstanceStopped")
+	if len(w.routes.set) > 0 {
+		t.Errorf("routes to a machine that does not run: %v", w.routes.set)
+	}
 	w.now = w.now.Add(time.Second)
 	mustReconcile(t, r, id)
 	want(t, w.machine(t), v1alpha1.MachineNotReady, "NodeNotReady")
+	if len(w.routes.set) != 1 {
+		t.Errorf("routes once it has been booted: %v", w.routes.set)
+	}
 	if len(w.provider.userData) != 3 {
 		t.Errorf("%d launches, want 3", len(w.provider.userData))
 	}

@@ -99,6 +99,16 @@ func Names() []string {
 	return names
 }
 
+// Zone returns one of the region's zones by its name.
+func (r Region) Zone(name string) (Zone, error) {
+	for _, zone := range r.Zones {
+		if zone.Name == name && name != "" {
+			return zone, nil
+		}
+	}
+	return Zone{}, fmt.Errorf("%q is not a zone of %s, which are %s, %s and %s", name, r.Name, r.Zones[0].Name, r.Zones[1].Name, r.Zones[2].Name)
+}
+
 // Domain is what the private DNS names of instances end in: ip-10-0-1-5.ec2.internal in us-east-1, which is older than the form of all
 // others, ip-10-0-1-5.eu-west-1.compute.internal (EC2's user guide, "EC2 instance hostnames and domains").
 func (r Region) Domain() string {

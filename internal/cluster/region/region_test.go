@@ -28,6 +28,26 @@ func TestFind(t *testing.T) {
 	}
 }
 
+func TestZone(t *testing.T) {
+	r, err := region.Find("us-east-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, zone := range r.Zones {
+		if got, err := r.Zone(zone.Name); err != nil || got != zone {
+			t.Errorf("Zone(%s) = %+v, %v", zone.Name, got, err)
+		}
+	}
+	for _, name := range []string{"us-east-1d", "eu-west-1a", "use1-az1", ""} {
+		if got, err := r.Zone(name); err == nil || !strings.Contains(err.Error(), "is not a zone of us-east-1, which are us-east-1a, us-east-1b and us-east-1c") {
+			t.Errorf("Zone(%q) = %+v, %v", name, got, err)
+		}
+	}
+	if got, err := (region.Region{Name: "x"}).Zone(""); err == nil {
+		t.Errorf("a region without zones has %+v", got)
+	}
+}
+
 func TestUnknown(t *testing.T) {
 	for _, name := range []string{"", "local-1", "us-east-1a", "US-EAST-1", "us-east-1 ", "us-west-1", "cn-north-1"} {
 		_, err := region.Find(name)

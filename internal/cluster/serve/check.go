@@ -5,7 +5,6 @@ package serve
 import (
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,12 +82,7 @@ func (s Session) check(binDir string, running bool) error {
 
 // checkLocal asks the local provider whether this host can run machines: root, programs, control group controllers.
 func (s Session) checkLocal(binDir string, own account.Account) error {
-	network := s.Wanted.Cluster.Spec.Network
-	cidr, err := netip.ParsePrefix(network.VPCCIDR)
-	if err != nil {
-		return fmt.Errorf("spec.network.vpcCIDR: %w", err)
-	}
-	_, err = local.New(local.Config{State: s.State, BinDir: binDir, VPC: cidr, Region: own.Region, Log: slog.New(slog.DiscardHandler)})
+	_, err := local.New(local.Config{State: s.State, BinDir: binDir, Subnets: subnetsOf(s.State), Region: own.Region, Log: slog.New(slog.DiscardHandler)})
 	return err
 }
 

@@ -165,11 +165,8 @@ var errControllersEnded = errors.New("the controllers ended")
 // providers are those that this host can have.
 func (h *hosted) providers(c component.Config) (map[v1alpha1.Provider]machine.Provider, map[v1alpha1.Provider]nodegroup.Routes, error) {
 	providers, routes := map[v1alpha1.Provider]machine.Provider{}, map[v1alpha1.Provider]nodegroup.Routes{}
-	cidr, err := netip.ParsePrefix(c.VPCCIDR)
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading spec.network.vpcCIDR: %w", err)
-	}
-	store, err := machine.NewStore(machine.StoreConfig{Dir: c.State.Machines(), VPC: cidr, Region: c.Region})
+	subnets := subnetsOf(c.State)
+	store, err := machine.NewStore(machine.StoreConfig{Dir: c.State.Machines(), Subnets: subnets, Region: c.Region})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -179,10 +176,10 @@ func (h *hosted) providers(c component.Config) (map[v1alpha1.Provider]machine.Pr
 	if !c.VPC {
 		return providers, routes, nil
 	}
-	if providers[v1alpha1.ProviderLocal], err = local.New(local.Config{State: c.State, BinDir: c.BinDir, VPC: cidr, Region: c.Region, Log: h.log}); err != nil {
+	if providers[v1alpha1.ProviderLocal], err = local.New(local.Config{State: c.State, BinDir: c.BinDir, Subnets: subnets, Region: c.Region, Log: h.log}); err != nil {
 		return nil, nil, err
 	}
-	network, err := vpc.New(vpc.Config{Dir: c.State.VPC(), CIDR: cidr})
+	network, err := vpc.Open(c.State.VPCs(), c.VPCID)
 	if err != nil {
 		return nil, nil, err
 	}

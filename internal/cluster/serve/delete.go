@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"muster.dev/muster/internal/cluster/machine/local"
-	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -54,5 +53,5 @@ func deleteMachines(ctx context.Context, dir statedir.Dir) error {
 			return err
 		}
 	}
-	return vpc.Remove(dir.VPC())
+	return removeVPCs(dir)
 }

@@ -288,8 +288,8 @@ func TestCheckDirectory(t *testing.T) {
 func TestEntriesAreAll(t *testing.T) {
 	const d = statedir.Dir("/d")
 	for _, path := range []string{
-		d.Lock(), d.GuardLock(), d.Layout(), d.Account(), d.Issuers(), d.Ports(), d.PKI(), d.ManagementEtcd(), d.IAM(), d.Clusters(), string(d.Cluster("x")), d.Run(), d.Socket(), d.EgressSocket(), d.Components(), d.Component("x"),
-		d.Logs(), d.Log("x"), d.Machines(), d.Machine("x"), d.MachineLogs("x"), d.VPC(), d.ManagementKubeconfig(),
+		d.Lock(), d.GuardLock(), d.Layout(), d.Account(), d.Issuers(), d.Ports(), d.PKI(), d.ManagementEtcd(), d.IAM(), d.Clusters(), string(d.Cluster("x")), d.Run(), d.Socket(), d.EgressSocket("x"), d.Components(), d.Component("x"),
+		d.Logs(), d.Log("x"), d.Machines(), d.Machine("x"), d.MachineLogs("x"), d.VPCs(), d.ManagementKubeconfig(),
 	} {
 		name, _, _ := strings.Cut(strings.TrimPrefix(path, "/d/"), "/")
 		if !slices.Contains(entries, name) {

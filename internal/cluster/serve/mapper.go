@@ -18,7 +18,7 @@ import (
 func managementMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for version, kinds := range map[schema.GroupVersion][]string{
-		v1alpha1.GroupVersion:              {"Machine", "IAMAccount", "IAMUser", "IAMRole", "IAMInstanceProfile", "IAMPolicy"},
+		v1alpha1.GroupVersion:              {"Machine", "VPC", "Subnet", "IAMAccount", "IAMUser", "IAMRole", "IAMInstanceProfile", "IAMPolicy"},
 		apiextensionsv1.SchemeGroupVersion: {"CustomResourceDefinition"},
 		rbacv1.SchemeGroupVersion:          {"ClusterRole", "ClusterRoleBinding"},
 	} {

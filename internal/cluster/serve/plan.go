@@ -7,6 +7,7 @@ import (
 	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -22,6 +23,10 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 		return nil, err
 	}
 	shared := component.Account{State: dir, BinDir: binDir, Region: own.Region, VPC: localMachinesPossible(), VPCCIDR: wanted.Cluster.Spec.Network.VPCCIDR}
+	shared.VPCID = plannedVPC
+	if network, err := vpc.OpenDefault(dir.VPCs()); err == nil {
+		shared.VPCID = network.ID()
+	}
 	if err := readPorts(dir.Ports(), &shared.Ports); err != nil {
 		return nil, err
 	}

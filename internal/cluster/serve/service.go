@@ -150,6 +150,9 @@ func (s *Service) prepare() (component.Account, error) {
 	if shared.VPCCIDR, err = sharedVPC(s.cfg.State); err != nil {
 		return component.Account{}, err
 	}
+	if shared.VPCID, shared.VPCCIDR, err = defaultVPC(s.cfg.State, shared.VPCCIDR, own.Region); err != nil {
+		return component.Account{}, err
+	}
 	if shared.Ports, err = s.accountPorts(); err != nil {
 		return component.Account{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -25,8 +26,8 @@ func linkName(ip netip.Addr) string { return fmt.Sprintf("%s%x", linkPrefix, ip.
 // Attach gives the network namespace of a machine an interface eth0 with an address in the VPC, and a way out by the
 // router. What an earlier machine with that address has left behind is removed.
 func (n *Network) Attach(machine *os.File, ip netip.Addr) error {
-	if !n.cidr.Contains(ip) {
-		return fmt.Errorf("attaching machine: its address %s is not in the VPC's range %s", ip, n.cidr)
+	if err := n.free(ip); err != nil {
+		return fmt.Errorf("attaching machine: %w", err)
 	}
 	if err := n.Detach(ip); err != nil {
 		return err
@@ -39,42 +40,57 @@ func (n *Network) Attach(machine *os.File, ip netip.Addr) error {
 	if err := withHandle(namespace, func(h *netlink.Handle) error { return n.plug(h, machine, ip) }); err != nil {
 		return fmt.Errorf("attaching %s to the VPC: %w", ip, err)
 	}
-	if err := withHandle(machine, func(h *netlink.Handle) error { return n.address(h, ip) }); err != nil {
+	if err := withHandle(machine, func(h *netlink.Handle) error { return n.equip(h, ip) }); err != nil {
 		return fmt.Errorf("configuring network of %s: %w", ip, err)
 	}
 	return nil
 }
 
-// plug makes the pair of links, one end in each namespace, so that neither is ever seen on the host.
-func (n *Network) plug(h *netlink.Handle, machine *os.File, ip netip.Addr) error {
-	bridge, err := h.LinkByName(bridgeName)
+// free checks that an address can be a machine's: it is in a subnet, and neither one of the VPC's own nor of an endpoint's.
+func (n *Network) free(ip netip.Addr) error {
+	subnet, err := n.subnetOf(ip)
 	if err != nil {
-		return fmt.Errorf("finding bridge %s for a machine: %w", bridgeName, err)
+		return err
 	}
+	if slices.Contains(n.own(), ip) || isReserved(subnet, ip) {
+		return fmt.Errorf("the address %s is reserved", ip)
+	}
+	endpoints, err := n.Endpoints()
+	if err != nil {
+		return err
+	}
+	for _, e := range endpoints {
+		if slices.Contains(e.Addresses, ip) {
+			return fmt.Errorf("the address %s is that of the endpoint of cluster %s", ip, e.Cluster)
+		}
+	}
+	return nil
+}
+
+// plug makes the pair of links, one end in each namespace, so that neither is ever seen on the host. The VPC's ends have no addresses, and
+// all the same hardware address, the router's: each is alone with its machine.
+func (n *Network) plug(h *netlink.Handle, machine *os.File, ip netip.Addr) error {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = linkName(ip)
-	attributes.HardwareAddr = mac(0x0e, ip)
-	attributes.MasterIndex = bridge.Attrs().Index
-	err = h.LinkAdd(&netlink.Veth{
+	attributes.HardwareAddr = n.routerMAC(ip)
+	err := h.LinkAdd(&netlink.Veth{
 		LinkAttrs:        attributes,
 		PeerName:         machineLink,
-		PeerHardwareAddr: mac(0x0a, ip),
+		PeerHardwareAddr: MAC(ip),
 		PeerNamespace:    netlink.NsFd(machine.Fd()),
 	})
 	if err != nil {
 		return fmt.Errorf("making link %s: %w", attributes.Name, err)
 	}
-	port, err := h.LinkByName(attributes.Name)
+	link, err := h.LinkByName(attributes.Name)
 	if err != nil {
 		return fmt.Errorf("finding link %s: %w", attributes.Name, err)
 	}
-	if err := pin(h, bridge, port, ip); err != nil { // before anything can come from there
-		return err
-	}
-	return up(h, attributes.Name)
+	return n.pin(h, link, ip)
 }
 
-func (n *Network) address(h *netlink.Handle, ip netip.Addr) error {
+// equip gives a machine its address and its way out.
+func (n *Network) equip(h *netlink.Handle, ip netip.Addr) error {
 	if err := up(h, "lo"); err != nil {
 		return err
 	}
@@ -90,14 +106,14 @@ func (n *Network) address(h *netlink.Handle, ip netip.Addr) error {
 	if err := h.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(ip, 32))}); err != nil {
 		return fmt.Errorf("setting address: %w", err)
 	}
-	gateway := &netlink.Route{LinkIndex: link.Attrs().Index, Gw: net.IP(Router(n.cidr).AsSlice()), Flags: int(netlink.FLAG_ONLINK)}
+	gateway := &netlink.Route{LinkIndex: link.Attrs().Index, Gw: net.IP(n.routerOf(ip).AsSlice()), Flags: int(netlink.FLAG_ONLINK)}
 	if err := h.RouteReplace(gateway); err != nil {
 		return fmt.Errorf("setting default route: %w", err)
 	}
 	return n.knowGateways(h, link, ip)
 }
 
-// Detach removes the link of the machine with an address, and with it the routes over it. A missing link or VPC is not an error.
+// Detach removes the link of the machine with an address, and with it the routes over it, those to its pods too. A missing link or VPC is not an error.
 func (n *Network) Detach(ip netip.Addr) error {
 	if held, err := isNamespace(n.mount()); err != nil || !held {
 		return err
@@ -108,9 +124,6 @@ func (n *Network) Detach(ip netip.Addr) error {
 	}
 	defer func() { _ = namespace.Close() }()
 	err = withHandle(namespace, func(h *netlink.Handle) error {
-		if err := unpin(h, ip); err != nil {
-			return err
-		}
 		link, err := h.LinkByName(linkName(ip))
 		if isNotFound(err) {
 			return nil

@@ -10,22 +10,23 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"time"
 )
 
-// serveEgress answers API servers on the unix socket: HTTP CONNECT, as their EgressSelectorConfiguration with
+// kubeletPort is where kubelets listen.
+const kubeletPort = 10250
+
+// serveEgress answers the API server on the unix socket: HTTP CONNECT, as their EgressSelectorConfiguration with
 // proxyProtocol HTTPConnect speaks it (k8s.io/apiserver/pkg/server/egressselector), and GET /readyz.
-func (r *Relay) serveEgress(ctx context.Context, listener net.Listener, namespace *os.File) error {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+func (d *door) serveEgress(ctx context.Context, listener net.Listener) error {
+	ready := readiness()
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 			if request.Method != http.MethodConnect {
-				mux.ServeHTTP(w, request)
+				ready.ServeHTTP(w, request)
 				return
 			}
-			r.connect(ctx, w, request, namespace)
+			d.connect(ctx, w, request)
 		}),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       time.Minute,
@@ -39,21 +40,21 @@ func (r *Relay) serveEgress(ctx context.Context, listener net.Listener, namespac
 }
 
 // connect handles one CONNECT request and then relays until either side ends.
-func (r *Relay) connect(ctx context.Context, w http.ResponseWriter, request *http.Request, namespace *os.File) {
-	target, err := r.admit(request.RequestURI)
+func (d *door) connect(ctx context.Context, w http.ResponseWriter, request *http.Request) {
+	target, err := d.admit(request.RequestURI)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
 	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
+	case d.slots <- struct{}{}:
+		defer func() { <-d.slots }()
 	default:
 		http.Error(w, "too many connections", http.StatusServiceUnavailable)
 		return
 	}
 	dialing, cancel := context.WithTimeout(ctx, dialTimeout)
-	peer, err := r.dialVPC(dialing, namespace, target)
+	peer, err := dialVPC(dialing, d.namespace, target)
 	cancel()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
@@ -87,19 +88,37 @@ func (r *Relay) connect(ctx context.Context, w http.ResponseWriter, request *htt
 	splice(ctx, connection, peer)
 }
 
-// admit decides where an API server may connect to: machines and pods, by address. Names are not resolved, and the VPC's own
-// addresses are refused since they lead back to the API server.
-func (r *Relay) admit(hostPort string) (netip.AddrPort, error) {
+// admit decides where an API server may connect to: the machines that were launched for its cluster and the cluster's pods, by address, so that
+// it is worth nothing at another cluster's machines. Of a host that joined by itself nobody knows which cluster it is in: it is reached at
+// its kubelet's port, and the kubelet asks for a certificate. Names are not resolved, and the VPC's own addresses are refused since they
+// lead back to API servers.
+func (d *door) admit(hostPort string) (netip.AddrPort, error) {
 	target, err := netip.ParseAddrPort(hostPort)
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("CONNECT needs an address and a port, not %q", hostPort)
 	}
-	network, address := r.config.Network.cidr, target.Addr()
+	address, network := target.Addr(), d.network
 	switch {
 	case target.Port() == 0:
-	case address == Router(network), address == ENI(network), address == Services(network):
-	case network.Contains(address), r.config.PodCIDR.Contains(address):
-		return target, nil
+	case network.cidr.Contains(address):
+		if network.free(address) != nil {
+			break
+		}
+		cluster, known, err := d.relay.config.Machines.Cluster(address)
+		if err != nil {
+			return netip.AddrPort{}, fmt.Errorf("finding the machine with the address %s: %w", address, err)
+		}
+		if known && cluster == d.Cluster || !known && target.Port() == kubeletPort {
+			return target, nil
+		}
+	case d.PodCIDR.Contains(address):
+		cluster, known, err := d.relay.config.Machines.Cluster(d.owners.of(address))
+		if err != nil {
+			return netip.AddrPort{}, fmt.Errorf("finding the machine of the pod with the address %s: %w", address, err)
+		}
+		if !known || cluster == d.Cluster {
+			return target, nil
+		}
 	}
-	return netip.AddrPort{}, fmt.Errorf("%s is neither a machine in %s nor a pod in %s", target, network, r.config.PodCIDR)
+	return netip.AddrPort{}, fmt.Errorf("%s is neither a machine nor a pod of cluster %s: machines are in %s, pods in %s", target, d.Cluster, network.cidr, d.PodCIDR)
 }

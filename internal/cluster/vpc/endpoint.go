@@ -77,11 +77,6 @@ func (r *Relay) serveEndpoint(ctx context.Context, e endpoint, owners *owners) e
 	}
 }
 
-// dialAPIServer connects to the API server, with patience while it is being restarted.
-func (r *Relay) dialAPIServer(ctx context.Context, _ net.Conn) (net.Conn, error) {
-	return dialPatiently(ctx, "tcp4", r.config.APIServer)
-}
-
 // dialIdentity connects to STS and IAM, and names the machine that the connection is for.
 func (r *Relay) dialIdentity(ctx context.Context, machine net.Conn) (net.Conn, error) {
 	source, err := netip.ParseAddrPort(machine.RemoteAddr().String())
@@ -92,7 +87,8 @@ func (r *Relay) dialIdentity(ctx context.Context, machine net.Conn) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	if err := proxyheader.Write(service, source, netip.AddrPortFrom(Services(r.config.Network.cidr), endpointPort)); err != nil {
+	header := proxyheader.Header{Source: source, Destination: netip.AddrPortFrom(Services(r.config.Network.cidr), endpointPort), VPC: r.config.Network.id}
+	if err := proxyheader.Write(service, header); err != nil {
 		_ = service.Close()
 		return nil, err
 	}
@@ -117,21 +113,21 @@ func dialPatiently(ctx context.Context, network, address string) (net.Conn, erro
 
 // owners finds the machine that a pod is on, by the VPC's routes.
 type owners struct {
-	pods   netip.Prefix
-	handle *netlink.Handle
+	machines netip.Prefix
+	handle   *netlink.Handle
 }
 
-func newOwners(namespace *os.File, pods netip.Prefix) (*owners, error) {
+func newOwners(namespace *os.File, machines netip.Prefix) (*owners, error) {
 	handle, err := netlink.NewHandleAt(netns.NsHandle(namespace.Fd()), unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("opening netlink socket for the VPC's routes: %w", err)
 	}
-	return &owners{pods: pods, handle: handle}, nil
+	return &owners{machines: machines, handle: handle}, nil
 }
 
 // of is the machine with an address, or with a pod that has it. A pod whose route is gone stands for itself.
 func (o *owners) of(address netip.Addr) netip.Addr {
-	if !o.pods.Contains(address) {
+	if o.machines.Contains(address) {
 		return address
 	}
 	routes, err := o.handle.RouteGet(address.AsSlice())

@@ -5,7 +5,6 @@ package vpc
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -34,11 +33,11 @@ func serveIdentity(t *testing.T, socket string) {
 			}
 			go func() {
 				defer connection.Close()
-				source, destination, err := proxyheader.Read(connection)
+				header, err := proxyheader.Read(connection)
 				if err != nil {
 					return
 				}
-				_, _ = fmt.Fprintf(connection, "%s by %s\n", source.Addr(), destination)
+				_, _ = fmt.Fprintf(connection, "%s by %s in %s\n", header.Source.Addr(), header.Destination, header.VPC)
 				_, _ = io.Copy(connection, connection)
 			}()
 		}
@@ -47,11 +46,10 @@ func serveIdentity(t *testing.T, socket string) {
 
 func startIdentity(t *testing.T, n *Network) (socket string, stop func()) {
 	t.Helper()
-	dir := t.TempDir()
-	socket = filepath.Join(dir, "identity.sock")
-	return socket, runRelay(t, RelayConfig{
-		Network: n, PodCIDR: podCIDR, APIServer: "127.0.0.1:6443", EgressSocket: filepath.Join(dir, "egress.sock"), IdentitySocket: socket, Log: slog.New(slog.DiscardHandler),
-	})
+	socket = filepath.Join(t.TempDir(), "identity.sock")
+	config := relayConfig(t, n)
+	config.IdentitySocket = socket
+	return socket, runRelay(t, config)
 }
 
 // greeting is the first line that a connection hears.
@@ -84,7 +82,7 @@ func TestMachinesReachTheIdentityService(t *testing.T) {
 		t.Fatal(err)
 	}
 	serveIdentity(t, socket)
-	if said, err := greeting(t, connection); err != nil || said != "192.168.64.11 by 192.168.64.3:443" {
+	if said, err := greeting(t, connection); err != nil || said != "192.168.64.11 by 192.168.64.3:443 in vpc-0123456789abcdef0" {
 		t.Fatalf("%q, %v", said, err)
 	}
 	if _, err := io.WriteString(connection, "hello\n"); err != nil {
@@ -120,7 +118,7 @@ func TestAMachineTakesNobodyElsesConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = namespace.Close() }()
-	owners, err := newOwners(namespace, podCIDR)
+	owners, err := newOwners(namespace, cidr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +148,7 @@ func TestAMachineTakesNobodyElsesConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, err := greeting(t, connection); err != nil || said != "192.168.64.12 by 192.168.64.3:443" {
+	if said, err := greeting(t, connection); err != nil || said != "192.168.64.12 by 192.168.64.3:443 in vpc-0123456789abcdef0" {
 		t.Errorf("the other machine hears %q, %v", said, err)
 	}
 }
@@ -196,7 +194,7 @@ func TestAPodTakesNotAllOfItsMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, err := greeting(t, connection); err != nil || said != "192.168.64.11 by 192.168.64.3:443" {
+	if said, err := greeting(t, connection); err != nil || said != "192.168.64.11 by 192.168.64.3:443 in vpc-0123456789abcdef0" {
 		t.Errorf("its machine hears %q, %v", said, err)
 	}
 }

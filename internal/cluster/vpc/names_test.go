@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -21,12 +20,12 @@ import (
 )
 
 // resolve asks the VPC's name server from a namespace for the address of a name.
-func resolve(t *testing.T, namespace *os.File, network, name string) *dns.Msg {
+func resolve(t *testing.T, namespace *os.File, at netip.Addr, network, name string) *dns.Msg {
 	t.Helper()
 	var connection net.Conn
 	err := host.InNetwork(namespace, func() (err error) {
 		dialer := net.Dialer{Timeout: 10 * time.Second, FallbackDelay: -1}
-		connection, err = dialer.DialContext(t.Context(), network, netip.AddrPortFrom(ENI(cidr), 53).String())
+		connection, err = dialer.DialContext(t.Context(), network, netip.AddrPortFrom(at, 53).String())
 		return err
 	})
 	if err != nil {
@@ -47,7 +46,7 @@ func resolve(t *testing.T, namespace *os.File, network, name string) *dns.Msg {
 	return reply
 }
 
-// Machines resolve each other's names at the second address of the VPC, also after the relay was started again.
+// Machines resolve each other's names at the second address of the VPC and at the link-local one, also after the relay was started again.
 func TestNames(t *testing.T) {
 	n := newNetwork(t)
 	first, second := newMachine(t, n, "192.168.64.11"), newMachine(t, n, "192.168.64.12")
@@ -59,19 +58,19 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := RelayConfig{
-		Network: n, PodCIDR: podCIDR, APIServer: "127.0.0.1:6443", EgressSocket: filepath.Join(t.TempDir(), "egress.sock"),
-		Names: names, Log: slog.New(slog.DiscardHandler),
-	}
+	config := relayConfig(t, n)
+	config.Names = names
 	for range 2 {
 		stop := runRelay(t, config)
 		for _, from := range []*os.File{first, second} {
-			for _, network := range []string{"udp4", "tcp4"} {
-				if reply := resolve(t, from, network, "ip-192-168-64-12.ec2.internal."); len(reply.Answer) != 1 || reply.Answer[0].(*dns.A).A.String() != "192.168.64.12" {
-					t.Errorf("over %s: %v", network, reply)
-				}
-				if reply := resolve(t, from, network, "example.com."); reply.Rcode != dns.RcodeNameError {
-					t.Errorf("over %s: %v", network, reply)
+			for _, at := range []netip.Addr{Resolver(cidr), LinkLocalResolver()} {
+				for _, network := range []string{"udp4", "tcp4"} {
+					if reply := resolve(t, from, at, network, "ip-192-168-64-12.ec2.internal."); len(reply.Answer) != 1 || reply.Answer[0].(*dns.A).A.String() != "192.168.64.12" {
+						t.Errorf("at %s over %s: %v", at, network, reply)
+					}
+					if reply := resolve(t, from, at, network, "example.com."); reply.Rcode != dns.RcodeNameError {
+						t.Errorf("at %s over %s: %v", at, network, reply)
+					}
 				}
 			}
 		}

@@ -5,10 +5,13 @@ package vpc
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -21,39 +24,93 @@ import (
 type Config struct {
 	// Dir is a directory of the network's own, below the state directory.
 	Dir string
-	// CIDR is the range of addresses of machines, the router and the ENI.
+	// ID is the VPC's; machines' connections to STS and IAM carry it.
+	ID string
+	// CIDR is the range of all its addresses.
 	CIDR netip.Prefix
+	// Subnets are the ranges in which machines are; if empty, all of CIDR is one.
+	Subnets []netip.Prefix
 }
 
 // Network is one VPC.
 type Network struct {
-	dir  string
-	cidr netip.Prefix
+	dir     string
+	id      string
+	cidr    netip.Prefix
+	subnets []netip.Prefix
 }
-
-const bridgeName = "vpc0"
 
 // New checks the configuration. It makes nothing.
 func New(config Config) (*Network, error) {
-	switch {
-	case !filepath.IsAbs(config.Dir):
+	if !filepath.IsAbs(config.Dir) {
 		return nil, fmt.Errorf("VPC directory %q is not an absolute path", config.Dir)
-	case !config.CIDR.IsValid() || !config.CIDR.Addr().Is4() || config.CIDR.Masked() != config.CIDR:
-		return nil, fmt.Errorf("VPC CIDR %s is not a range of IPv4 addresses: write one like 192.168.64.0/18", config.CIDR)
-	case config.CIDR.Bits() > 28:
-		return nil, fmt.Errorf("VPC CIDR %s is too small for machines: choose a /28 or larger", config.CIDR)
 	}
-	return &Network{dir: config.Dir, cidr: config.CIDR}, nil
+	if config.ID != "" {
+		if err := ValidateID(config.ID); err != nil {
+			return nil, err
+		}
+	}
+	if err := validateRange("VPC CIDR", config.CIDR); err != nil {
+		return nil, err
+	}
+	if len(config.Subnets) == 0 {
+		config.Subnets = []netip.Prefix{config.CIDR}
+	}
+	for i, subnet := range config.Subnets {
+		if err := validateRange("subnet", subnet); err != nil {
+			return nil, err
+		}
+		if !within(subnet, config.CIDR) || slices.ContainsFunc(config.Subnets[:i], subnet.Overlaps) {
+			return nil, fmt.Errorf("subnet %s is not a part of the VPC's range %s of its own", subnet, config.CIDR)
+		}
+	}
+	return &Network{dir: config.Dir, id: config.ID, cidr: config.CIDR, subnets: slices.Clone(config.Subnets)}, nil
 }
 
-// Router is the machines' default gateway, the first address of the range.
-func Router(cidr netip.Prefix) netip.Addr { return cidr.Masked().Addr().Next() }
+// ID is the VPC's id.
+func (n *Network) ID() string { return n.id }
 
-// ENI is the API server's address in the VPC, the second address of the range.
-func ENI(cidr netip.Prefix) netip.Addr { return Router(cidr).Next() }
+// CIDR is the range of the VPC's addresses.
+func (n *Network) CIDR() netip.Prefix { return n.cidr }
+
+// SubnetOf is the subnet that an address is in.
+func (n *Network) SubnetOf(address netip.Addr) (netip.Prefix, bool) {
+	for _, subnet := range n.subnets {
+		if subnet.Contains(address) {
+			return subnet, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// Router is the machines' default gateway, the first address of their subnet.
+func Router(subnet netip.Prefix) netip.Addr { return subnet.Masked().Addr().Next() }
+
+// Resolver is the address of the VPC's name server, the second address of its range; [LinkLocalResolver] is another.
+func Resolver(cidr netip.Prefix) netip.Addr { return Router(cidr).Next() }
 
 // Services is the address of STS and IAM in the VPC, the third of the range.
-func Services(cidr netip.Prefix) netip.Addr { return ENI(cidr).Next() }
+func Services(cidr netip.Prefix) netip.Addr { return Resolver(cidr).Next() }
+
+// LinkLocalResolver is where the VPC's name server answers in every VPC, as Amazon's resolver does.
+func LinkLocalResolver() netip.Addr { return netip.AddrFrom4([4]byte{169, 254, 169, 253}) }
+
+// isReserved reports whether an address of a subnet is for no machine and no endpoint: the first four, as on EC2.
+func isReserved(subnet netip.Prefix, ip netip.Addr) bool {
+	return netip.PrefixFrom(subnet.Masked().Addr(), 30).Contains(ip)
+}
+
+// subnetOf is the subnet of an address that may be a machine's or an endpoint's.
+func (n *Network) subnetOf(ip netip.Addr) (netip.Prefix, error) {
+	subnet, ok := n.SubnetOf(ip)
+	if !ok {
+		return netip.Prefix{}, fmt.Errorf("the address %s is not in a subnet of the VPC (%s)", ip, n.cidr)
+	}
+	if !subnet.Contains(ip.Next()) {
+		return netip.Prefix{}, fmt.Errorf("the address %s is the last one of its subnet %s, which belongs to nobody", ip, subnet)
+	}
+	return subnet, nil
+}
 
 // mountName is the file that the namespace is bound to.
 const mountName = "netns"
@@ -170,55 +227,98 @@ func (n *Network) Open() (*os.File, error) {
 	return file, nil
 }
 
-// configure makes the bridge with its addresses, and has the namespace forward between machines.
+// configure gives the namespace its own addresses, and has it forward between machines. The addresses are on lo, so that every machine
+// finds them at its link.
 func (n *Network) configure() error {
 	file, err := n.Open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	if err := host.InNetwork(file, setForwarding); err != nil {
+	if err := host.InNetwork(file, setRouting); err != nil {
 		return err
 	}
 	return withHandle(file, func(h *netlink.Handle) error {
 		if err := up(h, "lo"); err != nil {
 			return err
 		}
-		router := Router(n.cidr)
-		attributes := netlink.NewLinkAttrs()
-		attributes.Name = bridgeName
-		// Without an address of its own a bridge takes its lowest port's, and changes it as machines come and go.
-		attributes.HardwareAddr = mac(0x06, router)
-		err := h.LinkAdd(&netlink.Bridge{LinkAttrs: attributes})
-		if err != nil && !errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("making bridge: %w", err)
-		}
-		bridge, err := h.LinkByName(bridgeName)
-		if err != nil {
-			return fmt.Errorf("finding bridge %s that was made: %w", bridgeName, err)
-		}
-		for _, prefix := range []netip.Prefix{
-			netip.PrefixFrom(router, n.cidr.Bits()), netip.PrefixFrom(ENI(n.cidr), 32), netip.PrefixFrom(Services(n.cidr), 32),
-			netip.PrefixFrom(Metadata(), 32),
-		} {
-			if err := h.AddrReplace(bridge, &netlink.Addr{IPNet: ipNet(prefix)}); err != nil {
-				return fmt.Errorf("setting address %s: %w", prefix, err)
-			}
-		}
-		return up(h, bridgeName)
+		return n.address(h, n.own())
 	})
 }
 
-// setForwarding sets the switches of the calling thread's network namespace. A router that forwards to the interface it
-// received from would tell the sender of a shorter way, by a redirect; here that is how every packet goes.
-func setForwarding() error {
+// address gives the namespace addresses.
+func (n *Network) address(h *netlink.Handle, addresses []netip.Addr) error {
+	lo, err := h.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("finding link lo: %w", err)
+	}
+	for _, ip := range addresses {
+		if err := h.AddrReplace(lo, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(ip, 32))}); err != nil {
+			return fmt.Errorf("setting address %s: %w", ip, err)
+		}
+	}
+	return nil
+}
+
+// unaddress takes all addresses but its own and some others from the namespace.
+func (n *Network) unaddress(h *netlink.Handle, but []netip.Addr) error {
+	lo, err := h.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("finding link lo: %w", err)
+	}
+	addresses, err := h.AddrList(lo, netlink.FAMILY_V4)
+	if err != nil {
+		return fmt.Errorf("listing addresses: %w", err)
+	}
+	for _, address := range addresses {
+		ip, ok := netip.AddrFromSlice(address.IP.To4())
+		if !ok || ip.IsLoopback() || slices.Contains(n.own(), ip) || slices.Contains(but, ip) {
+			continue
+		}
+		if err := h.AddrDel(lo, &address); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+			return fmt.Errorf("removing address %s: %w", ip, err)
+		}
+	}
+	return nil
+}
+
+// own are the addresses that the namespace itself has; no machine gets one of them.
+func (n *Network) own() []netip.Addr {
+	all := []netip.Addr{Resolver(n.cidr), Services(n.cidr), Metadata(), LinkLocalResolver()}
+	for _, subnet := range n.subnets {
+		all = append(all, Router(subnet))
+	}
+	return all
+}
+
+// setRouting sets the switches of the calling thread's network namespace. rp_filter drops every packet that comes from another link than the
+// one that answers to its source address would take (RFC 3704, strict), and so all packets of a link to which no route leads.
+func setRouting() error {
 	for _, setting := range []struct{ name, value string }{
-		{"ip_forward", "1"},
-		{"conf/all/send_redirects", "0"},
-		{"conf/default/send_redirects", "0"},
+		{"ipv4/conf/all/rp_filter", "1"},
+		{"ipv4/conf/default/rp_filter", "1"},
+		{"ipv4/conf/all/accept_source_route", "0"},
+		{"ipv4/conf/default/accept_source_route", "0"},
+		{"ipv4/conf/all/send_redirects", "0"},
+		{"ipv4/conf/default/send_redirects", "0"},
+		{"ipv4/conf/all/accept_redirects", "0"},
+		{"ipv4/conf/default/accept_redirects", "0"},
+		{"ipv4/conf/all/route_localnet", "0"},
+		{"ipv4/conf/default/route_localnet", "0"},
+		{"ipv4/conf/all/accept_local", "0"},
+		{"ipv4/conf/default/accept_local", "0"},
+		{"ipv4/conf/all/proxy_arp", "0"},
+		{"ipv4/conf/default/proxy_arp", "0"},
+		{"ipv6/conf/all/disable_ipv6", "1"},
+		{"ipv6/conf/default/disable_ipv6", "1"},
+		{"ipv4/ip_forward", "1"}, // last: nothing is forwarded before the checks are in place
 	} {
-		if err := os.WriteFile("/proc/sys/net/ipv4/"+setting.name, []byte(setting.value), 0); err != nil {
-			return fmt.Errorf("setting net.ipv4.%s: %w", setting.name, err)
+		err := os.WriteFile("/proc/sys/net/"+setting.name, []byte(setting.value), 0)
+		if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(setting.name, "ipv6/") {
+			continue // a kernel without IPv6
+		}
+		if err != nil {
+			return fmt.Errorf("setting net.%s: %w", strings.ReplaceAll(setting.name, "/", "."), err)
 		}
 	}
 	return nil

@@ -26,25 +26,32 @@ func Metadata() netip.Addr { return netip.MustParseAddr(imds.Address) }
 // MAC is the hardware address of the machine with an address.
 func MAC(ip netip.Addr) net.HardwareAddr { return mac(0x0a, ip) }
 
-// pin fixes which port of the bridge a machine's hardware address is behind, and which hardware address its address has. A bridge
-// that learned, or a router that asked, would believe a machine that says it is another, and send it the other's answers. Frames
-// for hardware addresses that nobody has go nowhere, instead of everywhere.
-func pin(h *netlink.Handle, bridge, port netlink.Link, ip netip.Addr) error {
-	if err := h.LinkSetLearning(port, false); err != nil {
-		return fmt.Errorf("keeping the bridge from learning: %w", err)
+// routerOf is the router of a machine's subnet.
+func (n *Network) routerOf(ip netip.Addr) netip.Addr {
+	subnet, ok := n.SubnetOf(ip)
+	if !ok {
+		subnet = n.cidr // the machine's subnet has gone before it
 	}
-	if err := h.LinkSetFlood(port, false); err != nil {
-		return fmt.Errorf("keeping the bridge from flooding: %w", err)
+	return Router(subnet)
+}
+
+// routerMAC is the hardware address of the router, at the links of all machines of a subnet.
+func (n *Network) routerMAC(ip netip.Addr) net.HardwareAddr { return mac(0x06, n.routerOf(ip)) }
+
+// pin fixes that the address of a machine is at its link and nowhere else, and which hardware address it has there, whatever the machine
+// says by ARP. The route comes last: until it is there rp_filter drops everything from the link.
+func (n *Network) pin(h *netlink.Handle, link netlink.Link, ip netip.Addr) error {
+	if err := h.NeighSet(neighbour(link, ip, MAC(ip))); err != nil {
+		return fmt.Errorf("fixing its hardware address: %w", err)
 	}
-	// NUD_NOARP is what bridge(8) calls static; NUD_PERMANENT would make it an address of the bridge itself.
-	err := h.NeighSet(&netlink.Neigh{
-		LinkIndex: port.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: MAC(ip),
+	if err := h.LinkSetUp(link); err != nil {
+		return fmt.Errorf("setting link %s up: %w", link.Attrs().Name, err)
+	}
+	err := h.RouteReplace(&netlink.Route{
+		LinkIndex: link.Attrs().Index, Scope: netlink.SCOPE_LINK, Dst: ipNet(netip.PrefixFrom(ip, 32)), Src: n.routerOf(ip).AsSlice(),
 	})
 	if err != nil {
-		return fmt.Errorf("fixing the port of its hardware address: %w", err)
-	}
-	if err := h.NeighSet(neighbour(bridge, ip, MAC(ip))); err != nil {
-		return fmt.Errorf("fixing its hardware address: %w", err)
+		return fmt.Errorf("fixing its link: %w", err)
 	}
 	return nil
 }
@@ -55,22 +62,7 @@ func neighbour(link netlink.Link, ip netip.Addr, hardware net.HardwareAddr) *net
 	}
 }
 
-// unpin forgets the hardware address of a machine that has gone; its port took the rest along.
-func unpin(h *netlink.Handle, ip netip.Addr) error {
-	bridge, err := h.LinkByName(bridgeName)
-	if isNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("finding bridge %s to unpin a machine: %w", bridgeName, err)
-	}
-	if err := h.NeighDel(neighbour(bridge, ip, MAC(ip))); err != nil && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("forgetting its hardware address: %w", err)
-	}
-	return nil
-}
-
-// Pin makes sure that every machine is pinned: an attachment may have been cut short, or be older than this rule.
+// Pin makes sure that every machine is pinned: an attachment may have been cut short.
 func (n *Network) Pin() error {
 	namespace, err := n.Open()
 	if err != nil {
@@ -78,17 +70,13 @@ func (n *Network) Pin() error {
 	}
 	defer func() { _ = namespace.Close() }()
 	err = withHandle(namespace, func(h *netlink.Handle) error {
-		bridge, err := h.LinkByName(bridgeName)
-		if err != nil {
-			return fmt.Errorf("finding bridge %s to pin machines: %w", bridgeName, err)
-		}
 		links, err := h.LinkList()
 		if err != nil {
 			return fmt.Errorf("listing links to pin: %w", err)
 		}
 		for _, link := range links {
-			if ip, ok := linkAddress(link.Attrs().Name); ok && link.Attrs().MasterIndex == bridge.Attrs().Index {
-				if err := pin(h, bridge, link, ip); err != nil && !isGone(err) {
+			if ip, ok := linkAddress(link.Attrs().Name); ok {
+				if err := n.pin(h, link, ip); err != nil && !isGone(err) {
 					return fmt.Errorf("%s: %w", ip, err)
 				}
 			}
@@ -117,12 +105,11 @@ func linkAddress(name string) (netip.Addr, bool) {
 	return netip.AddrFromSlice(raw)
 }
 
-// knowGateways tells a machine, once and for all, where the router, the API server, STS and IAM, and the metadata service are: another machine
-// that answered for them would be told what only they should hear. The service is reached without the router, as on EC2.
+// knowGateways tells a machine, once and for all, where the router and the metadata service are. The service is reached without the router,
+// as on EC2; all the rest, endpoints and other machines, by the router.
 func (n *Network) knowGateways(h *netlink.Handle, link netlink.Link, own netip.Addr) error {
-	router := Router(n.cidr)
-	for _, ip := range []netip.Addr{router, ENI(n.cidr), Services(n.cidr), Metadata()} {
-		if err := h.NeighSet(neighbour(link, ip, mac(0x06, router))); err != nil {
+	for _, ip := range []netip.Addr{n.routerOf(own), Metadata()} {
+		if err := h.NeighSet(neighbour(link, ip, n.routerMAC(own))); err != nil {
 			return fmt.Errorf("fixing the hardware address of %s: %w", ip, err)
 		}
 	}

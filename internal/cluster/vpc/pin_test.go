@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,10 +52,9 @@ func serveMetadata(t *testing.T, n *Network, known directory) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return runRelay(t, RelayConfig{
-		Network: n, PodCIDR: podCIDR, APIServer: "127.0.0.1:6443", EgressSocket: filepath.Join(t.TempDir(), "egress.sock"),
-		Metadata: server, Log: slog.New(slog.DiscardHandler),
-	})
+	config := relayConfig(t, n)
+	config.Metadata = server
+	return runRelay(t, config)
 }
 
 // answer asks the metadata service from a namespace, by one request on a connection of its own. From is the address to ask from.
@@ -328,9 +326,9 @@ func TestFalseService(t *testing.T) {
 		}
 	}
 	// Who is believed is not left to who answers first.
-	for _, ip := range []netip.Addr{Router(cidr), ENI(cidr), Metadata()} {
+	for _, ip := range []netip.Addr{Router(cidr), Metadata()} {
 		announce(t, forger, ip.String(), MAC(netip.MustParseAddr(secondMachine)))
-		if got := permanent(t, victim, ip); !bytes.Equal(got, mac(0x06, Router(cidr))) {
+		if got := permanent(t, victim, ip); !bytes.Equal(got, n.routerMAC(netip.MustParseAddr(firstMachine))) {
 			t.Errorf("the machine takes %s for %s", got, ip)
 		}
 	}
@@ -415,7 +413,7 @@ func newPod(t *testing.T, machine *os.File) *os.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := host.InNetwork(machine, setForwarding); err != nil {
+	if err := host.InNetwork(machine, setRouting); err != nil {
 		t.Fatal(err)
 	}
 	err = withHandle(pod, func(h *netlink.Handle) error {
@@ -438,58 +436,58 @@ func newPod(t *testing.T, machine *os.File) *os.File {
 func TestPin(t *testing.T) {
 	n := newNetwork(t)
 	newMachine(t, n, firstMachine)
-	namespace, err := n.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer namespace.Close()
-	ip := netip.MustParseAddr(firstMachine)
-	pinned := func() (neighbours, entries int) {
-		err := withHandle(namespace, func(h *netlink.Handle) error {
-			bridge, err := h.LinkByName(bridgeName)
+	inVPC := func(fn func(h *netlink.Handle, link netlink.Link) error) {
+		t.Helper()
+		namespace, err := n.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer namespace.Close()
+		if err := withHandle(namespace, func(h *netlink.Handle) error {
+			link, err := h.LinkByName("vm-c0a8400b")
 			if err != nil {
 				return err
 			}
-			known, err := h.NeighList(bridge.Attrs().Index, unix.AF_INET)
+			return fn(h, link)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ip := netip.MustParseAddr(firstMachine)
+	pinned := func() (neighbours, routes int) {
+		t.Helper()
+		inVPC(func(h *netlink.Handle, link netlink.Link) error {
+			known, err := h.NeighList(link.Attrs().Index, unix.AF_INET)
 			if err != nil {
 				return err
 			}
 			for _, neighbour := range known {
-				if neighbour.IP.Equal(ip.AsSlice()) && neighbour.State == netlink.NUD_PERMANENT {
+				if neighbour.IP.Equal(ip.AsSlice()) && neighbour.State == netlink.NUD_PERMANENT && bytes.Equal(neighbour.HardwareAddr, MAC(ip)) {
 					neighbours++
 				}
 			}
-			port, err := h.LinkByName(linkName(ip))
-			if err != nil {
-				return err
-			}
-			table, err := h.NeighList(port.Attrs().Index, unix.AF_BRIDGE)
-			for _, entry := range table {
-				if bytes.Equal(entry.HardwareAddr, MAC(ip)) && entry.State&netlink.NUD_NOARP != 0 {
-					entries++
+			all, err := h.RouteList(link, netlink.FAMILY_V4)
+			for _, route := range all {
+				if route.Dst.String() == firstMachine+"/32" && route.Src.String() == Router(cidr).String() {
+					routes++
 				}
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return neighbours, entries
+		return neighbours, routes
 	}
-	if neighbours, entries := pinned(); neighbours != 1 || entries == 0 {
-		t.Errorf("after Attach: %d neighbours, %d entries", neighbours, entries)
+	if neighbours, routes := pinned(); neighbours != 1 || routes != 1 {
+		t.Errorf("after Attach: %d neighbours, %d routes", neighbours, routes)
 	}
-	if err := withHandle(namespace, func(h *netlink.Handle) error { return unpin(h, ip) }); err != nil {
-		t.Fatal(err)
-	}
-	if neighbours, _ := pinned(); neighbours != 0 {
-		t.Error("it is not forgotten")
+	inVPC(func(h *netlink.Handle, link netlink.Link) error { return h.LinkSetDown(link) }) // which takes both along
+	if neighbours, routes := pinned(); neighbours != 0 || routes != 0 {
+		t.Errorf("of a link that is down: %d neighbours, %d routes", neighbours, routes)
 	}
 	if err := n.Pin(); err != nil {
 		t.Fatal(err)
 	}
-	if neighbours, entries := pinned(); neighbours != 1 || entries == 0 {
-		t.Errorf("after Pin: %d neighbours, %d entries", neighbours, entries)
+	if neighbours, routes := pinned(); neighbours != 1 || routes != 1 {
+		t.Errorf("after Pin: %d neighbours, %d routes", neighbours, routes)
 	}
 	for name, want := range map[string]bool{"vm-c0a8400b": true, "vm-c0a840": false, "vpc0": false, "vm-zzzzzzzz": false} {
 		if _, ok := linkAddress(name); ok != want {

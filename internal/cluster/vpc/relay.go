@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"strconv"
@@ -16,25 +19,30 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/platform/filelock"
 	"muster.dev/muster/internal/platform/host"
 )
 
-// RelayConfig says what the relay connects.
+// RelayConfig says what the relay connects. Which clusters have endpoints is in a file of the network's (see [Network.SetEndpoint]).
 type RelayConfig struct {
 	Network *Network
-	// PodCIDR holds the addresses of pods, which API servers may reach too: webhooks and aggregated API servers run there.
-	PodCIDR netip.Prefix
-	// APIServer is the address on the host's loopback that the ENI stands for.
-	APIServer string
-	// EgressSocket is the unix socket by which API servers reach into the VPC.
-	EgressSocket string
+	// Machines says which cluster's a machine is.
+	Machines Machines
+	// Socket is a unix socket that says whether the relay serves.
+	Socket string
 	// IdentitySocket is the unix socket at which STS and IAM answer machines; empty for a VPC without.
 	IdentitySocket string
 	// Metadata is the instance metadata service, served on [Metadata]; nil for a VPC without it.
 	Metadata Service
-	// Names answers DNS queries at [ENI], where Amazon's resolver is too; nil for a VPC without.
+	// Names answers DNS queries at [Resolver] and [LinkLocalResolver], where Amazon's resolver is too; nil for a VPC without.
 	Names NameService
 	Log   *slog.Logger
+}
+
+// Machines knows the machines of a VPC.
+type Machines interface {
+	// Cluster returns the name of the cluster that the machine with an address was launched for; false if no machine has it.
+	Cluster(address netip.Addr) (name string, known bool, err error)
 }
 
 // Service answers on a listener in the VPC until the context ends.
@@ -47,15 +55,11 @@ type NameService interface {
 	Serve(ctx context.Context, packets net.PacketConn, listener net.Listener) error
 }
 
-// Relay joins the API server and the VPC, both ways, and lets machines reach STS and IAM. It keeps no state: killed and started again it goes on.
-type Relay struct {
-	config RelayConfig
-	// slots bounds the connections of API servers and to them together.
-	slots chan struct{}
-}
+// Relay joins API servers and the VPC, both ways, and lets machines reach STS and IAM. It keeps no state: killed and started again it goes on.
+type Relay struct{ config RelayConfig }
 
 const (
-	// maxConnections is for a hundred machines with a dozen connections each, and as many again for exec and logs.
+	// maxConnections of a cluster are for a hundred machines with a dozen connections each, and as many again for exec and logs.
 	maxConnections = 4096
 	maxPerMachine  = 512
 	// Those to STS and IAM are short, and the service cuts the ones off that rest before these are taken.
@@ -70,20 +74,18 @@ const (
 	dialTimeout = 10 * time.Second
 )
 
+// lockName is the lock that the one relay of a network holds, in its directory.
+const lockName = "relay.lock"
+
 // NewRelay checks the configuration.
 func NewRelay(config RelayConfig) (*Relay, error) {
-	server, err := netip.ParseAddrPort(config.APIServer)
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("API server's address %q: %w", config.APIServer, err)
-	case !server.Addr().IsLoopback():
-		return nil, fmt.Errorf("API server's address %s is not on the host's loopback", server)
-	case !config.PodCIDR.IsValid():
-		return nil, errors.New("the relay needs the CIDR of pods")
-	case config.Network == nil || config.Log == nil || config.EgressSocket == "":
-		return nil, errors.New("the relay needs a network, a socket and a log")
+	case config.Network == nil || config.Log == nil || config.Machines == nil || config.Socket == "":
+		return nil, errors.New("the relay needs a network, a list of machines, a socket and a log")
+	case config.IdentitySocket != "" && config.Network.id == "":
+		return nil, errors.New("the relay needs a VPC with an id: STS and IAM know machines by it")
 	}
-	return &Relay{config: config, slots: make(chan struct{}, maxConnections)}, nil
+	return &Relay{config: config}, nil
 }
 
 // Run makes the network if need be and relays until the context ends.
@@ -91,17 +93,20 @@ func (r *Relay) Run(ctx context.Context) error {
 	if err := r.config.Network.Ensure(); err != nil {
 		return err
 	}
+	release, err := filelock.Take(r.config.Network.dir, lockName)
+	if errors.Is(err, filelock.ErrTaken) {
+		return fmt.Errorf("another relay of this VPC is running: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
 	namespace, err := r.config.Network.Open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = namespace.Close() }()
-
-	endpoints, err := r.listen(ctx, namespace)
-	if err != nil {
-		return err
-	}
-	owners, err := newOwners(namespace, r.config.PodCIDR)
+	owners, err := newOwners(namespace, r.config.Network.cidr)
 	if err != nil {
 		return err
 	}
@@ -109,82 +114,80 @@ func (r *Relay) Run(ctx context.Context) error {
 	if err := r.config.Network.Pin(); err != nil {
 		return err
 	}
-	metadata, err := r.listenMetadata(ctx, namespace)
-	if err != nil {
-		return err
-	}
-	names, err := r.listenNames(ctx, namespace)
-	if err != nil {
-		return err
-	}
-	// The listeners above are the lock: a second relay of this VPC has failed by now, so a socket that is there is stale.
-	if err := os.Remove(r.config.EgressSocket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing stale egress socket: %w", err)
-	}
-	door, err := listenPrivate(ctx, r.config.EgressSocket)
-	if err != nil {
-		return err
-	}
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
-	failed := make(chan error, len(endpoints)+3)
-	for _, e := range endpoints {
-		running.Go(func() { failed <- r.serveEndpoint(ctx, e, owners) })
+	doors := &doors{relay: r, namespace: namespace, owners: owners, network: r.config.Network, open: map[string]*door{}}
+	defer func() {
+		cancel()
+		running.Wait()
+		doors.closeAll()
+	}()
+	failed := make(chan error, 8) // more than there are services
+	if err := r.serveVPC(ctx, namespace, owners, func(serve func() error) {
+		running.Go(func() { failed <- serve() })
+	}); err != nil {
+		return err
 	}
-	running.Go(func() { failed <- r.serveEgress(ctx, door, namespace) })
-	if metadata != nil {
-		running.Go(func() { failed <- r.config.Metadata.Serve(ctx, metadata) })
+	first := make(chan struct{})
+	running.Go(func() { failed <- doors.follow(ctx, sync.OnceFunc(func() { close(first) })) })
+	select {
+	case <-first:
+	case err := <-failed:
+		return err
 	}
-	if names != nil {
-		running.Go(func() { failed <- r.config.Names.Serve(ctx, names.packets, names.listener) })
+	ready, err := listenPrivate(ctx, r.config.Socket)
+	if err != nil {
+		return err
 	}
-	r.config.Log.Info("relay serves", "endpoint", ENI(r.config.Network.cidr).String(), "api_server", r.config.APIServer, "egress", r.config.EgressSocket)
-	err = <-failed
-	cancel()
-	running.Wait()
-	return err
+	running.Go(func() { failed <- serveReady(ctx, ready) })
+	r.config.Log.Info("relay serves", "vpc", r.config.Network.id, "range", r.config.Network.cidr.String())
+	return <-failed
 }
 
-// listen opens the API server's endpoint in the VPC, at port 443 and at its own port, by which the Endpoints of the Service
-// "kubernetes" name it, and that of STS and IAM.
-func (r *Relay) listen(ctx context.Context, namespace *os.File) ([]endpoint, error) {
-	api := endpoint{what: "API server", dial: r.dialAPIServer, slots: r.slots, shares: newShares(maxPerMachine)}
-	identity := endpoint{what: "identity service", dial: r.dialIdentity, slots: make(chan struct{}, maxIdentity), shares: newShares(maxIdentityPerMachine)}
-	type place struct {
-		at netip.AddrPort
-		endpoint
-	}
-	wanted := []place{{netip.AddrPortFrom(ENI(r.config.Network.cidr), endpointPort), api}}
-	if own := netip.MustParseAddrPort(r.config.APIServer).Port(); own != endpointPort {
-		wanted = append(wanted, place{netip.AddrPortFrom(ENI(r.config.Network.cidr), own), api})
-	}
+// serveVPC begins what every VPC has, whichever clusters are in it: STS and IAM, metadata, names.
+func (r *Relay) serveVPC(ctx context.Context, namespace *os.File, owners *owners, begin func(func() error)) error {
 	if r.config.IdentitySocket != "" {
-		wanted = append(wanted, place{netip.AddrPortFrom(Services(r.config.Network.cidr), endpointPort), identity})
-	}
-	var endpoints []endpoint
-	err := host.InNetwork(namespace, func() error {
-		for _, p := range wanted {
-			listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", p.at.String())
-			if errors.Is(err, unix.EADDRINUSE) {
-				return fmt.Errorf("another relay of this VPC is running: %w", err)
-			}
-			if err != nil {
-				return fmt.Errorf("listening in the VPC: %w", err)
-			}
-			p.listener = listener
-			endpoints = append(endpoints, p.endpoint)
+		listener, err := listenAt(ctx, namespace, netip.AddrPortFrom(Services(r.config.Network.cidr), endpointPort))
+		if err != nil {
+			return err
 		}
+		identity := endpoint{
+			what: "identity service", listener: listener, dial: r.dialIdentity, slots: make(chan struct{}, maxIdentity), shares: newShares(maxIdentityPerMachine),
+		}
+		begin(func() error { return r.serveEndpoint(ctx, identity, owners) })
+	}
+	metadata, err := r.listenMetadata(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	if metadata != nil {
+		begin(func() error { return r.config.Metadata.Serve(ctx, metadata) })
+	}
+	if r.config.Names == nil {
 		return nil
+	}
+	for _, address := range []netip.Addr{Resolver(r.config.Network.cidr), LinkLocalResolver()} {
+		names, err := r.listenNames(ctx, namespace, address)
+		if err != nil {
+			return err
+		}
+		begin(func() error { return r.config.Names.Serve(ctx, names.packets, names.listener) })
+	}
+	return nil
+}
+
+// listenAt listens in the VPC.
+func listenAt(ctx context.Context, namespace *os.File, at netip.AddrPort) (listener net.Listener, err error) {
+	err = host.InNetwork(namespace, func() (err error) {
+		listener, err = new(net.ListenConfig).Listen(ctx, "tcp4", at.String())
+		return err
 	})
 	if err != nil {
-		for _, e := range endpoints {
-			_ = e.listener.Close()
-		}
-		return nil, err
+		return nil, fmt.Errorf("listening in the VPC: %w", err)
 	}
-	return endpoints, nil
+	return listener, nil
 }
 
 // listenMetadata opens the address of the metadata service, if there is to be one.
@@ -209,14 +212,11 @@ type nameSockets struct {
 	listener net.Listener
 }
 
-// listenNames opens the address of the name server, if there is to be one.
-func (r *Relay) listenNames(ctx context.Context, namespace *os.File) (*nameSockets, error) {
-	if r.config.Names == nil {
-		return nil, nil //nolint:nilnil // none is wanted
-	}
+// listenNames opens an address of the name server.
+func (r *Relay) listenNames(ctx context.Context, namespace *os.File, at netip.Addr) (*nameSockets, error) {
 	sockets := &nameSockets{}
 	err := host.InNetwork(namespace, func() (err error) {
-		address := netip.AddrPortFrom(ENI(r.config.Network.cidr), namesPort).String()
+		address := netip.AddrPortFrom(at, namesPort).String()
 		if sockets.packets, err = new(net.ListenConfig).ListenPacket(ctx, "udp4", address); err != nil {
 			return err
 		}
@@ -231,19 +231,45 @@ func (r *Relay) listenNames(ctx context.Context, namespace *os.File) (*nameSocke
 	return sockets, nil
 }
 
-// listenPrivate makes a unix socket that only its owner can use, from the first moment on.
+// listenPrivate makes a unix socket that only its owner can use, from the first moment on, in place of one that a relay that was killed
+// has left: there is one relay of a network.
 func listenPrivate(ctx context.Context, path string) (net.Listener, error) {
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode().Type() != fs.ModeSocket {
+		return nil, fmt.Errorf("listening on %s: there is a file that is not a socket", path)
+	}
+	if err == nil {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("removing stale socket: %w", err)
+		}
+	}
 	old := unix.Umask(0o177)
 	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	unix.Umask(old)
 	if err != nil {
-		return nil, fmt.Errorf("listening on egress socket: %w", err)
+		return nil, fmt.Errorf("listening on socket: %w", err)
 	}
 	return listener, nil
 }
 
+// serveReady answers GET /readyz.
+func serveReady(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{Handler: readiness(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 4 << 10}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving the socket of the VPC: %w", err)
+	}
+	return nil
+}
+
+func readiness() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	return mux
+}
+
 // dialVPC connects to a machine or a pod.
-func (r *Relay) dialVPC(ctx context.Context, namespace *os.File, address netip.AddrPort) (net.Conn, error) {
+func dialVPC(ctx context.Context, namespace *os.File, address netip.AddrPort) (net.Conn, error) {
 	var connection net.Conn
 	err := host.InNetwork(namespace, func() error {
 		// One address and no fallback: the dialer makes its socket on this very thread.

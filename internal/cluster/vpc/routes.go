@@ -22,15 +22,28 @@ type Route struct {
 	Machine netip.Addr
 }
 
-// SetRoute routes a range of pod addresses by a machine, in place of any other machine. Doing it twice changes nothing. What is no range
-// of pods is refused: a route to a machine's own address would lead the answers that it gets, its credentials too, to another one.
+// SetRoute routes a range of pod addresses by a machine that is attached, in place of any other machine. Doing it twice changes nothing. The
+// route goes with the machine's link. What is not a range of pods is refused: a route to a machine's own address would lead the answers
+// that it gets, its credentials too, to another one.
 func (n *Network) SetRoute(route Route) error {
 	to := route.PodCIDR.Masked()
+	if !route.Machine.Is4() {
+		return fmt.Errorf("setting route to pods %s: the machine has no IPv4 address", route.PodCIDR)
+	}
 	if !to.Addr().Is4() || to.Bits() == 0 || to.Overlaps(n.cidr) || !to.Addr().IsGlobalUnicast() || to.Overlaps(netip.PrefixFrom(Metadata(), 32)) {
 		return fmt.Errorf("setting route to pods %s: the range is not one of pods", route.PodCIDR)
 	}
 	return n.routes("setting", route.PodCIDR, func(h *netlink.Handle) error {
-		return h.RouteReplace(&netlink.Route{Dst: ipNet(route.PodCIDR.Masked()), Gw: net.IP(route.Machine.AsSlice()), Protocol: protocol})
+		link, err := h.LinkByName(linkName(route.Machine))
+		if isNotFound(err) {
+			return fmt.Errorf("the machine %s is not attached to the VPC", route.Machine)
+		}
+		if err != nil {
+			return err
+		}
+		return h.RouteReplace(&netlink.Route{
+			LinkIndex: link.Attrs().Index, Dst: ipNet(to), Gw: net.IP(route.Machine.AsSlice()), Src: n.routerOf(route.Machine).AsSlice(), Protocol: protocol,
+		})
 	})
 }
 

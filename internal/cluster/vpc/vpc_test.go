@@ -34,14 +34,17 @@ import (
 var (
 	cidr    = netip.MustParsePrefix("192.168.64.0/18")
 	podCIDR = netip.MustParsePrefix("10.244.0.0/16")
+	subnets = []netip.Prefix{netip.MustParsePrefix("192.168.64.0/20"), netip.MustParsePrefix("192.168.96.0/20")}
 )
+
+const vpcID = "vpc-0123456789abcdef0"
 
 func newNetwork(t *testing.T) *Network {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("this test makes network namespaces, which needs root")
 	}
-	n, err := New(Config{Dir: filepath.Join(t.TempDir(), "vpc"), CIDR: cidr})
+	n, err := New(Config{Dir: filepath.Join(t.TempDir(), "vpc"), ID: vpcID, CIDR: cidr, Subnets: subnets})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,10 +63,41 @@ func newNetwork(t *testing.T) *Network {
 func newMachine(t *testing.T, n *Network, address string) *os.File {
 	t.Helper()
 	file := newNamespace(t)
-	if err := n.Attach(file, netip.MustParseAddr(address)); err != nil {
+	ip := netip.MustParseAddr(address)
+	if err := n.Attach(file, ip); err != nil {
 		t.Fatal(err)
 	}
+	namespace, err := n.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = namespace.Close() }()
+	waitUp(t, namespace, linkName(ip))
+	waitUp(t, file, machineLink)
 	return file
+}
+
+// waitUp waits until a link carries packets: the kernel drops those that are sent within the second after both ends were set up, as it has
+// not heard of it.
+func waitUp(t *testing.T, namespace *os.File, name string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		var state netlink.LinkOperState
+		if err := withHandle(namespace, func(h *netlink.Handle) error {
+			link, err := h.LinkByName(name)
+			if err == nil {
+				state = link.Attrs().OperState
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if state == netlink.OperUp {
+			return
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	t.Fatalf("the link %s does not come up", name)
 }
 
 func newNamespace(t *testing.T) *os.File {
@@ -157,7 +191,7 @@ func TestNetworkOutlivesEverybodyAndGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := New(Config{Dir: n.dir, CIDR: cidr})
+	again, err := New(Config{Dir: n.dir, CIDR: cidr, Subnets: subnets})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,10 +305,39 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// startRelay runs a relay until the function that it returns is called.
+// clusterName is of the cluster that machines of tests belong to.
+const clusterName = "one"
+
+// inventory says which machines are whose.
+type inventory map[string]string
+
+func (i inventory) Cluster(address netip.Addr) (name string, known bool, err error) {
+	name, known = i[address.String()]
+	return name, known, nil
+}
+
+// ours are the machines that tests make.
+var ours = inventory{"192.168.64.11": clusterName, "192.168.64.12": clusterName, "192.168.64.13": clusterName}
+
+func endpointOf(apiServer, socket string) Endpoint {
+	return Endpoint{
+		Cluster: clusterName, Addresses: []netip.Addr{netip.MustParseAddr("192.168.64.4"), netip.MustParseAddr("192.168.96.4")},
+		APIServer: netip.MustParseAddrPort(apiServer), EgressSocket: socket, PodCIDR: podCIDR,
+	}
+}
+
+// startRelay runs a relay with an endpoint of one cluster until the function that it returns is called.
 func startRelay(t *testing.T, n *Network, apiServer, socket string) (stop func()) {
 	t.Helper()
-	return runRelay(t, RelayConfig{Network: n, PodCIDR: podCIDR, APIServer: apiServer, EgressSocket: socket, Log: slog.New(slog.DiscardHandler)})
+	if err := n.SetEndpoint(endpointOf(apiServer, socket)); err != nil {
+		t.Fatal(err)
+	}
+	return runRelay(t, relayConfig(t, n))
+}
+
+func relayConfig(t *testing.T, n *Network) RelayConfig {
+	t.Helper()
+	return RelayConfig{Network: n, Machines: ours, Socket: filepath.Join(t.TempDir(), "vpc.sock"), Log: slog.New(slog.DiscardHandler)}
 }
 
 func runRelay(t *testing.T, config RelayConfig) (stop func()) {
@@ -288,7 +351,7 @@ func runRelay(t *testing.T, config RelayConfig) (stop func()) {
 	go func() { done <- relay.Run(ctx) }()
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		response, err := egressClient(config.EgressSocket).Get("http://vpc/readyz")
+		response, err := egressClient(config.Socket).Get("http://vpc/readyz")
 		if err == nil {
 			_ = response.Body.Close()
 			break
@@ -363,7 +426,7 @@ func TestRelay(t *testing.T) {
 		t.Errorf("egress socket: %v, %v; want mode 0600", info.Mode(), err)
 	}
 	port := apiServer.Addr().(*net.TCPAddr).Port
-	for _, endpoint := range []string{"192.168.64.2:443", fmt.Sprintf("192.168.64.2:%d", port)} {
+	for _, endpoint := range []string{"192.168.64.4:443", "192.168.96.4:443", fmt.Sprintf("192.168.64.4:%d", port), fmt.Sprintf("192.168.96.4:%d", port)} {
 		connection, err := dialIn(t, machine, endpoint)
 		if err != nil {
 			t.Fatalf("the API server's endpoint %s: %v", endpoint, err)
@@ -381,8 +444,10 @@ func TestRelay(t *testing.T) {
 	}
 	for target, want := range map[string]int{
 		"192.168.64.11:1":    http.StatusBadGateway, // nobody listens
-		"192.168.64.2:443":   http.StatusForbidden,  // the API server itself
-		"192.168.64.3:443":   http.StatusForbidden,  // STS and IAM
+		"192.168.64.4:443":   http.StatusForbidden,  // the API server itself
+		"192.168.64.4:10250": http.StatusForbidden,
+		"192.168.64.2:53":    http.StatusForbidden, // names
+		"192.168.64.3:443":   http.StatusForbidden, // STS and IAM
 		"192.168.64.1:22":    http.StatusForbidden,
 		"127.0.0.1:22":       http.StatusForbidden,
 		"169.254.169.254:80": http.StatusForbidden,
@@ -396,7 +461,7 @@ func TestRelay(t *testing.T) {
 		}
 	}
 
-	second, err := NewRelay(RelayConfig{Network: n, PodCIDR: podCIDR, APIServer: apiServer.Addr().String(), EgressSocket: socket, Log: slog.New(slog.DiscardHandler)})
+	second, err := NewRelay(relayConfig(t, n))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -418,7 +483,7 @@ func TestRelayWaitsForAPIServer(t *testing.T) {
 	address := apiServer.Addr().String()
 	_ = apiServer.Close()
 	defer startRelay(t, n, address, filepath.Join(t.TempDir(), "egress.sock"))()
-	connection, err := dialIn(t, machine, "192.168.64.2:443")
+	connection, err := dialIn(t, machine, "192.168.64.4:443")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,6 +520,12 @@ func TestNewRefuses(t *testing.T) {
 		{Dir: "/x", CIDR: netip.MustParsePrefix("192.168.64.1/18")},
 		{Dir: "/x", CIDR: netip.MustParsePrefix("fd00::/64")},
 		{Dir: "/x", CIDR: netip.MustParsePrefix("10.0.0.0/29")},
+		{Dir: "/x", CIDR: netip.MustParsePrefix("127.0.0.0/16")},
+		{Dir: "/x", CIDR: cidr, ID: "vpc-1"},
+		{Dir: "/x", CIDR: cidr, ID: "../vpc-0123456789abcdef0"},
+		{Dir: "/x", CIDR: cidr, Subnets: []netip.Prefix{netip.MustParsePrefix("192.168.0.0/18")}},
+		{Dir: "/x", CIDR: cidr, Subnets: []netip.Prefix{netip.MustParsePrefix("192.168.0.0/16")}},
+		{Dir: "/x", CIDR: cidr, Subnets: []netip.Prefix{subnets[0], netip.MustParsePrefix("192.168.72.0/24")}},
 	} {
 		if _, err := New(config); err == nil {
 			t.Errorf("New(%+v) was accepted", config)
@@ -464,9 +535,13 @@ func TestNewRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, server := range []string{"", "127.0.0.1", "10.0.0.1:443", "localhost:443"} {
-		if _, err := NewRelay(RelayConfig{Network: n, PodCIDR: podCIDR, APIServer: server, EgressSocket: "/x", Log: slog.New(slog.DiscardHandler)}); err == nil {
-			t.Errorf("API server %q was accepted", server)
+	log := slog.New(slog.DiscardHandler)
+	for _, config := range []RelayConfig{
+		{Machines: ours, Socket: "/x", Log: log}, {Network: n, Socket: "/x", Log: log}, {Network: n, Machines: ours, Log: log}, {Network: n, Machines: ours, Socket: "/x"},
+		{Network: n, Machines: ours, Socket: "/x", Log: log, IdentitySocket: "/y"}, // which would not know which VPC it is
+	} {
+		if _, err := NewRelay(config); err == nil {
+			t.Errorf("NewRelay(%+v) was accepted", config)
 		}
 	}
 }

@@ -44,6 +44,9 @@ func (s *Service) logged(next http.Handler) http.Handler {
 			slog.String("principal", entry.principal), slog.String("access_key_id", entry.accessKey), slog.String("resource", entry.target),
 			slog.String("source", r.RemoteAddr), slog.String("request_id", entry.requestID), slog.Duration("took", s.config.Now().Sub(began)),
 		}
+		if vpc := vpcOf(r.Context()); vpc != "" {
+			attributes = append(attributes, slog.String("vpc", vpc))
+		}
 		if entry.message != "" {
 			attributes = append(attributes, slog.String("message", entry.message))
 		}

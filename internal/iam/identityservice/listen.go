@@ -31,7 +31,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener, certificate 
 }
 
 // ServeMachines does the same for machines, which have places of their own: nobody on the host takes theirs, and no machine those of
-// others. The listener must be reached by the VPC's relay alone, which says with a PROXY header whose connection each is.
+// others. The listener must be reached by the relays of VPCs alone, which say with a PROXY header whose connection each is.
 func (s *Service) ServeMachines(ctx context.Context, listener net.Listener, certificate Certificate) error {
 	return s.serve(ctx, newPlaces(relayed{listener, s.config.Log}, s.config.Connections, maxPerMachine), certificate)
 }
@@ -70,6 +70,14 @@ func proven(ctx context.Context) {
 	}
 }
 
+// vpcOf is the VPC that a request comes from; empty for one of the host.
+func vpcOf(ctx context.Context) string {
+	if p, ok := ctx.Value(placeKey{}).(*place); ok && p != nil {
+		return p.peer.vpc
+	}
+	return ""
+}
+
 func placeOf(c net.Conn) *place {
 	over, ok := c.(*tls.Conn)
 	if !ok {
@@ -79,7 +87,7 @@ func placeOf(c net.Conn) *place {
 	return p
 }
 
-// relayed are connections that the VPC's relay passes on.
+// relayed are connections that the relays of VPCs pass on.
 type relayed struct {
 	net.Listener
 	log *slog.Logger
@@ -93,16 +101,16 @@ func (r relayed) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		_ = connection.SetReadDeadline(time.Now().Add(headerPatience))
-		source, _, err := proxyheader.Read(connection)
+		header, err := proxyheader.Read(connection)
 		if err == nil {
 			err = connection.SetReadDeadline(time.Time{})
 		}
 		if err != nil {
 			_ = connection.Close()
-			r.log.Warn("a connection of the VPC's relay is refused", "error", err)
+			r.log.Warn("a connection of a VPC's relay is refused", "error", err)
 			continue
 		}
-		return from{connection, net.TCPAddrFromAddrPort(source)}, nil
+		return from{connection, net.TCPAddrFromAddrPort(header.Source), header.VPC}, nil
 	}
 }
 
@@ -110,6 +118,7 @@ func (r relayed) Accept() (net.Conn, error) {
 type from struct {
 	net.Conn
 	peer net.Addr
+	vpc  string
 }
 
 // RemoteAddr is the peer behind the relay.

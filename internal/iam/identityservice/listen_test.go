@@ -9,12 +9,14 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -215,12 +217,19 @@ func (s *served) behind(machine string) *http.Client {
 	return client
 }
 
+// relay connects for a machine: an address, or one of another VPC as vpc-…/address.
 func (s *served) relay(machine string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(s.t.Context(), "unix", s.address)
 	if err != nil {
 		return nil, err
 	}
-	return c, proxyheader.Write(c, netip.AddrPortFrom(netip.MustParseAddr(machine), 40000), netip.MustParseAddrPort("192.168.64.3:443"))
+	vpc, machine, elsewhere := strings.Cut(machine, "/")
+	if !elsewhere {
+		vpc, machine = "vpc-0000000000000000a", vpc
+	}
+	return c, proxyheader.Write(c, proxyheader.Header{
+		Source: netip.AddrPortFrom(netip.MustParseAddr(machine), 40000), Destination: netip.MustParseAddrPort("192.168.64.3:443"), VPC: vpc,
+	})
 }
 
 // A machine takes nobody's places but its own, and is known by its address behind the relay.
@@ -260,6 +269,20 @@ func TestMachinesHaveTheirShare(t *testing.T) {
 	s.call(good) // on the connection that it had, which nobody cut
 	if took := s.call(s.behind("192.168.64.11")); took > time.Second {
 		t.Errorf("the machine's own call takes %s", took)
+	}
+	// A machine of another VPC with that address has a share of its own.
+	for range 32 {
+		c, err := s.relay("vpc-0000000000000000b/192.168.64.11")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if err := c.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("a connection of the other VPC's machine is closed: %v", err)
+		}
 	}
 
 	direct := httptest.NewServer(s.service)

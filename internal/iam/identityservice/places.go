@@ -9,6 +9,12 @@ import (
 	"sync"
 )
 
+// origin is where a connection comes from: an address of the host, or of a VPC. Two VPCs may have the same addresses.
+type origin struct {
+	vpc     string
+	address netip.Addr
+}
+
 // places lets so many connections in at once, and so many from one address.
 //
 // A connection is at work from the moment at which its request's sender is proven until the answer is written; before and after that it
@@ -22,7 +28,7 @@ type places struct {
 
 	mu      sync.Mutex
 	taken   int
-	peers   map[netip.Addr]int
+	peers   map[origin]int
 	resting list.List     // of *place, the one that has rested for the longest time first
 	changed chan struct{} // has a value when a place may have become free
 }
@@ -31,7 +37,7 @@ type places struct {
 type place struct {
 	net.Conn
 	in   *places
-	peer netip.Addr
+	peer origin
 	// resting is its element in the list, or nil while it is at work. Guarded by in.mu, as is gone.
 	resting *list.Element
 	gone    bool
@@ -39,7 +45,7 @@ type place struct {
 
 func newPlaces(listener net.Listener, most, perPeer int) *places {
 	return &places{
-		Listener: listener, most: most, perPeer: perPeer, closed: make(chan struct{}), peers: map[netip.Addr]int{}, changed: make(chan struct{}, 1),
+		Listener: listener, most: most, perPeer: perPeer, closed: make(chan struct{}), peers: map[origin]int{}, changed: make(chan struct{}, 1),
 	}
 }
 
@@ -51,7 +57,7 @@ func (p *places) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		next := &place{Conn: connection, in: p, peer: addressOf(connection)}
+		next := &place{Conn: connection, in: p, peer: originOf(connection)}
 		for {
 			entered, out, refuse := p.enter(next)
 			if out != nil {
@@ -154,11 +160,14 @@ func (c *place) Close() error {
 	return c.Conn.Close()
 }
 
-// addressOf is where a connection comes from.
-func addressOf(c net.Conn) netip.Addr {
-	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
-	if err != nil {
-		return netip.Addr{}
+// originOf is where a connection comes from.
+func originOf(c net.Conn) origin {
+	var o origin
+	if relayed, ok := c.(from); ok {
+		o.vpc = relayed.vpc
 	}
-	return from.Addr().Unmap()
+	if address, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
+		o.address = address.Addr().Unmap()
+	}
+	return o
 }

@@ -102,7 +102,7 @@ func TestAnAddressHasItsShare(t *testing.T) {
 	_ = at
 	atSecond.work()
 	for e := g.resting.Front(); e != nil; e = e.Next() {
-		if p := e.Value.(*place); p.peer == netip.MustParseAddr("10.0.0.1") {
+		if p := e.Value.(*place); p.peer.address == netip.MustParseAddr("10.0.0.1") {
 			p.work()
 			break
 		}

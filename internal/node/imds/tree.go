@@ -24,8 +24,9 @@ type Instance struct {
 	Region, Zone, ZoneID string
 	MAC                  net.HardwareAddr
 	LaunchTime           time.Time
-	// Network is the VPC's range of addresses.
-	Network netip.Prefix
+	// Network is the range of addresses of its VPC, Subnet that of its subnet. Both have an id.
+	Network, Subnet netip.Prefix
+	VPCID, SubnetID string
 	// HopLimit is how many hops an answer may take: 1 reaches the machine, 2 the pods behind it.
 	HopLimit int
 }
@@ -49,7 +50,9 @@ func (i Instance) metadata() map[string]string {
 		adapter + "local-hostname":         i.PrivateDNSName,
 		adapter + "local-ipv4s":            i.PrivateIP.String(),
 		adapter + "mac":                    i.MAC.String(),
-		adapter + "subnet-ipv4-cidr-block": i.Network.String(),
+		adapter + "subnet-id":              i.SubnetID,
+		adapter + "subnet-ipv4-cidr-block": i.Subnet.String(),
+		adapter + "vpc-id":                 i.VPCID,
 		adapter + "vpc-ipv4-cidr-block":    i.Network.String(),
 		adapter + "vpc-ipv4-cidr-blocks":   i.Network.String(),
 	}

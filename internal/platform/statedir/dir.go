@@ -5,11 +5,14 @@
 package statedir
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -125,8 +128,11 @@ func (d Dir) Run() string { return d.join("run") }
 // Socket is where the service answers its command line.
 func (d Dir) Socket() string { return d.join("run", "serve.sock") }
 
-// EgressSocket is where API servers reach into the VPC.
-func (d Dir) EgressSocket() string { return d.join("run", "egress.sock") }
+// EgressSocket is where the API server of the cluster with a namespace reaches into the VPC. A namespace can be longer than a socket's path.
+func (d Dir) EgressSocket(namespace string) string {
+	sum := sha256.Sum256([]byte(namespace))
+	return d.join("run", "egress-"+hex.EncodeToString(sum[:5])+".sock")
+}
 
 // IdentitySocket is where the identity service tells authenticators the owners of access keys.
 func (d Dir) IdentitySocket() string { return d.join("run", "identity.sock") }
@@ -170,11 +176,19 @@ func (d Dir) Machine(id string) string { return d.join("machines", id) }
 // MachineLogs is where a machine keeps its logs.
 func (d Dir) MachineLogs(id string) string { return d.join("machines", id, "root", "var", "log") }
 
-// VPC holds what keeps the VPC's network namespace alive.
-func (d Dir) VPC() string { return d.join("vpc") }
+// VPCs holds a folder for each VPC: its description, and what keeps its network namespace alive.
+func (d Dir) VPCs() string { return d.join("vpc") }
 
-// MetadataKey is what seals tokens of the instance metadata service.
-func (d Dir) MetadataKey() string { return d.join("vpc", "metadata.key") }
+// VPC is the folder of one VPC.
+func (d Dir) VPC(id string) string { return d.join("vpc", id) }
+
+// VPCSocket says whether the process of a VPC serves.
+func (d Dir) VPCSocket(id string) string {
+	return d.join("run", strings.TrimPrefix(id, "vpc-")+".sock")
+}
+
+// MetadataKey is what seals tokens of the instance metadata service of a VPC.
+func (d Dir) MetadataKey(id string) string { return d.join("vpc", id, "metadata.key") }
 
 // ManagementKubeconfig is the administrator's way into the management plane.
 func (d Dir) ManagementKubeconfig() string { return d.join("kubeconfig", "management.yaml") }

@@ -18,7 +18,7 @@ import (
 
 // Config says which addresses and names the machines get.
 type Config struct {
-	VPC    netip.Prefix
+	Subnet machine.Subnet
 	Region region.Region
 	Now    func() time.Time
 }
@@ -115,16 +115,19 @@ func (p *Provider) Launch(ctx context.Context, request machine.LaunchRequest) (m
 	instance, ok := p.instances[request.ID]
 	if !ok {
 		used := map[netip.Addr]bool{}
+		for _, address := range p.config.Subnet.Taken {
+			used[address] = true
+		}
 		for _, other := range p.instances {
 			used[other.PrivateIP] = true
 		}
-		address, err := machine.Allocate(p.config.VPC, used)
+		address, err := machine.Allocate(p.config.Subnet.CIDR, used)
 		if err != nil {
 			return machine.Instance{}, err
 		}
 		instance = machine.Instance{
 			ID: request.ID, PrivateIP: address, PrivateDNSName: machine.PrivateDNSName(address, p.config.Region.Domain()),
-			Zone: p.config.Region.Zones[0].Name, LaunchTime: p.config.Now(),
+			Zone: p.config.Subnet.Zone, LaunchTime: p.config.Now(),
 		}
 	}
 	instance.State = machine.Running

@@ -4,7 +4,6 @@ package fake_test
 
 import (
 	"errors"
-	"net/netip"
 	"testing"
 
 	"muster.dev/muster/internal/cluster/machine"
@@ -13,7 +12,8 @@ import (
 )
 
 func provider() *fake.Provider {
-	return fake.New(fake.Config{VPC: netip.MustParsePrefix(machinetest.VPC), Region: machinetest.Region()})
+	subnets, _ := machinetest.Subnets() // which never fails
+	return fake.New(fake.Config{Subnet: subnets[0], Region: machinetest.Region()})
 }
 
 func TestProvider(t *testing.T) {

@@ -10,42 +10,51 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/node/imds"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// Directory finds the machine of an address for the instance metadata service. It reads the records themselves, each time;
-// what it keeps is only where to look.
+// Directory finds the machine of an address in one VPC, for the instance metadata service. It reads the records themselves, each time;
+// what it keeps is only where to look. Machines of other VPCs, which may have the same addresses, are not in it.
 type Directory struct {
-	store   *machine.Store
-	network *vpc.Network
-	cidr    netip.Prefix
+	store *machine.Store
+	root  string // of all VPCs
+	id    string // of this one
 
 	mutex sync.Mutex
 	ids   map[netip.Addr]string
 }
 
-var _ imds.Directory = (*Directory)(nil)
+var (
+	_ imds.Directory = (*Directory)(nil)
+	_ vpc.Machines   = (*Directory)(nil)
+)
 
-// NewDirectory makes the directory of the machines below a state directory.
-func NewDirectory(dir statedir.Dir, network *vpc.Network, cidr netip.Prefix) (*Directory, error) {
-	// The region is for records that are made, and none is made here.
-	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), VPC: cidr, Region: region.Region{Name: "unused"}})
+// NewDirectory makes the directory of a VPC's machines below a state directory.
+func NewDirectory(dir statedir.Dir, id string) (*Directory, error) {
+	if err := vpc.ValidateID(id); err != nil {
+		return nil, err
+	}
+	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines()}) // which makes no records
 	if err != nil {
 		return nil, err
 	}
-	return &Directory{store: store, network: network, cidr: cidr, ids: map[netip.Addr]string{}}, nil
+	return &Directory{store: store, root: dir.VPCs(), id: id, ids: map[netip.Addr]string{}}, nil
 }
 
 // Lookup implements [imds.Directory]. The address of a pod is that of the machine that the VPC routes it to.
 func (d *Directory) Lookup(address netip.Addr) (imds.Instance, error) {
-	if !d.cidr.Contains(address) {
+	description, err := vpc.Read(d.root, d.id)
+	if err != nil {
+		return imds.Instance{}, err
+	}
+	if !description.CIDR.Contains(address) {
 		machine, err := d.routed(address)
 		if err != nil {
 			return imds.Instance{}, err
@@ -59,13 +68,37 @@ func (d *Directory) Lookup(address netip.Addr) (imds.Instance, error) {
 	return imds.Instance{
 		ID: record.ID, Type: record.InstanceType(), PrivateIP: record.PrivateIP, PrivateDNSName: record.PrivateDNSName, MAC: vpc.MAC(record.PrivateIP),
 		Region: record.Region, Zone: record.Zone, ZoneID: record.ZoneID,
-		LaunchTime: record.LaunchTime, Network: d.cidr, HopLimit: max(record.HopLimit, 1),
+		LaunchTime: record.LaunchTime, Network: description.CIDR, VPCID: d.id, SubnetID: record.Subnet, Subnet: subnetOf(description, record),
+		HopLimit: max(record.HopLimit, 1),
 	}, nil
+}
+
+// subnetOf is the range of a machine's subnet; all of the VPC's if the subnet is gone, which it is not while machines are in it.
+func subnetOf(description vpc.Description, record machine.Record) netip.Prefix {
+	for _, subnet := range description.Subnets {
+		if subnet.ID == record.Subnet {
+			return subnet.CIDR
+		}
+	}
+	return description.CIDR
+}
+
+// Cluster implements [vpc.Machines].
+func (d *Directory) Cluster(address netip.Addr) (name string, known bool, err error) {
+	record, err := d.record(address)
+	if errors.Is(err, imds.ErrNotFound) {
+		return "", false, nil
+	}
+	return record.Cluster, err == nil, err
 }
 
 // routed is the machine that a pod's address is behind.
 func (d *Directory) routed(address netip.Addr) (netip.Addr, error) {
-	routes, err := d.network.Routes()
+	network, err := vpc.Open(d.root, d.id)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	routes, err := network.Routes()
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -83,7 +116,7 @@ func (d *Directory) record(address netip.Addr) (machine.Record, error) {
 	defer d.mutex.Unlock()
 	if id, ok := d.ids[address]; ok {
 		record, err := d.store.Get(providerName, id)
-		if err == nil && record.PrivateIP == address {
+		if err == nil && d.has(record, address) {
 			return record, nil
 		}
 		delete(d.ids, address)
@@ -96,7 +129,7 @@ func (d *Directory) record(address netip.Addr) (machine.Record, error) {
 		return machine.Record{}, err
 	}
 	for _, record := range records {
-		if record.PrivateIP == address {
+		if d.has(record, address) {
 			d.ids[address] = record.ID
 			return record, nil
 		}
@@ -104,12 +137,19 @@ func (d *Directory) record(address netip.Addr) (machine.Record, error) {
 	return machine.Record{}, notFound(address)
 }
 
+func (d *Directory) has(record machine.Record, address netip.Addr) bool {
+	return record.VPC == d.id && record.PrivateIP == address
+}
+
 func notFound(address netip.Addr) error {
 	return fmt.Errorf("%w: no machine has the address %s", imds.ErrNotFound, address)
 }
 
-// Machines lists the records of all machines, sorted by id.
-func (d *Directory) Machines() ([]machine.Record, error) { return d.store.List(providerName) }
+// Machines lists the records of the VPC's machines, sorted by id.
+func (d *Directory) Machines() ([]machine.Record, error) {
+	records, err := d.store.List(providerName)
+	return slices.DeleteFunc(records, func(r machine.Record) bool { return r.VPC != d.id }), err
+}
 
 // UserData implements [imds.Directory].
 func (d *Directory) UserData(id string) ([]byte, error) {
@@ -123,10 +163,11 @@ func (d *Directory) UserData(id string) ([]byte, error) {
 // metadataKeySize is what [imds.ServerConfig] asks for.
 const metadataKeySize = 32
 
-// MetadataKey reads the key that seals tokens of the metadata service, or makes it: a server that is started again honours those
+// MetadataKey reads the key that seals tokens of a VPC's metadata service, or makes it: a server that is started again honours those
 // that its machines have.
-func MetadataKey(dir statedir.Dir) ([]byte, error) {
-	key, err := os.ReadFile(dir.MetadataKey())
+func MetadataKey(dir statedir.Dir, id string) ([]byte, error) {
+	path := dir.MetadataKey(id)
+	key, err := os.ReadFile(path)
 	switch {
 	case err == nil && len(key) == metadataKeySize:
 		return key, nil
@@ -137,8 +178,8 @@ func MetadataKey(dir statedir.Dir) ([]byte, error) {
 	if _, err := rand.Read(key); err != nil {
 		return nil, fmt.Errorf("making key of the metadata service: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(dir.MetadataKey()), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("making directory for the key of the metadata service: %w", err)
 	}
-	return key, atomicfile.Write(dir.MetadataKey(), key, 0o600)
+	return key, atomicfile.Write(path, key, 0o600)
 }

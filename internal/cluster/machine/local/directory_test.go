@@ -18,16 +18,13 @@ import (
 
 // An address belongs to the machine that has it now, not to one that had it; a machine of another provider is nobody who could ask.
 func TestDirectory(t *testing.T) {
-	dir, cidr := statedir.Dir(t.TempDir()), netip.MustParsePrefix(machinetest.VPC)
-	network, err := vpc.New(vpc.Config{Dir: dir.VPC(), CIDR: cidr})
+	dir := statedir.Dir(t.TempDir())
+	describe(t, dir)
+	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), Subnets: machinetest.Subnets, Region: machinetest.Region()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), VPC: cidr, Region: machinetest.Region()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := NewDirectory(dir, network, cidr)
+	d, err := NewDirectory(dir, machinetest.VPCID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,23 +75,100 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// The key is the same in every life of the service, and nobody else's to read.
-func TestMetadataKey(t *testing.T) {
+// Two VPCs with the same range: a machine is known by both, and what is asked in one concerns no machine of the other.
+func TestDirectoryOfTwoVPCs(t *testing.T) {
 	dir := statedir.Dir(t.TempDir())
-	first, err := MetadataKey(dir)
+	describe(t, dir)
+	const elsewhere, subnet = "vpc-0000000000000000b", "subnet-0000000000000000b"
+	cidr := netip.MustParsePrefix(machinetest.VPC)
+	if err := vpc.Describe(dir.VPCs(), vpc.Description{ID: elsewhere, CIDR: cidr, Subnets: []vpc.Subnet{
+		{ID: subnet, Zone: "ap-test-1b", CIDR: netip.MustParsePrefix("192.168.80.0/20")}, {ID: "subnet-0000000000000000c", Zone: "ap-test-1c", CIDR: netip.MustParsePrefix("192.168.64.0/20")},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	network, err := vpc.Open(dir.VPCs(), elsewhere)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := MetadataKey(dir); err != nil || !bytes.Equal(first, again) {
-		t.Errorf("it has changed: %v", err)
-	}
-	if info, err := os.Stat(dir.MetadataKey()); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info, err)
-	}
-	if err := os.WriteFile(dir.MetadataKey(), []byte("cut"), 0o600); err != nil {
+	if err := network.SetEndpoint(vpc.Endpoint{
+		Cluster: "two", Addresses: []netip.Addr{netip.MustParseAddr("192.168.80.4")}, APIServer: netip.MustParseAddrPort("127.0.0.1:6443"),
+		EgressSocket: "/x", PodCIDR: netip.MustParsePrefix("10.244.0.0/16"),
+	}); err != nil {
 		t.Fatal(err)
 	}
-	if other, err := MetadataKey(dir); err != nil || len(other) != metadataKeySize {
+	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), Subnets: Subnets(dir), Region: machinetest.Region()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const one, two, three = machinetest.First, machinetest.Second, "i-0000000000000000c"
+	for id, request := range map[string]machine.LaunchRequest{
+		one: {SubnetID: machinetest.SubnetID, Cluster: "one"}, two: {SubnetID: "subnet-0000000000000000c", Cluster: "two"}, three: {SubnetID: subnet, Cluster: "two"},
+	} {
+		request.ID = id
+		if _, err := store.Put(providerName, request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for vpcID, want := range map[string]map[string]string{
+		machinetest.VPCID: {"192.168.64.4": one}, elsewhere: {"192.168.64.4": two, "192.168.80.5": three},
+	} {
+		d, err := NewDirectory(dir, vpcID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			for _, address := range []string{"192.168.64.4", "192.168.80.4", "192.168.80.5"} {
+				found, err := d.Lookup(netip.MustParseAddr(address))
+				if want[address] == "" && !errors.Is(err, imds.ErrNotFound) || found.ID != want[address] || found.ID != "" && found.VPCID != vpcID {
+					t.Errorf("%s in %s is %+v, %v; want %s", address, vpcID, found, err, want[address])
+				}
+				cluster, known, err := d.Cluster(netip.MustParseAddr(address))
+				if wanted := map[string]string{one: "one", two: "two", three: "two"}[want[address]]; err != nil || cluster != wanted || known != (wanted != "") {
+					t.Errorf("%s in %s is of cluster %q, %v, %v; want %q", address, vpcID, cluster, known, err, wanted)
+				}
+			}
+		}
+		if records, err := d.Machines(); err != nil || len(records) != len(want) {
+			t.Errorf("machines of %s: %v, %v", vpcID, records, err)
+		}
+	}
+	d, err := NewDirectory(dir, elsewhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := d.Lookup(netip.MustParseAddr("192.168.80.5")); err != nil || found.SubnetID != subnet || found.Subnet.String() != "192.168.80.0/20" || found.Network != cidr {
+		t.Errorf("got %+v, %v", found, err)
+	}
+}
+
+// describe describes the VPC of the suite.
+func describe(t *testing.T, dir statedir.Dir) {
+	t.Helper()
+	cidr := netip.MustParsePrefix(machinetest.VPC)
+	if err := vpc.Describe(dir.VPCs(), vpc.Description{
+		ID: machinetest.VPCID, CIDR: cidr, Default: true, Subnets: []vpc.Subnet{{ID: machinetest.SubnetID, Zone: "ap-test-1a", CIDR: cidr}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The key is the same in every life of the service, and nobody else's to read.
+func TestMetadataKey(t *testing.T) {
+	dir := statedir.Dir(t.TempDir())
+	first, err := MetadataKey(dir, machinetest.VPCID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := MetadataKey(dir, machinetest.VPCID); err != nil || !bytes.Equal(first, again) {
+		t.Errorf("it has changed: %v", err)
+	}
+	if info, err := os.Stat(dir.MetadataKey(machinetest.VPCID)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := os.WriteFile(dir.MetadataKey(machinetest.VPCID), []byte("cut"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if other, err := MetadataKey(dir, machinetest.VPCID); err != nil || len(other) != metadataKeySize {
 		t.Errorf("a key that was cut short is kept: %d bytes, %v", len(other), err)
 	}
 }

@@ -56,7 +56,11 @@ const bootPatience = 30 * time.Second
 
 // boot starts the machine of a record and returns when it runs its own program in its own root.
 func (p *Provider) boot(ctx context.Context, record machine.Record) (err error) {
-	if err := p.network.Ensure(); err != nil {
+	network, err := vpc.Open(p.config.State.VPCs(), record.VPC)
+	if err != nil {
+		return err
+	}
+	if err := network.Ensure(); err != nil {
 		return err
 	}
 	if err := p.cgroups.Remove(p.cgroup(record.ID), endPatience); err != nil { // of an earlier boot
@@ -90,7 +94,7 @@ func (p *Provider) boot(ctx context.Context, record machine.Record) (err error) 
 		return fmt.Errorf("opening its network namespace: %w", err)
 	}
 	defer func() { _ = namespace.Close() }()
-	if err := p.network.Attach(namespace, record.PrivateIP); err != nil {
+	if err := network.Attach(namespace, record.PrivateIP); err != nil {
 		return err
 	}
 	account, err := os.ReadFile(authority.NewAccountStore(p.config.State.PKI()).AuthorityPath(authority.Account)) //nolint:gosec // G703: the state directory is the caller's
@@ -98,8 +102,8 @@ func (p *Provider) boot(ctx context.Context, record machine.Record) (err error) 
 		return fmt.Errorf("reading the account's authority for the machine: %w", err)
 	}
 	return started.command(ctx, bootOrder{
-		Record: record, NameServer: vpc.ENI(p.config.VPC), Root: root, BinDir: p.config.BinDir, Cgroups: p.cgroups,
-		Services: vpc.Services(p.config.VPC), Authority: string(account),
+		Record: record, NameServer: vpc.Resolver(network.CIDR()), Root: root, BinDir: p.config.BinDir, Cgroups: p.cgroups,
+		Services: vpc.Services(network.CIDR()), Authority: string(account),
 	})
 }
 

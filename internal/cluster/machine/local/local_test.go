@@ -38,7 +38,7 @@ import (
 
 func config(dir statedir.Dir, binDir string) Config {
 	return Config{
-		State: dir, BinDir: binDir, VPC: netip.MustParsePrefix(machinetest.VPC), Region: machinetest.Region(),
+		State: dir, BinDir: binDir, Subnets: machinetest.Subnets, Region: machinetest.Region(),
 		Log: slog.New(slog.DiscardHandler),
 	}
 }
@@ -59,6 +59,7 @@ func newSite(t *testing.T) *site {
 	if _, err := authority.NewAccountStore(s.dir.PKI()).Ensure(nil, time.Now()); err != nil {
 		t.Fatal(err)
 	}
+	describe(t, s.dir)
 	t.Cleanup(func() {
 		p, ctx := s.provider(t), context.WithoutCancel(t.Context())
 		for _, id := range []string{machinetest.First, machinetest.Second, "i-0000000000000000c"} {
@@ -69,7 +70,7 @@ func newSite(t *testing.T) *site {
 		for _, id := range []string{machinetest.First, machinetest.Second, "i-0000000000000000c"} {
 			s.nothingLeft(t, id)
 		}
-		if err := p.network.Delete(); err != nil {
+		if err := vpc.Remove(s.dir.VPC(machinetest.VPCID)); err != nil {
 			t.Errorf("removing the VPC: %v", err)
 		}
 		if left := s.mounts(t); left != "" {
@@ -110,7 +111,7 @@ func (s *site) nothingLeft(t *testing.T, id string) {
 	if _, err := os.Stat(s.dir.Machine(id)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("machine %s still has files: %v", id, err)
 	}
-	network, err := vpc.New(vpc.Config{Dir: s.dir.VPC(), CIDR: netip.MustParsePrefix(machinetest.VPC)})
+	network, err := vpc.Open(s.dir.VPCs(), machinetest.VPCID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,16 +237,16 @@ func userDataFor(t *testing.T, instance nodeconfig.Instance) []byte {
 // serve runs what the process of the VPC runs, until the function that it returns is called.
 func (s *site) serve(t *testing.T) (stop func()) {
 	t.Helper()
-	cidr, log := netip.MustParsePrefix(machinetest.VPC), slog.New(slog.DiscardHandler)
-	network, err := vpc.New(vpc.Config{Dir: s.dir.VPC(), CIDR: cidr})
+	log := slog.New(slog.DiscardHandler)
+	network, err := vpc.Open(s.dir.VPCs(), machinetest.VPCID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	directory, err := NewDirectory(s.dir, network, cidr)
+	directory, err := NewDirectory(s.dir, machinetest.VPCID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := MetadataKey(s.dir)
+	key, err := MetadataKey(s.dir, machinetest.VPCID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +258,7 @@ func (s *site) serve(t *testing.T) (stop func()) {
 		t.Fatal(err)
 	}
 	relay, err := vpc.NewRelay(vpc.RelayConfig{
-		Network: network, PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), APIServer: "127.0.0.1:1", EgressSocket: s.dir.EgressSocket(), Metadata: metadata, Log: log,
+		Network: network, Machines: directory, Socket: s.dir.VPCSocket(machinetest.VPCID), Metadata: metadata, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,16 +31,16 @@ type Config struct {
 	State statedir.Dir
 	// BinDir holds muster, containerd, runc, kubelet and the rest; machines see it read-only.
 	BinDir string
-	// VPC is the range of the machines' addresses, Region says what their names end in and which zone they are in.
-	VPC    netip.Prefix
-	Region region.Region
-	Log    *slog.Logger
+	// Subnets lists the subnets that machines get addresses in, of VPCs that are described below the state directory (see [Subnets]). Region
+	// is the one that their zones are of, and says what the machines' names end in.
+	Subnets func() ([]machine.Subnet, error)
+	Region  region.Region
+	Log     *slog.Logger
 }
 
 // Provider makes local machines.
 type Provider struct {
 	config  Config
-	network *vpc.Network
 	store   *machine.Store
 	cgroups host.Cgroups
 
@@ -59,8 +59,8 @@ func New(config Config) (*Provider, error) {
 	if os.Geteuid() != 0 {
 		return nil, ErrNotRoot
 	}
-	if config.Log == nil {
-		return nil, errors.New("the local provider needs a log")
+	if config.Log == nil || config.Subnets == nil {
+		return nil, errors.New("the local provider needs a list of subnets and a log")
 	}
 	if err := checkPrograms(config.BinDir); err != nil {
 		return nil, err
@@ -77,16 +77,12 @@ func New(config Config) (*Provider, error) {
 		return nil, fmt.Errorf("this host has no control group controllers %s (version %d), which a kubelet needs: enable them, or choose --provider simulated",
 			strings.Join(missing, ", "), cgroups.Version())
 	}
-	network, err := vpc.New(vpc.Config{Dir: config.State.VPC(), CIDR: config.VPC})
-	if err != nil {
-		return nil, err
-	}
-	store, err := machine.NewStore(machine.StoreConfig{Dir: config.State.Machines(), VPC: config.VPC, Region: config.Region})
+	store, err := machine.NewStore(machine.StoreConfig{Dir: config.State.Machines(), Subnets: config.Subnets, Region: config.Region})
 	if err != nil {
 		return nil, err
 	}
 	return &Provider{
-		config: config, network: network, store: store, cgroups: cgroups,
+		config: config, store: store, cgroups: cgroups,
 		locks: map[string]*sync.Mutex{}, booting: map[string]bool{},
 	}, nil
 }
@@ -242,11 +238,23 @@ func (p *Provider) end(ctx context.Context, id string, grace time.Duration) erro
 		}
 	}
 	if record, err := p.store.Get(providerName, id); err == nil {
-		if err := p.network.Detach(record.PrivateIP); err != nil {
+		if err := p.detach(record); err != nil {
 			return err
 		}
 	}
 	return p.cgroups.Remove(p.cgroup(id), endPatience)
+}
+
+// detach removes a machine's link, which went with its VPC if that is gone.
+func (p *Provider) detach(record machine.Record) error {
+	network, err := vpc.Open(p.config.State.VPCs(), record.VPC)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return network.Detach(record.PrivateIP)
 }
 
 // endProcess ends the process that is number one of a machine. The kernel ends all others in its namespace with it, and

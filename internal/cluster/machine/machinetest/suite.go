@@ -18,6 +18,7 @@ import (
 // The VPC that a provider under test must have, and the zone and domain of its machines.
 const (
 	VPC    = "192.168.64.0/18"
+	VPCID  = "vpc-0000000000000000a"
 	Zone   = "ap-test-1a"
 	ZoneID = "apt1-az1"
 	Domain = "ap-test-1.compute.internal"
@@ -26,6 +27,18 @@ const (
 // Region is the region that a provider under test must have. AWS has none of that name, so that nothing comes from elsewhere.
 func Region() region.Region {
 	return region.Region{Name: "ap-test-1", Zones: [3]region.Zone{{Name: Zone, ID: ZoneID}, {Name: "ap-test-1b", ID: "apt1-az2"}, {Name: "ap-test-1c", ID: "apt1-az3"}}}
+}
+
+// SubnetID is the one subnet of the VPC, which is all of it.
+const SubnetID = "subnet-0000000000000000a"
+
+// Subnets lists it. Addresses below the eleventh are taken.
+func Subnets() ([]machine.Subnet, error) {
+	subnet := machine.Subnet{ID: SubnetID, VPC: VPCID, Zone: Zone, CIDR: netip.MustParsePrefix(VPC)}
+	for address := netip.MustParseAddr("192.168.64.4"); address != netip.MustParseAddr("192.168.64.11"); address = address.Next() {
+		subnet.Taken = append(subnet.Taken, address)
+	}
+	return []machine.Subnet{subnet}, nil
 }
 
 // Ids of machines that the suite launches.

@@ -3,7 +3,6 @@
 package simulated_test
 
 import (
-	"net/netip"
 	"testing"
 
 	"muster.dev/muster/internal/cluster/machine"
@@ -17,7 +16,7 @@ func TestProvider(t *testing.T) {
 		dir := t.TempDir()
 		return func(t *testing.T) machine.Provider {
 			t.Helper()
-			store, err := machine.NewStore(machine.StoreConfig{Dir: dir, VPC: netip.MustParsePrefix(machinetest.VPC), Region: machinetest.Region()})
+			store, err := machine.NewStore(machine.StoreConfig{Dir: dir, Subnets: machinetest.Subnets, Region: machinetest.Region()})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,7 +37,7 @@ type scene struct {
 func newScene(t *testing.T, life time.Duration) *scene {
 	t.Helper()
 	dir := statedir.Dir(t.TempDir())
-	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), VPC: netip.MustParsePrefix("192.168.64.0/18"), Region: machinetest.Region()})
+	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), Subnets: machinetest.Subnets, Region: machinetest.Region()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vpc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"muster.dev/muster/internal/platform/atomicfile"
+)
+
+// Endpoint is what a cluster has in a VPC: addresses of its API server, as EKS's network interfaces are, and a door for the API server to
+// the cluster's machines and pods.
+type Endpoint struct {
+	// Cluster is the cluster's name.
+	Cluster string `json:"cluster"`
+	// Addresses are the API server's in the VPC.
+	Addresses []netip.Addr `json:"addresses"`
+	// APIServer is where it listens on the host, on a loopback address.
+	APIServer netip.AddrPort `json:"apiServer"`
+	// EgressSocket is the unix socket by which it reaches machines and pods.
+	EgressSocket string `json:"egressSocket"`
+	// PodCIDR holds the addresses of the cluster's pods: webhooks and aggregated API servers run there. Clusters of one VPC have ranges of their own.
+	PodCIDR netip.Prefix `json:"podCIDR"`
+}
+
+func (e Endpoint) equal(other Endpoint) bool {
+	return e.Cluster == other.Cluster && slices.Equal(e.Addresses, other.Addresses) && e.APIServer == other.APIServer &&
+		e.EgressSocket == other.EgressSocket && e.PodCIDR == other.PodCIDR
+}
+
+// endpointsFile is below a VPC's directory; its process reads it again whenever it changes.
+const endpointsFile = "endpoints.json"
+
+// endpointsVersion is the version of its format, maxEndpoints how many bytes it may have.
+const (
+	endpointsVersion = 1
+	maxEndpoints     = 1 << 20
+)
+
+// endpointList is the file.
+type endpointList struct {
+	Version   int        `json:"version"`
+	Endpoints []Endpoint `json:"endpoints"`
+}
+
+// Endpoints reads which clusters have endpoints in the VPC.
+func (n *Network) Endpoints() ([]Endpoint, error) {
+	raw, err := os.ReadFile(n.endpointsPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading endpoints of the VPC: %w", err)
+	}
+	return n.parseEndpoints(raw)
+}
+
+func (n *Network) endpointsPath() string { return filepath.Join(n.dir, endpointsFile) }
+
+func (n *Network) parseEndpoints(raw []byte) ([]Endpoint, error) {
+	var list endpointList
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", n.endpointsPath(), err)
+	}
+	if list.Version != endpointsVersion {
+		return nil, fmt.Errorf("reading %s: version is %d, want %d", n.endpointsPath(), list.Version, endpointsVersion)
+	}
+	if err := n.validateEndpoints(list.Endpoints); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", n.endpointsPath(), err)
+	}
+	return list.Endpoints, nil
+}
+
+// SetEndpoint adds the endpoint of a cluster, or replaces it. The VPC's process follows within a moment.
+func (n *Network) SetEndpoint(endpoint Endpoint) error {
+	return n.changeEndpoints(func(all []Endpoint) []Endpoint {
+		for i, other := range all {
+			if other.Cluster == endpoint.Cluster {
+				all[i] = endpoint
+				return all
+			}
+		}
+		return append(all, endpoint)
+	})
+}
+
+// RemoveEndpoint removes the endpoint of a cluster, if there is one.
+func (n *Network) RemoveEndpoint(cluster string) error {
+	return n.changeEndpoints(func(all []Endpoint) []Endpoint {
+		return slices.DeleteFunc(all, func(e Endpoint) bool { return e.Cluster == cluster })
+	})
+}
+
+func (n *Network) changeEndpoints(change func([]Endpoint) []Endpoint) error {
+	if err := os.MkdirAll(n.dir, 0o700); err != nil {
+		return fmt.Errorf("making VPC directory: %w", err)
+	}
+	unlock, err := n.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	all, err := n.Endpoints()
+	if err != nil {
+		return err
+	}
+	changed := change(slices.Clone(all))
+	if slices.EqualFunc(all, changed, Endpoint.equal) {
+		return nil
+	}
+	if err := n.validateEndpoints(changed); err != nil {
+		return fmt.Errorf("changing endpoints of the VPC: %w", err)
+	}
+	slices.SortFunc(changed, func(a, b Endpoint) int { return strings.Compare(a.Cluster, b.Cluster) })
+	raw, err := json.MarshalIndent(endpointList{Version: endpointsVersion, Endpoints: changed}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding endpoints of the VPC: %w", err)
+	}
+	return atomicfile.Write(n.endpointsPath(), append(raw, '\n'), 0o600)
+}
+
+// validateEndpoints checks endpoints, each alone and beside the others: nothing of one is another's.
+func (n *Network) validateEndpoints(all []Endpoint) error {
+	for i, e := range all {
+		if err := n.validateEndpoint(e); err != nil {
+			return fmt.Errorf("endpoint of cluster %q: %w", e.Cluster, err)
+		}
+		for _, other := range all[:i] {
+			var what string
+			switch {
+			case other.Cluster == e.Cluster:
+				return fmt.Errorf("cluster %q has two endpoints", e.Cluster)
+			case slices.ContainsFunc(e.Addresses, func(a netip.Addr) bool { return slices.Contains(other.Addresses, a) }):
+				what = "an address"
+			case other.EgressSocket == e.EgressSocket:
+				what = "the egress socket"
+			case other.APIServer == e.APIServer:
+				what = "the API server's address"
+			case other.PodCIDR.Overlaps(e.PodCIDR):
+				what = "a part of its podCIDR " + e.PodCIDR.String()
+			default:
+				continue
+			}
+			return fmt.Errorf("endpoint of cluster %q: cluster %q of this VPC has %s", e.Cluster, other.Cluster, what)
+		}
+	}
+	return nil
+}
+
+func (n *Network) validateEndpoint(e Endpoint) error {
+	switch {
+	case e.Cluster == "":
+		return errors.New("the cluster has no name")
+	case len(e.Addresses) == 0:
+		return errors.New("it has no address")
+	case !e.APIServer.Addr().IsLoopback() || e.APIServer.Port() == 0:
+		return fmt.Errorf("API server's address %s is not on the host's loopback", e.APIServer)
+	case !filepath.IsAbs(e.EgressSocket):
+		return fmt.Errorf("egress socket %q is not an absolute path", e.EgressSocket)
+	case !e.PodCIDR.IsValid() || !e.PodCIDR.Addr().Is4() || e.PodCIDR.Masked() != e.PodCIDR || e.PodCIDR.Bits() == 0:
+		return fmt.Errorf("podCIDR %s is not a range of IPv4 addresses", e.PodCIDR)
+	case e.PodCIDR.Overlaps(n.cidr):
+		return fmt.Errorf("podCIDR %s overlaps the VPC's range %s", e.PodCIDR, n.cidr)
+	}
+	for i, address := range e.Addresses {
+		if slices.Contains(e.Addresses[:i], address) {
+			return fmt.Errorf("address %s is there twice", address)
+		}
+		// The resolver's may be an endpoint's: they answer at different ports.
+		subnet, err := n.subnetOf(address)
+		if err != nil {
+			return err
+		}
+		if address != Resolver(n.cidr) && (isReserved(subnet, address) || slices.Contains(n.own(), address)) {
+			return fmt.Errorf("the address %s is reserved", address)
+		}
+	}
+	return nil
+}
+
+// Taken lists the addresses of the VPC that are for no machine because clusters' endpoints have them.
+func (n *Network) Taken() ([]netip.Addr, error) {
+	endpoints, err := n.Endpoints()
+	var taken []netip.Addr
+	for _, e := range endpoints {
+		taken = append(taken, e.Addresses...)
+	}
+	return taken, err
+}
