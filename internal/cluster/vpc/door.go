@@ -47,7 +47,7 @@ type door struct {
 }
 
 // follow opens and closes doors as the file says, until the context ends. It calls first after the first look.
-func (d *doors) follow(ctx context.Context, first func()) error {
+func (d *doors) follow(ctx context.Context, first func()) {
 	file := watchfile.File{Path: d.network.endpointsPath(), What: "endpoints of the VPC", Poll: lookAgain, MaxSize: maxEndpoints, Logger: d.relay.config.Log}
 	file.Run(ctx, func() {
 		err := d.look(ctx)
@@ -60,7 +60,6 @@ func (d *doors) follow(ctx context.Context, first func()) error {
 		}
 		first()
 	})
-	return nil
 }
 
 // look has the doors that the file names open, and no other. While the file cannot be read they are as they were.

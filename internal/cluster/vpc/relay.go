@@ -131,7 +131,10 @@ func (r *Relay) Run(ctx context.Context) error {
 		return err
 	}
 	first := make(chan struct{})
-	running.Go(func() { failed <- doors.follow(ctx, sync.OnceFunc(func() { close(first) })) })
+	running.Go(func() {
+		doors.follow(ctx, sync.OnceFunc(func() { close(first) }))
+		failed <- nil
+	})
 	select {
 	case <-first:
 	case err := <-failed:

@@ -537,7 +537,10 @@ func TestNewRefuses(t *testing.T) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	for _, config := range []RelayConfig{
-		{Machines: ours, Socket: "/x", Log: log}, {Network: n, Socket: "/x", Log: log}, {Network: n, Machines: ours, Log: log}, {Network: n, Machines: ours, Socket: "/x"},
+		{Machines: ours, Socket: "/x", Log: log},
+		{Network: n, Socket: "/x", Log: log},
+		{Network: n, Machines: ours, Log: log},
+		{Network: n, Machines: ours, Socket: "/x"},
 		{Network: n, Machines: ours, Socket: "/x", Log: log, IdentitySocket: "/y"}, // which would not know which VPC it is
 	} {
 		if _, err := NewRelay(config); err == nil {

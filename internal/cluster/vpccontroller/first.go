@@ -48,7 +48,7 @@ func First(ctx context.Context, api client.Client, zones []string) error {
 	network := netip.MustParsePrefix(DefaultCIDR).Addr().As4()
 	for i, zone := range zones {
 		block := network
-		block[2] += byte(i << (24 - defaultSubnetBits)) //nolint:gosec // G115: a region has three zones
+		block[2] += byte(i << (24 - defaultSubnetBits))
 		subnet := &v1alpha1.Subnet{
 			ObjectMeta: metav1.ObjectMeta{Name: subnetID(id, zone)},
 			Spec:       v1alpha1.SubnetSpec{VPCID: id, CIDRBlock: netip.PrefixFrom(netip.AddrFrom4(block), defaultSubnetBits).String(), AvailabilityZone: zone},
