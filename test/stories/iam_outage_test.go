@@ -99,6 +99,7 @@ func (w *iam) managementAway(*people) {
 	w.mustKubectl("wait", "accessentry/carol", "--for=jsonpath={.spec.principalID}", "--timeout=10s")
 	token := w.token(k, "muster")
 	w.believed(token, "carol")
+	object := w.mustKubectl("--context", "muster-management", "get", "iamusers", "-o", `jsonpath={.items[?(@.spec.name=="carol")].metadata.name}`)
 	kills := 0
 	for began := time.Now(); time.Since(began) < outage; w.pause(100 * time.Millisecond) {
 		if p, ok := w.processes()["management-apiserver"]; ok && syscall.Kill(p.PID, syscall.SIGKILL) == nil {
@@ -108,7 +109,7 @@ func (w *iam) managementAway(*people) {
 	w.believed(token, "carol")
 	var deleted time.Time
 	w.eventually("the user is deleted", 60*time.Second, func() error {
-		_, err := w.kubectl("--context", "muster-management", "delete", "iamuser", "carol", "--wait=false", "--request-timeout=5s")
+		_, err := w.kubectl("--context", "muster-management", "delete", "iamuser", object, "--wait=false", "--request-timeout=5s")
 		deleted = time.Now()
 		return err
 	})

@@ -28,7 +28,8 @@ func TestOutage(t *testing.T) {
 	s.lines <- `{"sequence":1}`
 	<-told
 	s.lines <- `last:{"sequence":1}` // and nothing comes any more
-	for _, after := range []time.Duration{59 * time.Second, 61 * time.Second} { // time does not go back
+	// Time does not go back.
+	for _, after := range []time.Duration{59 * time.Second, 61 * time.Second} {
 		ahead.Store(int64(after))
 		if want := after < time.Minute; c.Live() != want {
 			t.Errorf("%s after the last word: %v", after, !want)
