@@ -15,7 +15,7 @@ import (
 
 // NewSimulatorCommand returns the hidden command that runs simulated machines.
 func NewSimulatorCommand() *cobra.Command {
-	var stateDir, apiServer, caFile string
+	var stateDir, cluster, apiServer, caFile string
 	command := &cobra.Command{
 		Use:   "simulator",
 		Short: "Run simulated machines: kubelets without pods",
@@ -30,7 +30,7 @@ func NewSimulatorCommand() *cobra.Command {
 				return fmt.Errorf("reading certificate authority: %w", err)
 			}
 			simulator, err := simulated.NewSimulator(simulated.SimulatorConfig{
-				State: dir, APIServer: apiServer, CA: authority, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+				State: dir, Cluster: cluster, APIServer: apiServer, CA: authority, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 			})
 			if err != nil {
 				return err
@@ -40,6 +40,7 @@ func NewSimulatorCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&stateDir, "state-dir", statedir.Default(), "directory of everything muster keeps")
+	flags.StringVar(&cluster, "cluster", "", "name of the cluster whose machines it runs")
 	flags.StringVar(&apiServer, "api-server", "", "URL of the API server, as https://127.0.0.1:6443")
 	flags.StringVar(&caFile, "ca-file", "", "PEM file of the API server's certificate authority")
 	return command

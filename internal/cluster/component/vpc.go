@@ -24,6 +24,7 @@ func simulator(c Config) (Spec, error) {
 		Args: append([]string{"simulator"}, flags(map[string]string{
 			"api-server": c.ServerURL(),
 			"ca-file":    c.Authority("cluster"),
+			"cluster":    c.Cluster.Spec.Name,
 			"state-dir":  string(c.State),
 		})...),
 		Directories: []string{c.State.Machines()},

@@ -48,7 +48,7 @@ func (h *hosted) newRotator(c component.Config) (*rotator.Rotator, error) {
 		Keys: h.keys, Server: c.ServerURL(), CAFile: c.Authority("cluster"), API: api, Report: h.tellRotation, Log: h.log,
 		Publish: func(ctx context.Context, trusted []*x509.Certificate) error { return publishBundles(ctx, api, trusted) },
 		Nodes: func(authorities map[string]*x509.Certificate) ([]rotation.Node, error) {
-			return kubeletcert.Read(c.State, authorities)
+			return kubeletcert.Read(c.State, c.Cluster.Spec.Name, authorities)
 		},
 	}
 	if c.VPC { // elsewhere machines are simulated only, and no kubelet serves

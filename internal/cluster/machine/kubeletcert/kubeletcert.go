@@ -28,9 +28,9 @@ var kubeletFiles = []struct{ client, serving string }{
 	{"kubelet/kubelet-client.pem", "kubelet/kubelet-server.pem"},
 }
 
-// Read returns the certificates that the kubelets of all machines use, from the machines' disks, each with the name of the authority
+// Read returns the certificates that the kubelets of a cluster's machines use, from the machines' disks, each with the name of the authority
 // that signed it. The record of issued certificates is not enough: a machine may not have fetched its certificate yet.
-func Read(dir statedir.Dir, authorities map[string]*x509.Certificate) ([]rotation.Node, error) {
+func Read(dir statedir.Dir, cluster string, authorities map[string]*x509.Certificate) ([]rotation.Node, error) {
 	entries, err := os.ReadDir(dir.Machines())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading directory of machines: %w", err)
@@ -47,6 +47,9 @@ func Read(dir statedir.Dir, authorities map[string]*x509.Certificate) ([]rotatio
 		}
 		if err != nil {
 			return nil, err
+		}
+		if record.Cluster != cluster {
+			continue
 		}
 		root, err := os.OpenRoot(path)
 		if errors.Is(err, fs.ErrNotExist) {

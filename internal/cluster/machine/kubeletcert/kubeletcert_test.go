@@ -45,7 +45,7 @@ func TestNodeCertificates(t *testing.T) {
 		}
 		pems[name], ends = "some words\n"+string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: probe.Leaf.Raw})), probe.Leaf.NotAfter
 	}
-	if nodes, err := Read(dir, authorities); err != nil || len(nodes) != 0 {
+	if nodes, err := Read(dir, "Blue", authorities); err != nil || len(nodes) != 0 {
 		t.Errorf("no machines: %v, %v", nodes, err)
 	}
 	const pki = "root/var/lib/kubelet/pki"
@@ -60,6 +60,7 @@ func TestNodeCertificates(t *testing.T) {
 	write(t, filepath.Join(simulated, "kubelet/kubelet-server.pem"), pems["kubelet-2"])
 
 	newMachine(t, dir, "i-00000000000000003", "joining")
+	newMachineOf(t, dir, "Green", "i-00000000000000007", "of-another-cluster")
 
 	// A machine's root may put anything where its kubelet's files are.
 	hostile := newMachine(t, dir, "i-00000000000000004", "hostile")
@@ -89,7 +90,7 @@ func TestNodeCertificates(t *testing.T) {
 		{Name: "hostile"},
 		{Name: "escaping"},
 	}
-	got, err := Read(dir, authorities)
+	got, err := Read(dir, "Blue", authorities)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,18 +98,23 @@ func TestNodeCertificates(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	delete(authorities, "kubelet-2")
-	if got, err := Read(dir, authorities); err != nil || got[1].Client.Authority != "" {
+	if got, err := Read(dir, "Blue", authorities); err != nil || got[1].Client.Authority != "" {
 		t.Errorf("of an authority that is not asked for: %+v, %v", got[1].Client, err)
 	}
 	write(t, filepath.Join(dir.Machine("i-00000000000000006"), "instance.json"), "{")
-	if _, err := Read(dir, authorities); err == nil {
+	if _, err := Read(dir, "Blue", authorities); err == nil {
 		t.Error("a damaged record: no error")
 	}
 }
 
 func newMachine(t *testing.T, dir statedir.Dir, id, name string) string {
 	t.Helper()
-	raw, err := json.Marshal(map[string]string{"id": id, "privateIP": "192.168.64.11", "privateDNSName": name, "zone": "us-east-1a"})
+	return newMachineOf(t, dir, "Blue", id, name)
+}
+
+func newMachineOf(t *testing.T, dir statedir.Dir, cluster, id, name string) string {
+	t.Helper()
+	raw, err := json.Marshal(map[string]string{"id": id, "cluster": cluster, "privateIP": "192.168.64.11", "privateDNSName": name, "zone": "us-east-1a"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,8 @@ import (
 // SimulatorConfig names the machine records to read and the cluster that their nodes join.
 type SimulatorConfig struct {
 	State statedir.Dir
+	// Cluster is the name of the cluster: machines of others, and their tokens, are left alone.
+	Cluster string
 	// APIServer is the API server's URL on the host. The one in the user data is that of the VPC, where this process is not.
 	APIServer string
 	// CA is the authority of the API server's certificate, as PEM.
@@ -53,8 +55,8 @@ func NewSimulator(config SimulatorConfig) (*Simulator, error) {
 	if err != nil || server.Scheme != "https" || server.Host == "" {
 		return nil, fmt.Errorf("API server %q is not a URL like https://127.0.0.1:6443", config.APIServer)
 	}
-	if config.Log == nil {
-		return nil, errors.New("the simulator needs a log")
+	if config.Log == nil || config.Cluster == "" {
+		return nil, errors.New("the simulator needs a log and the name of its cluster")
 	}
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(config.CA) {
@@ -142,7 +144,7 @@ func (s *Simulator) records(running map[string]context.CancelFunc) (map[string]*
 			continue
 		}
 		record, err := machine.ReadRecord(filepath.Join(s.config.State.Machine(id), machine.RecordFile))
-		if err != nil || record.Provider != providerName { // of another provider, or being removed
+		if err != nil || record.Provider != providerName || record.Cluster != s.config.Cluster { // another's, or being removed
 			continue
 		}
 		found[id] = &record

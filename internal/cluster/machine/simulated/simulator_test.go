@@ -79,7 +79,12 @@ func (s *scene) userData(t *testing.T, token string) []byte {
 
 func (s *scene) launch(t *testing.T, i int, token string) machine.Instance {
 	t.Helper()
-	instance, err := s.p.Launch(t.Context(), machine.LaunchRequest{ID: fmt.Sprintf("i-%017x", i), UserData: s.userData(t, token)})
+	return s.launchFor(t, "Blue", i, token)
+}
+
+func (s *scene) launchFor(t *testing.T, cluster string, i int, token string) machine.Instance {
+	t.Helper()
+	instance, err := s.p.Launch(t.Context(), machine.LaunchRequest{ID: fmt.Sprintf("i-%017x", i), UserData: s.userData(t, token), Cluster: cluster})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +95,7 @@ func (s *scene) launch(t *testing.T, i int, token string) machine.Instance {
 func (s *scene) simulate(t *testing.T) (stop func()) {
 	t.Helper()
 	simulator, err := simulated.NewSimulator(simulated.SimulatorConfig{
-		State: s.dir, APIServer: s.server.URL, CA: s.authority(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		State: s.dir, Cluster: "Blue", APIServer: s.server.URL, CA: s.authority(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -206,6 +211,23 @@ func TestJoin(t *testing.T) {
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v; want mode 0600", file, info.Mode(), err)
 		}
+	}
+}
+
+// A machine of another cluster is that cluster's to run: its token is never sent here, and its node does not come up here.
+func TestAnotherClustersMachine(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.launchFor(t, "Green", 1, token) // found before the other, had it been looked at
+	s.launch(t, 2, token)
+	defer s.simulate(t)()
+	s.eventually(t, s.ready(1))
+	s.server.mutex.Lock()
+	defer s.server.mutex.Unlock()
+	if _, there := s.server.nodes["ip-192-168-64-12.ap-test-1.compute.internal"]; s.server.bootstrapped != 1 || len(s.server.nodes) != 1 || !there {
+		t.Errorf("the token was used %d times, by %d nodes; want the machine of this cluster alone", s.server.bootstrapped, len(s.server.nodes))
+	}
+	if files, err := filepath.Glob(filepath.Join(s.dir.Machine("i-00000000000000001"), "kubelet", "*")); err != nil || len(files) != 0 {
+		t.Errorf("the other cluster's machine has %v, %v", files, err)
 	}
 }
 
