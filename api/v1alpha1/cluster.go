@@ -4,6 +4,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// FinalizerCluster keeps a Cluster until its control plane is removed.
+const FinalizerCluster = "muster.dev/cluster"
+
 // ConditionReady is true on a Cluster, NodeGroup or Machine that serves its purpose now.
 const ConditionReady = "Ready"
 

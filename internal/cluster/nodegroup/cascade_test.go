@@ -22,12 +22,10 @@ func TestDeletedWithACascade(t *testing.T) {
 	}{
 		{v1alpha1.FinalizerNodeGroup, func() client.Object { return newTestGroup(2) }, func(w *world) reconcile.Reconciler { return w.groups() }},
 		{v1alpha1.FinalizerMachine, func() client.Object { return newTestMachine() }, func(w *world) reconcile.Reconciler { return w.machines() }},
-		{"", func() client.Object { return newTestCluster() }, func(w *world) reconcile.Reconciler { return &clusters{parts: w.parts} }},
 	} {
 		for _, cascade := range []string{"foregroundDeletion", "orphan"} {
 			for _, finalizers := range [][]string{{kind.own, cascade}, {cascade}, {kind.own, cascade, "example.com/kept"}} {
 				object := kind.object()
-				finalizers = slices.DeleteFunc(finalizers, func(name string) bool { return name == "" })
 				object.SetFinalizers(finalizers)
 				w := newWorld(t, object)
 				if err := w.management.Delete(t.Context(), object); err != nil {

@@ -21,30 +21,21 @@ const (
 	unhealthyAgain = time.Second
 )
 
-// clusters keeps the status of Clusters.
+// clusters keeps the status of the one Cluster that is served. That of others, and of one that is being deleted, is clustercontroller's.
 type clusters struct{ parts }
 
-// Reconcile looks at the cluster, again and again.
+// Reconcile looks at the cluster, every few seconds.
 func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object := &v1alpha1.Cluster{}
 	if err := r.management.Get(ctx, request.NamespacedName, object); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !object.DeletionTimestamp.IsZero() && held(object, "") {
-		return again(r.release(ctx, object))
+	if !object.DeletionTimestamp.IsZero() || object.Spec.Name != r.ClusterName || object.Name != object.Namespace {
+		return reconcile.Result{}, nil // clustercontroller says what becomes of it
 	}
 	before := object.DeepCopy()
 	object.Status.ObservedGeneration = object.Generation
-	result := reconcile.Result{}
-	if p := r.check(object); p != nil {
-		object.Status.Endpoint, object.Status.PrivateEndpoint, object.Status.Version, object.Status.Identity.OIDC.Issuer = "", "", "", ""
-		setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionFalse, p.reason, p.message)
-	} else {
-		if r.Changed != nil && before.Status.ObservedGeneration != object.Generation {
-			r.Changed(object)
-		}
-		result.RequeueAfter = r.look(ctx, object)
-	}
+	result := reconcile.Result{RequeueAfter: r.look(ctx, object)}
 	if equality.Semantic.DeepEqual(before.Status, object.Status) {
 		return result, nil
 	}
@@ -52,29 +43,6 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 		return reconcile.Result{}, fmt.Errorf("writing the status of the cluster: %w", err)
 	}
 	return result, nil
-}
-
-// check returns why a Cluster is not served, or nil. The API server compares its names with spec.name only as far as no hash is in them,
-// and not its namespace.
-func (r *clusters) check(object *v1alpha1.Cluster) *problem {
-	switch slug := v1alpha1.ClusterSlug(object.Spec.Name); {
-	case object.Name != slug || object.Namespace != slug:
-		return &problem{"WrongName", fmt.Sprintf("cluster %q must have the name %[2]s, in namespace %[2]s; this one is %[3]s in namespace %[4]s: make it again there, and delete this one",
-			object.Spec.Name, slug, object.Name, object.Namespace)}
-	case object.Spec.Name != r.ClusterName:
-		return &problem{"OneClusterPerService", fmt.Sprintf("this service runs the cluster %q; delete this one, or start another service with a state directory of its own", r.ClusterName)}
-	}
-	return nil
-}
-
-// release lets a deleted Cluster go. It is the wish for a cluster, which the service runs on until it is ended.
-func (r *clusters) release(ctx context.Context, object *v1alpha1.Cluster) error {
-	before := object.DeepCopy()
-	letGo(object, "")
-	if err := r.management.Patch(ctx, object, lockedPatch(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizers of a deletion with --cascade: %w", err)
-	}
-	return nil
 }
 
 func (r *clusters) look(ctx context.Context, object *v1alpha1.Cluster) time.Duration {

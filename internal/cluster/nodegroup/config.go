@@ -52,8 +52,6 @@ type Config struct {
 	Admitted <-chan struct{}
 	// Refused delivers the refusals of machines' tokens. Nil: none.
 	Refused <-chan Heard
-	// Changed is told of each Cluster as people want it, when it is first seen and when they change it; may be nil.
-	Changed func(object *v1alpha1.Cluster)
 	// Health looks at the cluster.
 	Health func(ctx context.Context) Health
 	// AuditLog is the path of the cluster's audit log, from which the steps of joins are read.

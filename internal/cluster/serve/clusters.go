@@ -32,8 +32,8 @@ func (s *Service) runClusters(ctx context.Context, account component.Account) {
 				if _, err := os.Stat(dir.Record()); errors.Is(err, fs.ErrNotExist) {
 					continue // not asked for yet, or being removed
 				}
-				if h := s.host(dir); h != nil {
-					group.Go(func() { h.run(ctx, account) })
+				if h := s.host(ctx, dir); h != nil {
+					group.Go(func() { h.run(account) })
 				}
 			}
 			return nil
@@ -46,14 +46,14 @@ func (s *Service) runClusters(ctx context.Context, account component.Account) {
 	}
 }
 
-// host makes the cluster of a directory one that is run; nil if it is one already.
-func (s *Service) host(dir statedir.Cluster) *hosted {
+// host makes the cluster of a directory one that is run; nil if it is one already, or is being removed.
+func (s *Service) host(ctx context.Context, dir statedir.Cluster) *hosted {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.hosted[dir] != nil {
+	if s.hosted[dir] != nil || beingRemoved(dir) {
 		return nil
 	}
-	h := newHosted(s, dir)
+	h := newHosted(ctx, s, dir)
 	s.hosted[dir] = h
 	return h
 }
@@ -81,12 +81,17 @@ func (s *Service) cluster(namespace string) *hosted {
 	return nil
 }
 
-// lookAgain has directories of clusters looked at, and the records of those that run read again.
-func (s *Service) lookAgain() {
+// lookForNew has directories of clusters looked at.
+func (s *Service) lookForNew() {
 	select {
 	case s.look <- struct{}{}:
 	default: // it is about to look
 	}
+}
+
+// lookAgain has directories of clusters looked at, and the records of those that run read again.
+func (s *Service) lookAgain() {
+	s.lookForNew()
 	for _, h := range s.clusters() {
 		h.requestReload()
 	}

@@ -119,7 +119,6 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 		NodeRoles:   roles,
 		Admitted:    admitted.Changed(),
 		Refused:     h.refused,
-		Changed:     h.adopt,
 		ClusterName: c.Cluster.Spec.Name,
 		Cluster:     plane,
 		Providers:   providers,

@@ -29,6 +29,9 @@ type hosted struct {
 	service *Service
 	dir     statedir.Cluster
 	log     *slog.Logger
+	ctx     context.Context //nolint:containedctx // it ends when the cluster is removed, before the service does
+	end     context.CancelFunc
+	ended   chan struct{} // closed when nothing of it runs in this process any more
 	reload  chan struct{}
 	rotate  chan struct{}
 	refused chan nodegroup.Heard // from the identity service to the controllers
@@ -46,18 +49,22 @@ type hosted struct {
 	rotationProgress *rotation.Progress
 }
 
-func newHosted(s *Service, dir statedir.Cluster) *hosted {
+// newHosted makes a cluster that can be run until the context ends, or the cluster is removed.
+func newHosted(ctx context.Context, s *Service, dir statedir.Cluster) *hosted {
+	ctx, end := context.WithCancel(ctx)
 	return &hosted{
-		service: s, dir: dir, log: s.cfg.Log.With("cluster", dir.Namespace()),
+		ctx: ctx, end: end, ended: make(chan struct{}), service: s, dir: dir, log: s.cfg.Log.With("cluster", dir.Namespace()),
 		reload: make(chan struct{}, 1), rotate: make(chan struct{}, 1), refused: make(chan nodegroup.Heard, 64),
 		keys: rotator.NewKeys(authority.NewStore(dir.PKI())),
 	}
 }
 
-// run serves the cluster until the context ends, a generation for each configuration. A failure to do so is in its status, and it tries again.
-func (h *hosted) run(ctx context.Context, account component.Account) {
-	for ctx.Err() == nil {
-		_ = retry(ctx, "starting the cluster", h.say, func(ctx context.Context) error { return h.generation(ctx, account) })
+// run serves the cluster until it ends, a generation for each configuration. A failure to do so is in its status, and it tries again.
+func (h *hosted) run(account component.Account) {
+	defer close(h.ended)
+	defer h.end()
+	for h.ctx.Err() == nil {
+		_ = retry(h.ctx, "starting the cluster", h.say, func(ctx context.Context) error { return h.generation(ctx, account) })
 	}
 }
 

@@ -36,6 +36,9 @@ func (s *Service) control(ctx context.Context, account component.Account) {
 	close(s.managed)
 	var group sync.WaitGroup
 	group.Go(func() { s.serveIssuers(ctx, account) })
+	group.Go(func() {
+		_ = retry(ctx, "running the account's controllers", s.say, func(ctx context.Context) error { return s.runAccountControllers(ctx, scheme, account) })
+	})
 	s.serveIdentity(ctx, scheme, account)
 	group.Wait()
 }

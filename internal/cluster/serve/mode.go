@@ -26,16 +26,16 @@ func checkMode(saved, wanted v1alpha1.ClusterSpec) error {
 }
 
 // adopt keeps the record as people want the cluster to be, and has the cluster follow it.
-func (h *hosted) adopt(object *v1alpha1.Cluster) {
+func (h *hosted) adopt(object *v1alpha1.Cluster) error {
 	changed, err := h.record(object.Spec)
 	if err != nil {
-		h.log.Error("changing the cluster", "error", err)
-		return
+		return err
 	}
 	if changed {
 		h.log.Info("the cluster is to change")
 		h.requestReload()
 	}
+	return nil
 }
 
 func (h *hosted) record(spec v1alpha1.ClusterSpec) (changed bool, err error) {

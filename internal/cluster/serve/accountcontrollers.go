@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"muster.dev/muster/internal/cluster/clustercontroller"
+	"muster.dev/muster/internal/cluster/component"
+)
+
+// runAccountControllers reconciles what is the account's until the context ends: Clusters and their namespaces.
+func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Scheme, account component.Account) error {
+	skipNames := true
+	manager, err := ctrl.NewManager(managementREST(account), ctrl.Options{
+		Scheme:         scheme,
+		Logger:         logr.FromSlogHandler(s.cfg.Log.Handler()),
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return managementMapper(), nil },
+		Metrics:        server.Options{BindAddress: "0"}, // served on the service's own socket
+		Controller:     config.Controller{SkipNameValidation: &skipNames},
+	})
+	if err != nil {
+		return fmt.Errorf("making the manager of the account's controllers: %w", err)
+	}
+	if err := clustercontroller.Add(manager, clusterHosts{Service: s, account: account}); err != nil {
+		return err
+	}
+	if err := manager.Start(ctx); err != nil {
+		return fmt.Errorf("running the account's controllers: %w", err)
+	}
+	return errControllersEnded
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/cluster/clustercontroller"
+	"muster.dev/muster/internal/cluster/component"
+)
+
+// clusterHosts runs the clusters that Cluster objects ask for.
+type clusterHosts struct {
+	*Service
+	account component.Account
+}
+
+// The reasons of a cluster that is refused.
+const (
+	reasonInvalid       = "InvalidSpec"
+	reasonChangeRefused = "ChangeRefused"
+)
+
+// Host implements [clustercontroller.Hosts].
+func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error {
+	dir := c.cfg.State.Cluster(object.Namespace)
+	if beingRemoved(dir) { // what is left of an earlier one whose object was taken off by force
+		if err := c.Remove(ctx, object); err != nil {
+			return err
+		}
+	}
+	if h := c.cluster(object.Namespace); h != nil {
+		if err := h.adopt(object); err != nil {
+			return &clustercontroller.Refusal{Reason: reasonChangeRefused, Message: err.Error()}
+		}
+		return nil
+	}
+	if _, err := os.Stat(dir.Record()); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err // it is about to be run
+	}
+	wanted := clusterconfig.Config{Cluster: object.DeepCopy()}
+	if err := wanted.Validate(); err != nil {
+		return &clustercontroller.Refusal{Reason: reasonInvalid, Message: err.Error()}
+	}
+	if err := os.MkdirAll(string(dir), 0o700); err != nil {
+		return fmt.Errorf("making directory of cluster %s: %w", object.Spec.Name, err)
+	}
+	if _, err := saveConfig(dir.Record(), wanted); err != nil {
+		return err
+	}
+	c.cfg.Log.Info("a cluster was asked for", "cluster", object.Namespace)
+	c.lookForNew()
+	return nil
+}
+
+// State implements [clustercontroller.Hosts].
+func (c clusterHosts) State(namespace string) (served bool, message string) {
+	h := c.cluster(namespace)
+	if h == nil {
+		return false, ""
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.reader != nil, h.message
+}
+
+// Remove implements [clustercontroller.Hosts].
+func (c clusterHosts) Remove(ctx context.Context, object *v1alpha1.Cluster) error {
+	return c.removeCluster(ctx, c.account, object.Spec.Name, c.cfg.State.Cluster(object.Namespace))
+}

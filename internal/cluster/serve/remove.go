@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// beingRemoved reports whether the removal of a cluster has begun. From then on the cluster is not run any more, whatever is left of it.
+func beingRemoved(dir statedir.Cluster) bool {
+	_, err := os.Stat(dir.Deleting())
+	return err == nil
+}
+
+// removeCluster ends one cluster and removes everything of it on this host. It can be cut short at any point and called again.
+func (s *Service) removeCluster(ctx context.Context, account component.Account, name string, dir statedir.Cluster) error {
+	if _, err := os.Stat(string(dir)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := atomicfile.Write(dir.Deleting(), nil, 0o600); err != nil {
+		return fmt.Errorf("beginning the removal of cluster %s: %w", name, err)
+	}
+	if err := s.endHosted(ctx, dir); err != nil {
+		return err
+	}
+	prefix := component.ProcessPrefix(dir.Namespace())
+	for _, step := range stopOrder {
+		_, err := supervise.Stop(ctx, account.State, step.grace, func(p supervise.Process) bool { return strings.HasPrefix(p.Name, prefix) && step.choose(p.Name) })
+		if err != nil {
+			return fmt.Errorf("stopping %s of cluster %s: %w", step.what, name, err)
+		}
+	}
+	if err := removeMachinesOf(ctx, account.State, name); err != nil {
+		return err
+	}
+	if err := removeEndpoints(account.State, name); err != nil {
+		return err
+	}
+	if err := os.Remove(account.State.EgressSocket(dir.Namespace())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the socket of cluster %s: %w", name, err)
+	}
+	if err := removeFiles(dir); err != nil {
+		return fmt.Errorf("removing the files of cluster %s: %w", name, err)
+	}
+	s.cfg.Log.Info("a cluster was removed", "cluster", dir.Namespace())
+	return nil
+}
+
+// endHosted ends what this process does for a cluster. Its processes go on.
+func (s *Service) endHosted(ctx context.Context, dir statedir.Cluster) error {
+	s.mu.Lock()
+	h := s.hosted[dir]
+	s.mu.Unlock()
+	if h == nil {
+		return nil
+	}
+	h.end()
+	select {
+	case <-h.ended:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	delete(s.hosted, dir)
+	s.mu.Unlock()
+	return nil
+}
+
+// removeMachinesOf removes what is left of a cluster's machines: their controllers terminate them before, but for a record that was damaged or
+// made in the moment of a crash.
+func removeMachinesOf(ctx context.Context, dir statedir.Dir, cluster string) error {
+	entries, err := os.ReadDir(dir.Machines())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading directory of machines to remove: %w", err)
+	}
+	for _, entry := range entries {
+		path := dir.Machine(entry.Name())
+		record, err := machine.ReadRecord(filepath.Join(path, machine.RecordFile))
+		if err != nil || record.Cluster != cluster {
+			continue
+		}
+		if localMachinesPossible() {
+			cgroups, err := host.ReadCgroups()
+			if err != nil {
+				return err
+			}
+			if err := local.Discard(ctx, dir, cgroups, entry.Name()); err != nil {
+				return err
+			}
+		}
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("removing machine %s: %w", entry.Name(), err)
+		}
+	}
+	return nil
+}
+
+// removeEndpoints takes the addresses of a cluster's API server from the VPCs.
+func removeEndpoints(dir statedir.Dir, cluster string) error {
+	all, err := vpc.List(dir.VPCs())
+	if err != nil {
+		return err
+	}
+	for _, description := range all {
+		network, err := vpc.Open(dir.VPCs(), description.ID)
+		if err != nil {
+			return err
+		}
+		if err := network.RemoveEndpoint(cluster); err != nil {
+			return fmt.Errorf("removing the endpoint of cluster %s from %s: %w", cluster, description.ID, err)
+		}
+	}
+	return nil
+}
+
+// removeFiles removes a cluster's directory. The record goes first, and the file that says so last: at no moment is there a part of a cluster
+// that would be run.
+func removeFiles(dir statedir.Cluster) error {
+	if err := os.Remove(dir.Record()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	entries, err := os.ReadDir(string(dir))
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if path := filepath.Join(string(dir), entry.Name()); path != dir.Deleting() {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+	}
+	return os.RemoveAll(string(dir))
+}
