@@ -142,7 +142,7 @@ func TestPlanIssuer(t *testing.T) {
 func hostIssuer(t *testing.T, s *Service, name, host, id string) component.Config {
 	t.Helper()
 	c := component.Config{Dir: s.cfg.State.Cluster(name), Issuer: component.Issuer{URL: "https://" + host + "/id/" + id}}
-	h := s.host(c.Dir)
+	h := s.host(t.Context(), c.Dir)
 	c.Cluster.Name, c.State, c.VPCCIDR, c.Cluster.Spec.Network.ServiceCIDR = name, s.cfg.State, "192.168.64.0/18", "10.100.0.0/16"
 	if err := h.ensureKeys(c, time.Now()); err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestServeIssuer(t *testing.T) {
 	clusters := []component.Config{
 		hostIssuer(t, s, "blue", host, "0123456789ABCDEF0123456789ABCDEF"), hostIssuer(t, s, "green", host, "FEDCBA9876543210FEDCBA9876543210"),
 	}
-	s.host(s.cfg.State.Cluster("starting")) // has no documents yet
+	s.host(t.Context(), s.cfg.State.Cluster("starting")) // has no documents yet
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() { s.serveIssuers(ctx, shared) })

@@ -31,7 +31,7 @@ func TestModesGoOneWay(t *testing.T) {
 
 // The record follows the Cluster object, and the cluster the record; a mode that the cluster has left does not come back.
 func TestRecordFollowsTheObject(t *testing.T) {
-	h := newHosted(newService(t), newCluster(t))
+	h := newHosted(t.Context(), newService(t), newCluster(t))
 	wanted := clusterconfig.Default(2, v1alpha1.ProviderSimulated)
 	if _, err := saveConfig(h.dir.Record(), wanted); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 func TestRotateOverTheSocket(t *testing.T) {
 	s := newService(t)
 	dir := s.cfg.State.Cluster("blue")
-	h := s.host(dir)
+	h := s.host(t.Context(), dir)
 	if status := h.status(t.Context()); status.Rotation != nil {
 		t.Errorf("before there is an authority: %+v", status.Rotation)
 	}

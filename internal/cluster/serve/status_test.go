@@ -149,7 +149,7 @@ func TestNotSettled(t *testing.T) {
 
 func TestStatusTellsWhatKeepsItFromSeeing(t *testing.T) {
 	s := newService(t)
-	h := s.host(s.cfg.State.Cluster("blue"))
+	h := s.host(t.Context(), s.cfg.State.Cluster("blue"))
 	if status := s.Status(t.Context()); status.Ready() || status.Clusters[0].Settled || status.PID != os.Getpid() || status.StateDir != string(s.cfg.State) {
 		t.Errorf("at first: %+v", status)
 	}
@@ -177,7 +177,7 @@ func newService(t *testing.T) *Service {
 
 func TestSocket(t *testing.T) {
 	s := newService(t)
-	h := s.host(s.cfg.State.Cluster("blue"))
+	h := s.host(t.Context(), s.cfg.State.Cluster("blue"))
 	socket := s.cfg.State.Socket()
 	c := NewClient(s.cfg.State)
 	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {

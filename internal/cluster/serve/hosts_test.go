@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/cluster/clustercontroller"
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// asked is a Cluster as the management plane has it, with defaults.
+func asked(name string) *v1alpha1.Cluster {
+	cluster := clusterconfig.Default(0, v1alpha1.ProviderSimulated).Cluster
+	cluster.Spec.Name, cluster.Name, cluster.Namespace = name, v1alpha1.ClusterSlug(name), v1alpha1.ClusterSlug(name)
+	return cluster
+}
+
+func newHosts(t *testing.T) clusterHosts {
+	s := newService(t)
+	return clusterHosts{Service: s, account: component.Account{State: s.cfg.State}}
+}
+
+func TestHost(t *testing.T) {
+	hosts, object := newHosts(t), asked("Blue")
+	dir := hosts.cfg.State.Cluster(object.Namespace)
+	for range 2 {
+		if err := hosts.Host(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	saved, err := clusterconfig.Read(dir.Record())
+	if err != nil || saved.Cluster.Spec.Name != "Blue" || len(saved.NodeGroups) != 0 {
+		t.Errorf("the record is %+v, %v", saved, err)
+	}
+	if len(hosts.look) != 1 {
+		t.Error("nobody is told to look for it")
+	}
+	if served, message := hosts.State(object.Namespace); served || message != "" {
+		t.Errorf("before it runs: %v, %q", served, message)
+	}
+
+	h := hosts.host(t.Context(), dir)
+	h.say("starting the cluster: no ports are left")
+	if served, message := hosts.State(object.Namespace); served || !strings.Contains(message, "no ports") {
+		t.Errorf("while it starts: %v, %q", served, message)
+	}
+	h.setReader(fakeClient(t))
+	if served, _ := hosts.State(object.Namespace); !served {
+		t.Error("it is not served")
+	}
+
+	// What people change is changed in the record, also while it does not run; but for what cannot be changed.
+	object.Spec.AccessConfig.AuthenticationMode = v1alpha1.AuthenticationAPI
+	if err := hosts.Host(t.Context(), object); err != nil || len(h.reload) != 1 {
+		t.Errorf("%v, %d reloads", err, len(h.reload))
+	}
+	object.Spec.AccessConfig.AuthenticationMode = v1alpha1.AuthenticationConfigMap
+	var refusal *clustercontroller.Refusal
+	if err := hosts.Host(t.Context(), object); !errors.As(err, &refusal) || refusal.Reason != reasonChangeRefused || !strings.Contains(refusal.Message, "cannot go back") {
+		t.Errorf("got %v", err)
+	}
+	bad := asked("green")
+	bad.Spec.Network.ServiceCIDR = "10.0.0.0/33"
+	if err := hosts.Host(t.Context(), bad); !errors.As(err, &refusal) || refusal.Reason != reasonInvalid || !strings.Contains(refusal.Message, "serviceCIDR") {
+		t.Errorf("got %v", err)
+	}
+	if dirs, err := hosts.cfg.State.ListClusters(); err != nil || len(dirs) != 1 {
+		t.Errorf("directories %v, %v", dirs, err)
+	}
+}
+
+// All of a cluster goes, and nothing of another.
+func TestRemoveCluster(t *testing.T) {
+	hosts := newHosts(t)
+	state := hosts.cfg.State
+	description := vpc.Description{ID: "vpc-0123456789abcdef0", CIDR: netip.MustParsePrefix("10.0.0.0/16"), Default: true}
+	description.Subnets = []vpc.Subnet{{ID: "subnet-0123456789abcdef0", Zone: "us-east-1a", CIDR: description.CIDR}}
+	if err := vpc.Describe(state.VPCs(), description); err != nil {
+		t.Fatal(err)
+	}
+	network, err := vpc.Open(state.VPCs(), description.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"blue", "green"} {
+		if err := hosts.Host(t.Context(), asked(name)); err != nil {
+			t.Fatal(err)
+		}
+		dir := state.Cluster(name)
+		write(t, filepath.Join(dir.PKI(), "issued", "service.pem"), name)
+		write(t, state.EgressSocket(name), name)
+		id := "i-0000000000000000" + string(rune('1'+i))
+		write(t, filepath.Join(state.Machine(id), "instance.json"), `{"id":"`+id+`","cluster":"`+name+`","privateIP":"10.0.0.11","privateDNSName":"ip-10-0-0-11.ec2.internal","zone":"us-east-1a"}`)
+		if err := network.SetEndpoint(vpc.Endpoint{
+			Cluster: name, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(4 + i)})}, APIServer: netip.AddrPortFrom(netip.MustParseAddr(component.Loopback), uint16(i+1)), //nolint:gosec // G115: 1 or 2
+			EgressSocket: state.EgressSocket(name), PodCIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(100 + i), 0, 0}), 16),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	blue := state.Cluster("blue")
+	h := hosts.host(t.Context(), blue)
+	time.AfterFunc(10*time.Millisecond, func() {
+		<-h.ctx.Done()
+		close(h.ended)
+	})
+	for range 2 {
+		if err := hosts.Remove(t.Context(), asked("blue")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if hosts.cluster("blue") != nil {
+		t.Error("it still runs")
+	}
+	for path, want := range map[string]bool{
+		string(blue): false, state.EgressSocket("blue"): false, state.Machine("i-00000000000000001"): false,
+		state.Cluster("green").Record(): true, state.EgressSocket("green"): true, state.Machine("i-00000000000000002"): true,
+	} {
+		if _, err := os.Stat(path); (err == nil) != want {
+			t.Errorf("%s: %v, want it there: %v", path, err, want)
+		}
+	}
+	endpoints, err := network.Endpoints()
+	if err != nil || len(endpoints) != 1 || endpoints[0].Cluster != "green" {
+		t.Errorf("endpoints %+v, %v", endpoints, err)
+	}
+}
+
+// A removal that was cut short is not undone by a service that finds what is left, and carried on before the name is used again.
+func TestRemovalCutShort(t *testing.T) {
+	hosts, object := newHosts(t), asked("blue")
+	dir := hosts.cfg.State.Cluster("blue")
+	if err := hosts.Host(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir.Deleting(), "")
+	write(t, filepath.Join(dir.Etcd(), "member"), "of the one before")
+	if h := hosts.host(t.Context(), dir); h != nil {
+		t.Error("it is run")
+	}
+	if err := hosts.Host(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir.Etcd()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the data of the one before: %v", err)
+	}
+	if h := hosts.host(t.Context(), dir); h == nil {
+		t.Error("it is not run")
+	}
+	if err := removeFiles(statedir.Cluster(t.TempDir())); err != nil {
+		t.Errorf("of an empty directory: %v", err)
+	}
+}
