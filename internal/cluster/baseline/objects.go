@@ -26,7 +26,7 @@ var manifests embed.FS
 // values are what the manifests are filled in with.
 type values struct {
 	GroupKubeletClients, GroupAdministrators             string
-	GroupInventory                                       string
+	BindingInventory, UserInventory                      string
 	UserCertificateController, UserAuthenticator         string
 	CertificateAuthority, Server                         string // base64 of PEM; URL
 	ClusterDomain, DNSAddress, NameServer, CoreDNSImage  string
@@ -71,11 +71,18 @@ func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstruct
 	})
 }
 
+// Membership makes the objects that a cluster has in the management plane for its components.
+func Membership(c component.Config) ([]*unstructured.Unstructured, error) {
+	return render([]string{"membership.yaml"}, values{BindingInventory: BindingInventory(c.Dir.Namespace()), UserInventory: c.UserInventory()})
+}
+
+// BindingInventory is the name of the binding that lets the certificate controller of a cluster read the machines of the account.
+func BindingInventory(namespace string) string { return "muster:inventory:" + namespace }
+
 // Management makes the objects of the management plane.
 func Management() ([]*unstructured.Unstructured, error) {
 	return render([]string{"management.yaml"}, values{
 		GroupAdministrators: component.GroupAdministrators,
-		GroupInventory:      component.GroupInventory,
 	})
 }
 

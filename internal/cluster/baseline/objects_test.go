@@ -65,6 +65,11 @@ func sets(t *testing.T) map[string][]*unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	all["management"] = objects
+	member := config(true)
+	member.Issuer.ID = "0A1B"
+	if all["membership"], err = baseline.Membership(member); err != nil {
+		t.Fatal(err)
+	}
 	return all
 }
 
@@ -128,6 +133,10 @@ func TestEveryObjectIsWhole(t *testing.T) {
 			if strings.Contains(string(raw), "{{") || strings.Contains(string(raw), "<no value>") {
 				t.Errorf("%s: %s is not filled in: %s", set, id, raw)
 			}
+		}
+		if set == "membership" { // which goes where the management plane's are
+			role := get[*rbacv1.ClusterRole](t, "management", "muster:inventory")
+			seen["rbac.authorization.k8s.io/v1/ClusterRole /"+role.Name] = true
 		}
 		// A binding to a role that is in no set is to one of upstream's, which begin with system: or are cluster-admin.
 		for _, object := range objects {
@@ -216,7 +225,9 @@ func TestBindings(t *testing.T) {
 		},
 		"management": {
 			"Group muster:administrators: cluster-admin",
-			"Group muster:inventory: muster:inventory",
+		},
+		"membership": {
+			"User muster:inventory:0A1B: muster:inventory",
 		},
 	} {
 		var got []string

@@ -64,19 +64,19 @@ func callerCredential(name string, who caller.Caller) authority.Credential {
 	return authority.Credential{Name: name, Authority: authority.Account, CommonName: commonName, Organizations: organizations, Client: true}
 }
 
-// GroupInventory may read the machines of the account: the certificate controller of every cluster, each with a certificate of its own.
-const GroupInventory = "muster:inventory"
+// UserInventory is the user that the cluster's certificate controller is in the management plane, where it may read the machines of the account.
+func (c Config) UserInventory() string { return "muster:inventory:" + c.Issuer.ID }
 
 // credentialInventory is a cluster's way to the machines in the management plane.
 const credentialInventory = "certificate-controller-inventory"
 
 // Membership are the certificates of the account's authorities that a cluster's components have. They lie with the cluster's own.
 func Membership(c Config) []authority.Credential {
-	authenticator := callerCredential(CredentialAccountAuthenticator, caller.Authenticator(c.Cluster.Spec.Name))
+	authenticator := callerCredential(CredentialAccountAuthenticator, caller.Authenticator(c.Cluster.Spec.Name, c.Issuer.ID))
 	authenticator.Path = c.Credential(CredentialAccountAuthenticator)
 	return []authority.Credential{authenticator, {
 		Name: credentialInventory, Path: c.Credential(credentialInventory), Authority: authority.Management, Client: true,
-		CommonName: UserCertificateController + ":" + c.Dir.Namespace(), Organizations: []string{GroupInventory},
+		CommonName: c.UserInventory(),
 	}}
 }
 

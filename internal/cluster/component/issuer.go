@@ -19,6 +19,8 @@ const audience = "https://kubernetes.default.svc"
 type Issuer struct {
 	// URL is the claim iss of each token, Keys where the public keys are.
 	URL, Keys string
+	// ID is the random end of the URL, which no other cluster has or had.
+	ID string
 }
 
 // Issuers are where the documents of the issuers of an account's clusters are served.

@@ -32,7 +32,7 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 	if err != nil {
 		return fmt.Errorf("making the manager of the account's controllers: %w", err)
 	}
-	if err := clustercontroller.Add(manager, clusterHosts{Service: s, account: account}); err != nil {
+	if err := clustercontroller.Add(manager, clusterHosts{Service: s, account: account, api: manager.GetClient()}); err != nil {
 		return err
 	}
 	if err := manager.Start(ctx); err != nil {

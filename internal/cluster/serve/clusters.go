@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/nodegroup"
+	"muster.dev/muster/internal/iam/caller"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -97,12 +98,12 @@ func (s *Service) lookAgain() {
 	}
 }
 
-// hasCluster reports whether a cluster of that name runs here.
-func (s *Service) hasCluster(name string) bool {
+// hasCluster reports whether the cluster of an authenticator runs here.
+func (s *Service) hasCluster(who caller.Caller) bool {
 	return slices.ContainsFunc(s.clusters(), func(h *hosted) bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		return h.specs.Cluster.Spec.Name == name
+		return h.specs.Cluster.Spec.Name == who.Cluster && h.specs.Issuer.ID == who.ID
 	})
 }
 

@@ -46,7 +46,14 @@ func (h *hosted) control(ctx context.Context, wanted clusterconfig.Config, c com
 			if err != nil {
 				return err
 			}
-			return seed(ctx, api, wanted)
+			if err := seed(ctx, api, wanted); err != nil {
+				return err
+			}
+			objects, err := baseline.Membership(c)
+			if err != nil {
+				return err
+			}
+			return baseline.Apply(ctx, api, objects)
 		})
 	})
 	group.Go(func() {

@@ -9,7 +9,12 @@ import (
 	"io/fs"
 	"os"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/component"
@@ -19,6 +24,7 @@ import (
 type clusterHosts struct {
 	*Service
 	account component.Account
+	api     client.Client // of the management plane
 }
 
 // The reasons of a cluster that is refused.
@@ -72,5 +78,12 @@ func (c clusterHosts) State(namespace string) (served bool, message string) {
 
 // Remove implements [clustercontroller.Hosts].
 func (c clusterHosts) Remove(ctx context.Context, object *v1alpha1.Cluster) error {
-	return c.removeCluster(ctx, c.account, object.Spec.Name, c.cfg.State.Cluster(object.Namespace))
+	if err := c.removeCluster(ctx, c.account, object.Spec.Name, c.cfg.State.Cluster(object.Namespace)); err != nil {
+		return err
+	}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: baseline.BindingInventory(object.Namespace)}}
+	if err := c.api.Delete(ctx, binding); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing what cluster %s may do in the management plane: %w", object.Spec.Name, err)
+	}
+	return nil
 }

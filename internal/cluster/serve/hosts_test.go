@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/clustercontroller"
@@ -29,7 +32,7 @@ func asked(name string) *v1alpha1.Cluster {
 
 func newHosts(t *testing.T) clusterHosts {
 	s := newService(t)
-	return clusterHosts{Service: s, account: component.Account{State: s.cfg.State}}
+	return clusterHosts{Service: s, account: component.Account{State: s.cfg.State}, api: fakeClient(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "muster:inventory:blue"}})}
 }
 
 func TestHost(t *testing.T) {
@@ -131,6 +134,10 @@ func TestRemoveCluster(t *testing.T) {
 		if _, err := os.Stat(path); (err == nil) != want {
 			t.Errorf("%s: %v, want it there: %v", path, err, want)
 		}
+	}
+	var bindings rbacv1.ClusterRoleBindingList
+	if err := hosts.api.List(t.Context(), &bindings); err != nil || len(bindings.Items) != 0 {
+		t.Errorf("its certificate controller may still read machines: %+v, %v", bindings.Items, err)
 	}
 	endpoints, err := network.Endpoints()
 	if err != nil || len(endpoints) != 1 || endpoints[0].Cluster != "green" {

@@ -97,7 +97,7 @@ func ensureIssuer(state statedir.Dir, dir statedir.Cluster) (component.Issuer, e
 	if err != nil {
 		return component.Issuer{}, err
 	}
-	return component.Issuer{URL: i.String(), Keys: i.Keys()}, nil
+	return component.Issuer{URL: i.String(), Keys: i.Keys(), ID: i.ID}, nil
 }
 
 // planIssuer is the issuer for a dry run: one that would be chosen is shown in capitals.
@@ -106,11 +106,11 @@ func planIssuer(dir statedir.Cluster) (component.Issuer, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		const url = "https://ADDRESS/id/ID"
-		return component.Issuer{URL: url, Keys: url + "/keys"}, nil
+		return component.Issuer{URL: url, Keys: url + "/keys", ID: "ID"}, nil
 	case err != nil:
 		return component.Issuer{}, err
 	}
-	return component.Issuer{URL: i.String(), Keys: i.Keys()}, nil
+	return component.Issuer{URL: i.String(), Keys: i.Keys(), ID: i.ID}, nil
 }
 
 // documentsOf renders the documents of a cluster's issuer, whose id it returns, too.

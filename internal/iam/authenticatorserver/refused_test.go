@@ -70,7 +70,7 @@ func TestWhatAMachineIsRefusedForComesToTheMachine(t *testing.T) {
 	}
 	authority := keyservicetest.New(t)
 	server, err := keyservice.NewServer(keyservice.ServerConfig{
-		Backend: service, Credential: keyservice.Credential(authority.Account(t)), Clusters: func(name string) bool { return name == "demo" }, Logger: log,
+		Backend: service, Credential: keyservice.Credential(authority.Account(t)), Clusters: func(who caller.Caller) bool { return who.Cluster == "demo" }, Logger: log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestWhatAMachineIsRefusedForComesToTheMachine(t *testing.T) {
 	if err := os.WriteFile(mappings, []byte("mapRoles:\n- {rolearn: 'arn:aws:iam::000000000000:role/muster-node', username: 'system:node:{{EC2PrivateDNSName}}', groups: [system:nodes]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, files := authenticatorConfigOf(t, musterBackend(dir.IdentitySocket(), authority.Caller(t, caller.Authenticator("demo")))+"mapping: {file: "+mappings+", fileOnly: true}\n")
+	c, files := authenticatorConfigOf(t, musterBackend(dir.IdentitySocket(), authority.Caller(t, caller.Authenticator("demo", "0A1B")))+"mapping: {file: "+mappings+", fileOnly: true}\n")
 	s := runningAuthenticator(t, c)
 	eventually(t, "it is ready", func() bool { status, _ := health(t, s, "/readyz"); return status == http.StatusOK })
 

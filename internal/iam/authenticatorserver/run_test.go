@@ -479,7 +479,7 @@ func TestAnAuthenticatorIsNotReadyWithoutTheIdentityService(t *testing.T) {
 	if err := os.WriteFile(mappings, []byte("mapUsers: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, state := authenticatorConfigOf(t, musterBackend("/does/not/exist.sock", keyservicetest.New(t).Caller(t, caller.Authenticator("demo")))+"mapping: {file: "+mappings+", fileOnly: true}\n")
+	c, state := authenticatorConfigOf(t, musterBackend("/does/not/exist.sock", keyservicetest.New(t).Caller(t, caller.Authenticator("demo", "0A1B")))+"mapping: {file: "+mappings+", fileOnly: true}\n")
 	s := runningAuthenticator(t, c)
 	eventually(t, "it says so", func() bool {
 		status, why := health(t, s, "/readyz")

@@ -77,7 +77,7 @@ func newMusterAccount(t *testing.T) *musterAccount {
 	ended := make(chan struct{}, 3)
 	for n, socket := range []string{a.identity, a.metadata} {
 		server, err := keyservice.NewServer(keyservice.ServerConfig{
-			Backend: service, Credential: keyservice.Credential(a.authority.Account(t)), Clusters: func(name string) bool { return name == "a" || name == "b" },
+			Backend: service, Credential: keyservice.Credential(a.authority.Account(t)), Clusters: func(who caller.Caller) bool { return who.Cluster == "a" || who.Cluster == "b" },
 			Credentials: n == 1, Logger: log,
 		})
 		if err != nil {
@@ -119,7 +119,7 @@ func (a *musterAccount) door(t *testing.T, cluster, called string) door {
 	if err := os.WriteFile(mappings, []byte("mapUsers:\n- {userarn: 'arn:aws:iam::000000000000:user/admin', username: admin}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := door{credential: a.authority.Caller(t, caller.Authenticator(cluster))}
+	d := door{credential: a.authority.Caller(t, caller.Authenticator(cluster, "0A1B"))}
 	d.config, d.state = authenticatorConfigOf(t, musterBackend(a.identity, d.credential)+"mapping: {file: "+mappings+", fileOnly: true}\n")
 	d.config.File.ClusterID, d.config.File.Muster.StaleAfter = called, "3m"
 	d.Server = runningAuthenticator(t, d.config)

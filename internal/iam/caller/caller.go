@@ -13,26 +13,30 @@ import (
 // ServerName is what the account's certificate is for, wherever it answers.
 const ServerName = "account.muster.internal"
 
-// The common names of callers. A cluster's name is the organization of its authenticator, behind the prefix.
+// The common names of callers. That of an authenticator ends in the id of its cluster, whose name is the organization, behind the prefix.
 const (
-	authenticator = "muster:authenticator"
+	authenticator = "muster:authenticator:"
 	metadata      = "muster:metadata"
 	clusterPrefix = "muster:cluster:"
 )
 
-// maxCluster is the longest name of a cluster, in bytes.
-const maxCluster = 100
+const (
+	maxCluster = 100 // bytes of a cluster's name
+	maxID      = 43  // bytes of a cluster's id: a common name has 64 in all (RFC 5280, ub-common-name)
+)
 
 // Caller is one of them. The zero value is none.
 type Caller struct {
 	// Cluster whose authenticator it is; empty for any other.
 	Cluster string
+	// ID is what that cluster and none before or after it of the same name has: that of its issuer, capital letters and digits.
+	ID string
 	// Metadata reports that it may have the credentials of instances.
 	Metadata bool
 }
 
-// Authenticator is the authenticator of a cluster.
-func Authenticator(cluster string) Caller { return Caller{Cluster: cluster} }
+// Authenticator is the authenticator of the cluster with a name and an id.
+func Authenticator(cluster, id string) Caller { return Caller{Cluster: cluster, ID: id} }
 
 // Metadata is instance metadata, and the controllers that look after machines.
 func Metadata() Caller { return Caller{Metadata: true} }
@@ -42,7 +46,7 @@ func (c Caller) Subject() (commonName string, organizations []string) {
 	if c.Metadata {
 		return metadata, nil
 	}
-	return authenticator, []string{clusterPrefix + c.Cluster}
+	return authenticator + c.ID, []string{clusterPrefix + c.Cluster}
 }
 
 // String names the caller in errors and logs.
@@ -59,12 +63,12 @@ func (c Caller) String() string {
 // Of reads a certificate whose signature and use were verified. One that names two callers, or none, is an error.
 func Of(certificate *x509.Certificate) (Caller, error) {
 	name, organizations := certificate.Subject.CommonName, certificate.Subject.Organization
-	switch {
-	case name == metadata && len(organizations) == 0:
+	if name == metadata && len(organizations) == 0 {
 		return Metadata(), nil
-	case name == authenticator && len(organizations) == 1:
+	}
+	if id, ok := strings.CutPrefix(name, authenticator); ok && isID(id) && len(organizations) == 1 {
 		if cluster, ok := strings.CutPrefix(organizations[0], clusterPrefix); ok && isCluster(cluster) {
-			return Authenticator(cluster), nil
+			return Authenticator(cluster, id), nil
 		}
 	}
 	return Caller{}, fmt.Errorf("the client certificate is of %.200q, which is not a caller of the account: use the credential that was made for it", certificate.Subject.String())
@@ -80,4 +84,14 @@ func isCluster(s string) bool {
 		}
 	}
 	return s != "" && len(s) <= maxCluster
+}
+
+// isID reports whether a text can be the id of a cluster.
+func isID(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxID
 }

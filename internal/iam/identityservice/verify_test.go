@@ -316,7 +316,7 @@ func socket(t *testing.T, w *world, told func(keyservice.Change)) *keyservice.Cl
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	authority := keyservicetest.New(t)
 	server, err := keyservice.NewServer(keyservice.ServerConfig{
-		Backend: w.service, Credential: keyservice.Credential(authority.Account(t)), Clusters: func(name string) bool { return name == demo }, Logger: slog.New(slog.DiscardHandler), Heartbeat: 50 * time.Millisecond,
+		Backend: w.service, Credential: keyservice.Credential(authority.Account(t)), Clusters: func(who caller.Caller) bool { return who.Cluster == demo }, Logger: slog.New(slog.DiscardHandler), Heartbeat: 50 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -331,7 +331,7 @@ func socket(t *testing.T, w *world, told func(keyservice.Change)) *keyservice.Cl
 		t.Errorf("the socket: %v, %v", info, err)
 	}
 	client, err := keyservice.NewClient(keyservice.ClientConfig{
-		Socket: path, Credential: keyservice.Credential(authority.Caller(t, caller.Authenticator(demo))), Logger: slog.New(slog.DiscardHandler),
+		Socket: path, Credential: keyservice.Credential(authority.Caller(t, caller.Authenticator(demo, "0A1B"))), Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

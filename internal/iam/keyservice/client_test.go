@@ -60,7 +60,7 @@ func onSocket(t *testing.T, h http.HandlerFunc) (socket string, server *http.Ser
 
 func clientOf(t *testing.T, socket string, change func(*ClientConfig)) *Client {
 	t.Helper()
-	c := ClientConfig{Socket: socket, Credential: Credential(authorityOf(t).Caller(t, caller.Authenticator("demo"))), Logger: slog.New(slog.DiscardHandler)}
+	c := ClientConfig{Socket: socket, Credential: Credential(authorityOf(t).Caller(t, caller.Authenticator("demo", "0A1B"))), Logger: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&c)
 	}

@@ -48,7 +48,7 @@ func newAccount(t *testing.T, change func(*Server)) *account {
 	for n, socket := range []string{a.identity, a.metadata} {
 		s, err := NewServer(ServerConfig{
 			Backend: a.backend, Credential: Credential(a.authority.Account(t)), Credentials: n == 1, Logger: slog.New(slog.DiscardHandler), Heartbeat: 20 * time.Millisecond,
-			Clusters: func(name string) bool { return (*a.clusters.Load())[name] },
+			Clusters: func(who caller.Caller) bool { return (*a.clusters.Load())[who.Cluster] && who.ID == "0A1B" },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -105,31 +105,32 @@ func TestEachCredentialOpensItsOwnDoorAlone(t *testing.T) {
 		identity   string // what is answered there
 		metadata   string
 	}{
-		{"a's authenticator about a", a.authority.Caller(t, caller.Authenticator("a")), "a", "verify refused changes", ""},
-		{"a's authenticator about b", a.authority.Caller(t, caller.Authenticator("a")), "b", "refused changes", ""},
-		{"a's authenticator about none", a.authority.Caller(t, caller.Authenticator("a")), "", "refused changes", ""},
-		{"the authenticator of a cluster that there is not", a.authority.Caller(t, caller.Authenticator("c")), "c", "", ""},
+		{"a's authenticator about a", a.authority.Caller(t, caller.Authenticator("a", "0A1B")), "a", "verify refused changes", ""},
+		{"a's authenticator about b", a.authority.Caller(t, caller.Authenticator("a", "0A1B")), "b", "refused changes", ""},
+		{"a's authenticator about none", a.authority.Caller(t, caller.Authenticator("a", "0A1B")), "", "refused changes", ""},
+		{"the authenticator of a cluster that there is not", a.authority.Caller(t, caller.Authenticator("c", "0A1B")), "c", "", ""},
+		{"the authenticator of an earlier cluster of the name", a.authority.Caller(t, caller.Authenticator("a", "0A1A")), "a", "", ""},
 		{"instance metadata", a.authority.Caller(t, caller.Metadata()), "a", "", "role-credentials changes"},
 		{"the account itself", a.authority.Account(t), "a", "", ""},
 		{"a certificate that may only serve", a.authority.Issue(t, func(c *x509.Certificate) {
-			c.Subject.CommonName, c.Subject.Organization = caller.Authenticator("a").Subject()
+			c.Subject.CommonName, c.Subject.Organization = caller.Authenticator("a", "0A1B").Subject()
 			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 		}), "a", "", ""},
 		{"one that has ended", a.authority.Issue(t, func(c *x509.Certificate) {
-			c.Subject.CommonName, c.Subject.Organization = caller.Authenticator("a").Subject()
+			c.Subject.CommonName, c.Subject.Organization = caller.Authenticator("a", "0A1B").Subject()
 			c.NotAfter = time.Now().Add(-time.Minute)
 		}), "a", "", ""},
 		{"one that does not begin yet", a.authority.Issue(t, func(c *x509.Certificate) {
-			c.Subject.CommonName, c.Subject.Organization = caller.Authenticator("a").Subject()
+			c.Subject.CommonName, c.Subject.Organization = caller.Authenticator("a", "0A1B").Subject()
 			c.NotBefore = time.Now().Add(time.Hour)
 		}), "a", "", ""},
 		{"two clusters in one", a.authority.Issue(t, func(c *x509.Certificate) {
-			c.Subject.CommonName, c.Subject.Organization = "muster:authenticator", []string{"muster:cluster:a", "muster:cluster:b"}
+			c.Subject.CommonName, c.Subject.Organization = "muster:authenticator:0A1B", []string{"muster:cluster:a", "muster:cluster:b"}
 		}), "a", "", ""},
 		{"another component of a", a.authority.Issue(t, func(c *x509.Certificate) { c.Subject.CommonName = "eks:authenticator" }), "a", "", ""},
-		{"the same name by another authority", trusting(other.Caller(t, caller.Authenticator("a"))), "a", "", ""},
+		{"the same name by another authority", trusting(other.Caller(t, caller.Authenticator("a", "0A1B"))), "a", "", ""},
 		{"metadata by another authority", trusting(other.Caller(t, caller.Metadata())), "a", "", ""},
-		{"a's authenticator that trusts another authority", keyservicetest.Credential{CA: other.Account(t).CA, File: a.authority.Caller(t, caller.Authenticator("a")).File}, "a", "", ""},
+		{"a's authenticator that trusts another authority", keyservicetest.Credential{CA: other.Account(t).CA, File: a.authority.Caller(t, caller.Authenticator("a", "0A1B")).File}, "a", "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for socket, want := range map[string]string{a.identity: test.identity, a.metadata: test.metadata} {
@@ -157,7 +158,7 @@ func TestWhoProvesNothingIsNotAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine, err := Credential(a.authority.Caller(t, caller.Authenticator("a"))).load()
+	mine, err := Credential(a.authority.Caller(t, caller.Authenticator("a", "0A1B"))).load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func TestWhoProvesNothingIsNotAnswered(t *testing.T) {
 // A cluster's certificate is good for days after the cluster is gone; its connections are not good for a moment.
 func TestTheAuthenticatorOfADeletedClusterIsNotAnswered(t *testing.T) {
 	a := newAccount(t, nil)
-	c := a.client(t, a.identity, a.authority.Caller(t, caller.Authenticator("a")))
+	c := a.client(t, a.identity, a.authority.Caller(t, caller.Authenticator("a", "0A1B")))
 	began, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
 		_, err := c.follow(t.Context(), func(Change) { began <- struct{}{} })
@@ -228,7 +229,7 @@ func TestTheAuthenticatorOfADeletedClusterIsNotAnswered(t *testing.T) {
 func TestACertificateEndsOnOpenConnections(t *testing.T) {
 	var ahead atomic.Int64
 	a := newAccount(t, func(s *Server) { s.now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) } })
-	c := a.client(t, a.identity, a.authority.Caller(t, caller.Authenticator("a")))
+	c := a.client(t, a.identity, a.authority.Caller(t, caller.Authenticator("a", "0A1B")))
 	for after, says := range map[time.Duration]string{0: "", 49 * time.Hour: "the client certificate of the authenticator of cluster a ended at"} {
 		ahead.Store(int64(after))
 		if _, err := c.Verify(t.Context(), Question{Cluster: "a", Query: "q"}); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
@@ -245,7 +246,7 @@ func TestARenewedCredentialIsUsed(t *testing.T) {
 	if _, err := c.Verify(t.Context(), Question{Cluster: "a", Query: "q"}); err == nil {
 		t.Fatal("nobody is answered")
 	}
-	raw, err := os.ReadFile(a.authority.Caller(t, caller.Authenticator("a")).File)
+	raw, err := os.ReadFile(a.authority.Caller(t, caller.Authenticator("a", "0A1B")).File)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,29 +270,29 @@ func TestNoCallerTakesAllPlaces(t *testing.T) {
 		return c, p.claim(c, who)
 	}
 	for range maxOfOne {
-		c, err := connect(caller.Authenticator("a"))
+		c, err := connect(caller.Authenticator("a", "0A1B"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		connections = append(connections, c)
 	}
-	late, err := connect(caller.Authenticator("a"))
+	late, err := connect(caller.Authenticator("a", "0A1B"))
 	if err == nil || !strings.Contains(err.Error(), "the authenticator of cluster a has 256 connections already") {
 		t.Errorf("one more: %v", err)
 	}
 	_ = late.Close()
-	if _, err := connect(caller.Authenticator("b")); err != nil {
+	if _, err := connect(caller.Authenticator("b", "0A1B")); err != nil {
 		t.Errorf("another: %v", err)
 	}
 	_ = connections[0].Close()
 	_ = connections[0].Close() // twice is once
-	if _, err := connect(caller.Authenticator("a")); err != nil {
+	if _, err := connect(caller.Authenticator("a", "0A1B")); err != nil {
 		t.Errorf("when one has gone: %v", err)
 	}
-	if len(p.free) != maxOfOne+1 || p.taken[caller.Authenticator("a")] != maxOfOne {
-		t.Errorf("%d places are taken, %d of them by a", len(p.free), p.taken[caller.Authenticator("a")])
+	if len(p.free) != maxOfOne+1 || p.taken[caller.Authenticator("a", "0A1B")] != maxOfOne {
+		t.Errorf("%d places are taken, %d of them by a", len(p.free), p.taken[caller.Authenticator("a", "0A1B")])
 	}
-	if err := p.claim(connections[0], caller.Authenticator("a")); !errors.Is(err, net.ErrClosed) {
+	if err := p.claim(connections[0], caller.Authenticator("a", "0A1B")); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("a connection that is closed: %v", err)
 	}
 }
@@ -310,8 +311,8 @@ func FuzzQuestion(f *testing.F) {
 		asked++
 		return Maker{ARN: "a", Account: "b", UserID: "c", ValidUntil: time.Unix(1, 0)}, nil
 	}
-	s := &Server{config: ServerConfig{Backend: b, Clusters: func(name string) bool { return name == "a" }, Logger: slog.New(slog.DiscardHandler)}, fence: fence{limit: fenceTime, all: map[*leaving]struct{}{}}, now: time.Now}
-	h := by(caller.Authenticator("a"), s.Handler())
+	s := &Server{config: ServerConfig{Backend: b, Clusters: func(who caller.Caller) bool { return who.Cluster == "a" }, Logger: slog.New(slog.DiscardHandler)}, fence: fence{limit: fenceTime, all: map[*leaving]struct{}{}}, now: time.Now}
+	h := by(caller.Authenticator("a", "0A1B"), s.Handler())
 	f.Fuzz(func(t *testing.T, body []byte) {
 		asked, b.about = 0, nil
 		recorder := httptest.NewRecorder()

@@ -58,8 +58,9 @@ type ServerConfig struct {
 	Backend Backend
 	// Credential of the account.
 	Credential Credential
-	// Clusters reports whether the account has a cluster: the authenticator of one that is gone is not answered.
-	Clusters func(name string) bool
+	// Clusters reports whether the account has the cluster of an authenticator, by its name and id: that of one that is gone is not answered,
+	// whatever cluster has its name by now.
+	Clusters func(who caller.Caller) bool
 	// Credentials has it give the credentials of instances, and not verify tokens: a client that may ask for the one need not ask for the
 	// other.
 	Credentials bool
@@ -178,7 +179,7 @@ func (s *Server) admit(r *http.Request) (who caller.Caller, ends time.Time, err 
 		return caller.Caller{}, ends, fmt.Errorf("the client certificate of %s ended at %s: start muster anew with `muster up`, which renews it", who, certificate.NotAfter.UTC().Format(time.RFC3339))
 	case s.config.Credentials != who.Metadata:
 		return caller.Caller{}, ends, fmt.Errorf("%s has no business here: it asks at a socket of its own", who)
-	case !who.Metadata && !s.config.Clusters(who.Cluster):
+	case !who.Metadata && !s.config.Clusters(who):
 		return caller.Caller{}, ends, fmt.Errorf("the account has no cluster %s: its authenticator is not answered", who.Cluster)
 	}
 	return who, certificate.NotAfter, nil

@@ -95,12 +95,12 @@ func serverOf(t *testing.T, b *backend, heartbeat time.Duration) (*Server, *http
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := httptest.NewServer(by(caller.Authenticator("demo"), s.Handler()))
+	h := httptest.NewServer(by(caller.Authenticator("demo", "0A1B"), s.Handler()))
 	t.Cleanup(h.Close)
 	return s, h
 }
 
-func isDemo(cluster string) bool { return cluster == "demo" }
+func isDemo(who caller.Caller) bool { return who.Cluster == "demo" && who.ID == "0A1B" }
 
 // by has requests come from a caller whose certificate was verified.
 func by(who caller.Caller, h http.Handler) http.Handler {

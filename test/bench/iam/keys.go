@@ -36,7 +36,7 @@ func keysMain(ctx context.Context, args []string) error {
 		return err
 	}
 	server, err := keyservice.NewServer(keyservice.ServerConfig{
-		Backend: backend{}, Credential: credential(*socket, "account"), Clusters: func(name string) bool { return name == cluster },
+		Backend: backend{}, Credential: credential(*socket, "account"), Clusters: func(who caller.Caller) bool { return who.Cluster == cluster },
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
@@ -61,7 +61,7 @@ func keysMain(ctx context.Context, args []string) error {
 
 // makeCredentials makes those of the account and of the benchmark's authenticator, as muster serve does.
 func makeCredentials(dir string) error {
-	name, organizations := caller.Authenticator(cluster).Subject()
+	name, organizations := caller.Authenticator(cluster, "0A1B").Subject()
 	_, err := authority.NewStore(filepath.Join(dir, "pki")).Ensure([]authority.Credential{
 		{Name: "account", Authority: authority.Account, CommonName: "muster:account", DNSNames: []string{caller.ServerName}},
 		{Name: "authenticator", Authority: authority.Account, CommonName: name, Organizations: organizations, Client: true},
