@@ -14,18 +14,16 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/account"
+	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-const (
-	// diskMin is what a cluster needs to start: etcd refuses to write long before a disk is full to the last byte.
-	diskMin = 1 << 30
-	// evictionShare of the disk must be free, or kubelets evict pods (nodefs.available in their configuration), in percent.
-	evictionShare = 10
-)
+// inotifyLimit holds how many inotify instances a user may have (inotify(7)).
+const inotifyLimit = "/proc/sys/fs/inotify/max_user_instances"
 
 // entries are the names of everything that muster keeps in a state directory, and of what earlier versions kept there.
 var entries = []string{"account.json", "audit", "clusters", "components", "etcd", "iam", "issuers.json", "kubeconfig", "layout", "lock", "logs", "machines", "management-etcd", "muster.yaml", "pki", "ports.json", "run", "vpc"}
@@ -64,7 +62,7 @@ func (s Session) check(binDir string, running bool) error {
 		return err
 	}
 	if wantsLocal {
-		if err := checkInotify(s.Wanted.NodeGroups, host.Inotify); err != nil {
+		if err := checkInotify(s.Wanted.NodeGroups); err != nil {
 			return err
 		}
 	}
@@ -73,8 +71,8 @@ func (s Session) check(binDir string, running bool) error {
 		if err != nil {
 			return err
 		}
-		if len(processes) == 0 && !free(wanted) {
-			return portInUse(wanted)
+		if len(processes) == 0 {
+			return portplan.CheckFree(wanted)
 		}
 	}
 	return nil
@@ -119,14 +117,21 @@ func checkDisk(dir statedir.Dir) error {
 	if err := unix.Statfs(path, &stat); err != nil {
 		return fmt.Errorf("looking at the file system of %s: %w", path, err)
 	}
-	available, total := stat.Bavail*uint64(stat.Bsize), stat.Blocks*uint64(stat.Bsize) //nolint:gosec // G115: a block size is positive
-	if available < diskMin {
-		return fmt.Errorf("the file system of %s has %d MiB left, and a cluster needs %d MiB to start: free some space, or choose another --state-dir", path, available>>20, diskMin>>20)
+	size := uint64(stat.Bsize) //nolint:gosec // G115: a block size is positive
+	return capacity.Disk(path, stat.Bavail*size, stat.Blocks*size)
+}
+
+func checkInotify(groups []*v1alpha1.NodeGroup) error {
+	need := capacity.InotifyInstances(groups)
+	left, err := host.Inotify(need)
+	if err != nil {
+		return err
 	}
-	if available*100 < total*evictionShare {
-		return fmt.Errorf("the file system of %s has %d %% left, and kubelets evict pods below %d %%: free some space, or choose another --state-dir", path, available*100/total, evictionShare)
+	limit, err := os.ReadFile(inotifyLimit)
+	if err != nil {
+		limit = []byte("not known")
 	}
-	return nil
+	return capacity.Inotify(need, left, strings.TrimSpace(string(limit)))
 }
 
 // Running lists the processes of a state directory that are not inside a machine.

@@ -127,7 +127,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 	}
 	specs := component.Config{Account: account, Dir: h.dir, Cluster: *wanted.Cluster}
 	var err error
-	if specs.Ports, err = h.service.clusterPorts(h.dir, int(wanted.Cluster.Spec.APIServer.Port)); err != nil {
+	if specs.Ports, err = h.service.ports.Cluster(h.dir, int(wanted.Cluster.Spec.APIServer.Port)); err != nil {
 		return component.Config{}, err
 	}
 	if specs.Issuer, err = ensureIssuer(account.State, h.dir); err != nil {

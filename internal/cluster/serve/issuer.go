@@ -8,16 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	mathrand "math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/issuer"
+	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -56,7 +54,7 @@ func (s Session) makeIssuers() error {
 	}
 	port := issuer.DefaultPort
 	if !issuer.Permitted(own.Address, port) {
-		if port, err = freeIssuerPort(own.Address.String()); err != nil {
+		if port, err = portplan.Free(own.Address.String()); err != nil {
 			return err
 		}
 	}
@@ -65,16 +63,6 @@ func (s Session) makeIssuers() error {
 		at.Host = s.IssuerHost
 	}
 	return issuer.WriteEndpoint(s.State.Issuers(), at)
-}
-
-func freeIssuerPort(address string) (int, error) {
-	for range 200 {
-		port := portMin + mathrand.IntN(portMax-portMin)                                                   //nolint:gosec // G404: any free port will do
-		if listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port))); err == nil { //nolint:noctx // it does not block
-			return port, listener.Close()
-		}
-	}
-	return 0, fmt.Errorf("found no free port from %d to %d on %s", portMin, portMax, address)
 }
 
 // readIssuers reads where the issuers of the account's clusters answer, which was said at the first start.

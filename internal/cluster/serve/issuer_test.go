@@ -25,6 +25,7 @@ import (
 	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/issuer"
+	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -52,7 +53,7 @@ func TestIssuersAreAtTheAccountsAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	permitted := issuer.Permitted(own.Address, 443)
-	if at.Name() != own.Address.String() || (at.Port == 443) != permitted || (at.Host == own.Address.String()) != permitted || at.Port != 443 && (at.Port < portMin || at.Port >= portMax) {
+	if at.Name() != own.Address.String() || (at.Port == 443) != permitted || (at.Host == own.Address.String()) != permitted || at.Port != 443 && (at.Port < portplan.Min || at.Port >= portplan.Max) {
 		t.Errorf("they are at %+v, the account at %s", at, own.Address)
 	}
 	private(t, dir.Issuers())

@@ -14,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/readiness"
+	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/version"
 )
 
@@ -25,7 +27,7 @@ func (s *Service) Status(ctx context.Context) Status {
 	s.mu.Unlock()
 	status := Status{
 		Version: version.Version, StateDir: string(s.cfg.State), PID: os.Getpid(), Started: s.started, Message: message,
-		Components: s.components(), Clusters: []ClusterStatus{}, Host: readHost(),
+		Components: s.components(), Clusters: []ClusterStatus{}, Host: thisHost(),
 	}
 	for _, h := range s.clusters() {
 		cluster := h.status(ctx)
@@ -33,6 +35,15 @@ func (s *Service) Status(ctx context.Context) Status {
 		status.Host.Nodes += cluster.localNodes
 	}
 	return status
+}
+
+// thisHost describes this host. A figure that cannot be read stays 0, and no warning is made of it.
+func thisHost() capacity.Host {
+	memory, err := host.Memory()
+	if err != nil {
+		return capacity.Host{}
+	}
+	return capacity.Host{CPUs: host.CPUs(), Memory: memory}
 }
 
 // status is the present state of one cluster.

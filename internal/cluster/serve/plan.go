@@ -7,6 +7,7 @@ import (
 	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -27,11 +28,11 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if network, err := vpc.OpenDefault(dir.VPCs()); err == nil {
 		shared.VPCID = network.ID()
 	}
-	if err := readPorts(dir.Ports(), &shared.Ports); err != nil {
+	if err := portplan.Read(dir.Ports(), &shared.Ports); err != nil {
 		return nil, err
 	}
 	c := component.Config{Account: shared, Dir: dir.Cluster(v1alpha1.ClusterSlug(wanted.Cluster.Spec.Name)), Cluster: *wanted.Cluster}
-	if err := readPorts(c.Dir.Ports(), &c.Ports); err != nil {
+	if err := portplan.Read(c.Dir.Ports(), &c.Ports); err != nil {
 		return nil, err
 	}
 	if c.Issuer, err = planIssuer(c.Dir); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/platform/atomicfile"
 )
@@ -47,4 +48,29 @@ type savedObject struct {
 
 type savedMeta struct {
 	Name string `json:"name"`
+}
+
+// adopt keeps the record as people want the cluster to be, and has the cluster follow it.
+func (h *hosted) adopt(object *v1alpha1.Cluster) error {
+	changed, err := h.record(object.Spec)
+	if err != nil {
+		return err
+	}
+	if changed {
+		h.log.Info("the cluster is to change")
+		h.requestReload()
+	}
+	return nil
+}
+
+func (h *hosted) record(spec v1alpha1.ClusterSpec) (changed bool, err error) {
+	saved, err := clusterconfig.Read(h.dir.Record())
+	if err != nil {
+		return false, err
+	}
+	if err := clusterconfig.CheckMode(saved.Cluster.Spec, spec); err != nil {
+		return false, err // the API server refuses it; a management plane that was restored may not know
+	}
+	saved.Cluster.Spec = spec
+	return saveConfig(h.dir.Record(), saved)
 }

@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/platform/statedir"
@@ -47,7 +48,7 @@ type Service struct {
 	keys    *rotator.Keys // the account's
 	look    chan struct{} // at the directories of clusters
 	managed chan struct{} // closed when the management plane serves muster's kinds
-	ports   sync.Mutex    // one plane chooses its ports at a time
+	ports   *portplan.Planes
 
 	mu         sync.Mutex
 	message    string
@@ -64,7 +65,7 @@ func NewService(cfg Config) (*Service, error) {
 		return nil, errors.New("service needs a state directory, a directory of programs and a logger")
 	}
 	return &Service{
-		cfg: cfg, started: time.Now(), look: make(chan struct{}, 1), managed: make(chan struct{}),
+		cfg: cfg, started: time.Now(), look: make(chan struct{}, 1), managed: make(chan struct{}), ports: portplan.New(cfg.State),
 		keys: rotator.NewKeys(authority.NewAccountStore(cfg.State.PKI())), hosted: map[statedir.Cluster]*hosted{},
 	}, nil
 }
@@ -153,7 +154,7 @@ func (s *Service) prepare() (component.Account, error) {
 	if shared.VPCID, shared.VPCCIDR, err = defaultVPC(s.cfg.State, shared.VPCCIDR, own.Region); err != nil {
 		return component.Account{}, err
 	}
-	if shared.Ports, err = s.accountPorts(); err != nil {
+	if shared.Ports, err = s.ports.Account(); err != nil {
 		return component.Account{}, err
 	}
 	if shared.EncryptionKey, err = encryptionKey(s.cfg.State.PKI(), s.cfg.State.ManagementEtcd()); err != nil {

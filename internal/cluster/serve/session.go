@@ -142,10 +142,7 @@ func (s Session) checkChange(saved clusterconfig.Config) error {
 	if !s.Explicit {
 		return nil
 	}
-	if s.Wanted.Cluster.Spec.Network != saved.Cluster.Spec.Network {
-		return fmt.Errorf("spec.network: the network of a cluster cannot be changed: cluster %s has %+v", saved.Cluster.Spec.Name, saved.Cluster.Spec.Network)
-	}
-	return checkMode(saved.Cluster.Spec, s.Wanted.Cluster.Spec)
+	return clusterconfig.CheckChange(saved.Cluster.Spec, s.Wanted.Cluster.Spec)
 }
 
 func (s Session) waitForAnswer(ctx context.Context, service *Client) error {

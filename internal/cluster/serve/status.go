@@ -9,6 +9,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotation"
+	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/cluster/supervise"
 )
@@ -25,7 +26,7 @@ type Status struct {
 	Components []supervise.Status `json:"components"`
 	Clusters   []ClusterStatus    `json:"clusters"`
 	// Host is what the local nodes of all clusters share.
-	Host HostStatus `json:"host"`
+	Host capacity.Host `json:"host"`
 }
 
 // RotationStatus describes the authority that signs kubelets' certificates, and of the rotation that replaces it.

@@ -3,31 +3,11 @@
 package serve
 
 import (
-	"strings"
 	"testing"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 )
-
-func inMode(mode v1alpha1.AuthenticationMode) v1alpha1.ClusterSpec {
-	return v1alpha1.ClusterSpec{Version: "v1.0.0", AccessConfig: v1alpha1.ClusterAccessConfig{AuthenticationMode: mode}}
-}
-
-func TestModesGoOneWay(t *testing.T) {
-	modes := v1alpha1.AuthenticationModes()
-	for i, is := range modes {
-		for j, asked := range modes {
-			err := checkMode(inMode(is), inMode(asked))
-			if (err != nil) != (j < i) || err != nil && !strings.Contains(err.Error(), "write "+string(is)) {
-				t.Errorf("from %s to %s: %v", is, asked, err)
-			}
-		}
-	}
-	if err := checkMode(v1alpha1.ClusterSpec{}, inMode(v1alpha1.AuthenticationConfigMap)); err != nil {
-		t.Errorf("a cluster from before there were modes: %v", err)
-	}
-}
 
 // The record follows the Cluster object, and the cluster the record; a mode that the cluster has left does not come back.
 func TestRecordFollowsTheObject(t *testing.T) {

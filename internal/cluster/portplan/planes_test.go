@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package portplan
 
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// choose chooses ports as the service does, and checks what every choice must keep.
-func choose(t *testing.T, dir statedir.Cluster, wanted int) component.Ports {
+// chosen chooses ports as the service does, and checks what every choice must keep.
+func chosen(t *testing.T, dir statedir.Cluster, wanted int) component.Ports {
 	t.Helper()
-	ports, err := serviceOf(t, dir).clusterPorts(dir, wanted)
+	ports, err := New(accountOf(dir)).Cluster(dir, wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[int]bool{}
 	for _, port := range []int{ports.Etcd, ports.EtcdPeer, ports.APIServer, ports.ControllerManager, ports.Scheduler, ports.CertificateController, ports.Authenticator} {
-		if seen[port] || port != wanted && (port < portMin || port >= portMax) {
-			t.Errorf("%+v: %d is there twice, or not from %d to %d", ports, port, portMin, portMax)
+		if seen[port] || port != wanted && (port < Min || port >= Max) {
+			t.Errorf("%+v: %d is there twice, or not from %d to %d", ports, port, Min, Max)
 		}
 		seen[port] = true
 	}
@@ -37,18 +37,42 @@ func choose(t *testing.T, dir statedir.Cluster, wanted int) component.Ports {
 	if err != nil || saved != ports {
 		t.Errorf("saved %+v, %v; chose %+v", saved, err, ports)
 	}
-	private(t, dir.Ports())
+	if info, err := os.Stat(dir.Ports()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%s: %v, %v; want mode 0600", dir.Ports(), info, err)
+	}
 	return ports
 }
 
-// serviceOf is the service of the account that a cluster belongs to.
-func serviceOf(t *testing.T, dir statedir.Cluster) *Service {
+// newCluster makes the directory of a cluster in an account of its own.
+func newCluster(t *testing.T) statedir.Cluster {
 	t.Helper()
-	s, err := NewService(Config{State: statedir.Dir(filepath.Dir(filepath.Dir(string(dir)))), BinDir: "/bin", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
+	dir := statedir.Dir(t.TempDir()).Cluster("blue")
+	if err := os.MkdirAll(string(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return dir
+}
+
+// accountOf returns the state directory of the account that a cluster belongs to.
+func accountOf(dir statedir.Cluster) statedir.Dir {
+	return statedir.Dir(filepath.Dir(filepath.Dir(string(dir))))
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// says fails unless the error says all of it.
+func says(t *testing.T, err error, want ...string) {
+	t.Helper()
+	for _, text := range want {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("error is %v, want one with %q", err, text)
+		}
+	}
 }
 
 // occupy listens on a port, as another program would.
@@ -64,7 +88,7 @@ func occupy(t *testing.T, port int) {
 // unused is a port that nobody listens on.
 func unused(t *testing.T) int {
 	t.Helper()
-	port, err := freePort(nil)
+	port, err := Free(component.Loopback)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,17 +97,17 @@ func unused(t *testing.T) int {
 
 func TestPortsAreKept(t *testing.T) {
 	dir := newCluster(t)
-	first := choose(t, dir, 0)
-	if second := choose(t, dir, 0); second != first {
+	first := chosen(t, dir, 0)
+	if second := chosen(t, dir, 0); second != first {
 		t.Errorf("chose %+v, then %+v", first, second)
 	}
 }
 
 func TestTakenPortIsChosenAgain(t *testing.T) {
 	dir := newCluster(t)
-	first := choose(t, dir, 0)
+	first := chosen(t, dir, 0)
 	occupy(t, first.Etcd)
-	want := choose(t, dir, 0)
+	want := chosen(t, dir, 0)
 	if want.Etcd == first.Etcd {
 		t.Error("etcd keeps a port that another program has")
 	}
@@ -96,19 +120,19 @@ func TestTakenPortIsChosenAgain(t *testing.T) {
 // The ports of a plane that is stopped are still its own.
 func TestPlanesDoNotTakeEachOthersPorts(t *testing.T) {
 	blue := newCluster(t)
-	s := serviceOf(t, blue)
-	red := s.cfg.State.Cluster("red")
+	state := accountOf(blue)
+	red := state.Cluster("red")
 	if err := os.MkdirAll(string(red), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	first := choose(t, blue, 0)
+	first := chosen(t, blue, 0)
 	raw, err := json.Marshal(first)
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, red.Ports(), string(raw)) // by mistake it says the same
-	second := choose(t, red, 0)
-	account, err := s.accountPorts()
+	second := chosen(t, red, 0)
+	account, err := New(state).Account()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,15 +158,15 @@ func TestPlanesDoNotTakeEachOthersPorts(t *testing.T) {
 func TestPortThatWasAskedFor(t *testing.T) {
 	dir := newCluster(t)
 	wanted := unused(t)
-	first := choose(t, dir, wanted)
+	first := chosen(t, dir, wanted)
 	if first.APIServer != wanted {
 		t.Errorf("asked for %d, got %+v", wanted, first)
 	}
-	if second := choose(t, dir, 0); second != first {
+	if second := chosen(t, dir, 0); second != first {
 		t.Errorf("asked for no port any more: %+v, then %+v", first, second)
 	}
 	// It wins over a component that had the port before.
-	second := choose(t, dir, first.Scheduler)
+	second := chosen(t, dir, first.Scheduler)
 	if second.APIServer != first.Scheduler || second.Scheduler == first.Scheduler {
 		t.Errorf("asked for %d: %+v, then %+v", first.Scheduler, first, second)
 	}
@@ -151,17 +175,17 @@ func TestPortThatWasAskedFor(t *testing.T) {
 func TestPortThatWasAskedForIsInUse(t *testing.T) {
 	dir := newCluster(t)
 	wanted := unused(t)
-	choose(t, dir, wanted)
+	chosen(t, dir, wanted)
 	before, err := os.ReadFile(dir.Ports())
 	if err != nil {
 		t.Fatal(err)
 	}
 	occupy(t, wanted)
-	_, err = serviceOf(t, dir).clusterPorts(dir, wanted)
+	_, err = New(accountOf(dir)).Cluster(dir, wanted)
 	says(t, err, fmt.Sprintf("spec.apiServer.port: %d is in use", wanted))
 	other := unused(t)
 	occupy(t, other)
-	_, err = serviceOf(t, dir).clusterPorts(dir, other)
+	_, err = New(accountOf(dir)).Cluster(dir, other)
 	says(t, err, fmt.Sprintf("spec.apiServer.port: %d is in use", other))
 	if after, err := os.ReadFile(dir.Ports()); err != nil || string(after) != string(before) {
 		t.Errorf("ports changed: %s, %v", after, err)
@@ -172,7 +196,7 @@ func TestDamagedPorts(t *testing.T) {
 	for _, content := range []string{"", "{", `{"etcd":"x"}`, "[]"} {
 		dir := newCluster(t)
 		write(t, dir.Ports(), content)
-		_, err := serviceOf(t, dir).clusterPorts(dir, 0)
+		_, err := New(accountOf(dir)).Cluster(dir, 0)
 		says(t, err, "ports.json is damaged", "remove the file")
 		if raw, err := os.ReadFile(dir.Ports()); err != nil || string(raw) != content {
 			t.Errorf("the file changed: %s, %v", raw, err)
@@ -181,5 +205,5 @@ func TestDamagedPorts(t *testing.T) {
 	// Numbers that cannot be are chosen again.
 	dir := newCluster(t)
 	write(t, dir.Ports(), `{"etcd":99999,"etcdPeer":-1,"apiServer":0,"management":20001,"controllerManager":20001,"scheduler":20001}`)
-	choose(t, dir, 0)
+	chosen(t, dir, 0)
 }

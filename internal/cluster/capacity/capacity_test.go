@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"testing"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// is compares an error with its whole text, "" for none.
+func is(t *testing.T, name string, err error, want string) {
+	t.Helper()
+	got := ""
+	if err != nil {
+		got = err.Error()
+	}
+	if got != want {
+		t.Errorf("%s: error %q, want %q", name, got, want)
+	}
+}
+
+func TestOvercommitted(t *testing.T) {
+	t.Parallel()
+	host := Host{CPUs: 2, Memory: 24652052 << 10}
+	for nodes, want := range map[int]string{
+		0: "", 1: "",
+		2: "The host is overcommitted: each of 2 local nodes claims all of it, together 4 CPUs and 47.0 GiB of memory; the host has 2 CPUs and 23.5 GiB.",
+	} {
+		host.Nodes = nodes
+		if got := host.Overcommitted(); got != want {
+			t.Errorf("%d nodes: %q, want %q", nodes, got, want)
+		}
+	}
+	if got := (Host{Nodes: 2}).Overcommitted(); got != "" {
+		t.Errorf("a host that is not known: %q", got)
+	}
+}
+
+func TestInotify(t *testing.T) {
+	t.Parallel()
+	group := func(provider v1alpha1.Provider, size int32) *v1alpha1.NodeGroup {
+		g := &v1alpha1.NodeGroup{}
+		g.Spec.Provider, g.Spec.ScalingConfig.DesiredSize = provider, size
+		return g
+	}
+	if got := InotifyInstances(nil); got != 18 {
+		t.Errorf("a control plane alone needs %d", got)
+	}
+	need := InotifyInstances([]*v1alpha1.NodeGroup{group(v1alpha1.ProviderLocal, 2), group(v1alpha1.ProviderSimulated, 500), group(v1alpha1.ProviderLocal, 1)})
+	if need != 18+3*8 {
+		t.Errorf("three local machines need %d", need)
+	}
+	is(t, "enough", Inotify(need, need, "128"), "")
+	is(t, "one too few", Inotify(need, need-1, "128"), "fs.inotify.max_user_instances is 128 on this host, 41 of them are left, and the cluster's programs need 42: allow more with `sysctl fs.inotify.max_user_instances=1024`, or stop other clusters")
+	is(t, "none", Inotify(18, 0, "not known"), "fs.inotify.max_user_instances is not known on this host, 0 of them are left, and the cluster's programs need 18: allow more with `sysctl fs.inotify.max_user_instances=1024`, or stop other clusters")
+}
+
+func TestDisk(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		available, total uint64
+		want             string
+	}{
+		"plenty":              {available: 90 << 30, total: 100 << 30},
+		"just enough":         {available: 1 << 30, total: 10 << 30},
+		"too little to start": {available: 1<<30 - 1, total: 2 << 30, want: "the file system of /s has 1023 MiB left, and a cluster needs 1024 MiB to start: free some space, or choose another --state-dir"},
+		"none":                {want: "the file system of /s has 0 MiB left, and a cluster needs 1024 MiB to start: free some space, or choose another --state-dir"},
+		"pods are evicted":    {available: 9 << 30, total: 100 << 30, want: "the file system of /s has 9 % left, and kubelets evict pods below 10 %: free some space, or choose another --state-dir"},
+	} {
+		is(t, name, Disk("/s", tc.available, tc.total), tc.want)
+	}
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package portplan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// Planes are the planes of one account: its own components and its clusters. One plane chooses its ports at a time.
+type Planes struct {
+	state statedir.Dir
+	mu    sync.Mutex
+}
+
+// New returns the planes of the account in a state directory.
+func New(state statedir.Dir) *Planes { return &Planes{state: state} }
+
+// Account returns the ports of the account's own components. It chooses those that are missing or taken, and writes them down.
+func (p *Planes) Account() (component.AccountPorts, error) {
+	var ports component.AccountPorts
+	path := p.state.Ports()
+	if err := Read(path, &ports); err != nil {
+		return ports, err
+	}
+	err := p.choose(path, &ports, []wish{
+		{&ports.ManagementEtcd, component.ManagementEtcd, false},
+		{&ports.ManagementEtcdPeer, component.ManagementEtcd, false},
+		{&ports.Management, component.Management, false},
+		{&ports.Identity, "", false},
+	})
+	return ports, err
+}
+
+// Cluster returns the ports of a cluster's components. It chooses those that are missing or taken, and writes them down. wanted is the API
+// server's port that the user asked for, or 0; the error says so if another program listens on it.
+func (p *Planes) Cluster(dir statedir.Cluster, wanted int) (component.Ports, error) {
+	var ports component.Ports
+	if err := Read(dir.Ports(), &ports); err != nil {
+		return ports, err
+	}
+	if wanted != 0 && ports.APIServer != wanted {
+		if err := CheckFree(wanted); err != nil {
+			return ports, err
+		}
+		ports.APIServer = wanted
+	}
+	prefix := component.ProcessPrefix(dir.Namespace())
+	err := p.choose(dir.Ports(), &ports, []wish{
+		{&ports.APIServer, prefix + component.APIServer, wanted != 0}, // first, so that a port that was asked for is its own and no other's
+		{&ports.Etcd, prefix + component.Etcd, false},
+		{&ports.EtcdPeer, prefix + component.Etcd, false},
+		{&ports.ControllerManager, prefix + component.ControllerManager, false},
+		{&ports.Scheduler, prefix + component.Scheduler, false},
+		{&ports.CertificateController, prefix + component.CertificateController, false},
+		{&ports.Authenticator, prefix + component.Authenticator, false},
+	})
+	return ports, err
+}
+
+// Read reads the ports of a plane into its [component.Ports] or [component.AccountPorts]. They stay 0 if none have been chosen.
+func Read(path string, into any) error {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading ports: %w", err)
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("reading ports: %s is damaged (%w): remove the file, and other ports are chosen", path, err)
+	}
+	return nil
+}
+
+// CheckFree returns an error if another program listens on the port that the user asked for.
+func CheckFree(port int) error {
+	if !freeOn(component.Loopback)(port) {
+		return inUse(port)
+	}
+	return nil
+}
+
+func (p *Planes) choose(path string, ports any, wishes []wish) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	processes, err := supervise.Find(p.state)
+	if err != nil {
+		return err
+	}
+	running := map[string]bool{}
+	for _, process := range processes {
+		running[process.Name] = true
+	}
+	taken, err := p.others(path)
+	if err != nil {
+		return err
+	}
+	if err := choose(wishes, surroundings{address: component.Loopback, taken: taken, running: running, free: freeOn(component.Loopback), random: rand.IntN}); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(ports)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(path, append(raw, '\n'), 0o600)
+}
+
+// others are the ports of the account's other planes: they are theirs while their processes are stopped, too.
+func (p *Planes) others(own string) (map[int]bool, error) {
+	clusters, err := p.state.ListClusters()
+	if err != nil {
+		return nil, err
+	}
+	paths := []string{p.state.Ports()}
+	for _, cluster := range clusters {
+		paths = append(paths, cluster.Ports())
+	}
+	taken := map[int]bool{}
+	for _, path := range paths {
+		var ports map[string]int
+		if path == own || Read(path, &ports) != nil {
+			continue // a damaged file is for its own plane to say
+		}
+		for _, port := range ports {
+			taken[port] = true
+		}
+	}
+	return taken, nil
+}
+
+// Free returns a port that nothing listens on at an address now.
+func Free(address string) (int, error) {
+	return pick(nil, surroundings{address: address, free: freeOn(address), random: rand.IntN})
+}
+
+// freeOn returns a function that reports whether a port of an address can be listened on now.
+func freeOn(address string) func(port int) bool {
+	return func(port int) bool {
+		listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port))) //nolint:noctx // it does not block
+		if err != nil {
+			return false
+		}
+		_ = listener.Close()
+		return true
+	}
+}
