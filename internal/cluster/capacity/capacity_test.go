@@ -8,6 +8,8 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 )
 
+const mib = 1 << 20
+
 // is compares an error with its whole text, "" for none.
 func is(t *testing.T, name string, err error, want string) {
 	t.Helper()
@@ -17,6 +19,24 @@ func is(t *testing.T, name string, err error, want string) {
 	}
 	if got != want {
 		t.Errorf("%s: error %q, want %q", name, got, want)
+	}
+}
+
+func TestControlPlanes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		available int64
+		running   int
+		want      string
+	}{
+		"plenty":        {available: 20 << 30, running: 9},
+		"just enough":   {available: ControlPlaneMemory},
+		"a byte short":  {available: ControlPlaneMemory - 1, want: "the host has 767 MiB of memory available, and the control plane of a cluster needs 768 MiB: stop other programs, or use a host with more memory"},
+		"one runs":      {available: 300 * mib, running: 1, want: "the host has 300 MiB of memory available, and the control plane of a cluster needs 768 MiB: delete the cluster that runs here, stop other programs, or use a host with more memory"},
+		"many run":      {available: 0, running: 12, want: "the host has 0 MiB of memory available, and the control plane of a cluster needs 768 MiB: delete one of the 12 clusters that run here, stop other programs, or use a host with more memory"},
+		"promised away": {available: -ControlPlaneMemory, running: 2, want: "the host has 0 MiB of memory available, and the control plane of a cluster needs 768 MiB: delete one of the 2 clusters that run here, stop other programs, or use a host with more memory"},
+	} {
+		is(t, name, ControlPlanes(tc.available, tc.running), tc.want)
 	}
 }
 

@@ -4,6 +4,7 @@ package host
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -14,23 +15,41 @@ import (
 )
 
 // Memory is how many bytes of memory the machine has.
-func Memory() (int64, error) {
+func Memory() (int64, error) { return readMemory("MemTotal") }
+
+// MemoryAvailable is how many bytes of memory new programs can have before the machine would have to swap: the kernel's estimate, which
+// counts memory that holds copies of files.
+func MemoryAvailable() (int64, error) { return readMemory("MemAvailable") }
+
+func readMemory(name string) (int64, error) {
 	raw, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
-		return 0, fmt.Errorf("reading size of memory: %w", err)
+		return 0, fmt.Errorf("reading %s of this machine: %w", name, err)
 	}
-	for line := range strings.Lines(string(raw)) {
+	bytes, err := memory(string(raw), name)
+	if err != nil {
+		return 0, fmt.Errorf("reading %s of this machine: /proc/meminfo %w", name, err)
+	}
+	return bytes, nil
+}
+
+// memory is one figure of /proc/meminfo (proc_meminfo(5)) in bytes.
+func memory(meminfo, name string) (int64, error) {
+	for line := range strings.Lines(meminfo) {
 		fields := strings.Fields(line)
-		if len(fields) < 2 || fields[0] != "MemTotal:" {
+		if len(fields) == 0 || fields[0] != name+":" {
 			continue
 		}
-		kilobytes, err := strconv.ParseInt(fields[1], 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading size of memory: %w", err)
+		if len(fields) != 3 || fields[2] != "kB" {
+			return 0, fmt.Errorf("has the line %q: want a number of kB", strings.TrimSpace(line))
 		}
-		return kilobytes << 10, nil
+		kibibytes, err := strconv.ParseInt(fields[1], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("has the line %q: %w", strings.TrimSpace(line), err)
+		}
+		return kibibytes << 10, nil
 	}
-	return 0, fmt.Errorf("reading size of memory: /proc/meminfo has no MemTotal")
+	return 0, errors.New("has no such line")
 }
 
 // CPUs is how many processors this process may use.
