@@ -15,6 +15,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/baseline"
+	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/component"
@@ -31,6 +32,7 @@ type clusterHosts struct {
 const (
 	reasonInvalid       = "InvalidSpec"
 	reasonChangeRefused = "ChangeRefused"
+	reasonMemory        = "InsufficientMemory"
 )
 
 // Host implements [clustercontroller.Hosts].
@@ -54,6 +56,11 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 	if err := wanted.Validate(); err != nil {
 		return &clustercontroller.Refusal{Reason: reasonInvalid, Message: err.Error()}
 	}
+	c.making.Lock() // so that the next one knows that this one is about to need memory
+	defer c.making.Unlock()
+	if err := c.checkMemory(); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(string(dir), 0o700); err != nil {
 		return fmt.Errorf("making directory of cluster %s: %w", object.Spec.Name, err)
 	}
@@ -62,6 +69,32 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 	}
 	c.cfg.Log.Info("a cluster was asked for", "cluster", object.Namespace)
 	c.lookForNew()
+	return nil
+}
+
+// checkMemory refuses one more control plane that the host has no memory for, beside those that are starting.
+func (c clusterHosts) checkMemory() error {
+	available, err := c.memory()
+	if err != nil {
+		return err
+	}
+	dirs, err := c.cfg.State.ListClusters()
+	if err != nil {
+		return err
+	}
+	running := 0
+	for _, dir := range dirs {
+		if _, err := os.Stat(dir.Record()); err != nil {
+			continue
+		}
+		running++
+		if served, _ := c.State(dir.Namespace()); !served {
+			available -= capacity.ControlPlaneMemory
+		}
+	}
+	if err := capacity.ControlPlanes(available, running); err != nil {
+		return &clustercontroller.Refusal{Reason: reasonMemory, Message: err.Error()}
+	}
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/component"
@@ -81,6 +82,31 @@ func TestHost(t *testing.T) {
 	}
 	if dirs, err := hosts.cfg.State.ListClusters(); err != nil || len(dirs) != 1 {
 		t.Errorf("directories %v, %v", dirs, err)
+	}
+}
+
+// A cluster that the host has no memory for is refused, beside those that are starting and have not taken theirs yet.
+func TestHostWithoutMemory(t *testing.T) {
+	hosts := newHosts(t)
+	available := capacity.ControlPlaneMemory
+	hosts.memory = func() (int64, error) { return available, nil }
+	if err := hosts.Host(t.Context(), asked("blue")); err != nil {
+		t.Fatal(err)
+	}
+	var refusal *clustercontroller.Refusal
+	if err := hosts.Host(t.Context(), asked("green")); !errors.As(err, &refusal) || refusal.Reason != reasonMemory || !strings.Contains(refusal.Message, "the control plane of a cluster needs") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(string(hosts.cfg.State.Cluster("green"))); err == nil {
+		t.Error("something was made of it")
+	}
+	hosts.host(t.Context(), hosts.cfg.State.Cluster("blue")).setReader(fakeClient(t)) // by now what it needs is in the figure
+	if err := hosts.Host(t.Context(), asked("green")); err != nil {
+		t.Error(err)
+	}
+	available = 0
+	if err := hosts.Host(t.Context(), asked("green")); err != nil {
+		t.Errorf("one that runs is refused: %v", err)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -48,6 +49,8 @@ type Service struct {
 	keys    *rotator.Keys // the account's
 	look    chan struct{} // at the directories of clusters
 	managed chan struct{} // closed when the management plane serves muster's kinds
+	making  sync.Mutex    // one cluster is decided about at a time
+	memory  func() (available int64, err error)
 	ports   *portplan.Planes
 
 	mu         sync.Mutex
@@ -65,7 +68,8 @@ func NewService(cfg Config) (*Service, error) {
 		return nil, errors.New("service needs a state directory, a directory of programs and a logger")
 	}
 	return &Service{
-		cfg: cfg, started: time.Now(), look: make(chan struct{}, 1), managed: make(chan struct{}), ports: portplan.New(cfg.State),
+		cfg: cfg, started: time.Now(), look: make(chan struct{}, 1), managed: make(chan struct{}),
+		memory: host.MemoryAvailable, ports: portplan.New(cfg.State),
 		keys: rotator.NewKeys(authority.NewAccountStore(cfg.State.PKI())), hosted: map[statedir.Cluster]*hosted{},
 	}, nil
 }
