@@ -69,6 +69,11 @@ type ClusterSpec struct {
 	// +optional
 	// +kubebuilder:default={authenticationMode: "API_AND_CONFIG_MAP", bootstrapClusterCreatorAdminPermissions: true}
 	AccessConfig ClusterAccessConfig `json:"accessConfig,omitzero"`
+
+	// DeletionProtection keeps the cluster from being deleted while it is true, as on EKS.
+	//
+	// +optional
+	DeletionProtection bool `json:"deletionProtection,omitempty"`
 }
 
 // AuthenticationMode names the sources that say who somebody with an IAM identity is in the cluster.

@@ -332,3 +332,28 @@ func TestNamespaceIsEmptiedInOrder(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A namespace that is deleted although its cluster is protected keeps everything, and says why.
+func TestNamespaceOfAProtectedCluster(t *testing.T) {
+	object := newCluster()
+	object.Finalizers, object.Spec.DeletionProtection = []string{v1alpha1.FinalizerCluster}, true
+	group := &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Name: "workers", Namespace: "blue"}}
+	namespace := newNamespace("keeps/it")
+	w := newWorld(t, object, group, namespace)
+	if err := w.api.Delete(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	r := &namespaces{api: w.api, live: w.api, contents: w}
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "blue"}}
+	const want = `cluster "blue" has deletion protection enabled: namespace blue is emptied once spec.deletionProtection is false`
+	if _, err := r.Reconcile(t.Context(), request); err == nil || !w.get(group) || !w.get(object) || !w.get(namespace) || namespace.Status.Conditions[0].Message != want {
+		t.Errorf("%v, the namespace says %+v", err, namespace.Status.Conditions)
+	}
+	object.Spec.DeletionProtection = false
+	if err := w.api.Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reconcile(t.Context(), request); err != nil || w.get(group) {
+		t.Errorf("without protection: %v, %v", err, group.DeletionTimestamp)
+	}
+}

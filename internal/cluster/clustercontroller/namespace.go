@@ -75,6 +75,11 @@ func (r *namespaces) deleteClusters(ctx context.Context, namespace string) (left
 		return 0, fmt.Errorf("listing the Clusters of namespace %s: %w", namespace, err)
 	}
 	left = len(groups.Items) + len(clusters.Items)
+	for _, cluster := range clusters.Items {
+		if cluster.Spec.DeletionProtection && cluster.DeletionTimestamp.IsZero() {
+			return left, fmt.Errorf("cluster %q has deletion protection enabled: namespace %s is emptied once spec.deletionProtection is false", cluster.Spec.Name, namespace)
+		}
+	}
 	for i := range groups.Items {
 		if err := r.delete(ctx, &groups.Items[i]); err != nil {
 			return left, err

@@ -8,13 +8,10 @@ import (
 	"os"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/clusteraccess"
@@ -66,28 +63,10 @@ func (h *hosted) control(ctx context.Context, wanted clusterconfig.Config, c com
 	_ = retry(ctx, "running controllers", h.say, func(ctx context.Context) error { return h.runControllers(ctx, scheme, c) })
 }
 
-// ensureNamespace makes the namespace of a cluster, and labels it as such. One that a person made before is taken.
-func ensureNamespace(ctx context.Context, api client.Client, slug string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: slug, Labels: map[string]string{v1alpha1.LabelCluster: slug}}}
-	err := api.Create(ctx, namespace)
-	if apierrors.IsAlreadyExists(err) {
-		err = api.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
-		if err == nil && namespace.Labels[v1alpha1.LabelCluster] != slug {
-			before := namespace.DeepCopy()
-			metav1.SetMetaDataLabel(&namespace.ObjectMeta, v1alpha1.LabelCluster, slug)
-			err = api.Patch(ctx, namespace, client.MergeFrom(before))
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("making namespace %s of the cluster: %w", slug, err)
-	}
-	return nil
-}
-
 // seed makes the objects of a cluster from its record. The namespace comes first, and the Cluster last: once it is there, it says what the cluster
 // is, and node groups are the user's alone: one that the user deletes does not come back.
 func seed(ctx context.Context, api client.Client, wanted clusterconfig.Config) error {
-	if err := ensureNamespace(ctx, api, wanted.Cluster.Namespace); err != nil {
+	if err := baseline.EnsureNamespace(ctx, api, wanted.Cluster.Namespace); err != nil {
 		return err
 	}
 	err := api.Get(ctx, client.ObjectKeyFromObject(wanted.Cluster), wanted.Cluster.DeepCopy())

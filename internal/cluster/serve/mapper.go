@@ -3,6 +3,7 @@
 package serve
 
 import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,9 +19,10 @@ import (
 func managementMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for version, kinds := range map[schema.GroupVersion][]string{
-		v1alpha1.GroupVersion:              {"Machine", "VPC", "Subnet", "IAMAccount", "IAMUser", "IAMRole", "IAMInstanceProfile", "IAMPolicy"},
-		apiextensionsv1.SchemeGroupVersion: {"CustomResourceDefinition"},
-		rbacv1.SchemeGroupVersion:          {"ClusterRole", "ClusterRoleBinding"},
+		v1alpha1.GroupVersion:                      {"Machine", "VPC", "Subnet", "IAMAccount", "IAMUser", "IAMRole", "IAMInstanceProfile", "IAMPolicy"},
+		apiextensionsv1.SchemeGroupVersion:         {"CustomResourceDefinition"},
+		admissionregistrationv1.SchemeGroupVersion: {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+		rbacv1.SchemeGroupVersion:                  {"ClusterRole", "ClusterRoleBinding"},
 	} {
 		for _, kind := range kinds {
 			mapper.Add(version.WithKind(kind), meta.RESTScopeRoot)
