@@ -145,11 +145,28 @@ func WrittenKubeconfigs(dir statedir.Dir) ([]string, error) {
 
 // CleanKubeconfigs removes the contexts from those of the files that still exist.
 func CleanKubeconfigs(o *console.Options, dir statedir.Dir, files []string) error {
+	return clean(o, files, func(file string) (string, bool, error) {
+		return kubeconfig.Remove(kubeconfig.Options(file), string(dir))
+	})
+}
+
+// ForgetCluster removes the contexts of one cluster, by its name and the address of its API server, which may be empty.
+func ForgetCluster(o *console.Options, dir statedir.Dir, cluster, server string) error {
+	files, err := WrittenKubeconfigs(dir)
+	if err != nil {
+		return err
+	}
+	return clean(o, files, func(file string) (string, bool, error) {
+		return kubeconfig.RemoveCluster(kubeconfig.Options(file), string(dir), cluster, server)
+	})
+}
+
+func clean(o *console.Options, files []string, remove func(file string) (path string, changed bool, err error)) error {
 	for _, file := range files {
 		if !console.Exists(file) {
 			continue
 		}
-		path, changed, err := kubeconfig.Remove(kubeconfig.Options(file), string(dir))
+		path, changed, err := remove(file)
 		if err != nil {
 			return err
 		}

@@ -101,13 +101,26 @@ func Merge(options *clientcmd.PathOptions, stateDir string, files []string, swit
 
 // Remove takes out every context that was added for the state directory, with its cluster and user.
 func Remove(options *clientcmd.PathOptions, stateDir string) (path string, changed bool, err error) {
+	return remove(options, stateDir, func(string, *clientcmdapi.Cluster) bool { return true })
+}
+
+// RemoveCluster is Remove for the contexts of one cluster: those whose entry of the cluster has that name or leads to that server. The server may
+// be empty.
+func RemoveCluster(options *clientcmd.PathOptions, stateDir, name, server string) (path string, changed bool, err error) {
+	return remove(options, stateDir, func(entry string, cluster *clientcmdapi.Cluster) bool {
+		return entry == name || server != "" && cluster.Server == server
+	})
+}
+
+// remove takes out the contexts that were added for the state directory and lead to a chosen cluster.
+func remove(options *clientcmd.PathOptions, stateDir string, chosen func(entry string, cluster *clientcmdapi.Cluster) bool) (path string, changed bool, err error) {
 	config, err := options.GetStartingConfig()
 	if err != nil {
 		return "", false, fmt.Errorf("reading kubeconfig: %w", err)
 	}
 	before := config.DeepCopy()
 	for name, context := range before.Contexts {
-		if !owned(before, name, stateDir) {
+		if !owned(before, name, stateDir) || !chosen(context.Cluster, before.Clusters[context.Cluster]) {
 			continue
 		}
 		delete(config.Contexts, name)

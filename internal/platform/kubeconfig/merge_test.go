@@ -353,3 +353,26 @@ func TestExplicitWins(t *testing.T) {
 		t.Error("$KUBECONFIG was changed")
 	}
 }
+
+// What leads to one cluster goes, under whatever name; another cluster of the state directory stays, and so does one of another directory.
+func TestRemoveCluster(t *testing.T) {
+	for name, test := range map[string]struct{ cluster, server, left, current string }{
+		"by name":            {"muster", "", "muster-management work", ""},
+		"by server":          {"gone", "https://127.0.0.1:20000/muster", "muster-management work", ""},
+		"another one":        {"muster-management", "", "muster work", "muster"},
+		"one that is not":    {"mus", "", "muster muster-management work", "muster"},
+		"somebody else's":    {"work", "https://work.example:6443", "muster muster-management work", "muster"},
+		"no name, no server": {"", "", "muster muster-management work", "muster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			path := w.write(".kube/config", foreign)
+			w.merge("", true, path, true)
+			_, changed, err := kubeconfig.RemoveCluster(kubeconfig.Options(""), stateDir, test.cluster, test.server)
+			if want := test.left != "muster muster-management work"; err != nil || changed != want {
+				t.Errorf("RemoveCluster = %v, %v; want %v", changed, err, want)
+			}
+			w.holds(path, test.left, test.current)
+		})
+	}
+}
