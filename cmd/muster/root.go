@@ -38,7 +38,11 @@ get their certificates and turn Ready with nobody's help.`,
   muster scale nodegroup default 5
   kubectl --context muster-management scale nodegroup default --replicas 5
 
-  # Stop it; start it again; remove everything it ever made
+  # Another cluster beside it, and its end
+  muster create cluster blue --nodes 2 --wait
+  muster delete cluster blue --cascade
+
+  # Stop everything; start it again; remove everything it ever made
   muster down
   muster up
   muster down --delete`,
@@ -59,7 +63,7 @@ get their certificates and turn Ready with nobody's help.`,
 	root.PersistentFlags().StringVar(&o.Cluster, "cluster", "", "name of the cluster; needed where there are several")
 	root.AddGroup(
 		&cobra.Group{ID: groupMain, Title: "Commands:"},
-		&cobra.Group{ID: groupObjects, Title: "Node groups and machines:"},
+		&cobra.Group{ID: groupObjects, Title: "Clusters, node groups and machines:"},
 		&cobra.Group{ID: groupParts, Title: "Parts, each of which also runs alone:"},
 	)
 	add := func(group string, commands ...*cobra.Command) {

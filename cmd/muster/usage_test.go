@@ -17,6 +17,8 @@ func TestWrongNumbersOfArguments(t *testing.T) {
 		"status now":                 `"now" is one argument too many: muster status takes none; usage: muster status [flags]`,
 		"certificate-controller now": `"now" is one argument too many: muster certificate-controller takes none; usage: muster certificate-controller --config FILE [flags]`,
 		"create nodegroup":           `NAME is missing; usage: muster create nodegroup NAME [flags]`,
+		"create cluster a b":         `"b" is one argument too many: muster create cluster takes NAME; usage: muster create cluster [NAME] [flags]`,
+		"delete cluster":             `NAME is missing; usage: muster delete cluster NAME... [flags]`,
 		"create nodegroup a b c":     `"b" is one argument too many: muster create nodegroup takes NAME; usage: muster create nodegroup NAME [flags]`,
 		"scale nodegroup a 1 2":      `"2" is one argument too many: muster scale nodegroup takes NAME N; usage: muster scale nodegroup NAME [N] [flags]`,
 		"delete machine":             `NAME is missing; usage: muster delete machine NAME... [flags]`,

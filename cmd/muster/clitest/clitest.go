@@ -60,6 +60,8 @@ type Bench struct {
 
 	Bindings []rbacv1.ClusterRoleBinding
 	Unseen   error // what becomes of reading them
+
+	Asked console.Options // with which a plane was connected to last
 }
 
 // NewBench returns a command line in a new state directory, before API servers that hold objects. Requests go through funcs.
@@ -76,7 +78,8 @@ func NewBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *
 	if err := os.Chmod(b.O.StateDir, 0o700); err != nil { //nolint:gosec // it is a directory
 		t.Fatal(err)
 	}
-	answer := func(*console.Options) (*plane.Client, error) {
+	answer := func(o *console.Options) (*plane.Client, error) {
+		b.Asked = *o
 		return &plane.Client{WithWatch: b.Client, Name: "the management plane", Address: "127.0.0.1:1"}, nil
 	}
 	b.Planes = plane.Dialers{Management: answer, Cluster: answer}

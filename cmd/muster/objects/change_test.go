@@ -139,7 +139,7 @@ func TestCreateErrors(t *testing.T) {
 	ordinary := &createCommand{Options: b.O, planes: b.Planes, euid: 1000}
 	clitest.WantErr(t, b.Run(t.Context(), ordinary.command(), "x"), "local machines need root: start muster as root, or take --provider simulated", false)
 	b = clitest.NewBench(t, interceptor.Funcs{})
-	clitest.WantErr(t, b.Run(t.Context(), createOf(b), "x"), "there is no cluster yet: muster up makes one", false)
+	clitest.WantErr(t, b.Run(t.Context(), createOf(b), "x"), "there is no cluster yet: muster create cluster makes one", false)
 }
 
 // What the API server refuses is one line for each field, without the words that only programs need.

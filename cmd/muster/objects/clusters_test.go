@@ -88,10 +88,34 @@ func TestGetOfOneCluster(t *testing.T) {
 		}
 	}
 	clitest.WantErr(t, b.Run(t.Context(), getOf(b), "nodegroup", "default"), `several clusters have a nodegroup "default": choose one with --cluster`, false)
-	clitest.WantErr(t, b.Run(t.Context(), getOf(b), "nodes", "--cluster", "home"), "--cluster goes with clusters, nodegroups and machines, not with nodes", true)
+	if err := b.Run(t.Context(), getOf(b), "nodes", "--cluster", "home"); err != nil || b.Asked.Cluster != "home" {
+		t.Errorf("nodes of one cluster: %v, asked for %q", err, b.Asked.Cluster)
+	}
 	clitest.WantErr(t, b.Run(t.Context(), getOf(b), "machines", "--cluster", "nobody"), `--cluster: cluster "nobody" not found`, false)
 	if err := b.Run(t.Context(), getOf(b), "clusters", "--no-headers"); err != nil || !strings.HasPrefix(b.Out.String(), "Home_2 ") {
 		t.Errorf("%v, printed %q", err, &b.Out)
+	}
+}
+
+// Objects of several clusters have a column that says which.
+func TestGetOfSeveralClusters(t *testing.T) {
+	t.Parallel()
+	objects := append(clitest.World(), secondCluster()...)
+	for name, args := range map[string][]string{
+		"nodegroups-of-several.txt":    {"nodegroups"},
+		"machines-of-several.txt":      {"machines"},
+		"machines-of-several-wide.txt": {"machines", "-o", "wide"},
+		"clusters-several.txt":         {"clusters"},
+	} {
+		b := clitest.NewBench(t, interceptor.Funcs{}, objects...)
+		if err := b.Run(t.Context(), getOf(b), args...); err != nil {
+			t.Fatal(err)
+		}
+		clitest.Golden(t, "get-"+name, b.Out.String())
+	}
+	b := clitest.NewBench(t, interceptor.Funcs{}, objects...)
+	if err := b.Run(t.Context(), getOf(b), "nodegroups", "--cluster", "home"); err != nil || strings.Contains(b.Out.String(), "CLUSTER") {
+		t.Errorf("printed %q (%v)", &b.Out, err)
 	}
 }
 

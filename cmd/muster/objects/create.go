@@ -29,10 +29,11 @@ const mostMachines = 5000
 func NewCreateCommand(o *console.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a node group",
-		Args:  oneOf("nodegroup"),
+		Short: "Make a cluster, or a node group",
+		Args:  oneOf("cluster", "nodegroup"),
 		RunE:  console.NothingToDo,
 	}
+	cmd.AddCommand((&createClusterCommand{Options: o, planes: plane.NewDialers(), euid: os.Geteuid(), interval: console.WaitInterval}).command())
 	cmd.AddCommand((&createCommand{Options: o, planes: plane.NewDialers(), euid: os.Geteuid(), interval: console.WaitInterval}).command())
 	return cmd
 }
@@ -106,11 +107,9 @@ Made again with the same settings it stays as it is. To change a group: muster s
 	flags.StringSliceVar(&c.taints, "taints", nil, "taints of the nodes, as in key=value:NoSchedule,other:NoExecute")
 	flags.BoolVar(&c.wait, "wait", false, "return when every machine's node is Ready")
 	flags.DurationVar(&c.timeout, "timeout", 5*time.Minute, "how long to --wait")
-	flags.StringVar(&c.dryRun, "dry-run", "none", "client: only print what would be sent; server: have it checked but not kept; none: do it")
-	flags.Lookup("dry-run").NoOptDefVal = "client"
+	addDryRunFlag(cmd, &c.dryRun)
 	console.AddFormatFlag(cmd, &c.output, console.FormatName, createFormats()...)
 	// The flags exist, so registering cannot fail.
-	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"client", "server", "none"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(
 		[]string{string(v1alpha1.ProviderLocal), string(v1alpha1.ProviderSimulated)}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("bootstrap", cobra.FixedCompletions([]string{"role", "token"}, cobra.ShellCompDirectiveNoFileComp))
@@ -126,17 +125,17 @@ func (c *createCommand) run(cmd *cobra.Command, name string) error {
 	}
 	p, err := c.planes.Management(c.Options)
 	cluster := c.cluster
-	if err == nil && (cluster == "" || c.dryRun != "client") {
+	if err == nil && (cluster == "" || c.dryRun != dryRunClient) {
 		cluster, err = p.Cluster(ctx, cluster)
 	}
 	if cluster != "" {
 		group.Namespace = v1alpha1.ClusterSlug(cluster)
 	}
-	if c.dryRun == "client" {
+	if c.dryRun == dryRunClient {
 		if cluster == "" {
 			return fmt.Errorf("cannot choose the cluster that the machines join (name it with --cluster): %w", err)
 		}
-		return c.print(group, "created (dry run)")
+		return c.print(group, made(c.dryRun))
 	}
 	if err != nil {
 		return err
@@ -144,22 +143,50 @@ func (c *createCommand) run(cmd *cobra.Command, name string) error {
 	if err := p.CheckRole(ctx, group.Spec.NodeRole); err != nil {
 		return err
 	}
-	did, err := c.create(ctx, p, group)
+	did, err := createGroup(ctx, p, group, c.dryRun)
 	if err != nil {
 		return err
 	}
-	if err := c.print(group, did); err != nil || !c.wait || c.dryRun != "none" {
+	if err := c.print(group, did); err != nil || !c.wait || c.dryRun != dryRunNone {
 		return err
 	}
 	return plane.WaitForNodes(ctx, c.Err, p, plane.WaitConfig{Group: group, Timeout: c.timeout, Interval: c.interval})
 }
 
+// The values of --dry-run.
+const (
+	dryRunNone   = "none"
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+func dryRuns() []string { return []string{dryRunClient, dryRunServer, dryRunNone} }
+
+func addDryRunFlag(cmd *cobra.Command, value *string) {
+	cmd.Flags().StringVar(value, "dry-run", dryRunNone, "client: only print what would be sent; server: have it checked but not kept; none: do it")
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = dryRunClient
+	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(dryRuns(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+}
+
+// checkCreate checks the flags that every "muster create" has.
+func checkCreate(dryRun, output string) error {
+	if !slices.Contains(dryRuns(), dryRun) {
+		return console.UsageError{Err: fmt.Errorf("unknown --dry-run %q; there are: %s", dryRun, strings.Join(dryRuns(), ", "))}
+	}
+	return console.CheckOutput(output, createFormats()...)
+}
+
+// needRoot refuses local machines, which root alone can make.
+func needRoot(euid int, provider v1alpha1.Provider, dryRun string) error {
+	if provider == v1alpha1.ProviderLocal && euid != 0 && dryRun == dryRunNone {
+		return errors.New("local machines need root: start muster as root, or take --provider simulated")
+	}
+	return nil
+}
+
 // group is the node group that the flags describe.
 func (c *createCommand) group(name string, sized bool) (*v1alpha1.NodeGroup, error) {
-	if !slices.Contains([]string{"none", "client", "server"}, c.dryRun) {
-		return nil, console.UsageError{Err: fmt.Errorf("unknown --dry-run %q; there are: client, server, none", c.dryRun)}
-	}
-	if err := console.CheckOutput(c.output, createFormats()...); err != nil {
+	if err := checkCreate(c.dryRun, c.output); err != nil {
 		return nil, err
 	}
 	labels, err := nodegroupspec.ParseLabels(c.labels)
@@ -177,8 +204,8 @@ func (c *createCommand) group(name string, sized bool) (*v1alpha1.NodeGroup, err
 	if !sized { // --min 3 alone asks for three
 		c.nodes = min(max(c.nodes, c.minimum), c.maximum)
 	}
-	if c.provider == string(v1alpha1.ProviderLocal) && c.euid != 0 && c.dryRun == "none" {
-		return nil, errors.New("local machines need root: start muster as root, or take --provider simulated")
+	if err := needRoot(c.euid, v1alpha1.Provider(c.provider), c.dryRun); err != nil {
+		return nil, err
 	}
 	group := &v1alpha1.NodeGroup{Spec: v1alpha1.NodeGroupSpec{
 		Name:          name,
@@ -193,22 +220,12 @@ func (c *createCommand) group(name string, sized bool) (*v1alpha1.NodeGroup, err
 	return group, nil
 }
 
-// create makes the group. If there is one of that name, the error lists the fields that differ; an equal one is left as it is.
-func (c *createCommand) create(ctx context.Context, p *plane.Client, group *v1alpha1.NodeGroup) (did string, err error) {
-	within, cancel := context.WithTimeout(ctx, plane.AnswerTime)
-	defer cancel()
-	var opts []client.CreateOption
-	suffix := ""
-	if c.dryRun == "server" {
-		opts, suffix = append(opts, client.DryRunAll), " (server dry run)"
-	}
-	err = p.Create(within, group, opts...)
-	if !apierrors.IsAlreadyExists(err) {
-		return "created" + suffix, p.Explain(err)
-	}
+// createGroup makes a group. If there is one of that name, the error lists the fields that differ; an equal one is left as it is.
+func createGroup(ctx context.Context, p *plane.Client, group *v1alpha1.NodeGroup, dryRun string) (did string, err error) {
 	var there v1alpha1.NodeGroup
-	if err := p.ReadKey(ctx, client.ObjectKeyFromObject(group), &there); err != nil {
-		return "", err
+	exists, err := create(ctx, p, group, dryRun, &there)
+	if err != nil || !exists {
+		return made(dryRun), err
 	}
 	if there.DeletionTimestamp != nil {
 		return "", fmt.Errorf("nodegroup %q is being deleted: try again when it is gone", group.Spec.Name)
@@ -217,7 +234,37 @@ func (c *createCommand) create(ctx context.Context, p *plane.Client, group *v1al
 		return "", fmt.Errorf("nodegroup %q exists with %s: muster scale nodegroup %s changes its size, kubectl apply anything else", group.Spec.Name, difference, group.Spec.Name)
 	}
 	*group = there
-	return "unchanged" + suffix, nil
+	return unchanged(dryRun), nil
+}
+
+// create makes an object, or reads the one of its name that exists.
+func create(ctx context.Context, p *plane.Client, object client.Object, dryRun string, there client.Object) (exists bool, err error) {
+	var opts []client.CreateOption
+	if dryRun == dryRunServer {
+		opts = append(opts, client.DryRunAll)
+	}
+	within, cancel := context.WithTimeout(ctx, plane.AnswerTime)
+	defer cancel()
+	err = p.Create(within, object, opts...)
+	if !apierrors.IsAlreadyExists(err) {
+		return false, p.Explain(err)
+	}
+	return true, p.ReadKey(ctx, client.ObjectKeyFromObject(object), there)
+}
+
+// made and unchanged say what became of an object.
+func made(dryRun string) string { return "created" + suffix(dryRun) }
+
+func unchanged(dryRun string) string { return "unchanged" + suffix(dryRun) }
+
+func suffix(dryRun string) string {
+	switch dryRun {
+	case dryRunServer:
+		return " (server dry run)"
+	case dryRunClient:
+		return " (dry run)"
+	}
+	return ""
 }
 
 func (c *createCommand) print(group *v1alpha1.NodeGroup, did string) error {

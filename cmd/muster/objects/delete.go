@@ -24,13 +24,14 @@ import (
 func NewDeleteCommand(o *console.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete",
-		Short: "Delete node groups with their machines, single machines, or registered hosts",
-		Args:  oneOf("nodegroup", "machine", "host"),
+		Short: "Delete clusters, node groups with their machines, single machines, or registered hosts",
+		Args:  oneOf("cluster", "nodegroup", "machine", "host"),
 		RunE:  console.NothingToDo,
 	}
 	groups := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.NodeGroups(), interval: console.WaitInterval}
 	single := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.Machines(), interval: console.WaitInterval}
-	cmd.AddCommand(groups.nodeGroups(), single.machines(), token.NewDeleteHostCommand(o))
+	clusters := &deleteClusterCommand{Options: o, planes: plane.NewDialers(), interval: console.WaitInterval}
+	cmd.AddCommand(clusters.command(), groups.nodeGroups(), single.machines(), token.NewDeleteHostCommand(o))
 	return cmd
 }
 
@@ -84,10 +85,15 @@ func (d *deleteCommand) finish(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.ValidArgsFunction = plane.CompleteNames(d.Options, d.planes, d.kind, 0)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) }
-	cmd.Flags().BoolVar(&d.wait, "wait", true, "return when they are gone")
-	cmd.Flags().DurationVar(&d.timeout, "timeout", 20*time.Minute, "how long to --wait; pods may take 15 minutes to go elsewhere")
-	cmd.Flags().BoolVar(&d.ignoreNotFound, "ignore-not-found", false, "what does not exist counts as deleted")
+	addDeleteFlags(cmd, &d.wait, &d.timeout, &d.ignoreNotFound)
 	return cmd
+}
+
+// addDeleteFlags adds the flags that every "muster delete" has.
+func addDeleteFlags(cmd *cobra.Command, wait *bool, timeout *time.Duration, ignoreNotFound *bool) {
+	cmd.Flags().BoolVar(wait, "wait", true, "return when they are gone")
+	cmd.Flags().DurationVar(timeout, "timeout", 20*time.Minute, "how long to --wait; pods may take 15 minutes to go elsewhere")
+	cmd.Flags().BoolVar(ignoreNotFound, "ignore-not-found", false, "what does not exist counts as deleted")
 }
 
 func (d *deleteCommand) run(ctx context.Context, names []string) error {

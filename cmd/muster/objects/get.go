@@ -48,10 +48,10 @@ func (g *getCommand) command() *cobra.Command {
 		//nolint:dupword // a list whose entry ends with the name of the next
 		Long: `Show objects of one kind: all of them, or those named.
 
-  clusters     (cluster)         the cluster, its version and its address
+  clusters     (cluster)         the clusters of the account, their versions and addresses
   nodegroups   (nodegroup, ng)   groups of like machines
   machines     (machine, ma)     machines and the nodes they are; named by instance id, node name or address
-  nodes        (node, no)        nodes of the cluster and the machines they are; named likewise
+  nodes        (node, no)        nodes of a cluster and the machines they are; named likewise
   csr          (csrs, certificatesigningrequests)   how nodes asked for their certificates
 
 If an object is not as its spec says, the column MESSAGE says why. For pods and other kinds: kubectl get.`,
@@ -60,6 +60,10 @@ If an object is not as its spec says, the column MESSAGE says why. For pods and 
 
   # One machine, by the name of its node, with everything there is to know
   muster get machine ip-192-168-64-11.ec2.internal -o yaml
+
+  # Node groups of one cluster, and its nodes
+  muster get nodegroups --cluster blue
+  muster get nodes --cluster blue
 
   # Who asked for which certificate, as it happens
   muster get csr --watch
@@ -78,7 +82,7 @@ If an object is not as its spec says, the column MESSAGE says why. For pods and 
 	}
 	console.AddFormatFlag(cmd, &g.output, console.FormatTable, getFormats()...)
 	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "only objects with these labels, as in key=value,other!=value")
-	plane.AddClusterFlag(cmd, g.Options, g.planes, &g.cluster, "only clusters, node groups and machines of this cluster")
+	plane.AddClusterFlag(cmd, g.Options, g.planes, &g.cluster, "cluster whose nodes and requests to show; of clusters, node groups and machines, only those of this cluster")
 	cmd.Flags().BoolVarP(&g.watch, "watch", "w", false, "go on with every change until interrupted")
 	cmd.Flags().BoolVar(&g.noHeaders, "no-headers", false, "print no heading line")
 	return cmd
@@ -126,24 +130,24 @@ func (g *getCommand) run(ctx context.Context, args []string) error {
 	if len(names) > 0 && g.selector != "" {
 		return console.UsageError{Err: errors.New("give names or --selector, not both")}
 	}
-	if g.cluster != "" && !k.OfOneCluster() {
-		return console.UsageError{Err: fmt.Errorf("--cluster goes with clusters, nodegroups and machines, not with %s", k.Word())}
-	}
-	p, err := g.planes.Of(k)(g.Options)
+	p, err := g.dial(k)
 	if err != nil {
 		return err
 	}
-	if g.cluster != "" {
+	if g.cluster != "" && k.OfOneCluster() {
 		if g.cluster, err = p.Cluster(ctx, g.cluster); err != nil {
 			return err
 		}
 	}
-	printing := &plane.Printer{Out: g.Out, Scheme: p.Scheme(), Kind: k, Format: g.output, NoHeaders: g.noHeaders, Follows: g.watch, Now: g.now}
 	objects, version, err := p.Objects(ctx, k, client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return err
 	}
-	objects = g.ofCluster(objects)
+	objects = g.ofCluster(k, objects)
+	if k, err = p.WithClusters(ctx, k, objects); err != nil {
+		return err
+	}
+	printing := &plane.Printer{Out: g.Out, Scheme: p.Scheme(), Kind: k, Format: g.output, NoHeaders: g.noHeaders, Follows: g.watch, Now: g.now}
 	found, missing := k.Choose(objects, names)
 	switch {
 	case g.watch:
@@ -162,9 +166,16 @@ func (g *getCommand) run(ctx context.Context, args []string) error {
 	return errors.Join(printing.Objects(found), missing)
 }
 
+// dial connects to the plane that a kind lives in. Of a kind that lives in clusters, --cluster chooses the cluster.
+func (g *getCommand) dial(k plane.Kind) (*plane.Client, error) {
+	o := *g.Options
+	o.Cluster = console.Or(g.cluster, o.Cluster)
+	return g.planes.Of(k)(&o)
+}
+
 // ofCluster leaves the objects of the cluster that --cluster names, or all.
-func (g *getCommand) ofCluster(objects []client.Object) []client.Object {
-	if g.cluster == "" {
+func (g *getCommand) ofCluster(k plane.Kind, objects []client.Object) []client.Object {
+	if g.cluster == "" || !k.OfOneCluster() {
 		return objects
 	}
 	return slices.DeleteFunc(slices.Clone(objects), func(object client.Object) bool { return !plane.IsOf(object, g.cluster) })
@@ -174,7 +185,7 @@ func (g *getCommand) ofCluster(objects []client.Object) []client.Object {
 func (g *getCommand) follow(ctx context.Context, p *plane.Client, printing *plane.Printer, names []string, selector labels.Selector, objects []client.Object, version string) error {
 	printed := map[types.UID]string{}
 	show := func(object client.Object) error {
-		if found, _ := printing.Kind.Choose(g.ofCluster([]client.Object{object}), names); len(found) == 0 || printed[object.GetUID()] == object.GetResourceVersion() {
+		if found, _ := printing.Kind.Choose(g.ofCluster(printing.Kind, []client.Object{object}), names); len(found) == 0 || printed[object.GetUID()] == object.GetResourceVersion() {
 			return nil
 		}
 		printed[object.GetUID()] = object.GetResourceVersion()

@@ -136,6 +136,7 @@ func Clusters() Kind {
 			col("VPC", func(c *v1alpha1.Cluster) string { return c.Spec.Network.VPCCIDR }).onlyWide(),
 			col("PODS", func(c *v1alpha1.Cluster) string { return c.Spec.Network.PodCIDR }).onlyWide(),
 			col("SERVICES", func(c *v1alpha1.Cluster) string { return c.Spec.Network.ServiceCIDR }).onlyWide(),
+			col("NAMESPACE", func(c *v1alpha1.Cluster) string { return c.Namespace }).onlyWide(),
 			columnMessage(func(c *v1alpha1.Cluster) []metav1.Condition { return c.Status.Conditions }),
 		},
 	}
@@ -181,7 +182,7 @@ func Machines() Kind {
 			col("NODE", func(m *v1alpha1.Machine) string { return m.Status.NodeName }),
 			col("ADDRESS", func(m *v1alpha1.Machine) string { return address(m.Status.Addresses) }),
 			columnAge(),
-			col("CLUSTER", func(m *v1alpha1.Machine) string { return m.Spec.ClusterName }).onlyWide(),
+			col(headingCluster, func(m *v1alpha1.Machine) string { return m.Spec.ClusterName }).onlyWide(),
 			col("PROVIDER", func(m *v1alpha1.Machine) string { return string(m.Spec.Provider) }).onlyWide(),
 			col("POD-CIDR", func(m *v1alpha1.Machine) string { return m.Status.PodCIDR }).onlyWide(),
 			col("JOINED-IN", joinedIn).onlyWide(),

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,6 +50,48 @@ func IsOf(object client.Object, cluster string) bool {
 	return false
 }
 
+// WithClusters returns the kind with a column CLUSTER after the name, if the objects are node groups or machines of several clusters.
+func (p *Client) WithClusters(ctx context.Context, k Kind, objects []client.Object) (Kind, error) {
+	slugs := map[string]bool{}
+	for _, object := range objects {
+		if slug := clusterOf(object); slug != "" {
+			slugs[slug] = true
+		}
+	}
+	if len(slugs) < 2 {
+		return k, nil
+	}
+	clusters, _, err := p.Objects(ctx, Clusters())
+	if err != nil {
+		return k, err
+	}
+	names := map[string]string{}
+	for _, cluster := range clusters {
+		names[cluster.GetNamespace()] = NameOf(cluster)
+	}
+	c := column{heading: headingCluster, cell: func(object client.Object, _ time.Time) string {
+		slug := clusterOf(object)
+		return console.Or(names[slug], slug)
+	}}
+	k.columns = slices.DeleteFunc(slices.Clone(k.columns), func(c column) bool { return c.heading == headingCluster })
+	k.columns = slices.Insert(k.columns, 1, c)
+	return k, nil
+}
+
+// headingCluster is the heading of the column with the cluster of a node group or machine.
+const headingCluster = "CLUSTER"
+
+// clusterOf is the slug of the cluster that a node group or machine is of; "" for other objects.
+func clusterOf(object client.Object) string {
+	switch object := object.(type) {
+	case *v1alpha1.NodeGroup:
+		return object.Namespace
+	case *v1alpha1.Machine:
+		return v1alpha1.ClusterSlug(object.Spec.ClusterName)
+	}
+	return ""
+}
+
 // Cluster returns the name of the cluster that --cluster names, or of the only one there is.
 func (p *Client) Cluster(ctx context.Context, named string) (string, error) {
 	k := Clusters()
@@ -68,7 +112,7 @@ func (p *Client) Cluster(ctx context.Context, named string) (string, error) {
 	}
 	switch len(names) {
 	case 0:
-		return "", errors.New("there is no cluster yet: muster up makes one")
+		return "", errors.New("there is no cluster yet: muster create cluster makes one")
 	case 1:
 		return names[0], nil
 	}

@@ -40,8 +40,13 @@ type Config struct {
 // Default returns the configuration of somebody who wrote none: one cluster and one group of that many nodes.
 // It may be asked for too many: check it with Validate.
 func Default(nodes int, provider v1alpha1.Provider) Config {
+	return Named(DefaultClusterName, nodes, provider)
+}
+
+// Named is Default for a cluster with another name.
+func Named(name string, nodes int, provider v1alpha1.Provider) Config {
 	cluster := newCluster()
-	cluster.Spec.Name = DefaultClusterName
+	cluster.Spec.Name = name
 	if nodes > defaultPodRanges {
 		cluster.Spec.Network.PodCIDR = largePodCIDR
 	}

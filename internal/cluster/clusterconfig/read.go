@@ -3,6 +3,7 @@
 package clusterconfig
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -39,6 +40,17 @@ func Read(path string) (Config, error) {
 
 // Parse is Read for text that was read already; name is the file's name in problems.
 func Parse(name string, data []byte) (Config, error) {
+	return parse(name, data, "", DefaultClusterName)
+}
+
+// ParseNamed is Parse for a cluster that somebody called by a name: that of the Cluster in the text, or of the one that the text leaves out. An
+// empty name is for text that says it.
+func ParseNamed(name string, data []byte, cluster string) (Config, error) {
+	return parse(name, data, cluster, "")
+}
+
+// parse takes the name that the Cluster must have, if any, and the one of a Cluster that the text leaves out.
+func parse(name string, data []byte, must, otherwise string) (Config, error) {
 	problems := &Problems{File: name}
 	if len(data) > maxSize {
 		problems.say(document{}, fmt.Sprintf("is larger than %d bytes, the most that a configuration may have", maxSize))
@@ -57,8 +69,11 @@ func Parse(name string, data []byte) (Config, error) {
 		}
 	}
 	if config.Cluster == nil {
+		if must == "" && otherwise == "" {
+			problems.say(document{}, "holds no Cluster that could be read: give the cluster's name, or a document of kind Cluster")
+		}
 		config.Cluster = newCluster()
-		config.Cluster.Spec.Name = DefaultClusterName
+		config.Cluster.Spec.Name = cmp.Or(must, otherwise, DefaultClusterName)
 		documents = append(documents, document{object: config.Cluster})
 	}
 	completeCluster(config.Cluster)
@@ -66,6 +81,9 @@ func Parse(name string, data []byte) (Config, error) {
 		switch object := d.object.(type) {
 		case *v1alpha1.Cluster:
 			completeCluster(object)
+			if must != "" && object.Spec.Name != must && object == config.Cluster {
+				problems.add(d, field.ErrorList{field.Invalid(field.NewPath("spec", "name"), object.Spec.Name, fmt.Sprintf("must be %q, the name that was given beside the file", must))})
+			}
 		case *v1alpha1.NodeGroup:
 			config.NodeGroups = append(config.NodeGroups, object)
 			completeNodeGroup(object, config.Cluster)

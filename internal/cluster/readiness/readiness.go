@@ -48,6 +48,18 @@ func Word(object metav1.Object, conditions []metav1.Condition) string {
 	return cmp.Or(ready.Reason, "NotReady")
 }
 
+// refusals are reasons for which the service does not start a cluster at all. Waiting does not help.
+func refusals() []string { return []string{"InsufficientMemory", "InvalidSpec", "WrongName"} }
+
+// Refusal returns why a cluster is not started, or "".
+func Refusal(c *v1alpha1.Cluster) string {
+	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status == metav1.ConditionTrue || ready.ObservedGeneration != c.Generation || !slices.Contains(refusals(), ready.Reason) {
+		return ""
+	}
+	return cmp.Or(ready.Message, ready.Reason)
+}
+
 // Obstacle returns what keeps a group from its size other than time, such as a missing role or user data that cannot be read; or "".
 func Obstacle(g *v1alpha1.NodeGroup) string {
 	ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/iam"
+	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/internal/platform/shellquote"
+)
+
+// deleteClusterCommand holds the flags of "muster delete cluster".
+type deleteClusterCommand struct {
+	*console.Options
+	planes   plane.Dialers
+	interval time.Duration
+
+	cascade, wait, ignoreNotFound bool
+	timeout                       time.Duration
+}
+
+func (d *deleteClusterCommand) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "cluster NAME...",
+		Aliases: []string{"clusters"},
+		Short:   "Delete clusters with everything that is theirs",
+		Long: `Delete clusters: their control planes, what is stored in them, their keys and their contexts in your kubeconfigs. Nothing
+of another cluster is touched, nor users, roles and networks of the account.
+
+A cluster that has node groups is refused, unless --cascade deletes these first; so is one with deletion protection. The
+account itself goes with muster down --delete.`,
+		Example: `  # A cluster without node groups
+  muster delete cluster blue
+
+  # With its node groups and their machines
+  muster delete cluster blue --cascade`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: plane.CompleteNames(d.Options, d.planes, plane.Clusters(), 0),
+		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) },
+	}
+	cmd.Flags().BoolVar(&d.cascade, "cascade", false, "delete the node groups of the clusters first")
+	addDeleteFlags(cmd, &d.wait, &d.timeout, &d.ignoreNotFound)
+	return cmd
+}
+
+// doomed is a cluster that is to be deleted, with its node groups.
+type doomed struct {
+	*v1alpha1.Cluster
+
+	groups []client.Object
+	server string // the address of the API server in kubeconfigs; empty if it has never run
+}
+
+func (d *deleteClusterCommand) run(ctx context.Context, names []string) error {
+	if d.Cluster != "" {
+		return console.UsageError{Err: errors.New("--cluster: give the clusters to delete as arguments")}
+	}
+	p, err := d.planes.Management(d.Options)
+	if err != nil {
+		return err
+	}
+	k := plane.Clusters()
+	objects, _, err := p.Objects(ctx, k)
+	if err != nil {
+		return err
+	}
+	found, missing := k.Choose(objects, names)
+	if d.ignoreNotFound {
+		missing = nil
+	}
+	clusters, err := d.look(ctx, p, found)
+	if err != nil {
+		return errors.Join(missing, err)
+	}
+	deadline := time.Now().Add(d.timeout)
+	if err := d.deleteGroups(ctx, p, clusters); err != nil {
+		return errors.Join(missing, err)
+	}
+	for _, cluster := range clusters {
+		if err := d.of(plane.Clusters()).delete(ctx, p, cluster.Cluster); err != nil {
+			return errors.Join(missing, err)
+		}
+	}
+	for _, cluster := range clusters {
+		if d.wait {
+			if err := d.waitUntilGone(ctx, p, cluster.Cluster, max(time.Until(deadline).Round(time.Second), time.Second)); err != nil {
+				return errors.Join(missing, err)
+			}
+		}
+		if err := d.forget(cluster); err != nil {
+			_, _ = fmt.Fprintf(d.Err, "Warning: %v\n", err)
+		}
+	}
+	return missing
+}
+
+// of deletes objects of another kind with the same flags.
+func (d *deleteClusterCommand) of(k plane.Kind) *deleteCommand {
+	return &deleteCommand{Options: d.Options, planes: d.planes, kind: k, interval: d.interval, wait: d.wait, timeout: d.timeout}
+}
+
+// look reads the node groups of clusters, and refuses all of the clusters if one of them may not be deleted.
+func (d *deleteClusterCommand) look(ctx context.Context, p *plane.Client, found []client.Object) ([]doomed, error) {
+	var clusters []doomed
+	var refused []error
+	for _, object := range found {
+		cluster := doomed{Cluster: object.(*v1alpha1.Cluster)} //nolint:forcetypeassert // it is from a list of clusters
+		var err error
+		if cluster.groups, _, err = p.Objects(ctx, plane.NodeGroups(), client.InNamespace(cluster.Namespace)); err != nil {
+			return nil, err
+		}
+		cluster.server = d.server(cluster.Cluster)
+		clusters = append(clusters, cluster)
+		if err := d.refuse(cluster); err != nil {
+			refused = append(refused, err)
+		}
+	}
+	return clusters, errors.Join(refused...)
+}
+
+// refuse says before anything is deleted what the management plane and the service would say afterwards.
+func (d *deleteClusterCommand) refuse(c doomed) error {
+	if c.Spec.DeletionProtection && c.DeletionTimestamp == nil {
+		return fmt.Errorf("cluster %q has deletion protection enabled: switch it off first: "+
+			`kubectl --context muster-management -n %s patch cluster %[2]s --type merge -p '{"spec":{"deletionProtection":false}}'`, c.Spec.Name, c.Name)
+	}
+	if len(c.groups) == 0 || d.cascade {
+		return nil
+	}
+	names := make([]string, 0, len(c.groups))
+	for _, group := range c.groups {
+		names = append(names, plane.NameOf(group))
+	}
+	return fmt.Errorf("cluster %q has %s (%s): delete them first, or all together with --cascade",
+		c.Spec.Name, console.Count(len(names), "node group", "node groups"), strings.Join(names, ", "))
+}
+
+// deleteGroups deletes the node groups of clusters, and waits for their machines to go if there is to be a wait. If not, the service keeps the
+// clusters until they have gone.
+func (d *deleteClusterCommand) deleteGroups(ctx context.Context, p *plane.Client, clusters []doomed) error {
+	groups := d.of(plane.NodeGroups())
+	var deleted []client.Object
+	for _, cluster := range clusters {
+		for _, group := range cluster.groups {
+			if err := groups.delete(ctx, p, group); err != nil {
+				return err
+			}
+			deleted = append(deleted, group)
+		}
+	}
+	if !d.wait || len(deleted) == 0 {
+		return nil
+	}
+	return groups.waitUntilGone(ctx, p, deleted)
+}
+
+// waitUntilGone returns when a cluster and its namespace are gone.
+func (d *deleteClusterCommand) waitUntilGone(ctx context.Context, p *plane.Client, cluster *v1alpha1.Cluster, timeout time.Duration) error {
+	progress := &console.WaitProgress{Out: d.Err, Live: console.Terminal(d.Err)}
+	defer progress.End()
+	state := ""
+	err := console.Poll(ctx, timeout, d.interval, func(ctx context.Context) (bool, error) {
+		var there v1alpha1.Cluster
+		err := p.ReadKey(ctx, client.ObjectKeyFromObject(cluster), &there)
+		switch {
+		case err == nil && there.UID != cluster.UID: // another one of that name has been made since
+			return true, nil
+		case err == nil:
+			state = plane.ClusterState(&there)
+		case !apierrors.IsNotFound(err):
+			return false, err
+		default:
+			if err := p.Read(ctx, cluster.Namespace, &corev1.Namespace{}); err != nil {
+				return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+			}
+			state = "cluster " + cluster.Spec.Name + ": its namespace " + cluster.Namespace + " is being removed"
+		}
+		progress.Show(state)
+		return false, nil
+	})
+	if errors.Is(err, console.ErrTimeUp) {
+		progress.End()
+		return fmt.Errorf("%s: %w; the deletion goes on: muster get clusters", console.Or(state, "deletion"), err)
+	}
+	return err
+}
+
+// server is the address under which kubeconfigs know a cluster.
+func (d *deleteClusterCommand) server(cluster *v1alpha1.Cluster) string {
+	dir, err := d.Open()
+	if err != nil {
+		return cluster.Status.Endpoint
+	}
+	config, err := clientcmd.LoadFromFile(dir.Cluster(cluster.Namespace).Kubeconfig())
+	if err != nil {
+		return cluster.Status.Endpoint
+	}
+	for _, entry := range config.Clusters {
+		return entry.Server
+	}
+	return cluster.Status.Endpoint
+}
+
+// forget removes the contexts of a cluster that is gone, or going, from the kubeconfigs that they were added to.
+func (d *deleteClusterCommand) forget(cluster doomed) error {
+	dir, err := d.Open()
+	if err != nil {
+		return err
+	}
+	if err := iam.ForgetCluster(d.Options, dir, cluster.Spec.Name, cluster.server); err != nil {
+		return fmt.Errorf("removing the contexts of cluster %s (kubectl config delete-context %s does it): %w", cluster.Spec.Name, shellquote.Quote(cluster.Spec.Name), err)
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/cmd/muster/iam"
+	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/internal/cluster/baseline"
+	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/platform/shellquote"
+)
+
+// outcome is what became of an object that was to be made.
+type outcome struct {
+	kind   plane.Kind
+	object client.Object
+	did    string
+}
+
+func (c *createClusterCommand) run(ctx context.Context, name string) error {
+	wanted, err := c.wanted(name)
+	if err != nil {
+		return err
+	}
+	if c.dryRun == dryRunClient {
+		outcomes := []outcome{{plane.Clusters(), wanted.Cluster, made(c.dryRun)}}
+		for _, group := range wanted.NodeGroups {
+			outcomes = append(outcomes, outcome{plane.NodeGroups(), group, made(c.dryRun)})
+		}
+		return c.print(outcomes)
+	}
+	for _, group := range wanted.NodeGroups {
+		if err := needRoot(c.euid, group.Spec.Provider, c.dryRun); err != nil {
+			return err
+		}
+	}
+	p, err := c.planes.Management(c.Options)
+	if err != nil {
+		return err
+	}
+	for _, group := range wanted.NodeGroups {
+		if err := p.CheckRole(ctx, group.Spec.NodeRole); err != nil {
+			return err
+		}
+	}
+	outcomes, err := c.create(ctx, p, wanted)
+	if err != nil {
+		if c.output == console.FormatName { // the objects before the one that failed exist
+			err = errors.Join(c.print(outcomes), err)
+		}
+		return err
+	}
+	if err := c.print(outcomes); err != nil || c.dryRun != dryRunNone {
+		return err
+	}
+	isNew := outcomes[0].did == made(c.dryRun)
+	if !c.wait {
+		if isNew {
+			_, err = fmt.Fprintf(c.Err, "When it is Ready (muster get clusters), muster kubeconfig --cluster %s adds its context to your kubeconfig.\n", shellquote.Quote(wanted.Cluster.Spec.Name))
+		}
+		return err
+	}
+	return c.follow(ctx, p, wanted, isNew)
+}
+
+// create makes the namespace, the cluster and its node groups, in this order, and returns what became of those before the first that failed.
+func (c *createClusterCommand) create(ctx context.Context, p *plane.Client, wanted clusterconfig.Config) ([]outcome, error) {
+	slug := wanted.Cluster.Namespace
+	at, err := c.namespace(ctx, p, slug)
+	if err != nil {
+		return nil, err
+	}
+	did, err := createCluster(ctx, p, in(at, wanted.Cluster), c.dryRun)
+	if err != nil {
+		return nil, err
+	}
+	outcomes := []outcome{{plane.Clusters(), in(slug, wanted.Cluster), did}}
+	for _, group := range wanted.NodeGroups {
+		if did, err = createGroup(ctx, p, in(at, group), c.dryRun); err != nil {
+			return outcomes, err
+		}
+		outcomes = append(outcomes, outcome{plane.NodeGroups(), in(slug, group), did})
+	}
+	return outcomes, nil
+}
+
+// in puts an object into a namespace, and returns it.
+func in[T metav1.Object](namespace string, object T) T {
+	object.SetNamespace(namespace)
+	return object
+}
+
+// namespace makes the namespace of the cluster, and returns the one in which its objects are to be made. The API server makes nothing in a
+// namespace that does not exist, not even in a dry run; it is asked about one that exists then, since it checks objects of all namespaces alike.
+func (c *createClusterCommand) namespace(ctx context.Context, p *plane.Client, slug string) (string, error) {
+	if c.dryRun == dryRunNone {
+		return slug, p.Within(ctx, func(ctx context.Context) error { return baseline.EnsureNamespace(ctx, p, slug) })
+	}
+	err := p.Read(ctx, slug, &corev1.Namespace{})
+	if apierrors.IsNotFound(err) {
+		return metav1.NamespaceDefault, nil
+	}
+	return slug, err
+}
+
+// createCluster makes a cluster. If there is one of that name, the error lists the fields that differ; an equal one is left as it is.
+func createCluster(ctx context.Context, p *plane.Client, cluster *v1alpha1.Cluster, dryRun string) (did string, err error) {
+	var there v1alpha1.Cluster
+	exists, err := create(ctx, p, cluster, dryRun, &there)
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), exists && there.DeletionTimestamp != nil:
+		return "", fmt.Errorf("cluster %q is being deleted: try again when it is gone", cluster.Spec.Name)
+	case err != nil || !exists:
+		return made(dryRun), err
+	}
+	difference, err := clusterconfig.Differences(&there.Spec, &cluster.Spec)
+	if err != nil {
+		return "", err
+	}
+	if difference != "" {
+		return "", fmt.Errorf("cluster %q exists with %s: muster up -f or kubectl apply changes what can be changed", cluster.Spec.Name, difference)
+	}
+	*cluster = there
+	return unchanged(dryRun), nil
+}
+
+// print prints a line for each object, or all of them as a list that kubectl can apply: the namespace comes first.
+func (c *createClusterCommand) print(outcomes []outcome) error {
+	if c.output == console.FormatName {
+		for _, o := range outcomes {
+			if _, err := fmt.Fprintln(c.Out, o.kind.Qualified(plane.NameOf(o.object)), o.did); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	scheme, err := plane.NewScheme()
+	if err != nil {
+		return err
+	}
+	objects := []client.Object{baseline.Namespace(outcomes[0].object.GetNamespace())}
+	for _, o := range outcomes {
+		objects = append(objects, o.object)
+	}
+	return (&plane.Printer{Out: c.Out, Scheme: scheme, Kind: plane.Clusters(), Format: c.output}).Objects(objects)
+}
+
+// follow returns when the cluster and its nodes are Ready. The cluster's context is added as soon as it is of use, also if the nodes take too long.
+func (c *createClusterCommand) follow(ctx context.Context, p *plane.Client, wanted clusterconfig.Config, isNew bool) error {
+	deadline := time.Now().Add(c.timeout)
+	left := func() time.Duration { return max(time.Until(deadline).Round(time.Second), time.Second) }
+	cluster, err := plane.WaitForCluster(ctx, c.Err, p, client.ObjectKeyFromObject(wanted.Cluster), c.timeout, c.interval)
+	if err != nil {
+		return err
+	}
+	dir, err := c.OpenExisting()
+	if err != nil {
+		return err
+	}
+	try := "kubectl --context " + shellquote.Quote(cluster.Spec.Name) + " get nodes"
+	if err := iam.MergeKubeconfig(c.Options, dir, c.kubeconfig, dir.Cluster(cluster.Namespace), isNew); err != nil {
+		_, _ = fmt.Fprintf(c.Err, "Warning: %v\n", err)
+		try = "muster get nodes --cluster " + shellquote.Quote(cluster.Spec.Name)
+	}
+	for _, group := range wanted.NodeGroups {
+		if err := plane.WaitForNodes(ctx, c.Err, p, plane.WaitConfig{Group: group, Timeout: left(), Interval: c.interval}); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(c.Err, "Cluster %s is ready at %s.  Try: %s\n", cluster.Spec.Name, cluster.Status.Endpoint, try)
+	return err
+}
