@@ -57,7 +57,8 @@ test: build ## unit tests with the race detector, stories on real components
 		-- $(RACE) go -C images test -json -vet=off -race ./archive ./workload \
 		-- $(RACE) go -C pkcs11 test -json -vet=off -race ./... \
 		-- $(AS_BUILT) go -C deploy/render test -json -vet=off ./... \
-		-- $(AS_BUILT) go -C test/bench/iam test -json -vet=off ./...
+		-- $(AS_BUILT) go -C test/bench/iam test -json -vet=off ./... \
+		-- $(AS_BUILT) go -C test/awssdk test -json -vet=off ./...
 
 .PHONY: soak
 soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs, image, manifests and charts as pods (55 minutes)
@@ -83,6 +84,7 @@ lint: $(GOLANGCI_LINT) ## vet and golangci-lint (fetched into .tools/ once)
 	@cd pkcs11 && $(AS_BUILT) CGO_ENABLED=1 $(GOLANGCI_LINT) run --config ../.golangci.yml ./...
 	@cd deploy/render && $(AS_BUILT) $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 	@cd test/bench/iam && $(AS_BUILT) $(GOLANGCI_LINT) run --config ../../../.golangci.yml ./...
+	@cd test/awssdk && $(AS_BUILT) $(GOLANGCI_LINT) run --config ../../.golangci.yml ./...
 
 $(GOLANGCI_LINT):
 	@echo 'building golangci-lint $(GOLANGCI_LINT_VERSION)' >&2
@@ -92,7 +94,7 @@ $(GOLANGCI_LINT):
 
 .PHONY: vuln
 vuln: ## look up known vulnerabilities of all modules (needs a way to Go's vulnerability database)
-	@for module in . ./kubernetes ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images ./pkcs11 ./deploy/render ./test/bench/iam ./test/conformance; do \
+	@for module in . ./kubernetes ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images ./pkcs11 ./deploy/render ./test/bench/iam ./test/awssdk ./test/conformance; do \
 		echo "$$module" >&2; go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -C "$$module" ./...; done
 
 .PHONY: bench
@@ -108,8 +110,9 @@ manifests: ## rewrite deploy/manifests and the chart's files from their sources
 	@$(AS_BUILT) go -C deploy/render run . -deploy ..
 
 .PHONY: generate
-generate: ## rewrite generated code and CRDs
+generate: ## rewrite generated code, CRDs and the tables of the AWS APIs
 	@$(AS_BUILT) go generate ./api/...
+	@$(AS_BUILT) go -C test/awssdk run ./tables
 
 .PHONY: clean
 clean: ## remove what was built (not the state of a cluster, nor Go's own cache)

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awstable
+
+import (
+	"embed"
+	"fmt"
+	"sync"
+
+	"muster.dev/muster/internal/cloud/awsshape"
+)
+
+//go:embed *.txt
+var files embed.FS
+
+// load reads a table once. A table that cannot be read is a defect of the build, which this package's test finds.
+func load(name string) func() *awsshape.Service {
+	return sync.OnceValue(func() *awsshape.Service {
+		text, err := files.ReadFile(name + ".txt")
+		if err != nil {
+			panic(fmt.Sprintf("awstable: %v", err))
+		}
+		service, err := awsshape.Parse(string(text))
+		if err != nil {
+			panic(fmt.Sprintf("awstable: %s: %v", name, err))
+		}
+		return service
+	})
+}
+
+var services = map[string]func() *awsshape.Service{
+	"eks": load("eks"),
+}
+
+// Service finds the table of a service by the name that signatures have: eks, ec2, autoscaling. It is nil for others.
+func Service(name string) *awsshape.Service {
+	if known, ok := services[name]; ok {
+		return known()
+	}
+	return nil
+}

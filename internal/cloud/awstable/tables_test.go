@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awstable
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEveryTableIsReadAndListed(t *testing.T) {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, strings.TrimSuffix(entry.Name(), ".txt"))
+	}
+	if listed := slices.Sorted(maps.Keys(services)); !slices.Equal(names, listed) {
+		t.Fatalf("there are tables of %v, and %v are listed", names, listed)
+	}
+	for _, name := range names {
+		service := Service(name)
+		if service.Name != name || len(service.Operations) == 0 {
+			t.Errorf("%s: the table is of %s and has %d operations", name, service.Name, len(service.Operations))
+		}
+		if Service(name) != service {
+			t.Errorf("%s is read twice", name)
+		}
+	}
+	if Service("s3") != nil {
+		t.Error("there is a table of s3")
+	}
+}

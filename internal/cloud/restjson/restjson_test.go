@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package restjson
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"muster.dev/muster/internal/cloud/awsshape"
+	"muster.dev/muster/internal/cloud/awstable"
+)
+
+func decode(method, target, body string) (string, awsshape.Object, error) {
+	path, query, _ := strings.Cut(target, "?")
+	call, err := Codec{}.Route(awstable.Service("eks"), awsshape.Request{Method: method, Path: path, Query: query, Body: []byte(body)}, awsshape.DefaultLimits())
+	if err != nil {
+		return "", nil, err
+	}
+	input, err := call.Input()
+	return call.Operation.Name, input, err
+}
+
+func TestRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, target, body string
+		operation            string
+		want                 awsshape.Object
+	}{
+		"label":            {"GET", "/clusters/one", "", "DescribeCluster", awsshape.Object{"name": "one"}},
+		"ARN in a label":   {"GET", "/tags/arn%3Aaws%3Aeks%3Ax%3A1%3Acluster%2Fone", "", "ListTagsForResource", awsshape.Object{"resourceArn": "arn:aws:eks:x:1:cluster/one"}},
+		"colons are plain": {"GET", "/tags/arn:aws:eks:x:1:cluster%2Fone", "", "ListTagsForResource", awsshape.Object{"resourceArn": "arn:aws:eks:x:1:cluster/one"}},
+		"query":            {"GET", "/clusters?include=all&maxResults=5&foo=1&foo=2", "", "ListClusters", awsshape.Object{"include": []any{"all"}, "maxResults": int64(5)}},
+		"list in a query":  {"DELETE", "/tags/x?tagKeys=a&tagKeys=b%20c&tagKeys=d+e", "", "UntagResource", awsshape.Object{"resourceArn": "x", "tagKeys": []any{"a", "b c", "d e"}}},
+		"body of a GET":    {"GET", "/clusters/one", "{", "DescribeCluster", awsshape.Object{"name": "one"}}, // no member is in the body, so nobody reads it
+		"body": {
+			"POST", "/clusters/one/update-config", `{"resourcesVpcConfig":{"endpointPublicAccess":false},"name":"two","x":1}`, "UpdateClusterConfig",
+			awsshape.Object{"name": "one", "resourcesVpcConfig": awsshape.Object{"endpointPublicAccess": false}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			operation, got, err := decode(c.method, c.target, c.body)
+			if err != nil || operation != c.operation {
+				t.Fatalf("got %s, %v; want %s", operation, err, c.operation)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, target, body string
+		code                 string
+		status               int
+		message              string
+	}{
+		"unknown path":       {"GET", "/klusters", "", "UnknownOperationException", 404, "no operation of eks"},
+		"unknown method":     {"PUT", "/clusters", "", "UnknownOperationException", 404, "no operation of eks"},
+		"slash in a label":   {"GET", "/tags/arn:aws:eks:x:1:cluster/one", "", "UnknownOperationException", 404, "no operation of eks"},
+		"escape in a label":  {"GET", "/clusters/%zz", "", "SerializationException", 400, "name: the path has a %"},
+		"not UTF-8":          {"GET", "/clusters/%ff", "", "SerializationException", 400, "name is not UTF-8"},
+		"number in a query":  {"GET", "/clusters?maxResults=many", "", "SerializationException", 400, `maxResults: "many" is not a whole number`},
+		"twice in a query":   {"GET", "/clusters?maxResults=1&maxResults=2", "", "SerializationException", 400, "maxResults comes 2 times"},
+		"query":              {"GET", "/clusters?a=%", "", "SerializationException", 400, "query string"},
+		"long query":         {"GET", "/clusters?" + strings.Repeat("a=1&", 4001), "", "SerializationException", 400, "more than 4000 parameters"},
+		"body":               {"POST", "/clusters", "{", "SerializationException", 400, "not JSON"},
+		"required":           {"POST", "/clusters", `{"name":"one"}`, "InvalidParameterException", 400, "roleArn, resourcesVpcConfig is required"},
+		"required and empty": {"POST", "/clusters", ``, "InvalidParameterException", 400, "name, roleArn, resourcesVpcConfig is required"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := decode(c.method, c.target, c.body)
+			var refused *awsshape.Error
+			if !errors.As(err, &refused) {
+				t.Fatalf("got %v", err)
+			}
+			if refused.Code != c.code || refused.HTTPStatus(awstable.Service("eks")) != c.status || !strings.Contains(refused.Message, c.message) {
+				t.Errorf("got %d %v", refused.HTTPStatus(awstable.Service("eks")), refused)
+			}
+		})
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	eks := awstable.Service("eks")
+	type cluster struct{ Name, ARN string }
+	response, err := Codec{}.Encode(eks.Operation("DescribeCluster"), "id-1", struct{ Cluster cluster }{cluster{Name: "one", ARN: "arn:x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := show(response), `200 application/json id-1  {"cluster":{"name":"one","arn":"arn:x"}}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for want, problem := range map[string]*awsshape.Error{
+		`409 application/json id-2 ResourceInUseException {"__type":"ResourceInUseException","message":"busy","clusterName":"one"}`: {
+			Code: "ResourceInUseException", Message: "busy", Members: awsshape.Object{"clusterName": "one", "color": "red"},
+		},
+		`404 application/json id-2 UnknownOperationException {"__type":"UnknownOperationException","message":"no"}`: {
+			Code: "UnknownOperationException", Message: "no", Status: 404,
+		},
+	} {
+		if got := show(Codec{}.EncodeError(eks, "id-2", problem)); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+	if got, err := (Codec{}).Encode(eks.Operation("DescribeCluster"), "id", struct{ Clutser string }{}); err == nil {
+		t.Errorf("a struct that does not fit was written: %s", got.Body)
+	}
+}
+
+func show(r awsshape.Response) string {
+	return fmt.Sprintf("%d %s %s %s %s", r.Status, r.Header["Content-Type"], r.Header["X-Amzn-Requestid"], r.Header["X-Amzn-Errortype"], r.Body)
+}
+
+// Whatever comes, the answer is an input or a refusal that can be written.
+func FuzzRequest(f *testing.F) {
+	f.Add("GET", "/clusters/one", "", "")
+	f.Add("POST", "/clusters/a%2Fb/node-groups", "x=1", `{"nodegroupName":"n","subnets":["a"],"nodeRole":"r","taints":[{"key":"k"}]}`)
+	f.Add("DELETE", "/tags/x", "tagKeys=a&tagKeys=%ff", "")
+	f.Fuzz(func(t *testing.T, method, path, query, body string) {
+		eks := awstable.Service("eks")
+		call, err := Codec{}.Route(eks, awsshape.Request{Method: method, Path: path, Query: query, Body: []byte(body)}, awsshape.DefaultLimits())
+		if err == nil {
+			var input awsshape.Object
+			if input, err = call.Input(); err == nil {
+				if missing := call.Operation.Input.Missing(input); len(missing) > 0 {
+					t.Fatalf("%v is missing and was let through", missing)
+				}
+				return
+			}
+		}
+		var refused *awsshape.Error
+		if !errors.As(err, &refused) {
+			t.Fatalf("%v is not an answer", err)
+		}
+		if response := (Codec{}).EncodeError(eks, "id", refused); response.Status < 400 || response.Status > 499 {
+			t.Fatalf("%v is answered with %d", err, response.Status)
+		}
+	})
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package restjson
+
+import (
+	"muster.dev/muster/internal/cloud/awsshape"
+	"muster.dev/muster/internal/cloud/jsonvalue"
+)
+
+// Encode writes the output as JSON, and those of its members that are headers as headers.
+func (Codec) Encode(op *awsshape.Operation, requestID string, output any) (awsshape.Response, error) {
+	response := awsshape.Response{Status: 200, Header: headers(requestID), Body: []byte("{}")}
+	if op.Output == nil {
+		return response, nil
+	}
+	value := awsshape.ValueOf(output)
+	body, err := jsonvalue.Append(make([]byte, 0, 1024), op.Output, value)
+	if err != nil {
+		return awsshape.Response{}, err
+	}
+	response.Body = body
+	err = op.Output.EachMember(value, func(m *awsshape.Member, inner awsshape.Value) error {
+		if m.Place != awsshape.Header {
+			return nil
+		}
+		text, err := m.Shape.Text(inner, awsshape.HTTPDate)
+		response.Header[m.Out] = text
+		return err
+	})
+	return response, err
+}
+
+// EncodeError writes the error's code into the header and the body: some clients read one, some the other.
+func (Codec) EncodeError(service *awsshape.Service, requestID string, problem *awsshape.Error) awsshape.Response {
+	response := awsshape.Response{Status: problem.HTTPStatus(service), Header: headers(requestID)}
+	response.Header["X-Amzn-Errortype"] = problem.Code
+	response.Body = jsonvalue.AppendError(nil, service, problem)
+	return response
+}
+
+func headers(requestID string) map[string]string {
+	return map[string]string{"Content-Type": "application/json", "X-Amzn-Requestid": requestID}
+}

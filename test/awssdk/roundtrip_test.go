@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awssdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+	"github.com/google/go-cmp/cmp"
+
+	"muster.dev/muster/internal/cloud/awscodec"
+	"muster.dev/muster/internal/cloud/awsshape"
+	"muster.dev/muster/internal/cloud/awstable"
+)
+
+const requestID = "5d1b2f0c-0000-4000-8000-1234567890ab"
+
+// server answers with what the test sets, and keeps what it was asked.
+type server struct {
+	service *awsshape.Service
+	codec   awsshape.Codec
+
+	operation *awsshape.Operation
+	input     awsshape.Object
+	problem   error
+
+	output  any
+	refusal *awsshape.Error
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		s.problem = err
+		return
+	}
+	request := awsshape.Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header, Body: body}
+	call, err := s.codec.Route(s.service, request, awsshape.DefaultLimits())
+	if err == nil {
+		s.operation = call.Operation
+		s.input, err = call.Input()
+	}
+	if err != nil {
+		s.problem = err
+		var refused *awsshape.Error
+		errors.As(err, &refused)
+		send(w, s.codec.EncodeError(s.service, requestID, refused))
+		return
+	}
+	if s.refusal != nil {
+		send(w, s.codec.EncodeError(s.service, requestID, s.refusal))
+		return
+	}
+	response, err := s.codec.Encode(call.Operation, requestID, s.output)
+	if err != nil {
+		s.problem = err
+		response.Status = http.StatusInternalServerError
+	}
+	send(w, response)
+}
+
+func send(w http.ResponseWriter, response awsshape.Response) {
+	for name, value := range response.Header {
+		w.Header().Set(name, value)
+	}
+	w.WriteHeader(response.Status)
+	_, _ = w.Write(response.Body)
+}
+
+// client makes the client of a service, and says what fills its unions.
+type client struct {
+	service string
+	make    func(aws.Config) any
+	unions  map[reflect.Type]any
+	faults  map[string][]string // which operations know an error, where the client knows it by operation
+}
+
+func start(t *testing.T, c client) (*server, any) {
+	t.Helper()
+	service := awstable.Service(c.service)
+	s := &server{service: service, codec: awscodec.For(service.Protocol)}
+	listener := httptest.NewServer(s)
+	t.Cleanup(listener.Close)
+	return s, c.make(aws.Config{
+		Region: "eu-central-1", BaseEndpoint: &listener.URL,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret"}, nil
+		}),
+		Retryer: func() aws.Retryer { return aws.NopRetryer{} },
+	})
+}
+
+// call sends an input through the client.
+func call(t *testing.T, client any, operation string, input reflect.Value) (output reflect.Value, err error) {
+	t.Helper()
+	results := reflect.ValueOf(client).MethodByName(operation).Call([]reflect.Value{reflect.ValueOf(t.Context()), input})
+	err, _ = results[1].Interface().(error)
+	return results[0], err
+}
+
+func TestEveryFieldBothWays(t *testing.T) {
+	for _, c := range clients() {
+		t.Run(c.service, func(t *testing.T) {
+			s, made := start(t, c)
+			if len(s.service.Operations) == 0 {
+				t.Fatal("the table has no operations")
+			}
+			for _, op := range s.service.Operations {
+				t.Run(op.Name, func(t *testing.T) { roundTrip(t, c, s, made, op) })
+			}
+		})
+	}
+}
+
+func roundTrip(t *testing.T, c client, s *server, made any, op *awsshape.Operation) {
+	method := reflect.ValueOf(made).MethodByName(op.Name)
+	if !method.IsValid() {
+		t.Fatalf("the SDK's client has no operation %s", op.Name)
+	}
+	f := filler{t: t, unions: c.unions}
+	input := reflect.New(method.Type().In(1).Elem())
+	f.fill(input.Elem(), nil)
+	output := reflect.New(method.Type().Out(0).Elem())
+	f.fill(output.Elem(), nil)
+
+	wantInput, wantOutput := awsshape.Object{}, awsshape.Object{}
+	if op.Input != nil {
+		wantInput = treeOfStruct(t, op.Input, input.Elem())
+	}
+	if op.Output != nil {
+		wantOutput = treeOfStruct(t, op.Output, output.Elem())
+	}
+	s.operation, s.input, s.problem, s.output, s.refusal = nil, nil, nil, wantOutput, nil
+	got, err := call(t, made, op.Name, input)
+	if s.problem != nil {
+		t.Fatalf("the server: %v", s.problem)
+	}
+	if err != nil {
+		t.Fatalf("the client: %v", err)
+	}
+	if s.operation != op {
+		t.Errorf("the request was taken for %v", s.operation)
+	}
+	if diff := cmp.Diff(wantInput, s.input); diff != "" {
+		t.Errorf("the input as it was decoded (-sent +decoded):\n%s", diff)
+	}
+	if op.Output == nil {
+		output.Elem().SetZero()
+	}
+	metadata := got.Elem().FieldByName("ResultMetadata")
+	if id, _ := awsmiddleware.GetRequestIDMetadata(metadata.Interface().(middleware.Metadata)); id != requestID {
+		t.Errorf("the request id is %q", id)
+	}
+	metadata.SetZero()
+	if diff := cmp.Diff(output.Interface(), got.Interface(), exported); diff != "" {
+		t.Errorf("the output as the client read it (-sent +read):\n%s", diff)
+	}
+}
+
+// exported leaves unexported fields out of comparisons.
+var exported = cmp.FilterPath(func(p cmp.Path) bool {
+	field, ok := p.Last().(cmp.StructField)
+	return ok && field.Name() != "" && strings.ToLower(field.Name()[:1]) == field.Name()[:1]
+}, cmp.Ignore())
+
+func TestEveryError(t *testing.T) {
+	for _, c := range clients() {
+		t.Run(c.service, func(t *testing.T) {
+			s, made := start(t, c)
+			for _, fault := range s.service.Faults {
+				t.Run(fault.Code, func(t *testing.T) { faultTrip(t, c, s, made, fault) })
+			}
+			t.Run("one that is not declared", func(t *testing.T) {
+				faultTrip(t, c, s, made, &awsshape.Fault{Code: "OfMustersOwn", Status: 418})
+			})
+		})
+	}
+}
+
+func faultTrip(t *testing.T, c client, s *server, made any, fault *awsshape.Fault) {
+	op := s.service.Operations[0]
+	for _, other := range s.service.Operations {
+		if slices.Contains(c.faults[fault.Code], other.Name) {
+			op = other
+		}
+	}
+	method := reflect.ValueOf(made).MethodByName(op.Name)
+	f := filler{t: t, unions: c.unions}
+	input := reflect.New(method.Type().In(1).Elem())
+	f.fill(input.Elem(), nil)
+
+	const message = `the group "web" is <busy> & has nodes: é`
+	s.problem, s.output = nil, nil
+	s.refusal = &awsshape.Error{Code: fault.Code, Message: message, Status: fault.Status, Members: awsshape.Object{}}
+	want := awsshape.Object{}
+	if fault.Shape != nil {
+		for i, m := range fault.Shape.Members {
+			switch {
+			case strings.EqualFold(m.Name, "message"):
+				want[m.Name] = message
+			case m.Shape.Kind == awsshape.String:
+				want[m.Name] = fmt.Sprintf("said-%d", i)
+				s.refusal.Members[m.Name] = want[m.Name]
+			}
+		}
+	}
+	if awstable.Service(c.service).Fault(fault.Code) != nil {
+		s.refusal.Status = 0 // the table knows
+	}
+	_, err := call(t, made, op.Name, input)
+	if s.problem != nil {
+		t.Fatalf("the server: %v", s.problem)
+	}
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		t.Fatalf("got %v, want an error of the API", err)
+	}
+	if api.ErrorCode() != fault.Code || api.ErrorMessage() != message {
+		t.Errorf("got code %q and message %q", api.ErrorCode(), api.ErrorMessage())
+	}
+	var response *awshttp.ResponseError
+	if !errors.As(err, &response) || response.RequestID != requestID || response.HTTPStatusCode() != fault.Status {
+		t.Errorf("got status or request id of another answer: %v", err)
+	}
+	_, generic := api.(*smithy.GenericAPIError)
+	if fault.Shape == nil {
+		return
+	}
+	if generic {
+		t.Fatalf("got %T: the client knows no type for the error", api)
+	}
+	if name := reflect.TypeOf(api).Elem().Name(); name != fault.Shape.Name {
+		t.Errorf("got a %s, want a %s", name, fault.Shape.Name)
+	}
+	if diff := cmp.Diff(want, treeOfStruct(t, fault.Shape, reflect.ValueOf(api).Elem())); diff != "" {
+		t.Errorf("what the error says (-sent +read):\n%s", diff)
+	}
+}

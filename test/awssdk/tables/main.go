@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command tables writes the tables of internal/cloud/awstable from the source of AWS's SDK for Go, in the versions that this
+// module's go.mod names. It reads the source and runs none of it.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"muster.dev/muster/internal/cloud/awsshape"
+)
+
+// limit is what a tracked file may have.
+const limit = 256 << 10
+
+func main() {
+	into := flag.String("into", "../../internal/cloud/awstable", "the directory of the tables")
+	only := flag.String("only", "", "one service alone")
+	flag.Parse()
+	for _, s := range services() {
+		if *only != "" && s.name != *only {
+			continue
+		}
+		if err := s.write(*into); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", s.name, err)
+			os.Exit(1)
+		}
+	}
+}
+
+func (s service) write(into string) error {
+	client, err := read(s.client)
+	if err != nil {
+		return err
+	}
+	text, err := s.table(client)
+	if err != nil {
+		return err
+	}
+	if len(text) > limit {
+		return fmt.Errorf("the table has %d bytes: %d is the limit of a tracked file", len(text), limit)
+	}
+	if _, err := awsshape.Parse(text); err != nil {
+		return fmt.Errorf("the table is not one: %w", err)
+	}
+	return os.WriteFile(filepath.Join(into, s.name+".txt"), []byte(text), 0o644) //nolint:gosec // G306: a file of the repository
+}
