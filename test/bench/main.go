@@ -22,7 +22,7 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 3, "rounds of each measurement; medians are printed")
 	simulated := flag.Int("simulated", 500, "simulated nodes")
-	only := flag.String("only", "up,simulated,join,launch,management", "measurements to take")
+	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -51,10 +51,12 @@ func run(ctx context.Context, rounds, simulated int, only []string) error {
 			err = benchJoin(ctx, bin, rounds)
 		case "launch":
 			err = benchLaunch(ctx, bin, rounds)
+		case "clusters":
+			err = benchClusters(ctx, bin)
 		case "management":
 			err = benchManagement(ctx, bin, rounds)
 		default:
-			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, launch, management)", name)
+			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, launch, clusters, management)", name)
 		}
 		if err != nil {
 			return err

@@ -30,16 +30,9 @@ func TestKilledWhileClustersComeAndGo(t *testing.T) {
 
 	names := []string{"one", "Two_2", "three"}
 	wanted := map[string]bool{}
-	for round := range killedRounds {
+	for range killedRounds {
 		name := names[random.IntN(len(names))]
-		if wanted[name] {
-			i.muster("delete", "cluster", name, "--wait=false", "--cascade")
-			wanted[name] = false
-		} else if _, talk, err := i.try("create", "cluster", name, "--nodes", fmt.Sprint(random.IntN(2)), "--provider", "simulated"); err == nil {
-			wanted[name] = true
-		} else if !strings.Contains(talk, "being") { // the one before it is being deleted
-			t.Fatalf("round %d: %v: %s", round, err, talk)
-		}
+		wanted[name] = i.change(name, wanted[name], random.IntN(2) == 0)
 		<-time.After(time.Duration(random.Int64N(int64(4 * time.Second))))
 		victims := []string{"serve"}
 		if random.IntN(2) == 0 {
@@ -64,6 +57,24 @@ func TestKilledWhileClustersComeAndGo(t *testing.T) {
 		_, err := i.kubectl("--context", "muster", "get", "--raw", "/readyz")
 		return err
 	})
+}
+
+// change makes a cluster, with a node or without, or deletes it if it is there. It reports whether there is to be one now.
+func (i *installation) change(name string, there, node bool) bool {
+	i.t.Helper()
+	if there {
+		i.muster("delete", "cluster", name, "--wait=false", "--cascade")
+		return false
+	}
+	arguments := []string{"create", "cluster", name}
+	if node {
+		arguments = append(arguments, "--nodes", "1", "--provider", "simulated")
+	}
+	_, talk, err := i.try(arguments...)
+	if err != nil && !strings.Contains(talk, "being deleted") { // the one before it
+		i.t.Fatalf("muster %s: %v: %s", strings.Join(arguments, " "), err, talk)
+	}
+	return err == nil
 }
 
 // asAsked reports whether a cluster is served, or nothing is left of it. The namespace is that of its name, or begins so.
