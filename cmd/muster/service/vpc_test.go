@@ -41,7 +41,7 @@ func serveKeys(t *testing.T, dir statedir.Dir, store identityservice.Store, log 
 	pki := authority.NewAccountStore(dir.PKI())
 	server, err := keyservice.NewServer(keyservice.ServerConfig{
 		Backend: service, Credential: keyservice.Credential{CA: pki.AuthorityPath(authority.Account), File: pki.Path(component.CredentialAccount)},
-		Clusters: func(string) bool { return false }, Credentials: true, Logger: log,
+		Clusters: func(caller.Caller) bool { return false }, Credentials: true, Logger: log,
 	})
 	if err != nil {
 		t.Fatal(err)
