@@ -107,7 +107,7 @@ func (c *createClusterCommand) check(flags *pflag.FlagSet, name string) error {
 		wrong = errors.New("--cluster names a cluster that there is: give the name of the new one as an argument")
 	case c.file == "" && name == "":
 		wrong = errors.New("NAME is missing: give it, or a file with a Cluster (-f)")
-	case flags.Changed("provider") && c.nodes == 0 && c.file == "":
+	case flags.Changed("provider") && !flags.Changed("nodes") && c.file == "":
 		wrong = errors.New("--provider is that of the node group that --nodes makes: give both")
 	case c.kubeconfig != "" && !c.wait:
 		wrong = errors.New("--kubeconfig needs --wait; without, muster kubeconfig adds the context later")

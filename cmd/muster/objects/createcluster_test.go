@@ -273,7 +273,7 @@ func TestCreateClusterRefused(t *testing.T) {
 		`cluster "blue" is not started: 5 GiB are free; muster delete cluster blue removes it`:           condition(metav1.ConditionFalse, "InsufficientMemory", "5 GiB are free"),
 		`cluster blue: Creating: etcd starts: gave up after 50ms; it goes on: muster get clusters`:       condition(metav1.ConditionFalse, "Creating", "etcd starts"),
 		`cluster blue: NetworkFailed: no veth: gave up after 50ms; it goes on: muster get clusters`:      condition(metav1.ConditionFalse, "NetworkFailed", "no veth"),
-		`cluster "blue" is not started: InvalidSpec; muster delete cluster blue removes it`:         condition(metav1.ConditionFalse, "InvalidSpec", ""),
+		`cluster "blue" is not started: InvalidSpec; muster delete cluster blue removes it`:              condition(metav1.ConditionFalse, "InvalidSpec", ""),
 		`cluster blue: Pending: gave up after 50ms; it goes on: muster get clusters`:                     {Type: "Other", Status: metav1.ConditionTrue},
 		`cluster blue: InsufficientMemory: of before: gave up after 50ms; it goes on: muster get cluste`: {Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "InsufficientMemory", Message: "of before", ObservedGeneration: 7},
 	} {
