@@ -43,12 +43,13 @@ func NewUpCommand(o *console.Options) *cobra.Command {
 	up := &upOptions{Options: o}
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Start the cluster, wait until every node is Ready, and write a kubeconfig",
-		Long: `Start the cluster in the background, or join the service that runs already, wait until every node is Ready, and print how
-each came in. Run again, it changes nothing.
+		Short: "Start the account with its clusters, wait until every node is Ready, and write a kubeconfig",
+		Long: `Start the account in the background, or join the service that runs already, wait until every node of its clusters is
+Ready, and print how each came in. The first time it makes a cluster. Run again, it changes nothing.
 
-Without a file the cluster is called "muster" and has one node group, "default". A file holds one Cluster and any number of
-NodeGroup documents; run with the same file again after a change, and the change is made.`,
+Without a file the first cluster is called "muster" and has one node group, "default". A file holds one Cluster and any
+number of NodeGroup documents; a cluster that does not exist yet is made, and run with the same file again after a change, the
+change is made. With a file or --cluster it waits for that cluster alone.`,
 		Example: `  # Three nodes on this machine (needs root)
   muster up
 
@@ -112,34 +113,51 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	if up.dryRun {
-		return up.printSpecs(dir, wanted)
+		return up.printSpecs(dir, wanted[0])
 	}
-	session := serve.Session{State: dir, Wanted: wanted, Region: up.region, IssuerHost: up.issuerHost, Explicit: up.file != "" || up.nodesSet}
-	outcome, err := session.Start(ctx)
-	if err != nil {
-		return err
+	var sessions []serve.Session
+	var outcomes []serve.Outcome
+	for _, config := range wanted {
+		session := serve.Session{State: dir, Wanted: config, Region: up.region, IssuerHost: up.issuerHost, Explicit: up.file != "" || up.nodesSet}
+		outcome, err := session.Start(ctx)
+		if err != nil {
+			return err
+		}
+		sessions, outcomes = append(sessions, session), append(outcomes, outcome)
 	}
-	progress := newProgress(up.Err)
-	status, cluster, err := session.Wait(ctx, up.timeout, progress.show)
-	if err != nil {
-		return err
+	var status serve.Status
+	clusters := make([]serve.ClusterStatus, len(sessions))
+	for i, session := range sessions {
+		if len(sessions) > 1 {
+			fmt.Fprintf(up.Err, "Cluster %s\n", session.Wanted.Cluster.Spec.Name)
+		}
+		progress := newProgress(up.Err)
+		if status, clusters[i], err = session.Wait(ctx, up.timeout, progress.show); err != nil {
+			return err
+		}
 	}
-	unmerged := iam.MergeKubeconfig(up.Options, dir, up.kubeconfig, session.Cluster(), outcome.Created)
+	unmerged := iam.MergeKubeconfig(up.Options, dir, up.kubeconfig, sessions[0].Cluster(), outcomes[0].Created)
 	if unmerged != nil {
 		fmt.Fprintf(up.Err, "Warning: %v\n", unmerged)
 	}
 	if err := waitForKinds(ctx, dir); err != nil {
 		return err
 	}
-	joins, err := session.Joins(ctx)
-	if err != nil {
-		return err
+	var joins []serve.Join
+	for _, session := range sessions {
+		of, err := session.Joins(ctx)
+		if err != nil {
+			return err
+		}
+		joins = append(joins, of...)
 	}
 	if up.format != console.FormatTable {
 		return console.PrintData(up.Out, up.format, joins)
 	}
-	if outcome.Unchanged {
-		fmt.Fprintf(up.Err, "Cluster %s is up already; nothing was changed.\n", cluster.Name)
+	if !slices.ContainsFunc(outcomes, func(o serve.Outcome) bool { return !o.Unchanged }) {
+		for _, cluster := range clusters {
+			fmt.Fprintf(up.Err, "Cluster %s is up already; nothing was changed.\n", cluster.Name)
+		}
 	}
 	if err := printJoins(up.Out, joins); err != nil {
 		return err
@@ -147,7 +165,9 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 	if text := status.Host.Overcommitted(); text != "" {
 		fmt.Fprintf(up.Err, "\n%s\n", text)
 	}
-	fmt.Fprintf(up.Err, "\nCluster %s is ready at %s.  Try: %s\n", cluster.Name, cluster.Endpoint, firstLook(cluster.Name, unmerged))
+	for i, cluster := range clusters {
+		fmt.Fprintf(up.Err, "\nCluster %s is ready at %s.  Try: %s\n", cluster.Name, cluster.Endpoint, firstLook(sessions[i].Wanted.Cluster.Spec.Name, unmerged))
+	}
 	return nil
 }
 
@@ -159,24 +179,49 @@ func firstLook(name string, unmerged error) string {
 	return "kubectl --context " + name + " get nodes"
 }
 
-// wanted is what the command line asks for: a file, or flags, or else what was set up before.
-func (up *upOptions) wanted(dir statedir.Dir) (clusterconfig.Config, error) {
+// wanted is what the command line asks for: a file, or flags, or else what was set up before, which may be several clusters.
+func (up *upOptions) wanted(dir statedir.Dir) ([]clusterconfig.Config, error) {
 	file := up.file
 	if file == "" && !dir.Exists() && !up.nodesSet && console.Exists(defaultFile) {
 		file = defaultFile
 	}
 	if file != "" {
-		return clusterconfig.Read(file)
+		wanted, err := clusterconfig.Read(file)
+		return []clusterconfig.Config{wanted}, err
 	}
 	clusters, err := dir.ListClusters()
 	if err != nil {
-		return clusterconfig.Config{}, err
+		return nil, err
+	}
+	if len(clusters) > 1 && up.Cluster == "" && !up.nodesSet && !up.providerSet && !up.dryRun {
+		if all := up.all(clusters); len(all) > 0 {
+			return all, nil
+		}
 	}
 	if len(clusters) > 0 {
-		return up.saved()
+		wanted, err := up.saved()
+		return []clusterconfig.Config{wanted}, err
 	}
 	wanted := clusterconfig.Default(int(up.nodes), v1alpha1.Provider(up.provider))
-	return wanted, wanted.Validate()
+	return []clusterconfig.Config{wanted}, wanted.Validate()
+}
+
+// all is what clusters were set up as. One that is being removed is left out, and so is one whose record is damaged, which the service does not
+// run: the others do not wait for it.
+func (up *upOptions) all(clusters []statedir.Cluster) []clusterconfig.Config {
+	var all []clusterconfig.Config
+	for _, cluster := range clusters {
+		if console.Exists(cluster.Deleting()) || !console.Exists(cluster.Record()) {
+			continue
+		}
+		saved, err := clusterconfig.Read(cluster.Record())
+		if err != nil {
+			fmt.Fprintf(up.Err, "Warning: cluster %s is left out: %v\n", cluster.Namespace(), err)
+			continue
+		}
+		all = append(all, saved)
+	}
+	return all
 }
 
 // saved returns the configuration of the last start, with --nodes applied to its default node group. The provider of that group stays.
