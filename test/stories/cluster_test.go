@@ -78,7 +78,7 @@ func (i *installation) keepLogs() {
 	if err := os.MkdirAll(target, 0o700); err != nil {
 		return
 	}
-	for _, pattern := range []string{"logs/*.log", "machines/*/root/var/log/*.log", "machines/*/*.log", "clusters/*/logs/*.log", "clusters/*/audit/*.log"} {
+	for _, pattern := range []string{"logs/*.log", "machines/*/root/var/log/*.log", "machines/*/*.log", "clusters/*/logs/*.log", "clusters/*/audit/*/*.log"} {
 		paths, _ := filepath.Glob(filepath.Join(string(i.dir), pattern))
 		for _, path := range paths {
 			relative, _ := filepath.Rel(string(i.dir), path)

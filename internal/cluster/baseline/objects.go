@@ -4,7 +4,6 @@ package baseline
 
 import (
 	"bytes"
-	"cmp"
 	"embed"
 	"encoding/base64"
 	"errors"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/platform/version"
 )
 
 //go:embed manifests/*.yaml
@@ -65,7 +63,7 @@ func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstruct
 		CoreDNSImage:              coreDNSImage,
 		ClusterName:               c.Cluster.Spec.Name,
 		ControlPlaneEndpoint:      strings.TrimPrefix(server, "https://"),
-		KubernetesVersion:         cmp.Or(c.Cluster.Spec.Version, version.Kubernetes),
+		KubernetesVersion:         c.Release.Version,
 		PodCIDR:                   network.PodCIDR,
 		ServiceCIDR:               network.ServiceCIDR,
 	})

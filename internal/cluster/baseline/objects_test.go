@@ -29,6 +29,7 @@ import (
 	"muster.dev/muster/internal/certificates/facts"
 	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/platform/version"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -41,7 +42,7 @@ const (
 func config(vpc bool) component.Config {
 	c := component.Config{
 		Account: component.Account{State: "/var/lib/muster", BinDir: "/opt/muster/bin", VPC: vpc, VPCCIDR: "192.168.64.0/18"},
-		Dir:     "/var/lib/muster/clusters/blue", Ports: component.Ports{APIServer: 20003},
+		Dir:     "/var/lib/muster/clusters/blue", Ports: component.Ports{APIServer: 20003}, Release: component.Release{Version: version.Kubernetes},
 	}
 	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "Blue"
 	c.Cluster.Default()

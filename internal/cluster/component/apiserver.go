@@ -5,7 +5,11 @@ package component
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 )
+
+// firstInstance is the one API server of a cluster. Each instance has an audit file of its own, since two processes cannot share one.
+const firstInstance = 0
 
 // apiServer is the cluster's kube-apiserver, set up as EKS runs it: Node and RBAC authorization, NodeRestriction, bootstrap
 // tokens, and strangers (system:anonymous) let in to health and cluster-info only.
@@ -22,7 +26,7 @@ func apiServer(c Config) (Spec, error) {
 		"api-audiences":         audience,
 		"audit-log-maxbackup":   "4",
 		"audit-log-maxsize":     "64", // MiB; with the backups at most 320 MiB
-		"audit-log-path":        c.Dir.Audit(),
+		"audit-log-path":        c.Dir.Audit(firstInstance),
 		"audit-policy-file":     c.file(APIServer, "audit-policy.yaml"),
 		"authentication-config": c.file(APIServer, "authentication.yaml"),
 		// The authenticator remembers who made a token, and forgets it the moment that a key or a mapping goes; an answer that the API server
@@ -62,7 +66,7 @@ func apiServer(c Config) (Spec, error) {
 		"tls-min-version":                    "VersionTLS12",
 		"tls-private-key-file":               credential,
 	}
-	maps.Copy(values, etcdFlags("/registry", c.Ports.Etcd, c.Authority(Etcd), c.Credential(clientOf(Etcd))))
+	maps.Copy(values, etcdFlags("/registry", c.etcdMembers(), c.Authority(Etcd), c.Credential(clientOf(Etcd))))
 	tokens, err := kubeconfig(webhook, c.AuthenticatorURL()+"/authenticate", c.Authority("cluster"), c.AuthenticatorClient())
 	if err != nil {
 		return Spec{}, err
@@ -80,10 +84,12 @@ func apiServer(c Config) (Spec, error) {
 	}
 	return Spec{
 		Name:        APIServer,
-		Path:        c.program("kube-apiserver"),
+		Path:        c.kubernetes("kube-apiserver"),
 		Args:        flags(values),
 		Files:       files,
-		Directories: []string{c.Dir.AuditDir()},
+		Address:     address(c.Ports.APIServer),
+		Credentials: sorted(credential, kubeletClient, frontProxy, c.Credential(clientOf(Etcd)), c.SigningKey(), c.AuthenticatorClient()),
+		Directories: []string{filepath.Dir(c.Dir.Audit(firstInstance))},
 		Probe:       &Probe{URL: c.ServerURL() + "/readyz", CAFile: c.Authority("cluster")},
 		After:       []string{Etcd},
 	}, nil

@@ -46,12 +46,14 @@ func authenticator(c Config) (Spec, error) {
 	}
 	file := File{Path: c.file(Authenticator, "authenticator.yaml"), Mode: modePrivate, Content: string(raw)}
 	return Spec{
-		Name:  Authenticator,
-		Path:  c.program("muster"),
-		Args:  append([]string{"authenticator"}, flags(map[string]string{"config": file.Path, "kubeconfig": path})...),
-		Files: []File{cluster, file},
-		Probe: &Probe{URL: c.AuthenticatorURL() + "/readyz", CAFile: c.Authority("cluster"), CredentialFile: c.AuthenticatorClient()},
-		After: []string{APIServer},
+		Name:        Authenticator,
+		Path:        c.program("muster"),
+		Args:        append([]string{"authenticator"}, flags(map[string]string{"config": file.Path, "kubeconfig": path})...),
+		Files:       []File{cluster, file},
+		Address:     address(c.Ports.Authenticator),
+		Credentials: sorted(c.Credential("authenticator"), c.Credential(CredentialAccountAuthenticator), c.AuthenticatorClient()),
+		Probe:       &Probe{URL: c.AuthenticatorURL() + "/readyz", CAFile: c.Authority("cluster"), CredentialFile: c.AuthenticatorClient()},
+		After:       []string{APIServer},
 	}, nil
 }
 

@@ -50,9 +50,11 @@ func certificateController(c Config) (Spec, error) {
 			"config":     policy.Path,
 			"kubeconfig": clusterPath,
 		}),
-		Files: []File{cluster, inventory, policy},
-		Probe: &Probe{URL: "http://" + address + "/readyz"},
-		After: []string{APIServer},
+		Files:       []File{cluster, inventory, policy},
+		Address:     address,
+		Credentials: sorted(c.Credential("certificate-controller"), c.Credential(credentialInventory), c.KubeletSigner(), c.Authority("cluster"), c.AuthorityKey("cluster")),
+		Probe:       &Probe{URL: "http://" + address + "/readyz"},
+		After:       []string{APIServer},
 	}, nil
 }
 

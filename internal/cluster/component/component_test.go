@@ -44,8 +44,9 @@ func fixed(vpc bool) Config {
 			Issuers: Issuers{Address: netip.MustParseAddr("127.93.14.201"), Port: 443, Host: "oidc.example.com"},
 		},
 		Dir: "/var/lib/muster/clusters/blue", EncryptionKey: key,
-		Issuer: Issuer{URL: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF", Keys: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF/keys", ID: "0123456789ABCDEF0123456789ABCDEF"},
-		Ports:  Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, Authenticator: 20011},
+		Issuer:  Issuer{URL: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF", Keys: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF/keys", ID: "0123456789ABCDEF0123456789ABCDEF"},
+		Release: Release{Version: "v1.36.3", Programs: "/opt/muster/releases/1.36"},
+		Ports:   Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, Authenticator: 20011},
 	}
 	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "Blue"
 	c.Region = region.Region{Name: "lab-1"}
@@ -117,7 +118,8 @@ func TestHash(t *testing.T) {
 	spec := func() Spec {
 		return Spec{
 			Name: "name", Path: "/path", Args: []string{"a", "b"}, Env: []string{"A=1"}, Directories: []string{"/dir"}, After: []string{"x"},
-			Files: []File{{Path: "/file", Mode: 0o600, Content: "content", Secret: true}},
+			Files:   []File{{Path: "/file", Mode: 0o600, Content: "content", Secret: true}},
+			Address: "127.0.0.1:1", Credentials: []string{"/credential"},
 			Probe: &Probe{URL: "https://url", Socket: "/socket", CAFile: "/ca", CredentialFile: "/credential"},
 		}
 	}
@@ -125,6 +127,8 @@ func TestHash(t *testing.T) {
 	for what, change := range map[string]func(*Spec){
 		"name":             func(s *Spec) { s.Name = "x" },
 		"cluster":          func(s *Spec) { s.Cluster = "x" },
+		"address":          func(s *Spec) { s.Address = "127.0.0.1:2" },
+		"credentials":      func(s *Spec) { s.Credentials[0] = "/x" },
 		"path":             func(s *Spec) { s.Path = "/x" },
 		"args":             func(s *Spec) { s.Args[1] = "x" },
 		"split args":       func(s *Spec) { s.Args = []string{"a b"} },

@@ -4,8 +4,11 @@ package component
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -44,8 +47,18 @@ type Config struct {
 	Issuer Issuer
 	// EncryptionKey encrypts the cluster's Secrets at rest: 32 bytes in base64. No other plane has it.
 	EncryptionKey string
+	// Release of Kubernetes that its control plane runs.
+	Release Release
 	// Address is the API server's in the VPC; not valid for the second address of the VPC.
 	Address netip.Addr
+}
+
+// Release is a version of Kubernetes, and where its programs are: what an upgrade of a cluster changes.
+type Release struct {
+	// Version is as in "v1.36.3".
+	Version string
+	// Programs is the directory of kube-apiserver and its like, absolute.
+	Programs string
 }
 
 // AccountPorts on the loopback address, chosen once and kept.
@@ -109,6 +122,12 @@ func Specs(c Config) ([]Spec, error) {
 }
 
 func (a Account) program(name string) string { return filepath.Join(a.BinDir, name) }
+
+// kubernetes is a program of the cluster's release.
+func (c Config) kubernetes(name string) string { return filepath.Join(c.Release.Programs, name) }
+
+// etcdMembers are the URLs of the members of the cluster's etcd.
+func (c Config) etcdMembers() []string { return []string{url(c.Ports.Etcd)} }
 
 func (a Account) managementFile(name string) string {
 	return filepath.Join(a.State.Component(Management), name)
@@ -175,13 +194,19 @@ func (a Account) ManagementURL() string { return url(a.Ports.Management) }
 // IdentityURL is where people and components on this host reach STS and IAM.
 func (a Account) IdentityURL() string { return url(a.Ports.Identity) }
 
-// etcdFlags are an API server's way to its plane's etcd.
-func etcdFlags(prefix string, port int, authority, credential string) map[string]string {
+// etcdFlags are an API server's way to the members of its plane's etcd.
+func etcdFlags(prefix string, members []string, authority, credential string) map[string]string {
 	return map[string]string{
 		"etcd-cafile": authority, "etcd-certfile": credential, "etcd-keyfile": credential,
-		"etcd-prefix": prefix, "etcd-servers": url(port),
+		"etcd-prefix": prefix, "etcd-servers": strings.Join(members, ","),
 	}
 }
+
+// address is where a process of this host listens.
+func address(port int) string { return net.JoinHostPort(Loopback, strconv.Itoa(port)) }
+
+// sorted are files, each once.
+func sorted(files ...string) []string { return slices.Compact(slices.Sorted(slices.Values(files))) }
 
 func url(port int) string { return fmt.Sprintf("https://%s:%d", Loopback, port) }
 

@@ -15,7 +15,7 @@ func controllerManager(c Config) (Spec, error) {
 	}
 	return Spec{
 		Name: ControllerManager,
-		Path: c.program("kube-controller-manager"),
+		Path: c.kubernetes("kube-controller-manager"),
 		Args: flags(map[string]string{
 			"allocate-node-cidrs":              "true",
 			"authentication-kubeconfig":        path,
@@ -40,8 +40,10 @@ func controllerManager(c Config) (Spec, error) {
 			"tls-private-key-file":             credential,
 			"use-service-account-credentials":  "true",
 		}),
-		Files: []File{config},
-		Probe: &Probe{URL: url(c.Ports.ControllerManager) + "/healthz", CAFile: c.Authority("cluster")},
-		After: []string{APIServer},
+		Files:       []File{config},
+		Address:     address(c.Ports.ControllerManager),
+		Credentials: sorted(credential, c.SigningKey()),
+		Probe:       &Probe{URL: url(c.Ports.ControllerManager) + "/healthz", CAFile: c.Authority("cluster")},
+		After:       []string{APIServer},
 	}, nil
 }

@@ -58,6 +58,8 @@ func (s store) spec() Spec {
 			"trusted-ca-file":             s.authority,
 		}),
 		Directories: []string{s.data},
+		Address:     address(s.client),
+		Credentials: sorted(s.credential, s.probe),
 		Probe:       &Probe{URL: client + "/readyz", CAFile: s.authority, CredentialFile: s.probe},
 	}
 }

@@ -28,7 +28,7 @@ func management(a Account) Spec {
 		"tls-min-version":                  "VersionTLS12",
 		"tls-private-key-file":             credential,
 	}
-	maps.Copy(args, etcdFlags("/management", a.Ports.ManagementEtcd, a.Authority(ManagementEtcd), a.Credential(clientOf(ManagementEtcd))))
+	maps.Copy(args, etcdFlags("/management", []string{url(a.Ports.ManagementEtcd)}, a.Authority(ManagementEtcd), a.Credential(clientOf(ManagementEtcd))))
 	return Spec{
 		Name: Management,
 		Path: a.program("generic-apiserver"),
@@ -37,7 +37,9 @@ func management(a Account) Spec {
 			{Path: a.managementFile("authentication.yaml"), Mode: modePrivate, Content: authentication(healthPaths)},
 			{Path: a.managementFile("encryption.yaml"), Mode: modePrivate, Content: encryption(a.EncryptionKey), Secret: true},
 		},
-		Probe: &Probe{URL: a.ManagementURL() + "/readyz", CAFile: a.Authority("management")},
-		After: []string{ManagementEtcd},
+		Address:     address(a.Ports.Management),
+		Credentials: sorted(credential, a.Credential(clientOf(ManagementEtcd)), a.SigningKey()),
+		Probe:       &Probe{URL: a.ManagementURL() + "/readyz", CAFile: a.Authority("management")},
+		After:       []string{ManagementEtcd},
 	}
 }

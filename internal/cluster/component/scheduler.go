@@ -14,7 +14,7 @@ func scheduler(c Config) (Spec, error) {
 	}
 	return Spec{
 		Name: Scheduler,
-		Path: c.program("kube-scheduler"),
+		Path: c.kubernetes("kube-scheduler"),
 		Args: flags(map[string]string{
 			"authentication-kubeconfig":    path,
 			"authorization-kubeconfig":     path,
@@ -29,8 +29,10 @@ func scheduler(c Config) (Spec, error) {
 			"tls-min-version":              "VersionTLS12",
 			"tls-private-key-file":         credential,
 		}),
-		Files: []File{config},
-		Probe: &Probe{URL: url(c.Ports.Scheduler) + "/healthz", CAFile: c.Authority("cluster")},
-		After: []string{APIServer},
+		Files:       []File{config},
+		Address:     address(c.Ports.Scheduler),
+		Credentials: sorted(credential),
+		Probe:       &Probe{URL: url(c.Ports.Scheduler) + "/healthz", CAFile: c.Authority("cluster")},
+		After:       []string{APIServer},
 	}, nil
 }

@@ -10,6 +10,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Spec is one process: its program and arguments, its files, and the probe of its readiness.
@@ -30,6 +32,12 @@ type Spec struct {
 	Directories []string `json:"directories,omitempty"`
 	// Probe reports whether it serves; without one a process is ready as soon as it runs.
 	Probe *Probe `json:"probe,omitempty"`
+	// Address that it listens on, as host:port; empty if on none, or on sockets only.
+	Address string `json:"address,omitempty"`
+	// Credentials are the files with certificates and keys that it reads, sorted: all that it needs besides Files.
+	Credentials []string `json:"credentials,omitempty"`
+	// Grace is how long it may take to end once it is told to; the supervisor's own if 0.
+	Grace metav1.Duration `json:"grace,omitzero"`
 	// After names the specs that must be ready before this one starts.
 	After []string `json:"after,omitempty"`
 }
@@ -81,7 +89,7 @@ type Probe struct {
 
 // Hash is the same for two specs exactly when a process of one need not be restarted to become the other.
 func (s Spec) Hash() string {
-	s.After = nil // order of start-up matters to no running process
+	s.After, s.Grace = nil, metav1.Duration{} // how it starts and ends matters to no running process
 	raw, err := json.Marshal(s)
 	if err != nil {
 		panic("component: a Spec is plain data and always marshals: " + err.Error())

@@ -42,6 +42,9 @@ func (s Session) check(binDir string, running bool) error {
 	if err := s.checkIssuerHost(); err != nil {
 		return fmt.Errorf("--issuer-host: %w", err)
 	}
+	if _, err := releaseOf(binDir, s.Wanted.Cluster.Spec.Version); err != nil {
+		return err
+	}
 	own, err := account.Plan(s.State, s.Region)
 	if err != nil {
 		return err

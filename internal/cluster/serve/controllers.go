@@ -126,7 +126,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 		PodCIDR:     pods,
 		UserData:    userData,
 		Health:      health,
-		AuditLog:    c.Dir.Audit(),
+		AuditLog:    c.Dir.Audit(0), // of the one instance
 		Log:         h.log,
 	}); err != nil {
 		return fmt.Errorf("adding the controllers of node groups: %w", err)

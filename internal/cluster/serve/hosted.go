@@ -127,6 +127,9 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 	}
 	specs := component.Config{Account: account, Dir: h.dir, Cluster: *wanted.Cluster}
 	var err error
+	if specs.Release, err = releaseOf(account.BinDir, wanted.Cluster.Spec.Version); err != nil {
+		return component.Config{}, err
+	}
 	if specs.Ports, err = h.service.ports.Cluster(h.dir, int(wanted.Cluster.Spec.APIServer.Port)); err != nil {
 		return component.Config{}, err
 	}

@@ -33,6 +33,7 @@ const (
 	reasonInvalid       = "InvalidSpec"
 	reasonChangeRefused = "ChangeRefused"
 	reasonMemory        = "InsufficientMemory"
+	reasonVersion       = "UnsupportedVersion"
 )
 
 // Host implements [clustercontroller.Hosts].
@@ -55,6 +56,9 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 	wanted := clusterconfig.Config{Cluster: object.DeepCopy()}
 	if err := wanted.Validate(); err != nil {
 		return &clustercontroller.Refusal{Reason: reasonInvalid, Message: err.Error()}
+	}
+	if _, err := releaseOf(c.cfg.BinDir, object.Spec.Version); err != nil {
+		return &clustercontroller.Refusal{Reason: reasonVersion, Message: err.Error()}
 	}
 	c.making.Lock() // so that the next one knows that this one is about to need memory
 	defer c.making.Unlock()

@@ -80,6 +80,11 @@ func TestHost(t *testing.T) {
 	if err := hosts.Host(t.Context(), bad); !errors.As(err, &refusal) || refusal.Reason != reasonInvalid || !strings.Contains(refusal.Message, "serviceCIDR") {
 		t.Errorf("got %v", err)
 	}
+	bad = asked("green")
+	bad.Spec.Version = "v1.99.0"
+	if err := hosts.Host(t.Context(), bad); !errors.As(err, &refusal) || refusal.Reason != reasonVersion || !strings.Contains(refusal.Message, "there are no programs of Kubernetes v1.99.0: write v1.36.3") {
+		t.Errorf("got %v", err)
+	}
 	if dirs, err := hosts.cfg.State.ListClusters(); err != nil || len(dirs) != 1 {
 		t.Errorf("directories %v, %v", dirs, err)
 	}

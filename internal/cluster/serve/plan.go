@@ -31,7 +31,11 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if err := portplan.Read(dir.Ports(), &shared.Ports); err != nil {
 		return nil, err
 	}
-	c := component.Config{Account: shared, Dir: dir.Cluster(v1alpha1.ClusterSlug(wanted.Cluster.Spec.Name)), Cluster: *wanted.Cluster}
+	release, err := releaseOf(binDir, wanted.Cluster.Spec.Version)
+	if err != nil {
+		return nil, err
+	}
+	c := component.Config{Release: release, Account: shared, Dir: dir.Cluster(v1alpha1.ClusterSlug(wanted.Cluster.Spec.Name)), Cluster: *wanted.Cluster}
 	if err := portplan.Read(c.Dir.Ports(), &c.Ports); err != nil {
 		return nil, err
 	}

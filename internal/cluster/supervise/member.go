@@ -3,6 +3,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -125,10 +126,15 @@ func (m *member) adopt(ctx context.Context) (h *process.Handle, adopted bool, er
 	}
 	defer h.Close()
 	m.supervisor.cfg.Log.Info("replacing a component", "component", m.spec.Process(), "process_id", p.PID, "reason", "its spec or program changed")
-	if err := h.Stop(ctx, m.supervisor.cfg.StopGrace); err != nil {
+	if err := h.Stop(ctx, m.grace()); err != nil {
 		return nil, false, fmt.Errorf("stopping %s, which changed: %w", m.spec.Name, err)
 	}
 	return nil, false, nil
+}
+
+// grace is how long the process may take to end.
+func (m *member) grace() time.Duration {
+	return cmp.Or(m.spec.Grace.Duration, m.supervisor.cfg.StopGrace)
 }
 
 func (m *member) start() (*process.Handle, error) {
@@ -165,7 +171,7 @@ func (m *member) watch(ctx context.Context, h *process.Handle) string {
 		return ctx.Err().Error()
 	}
 	reason := context.Cause(asking).Error()
-	if err := h.Stop(ctx, m.supervisor.cfg.StopGrace); err != nil {
+	if err := h.Stop(ctx, m.grace()); err != nil {
 		m.supervisor.cfg.Log.Error("stopping a component that hangs", "component", m.spec.Process(), "error", err)
 	}
 	return reason

@@ -25,11 +25,12 @@ func Components(dir statedir.Dir) []Source { return inDirectory(dir.Logs()) }
 // ClusterComponents finds the logs of the components of one cluster, its audit log included, sorted by name.
 func ClusterComponents(cluster statedir.Cluster) []Source {
 	sources := inDirectory(cluster.Logs())
-	if _, err := os.Stat(cluster.Audit()); err == nil {
+	audits, _ := filepath.Glob(cluster.Audits()) // of all instances of the API server
+	for _, path := range audits {
 		// The API server rotates it to audit-<time>.log, which sort in that order (gopkg.in/natefinch/lumberjack).
-		older, _ := filepath.Glob(strings.TrimSuffix(cluster.Audit(), ".log") + "-*.log")
+		older, _ := filepath.Glob(strings.TrimSuffix(path, ".log") + "-*.log")
 		slices.Sort(older)
-		sources = append(sources, Source{Name: AuditName, Path: cluster.Audit(), Older: older, Location: time.UTC})
+		sources = append(sources, Source{Name: AuditName, Path: path, Older: older, Location: time.UTC})
 	}
 	slices.SortFunc(sources, func(a, b Source) int { return strings.Compare(a.Name, b.Name) })
 	return sources

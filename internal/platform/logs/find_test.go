@@ -48,9 +48,9 @@ func TestComponents(t *testing.T) {
 	}
 	write(t, dir.Log("kube-apiserver"), "new\n")
 	write(t, dir.Log("kube-apiserver")+".1", "old\n")
-	write(t, dir.Audit(), "c\n")
-	write(t, filepath.Join(filepath.Dir(dir.Audit()), "audit-2026-11-20T11-00-00.000.log"), "b\n")
-	write(t, filepath.Join(filepath.Dir(dir.Audit()), "audit-2026-11-20T10-00-00.000.log"), "a\n")
+	write(t, dir.Audit(0), "c\n")
+	write(t, filepath.Join(filepath.Dir(dir.Audit(0)), "audit-2026-11-20T11-00-00.000.log"), "b\n")
+	write(t, filepath.Join(filepath.Dir(dir.Audit(0)), "audit-2026-11-20T10-00-00.000.log"), "a\n")
 	found := logs.ClusterComponents(dir)
 	if diff := cmp.Diff([]string{"audit", "kube-apiserver"}, names(found)); diff != "" {
 		t.Fatalf("components (-want +got):\n%s", diff)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // Cluster is the directory of one cluster: everything that is the cluster's alone, so that removing it removes nothing of another. Its
@@ -70,11 +71,13 @@ func (c Cluster) Logs() string { return c.join("logs") }
 // Log is where a component's standard output and error go.
 func (c Cluster) Log(name string) string { return c.join("logs", name+".log") }
 
-// AuditDir holds the audit log and its older parts.
-func (c Cluster) AuditDir() string { return c.join("audit") }
+// Audit is the audit log of one instance of the cluster's API server, counted from 0. Its older parts are beside it.
+func (c Cluster) Audit(instance int) string {
+	return c.join("audit", strconv.Itoa(instance), "audit.log")
+}
 
-// Audit is the audit log of the cluster's API server.
-func (c Cluster) Audit() string { return c.join("audit", "audit.log") }
+// Audits is the pattern of the audit logs of all instances.
+func (c Cluster) Audits() string { return c.join("audit", "*", "audit.log") }
 
 // Kubeconfig is the administrator's way into the cluster.
 func (c Cluster) Kubeconfig() string { return c.join("kubeconfig.yaml") }
