@@ -149,11 +149,17 @@ func (i *installation) mustKubectl(args ...string) string {
 // apply gives manifests to kubectl.
 func (i *installation) apply(manifest string, args ...string) {
 	i.t.Helper()
+	i.mustKubectl(append([]string{"apply", "-f", i.manifest(manifest)}, args...)...)
+}
+
+// manifest writes documents into a file, whose path it returns.
+func (i *installation) manifest(documents string) string {
+	i.t.Helper()
 	path := filepath.Join(i.t.TempDir(), "manifest.yaml")
-	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(documents), 0o600); err != nil {
 		i.t.Fatal(err)
 	}
-	i.mustKubectl(append([]string{"apply", "-f", path}, args...)...)
+	return path
 }
 
 // status asks the service itself.
