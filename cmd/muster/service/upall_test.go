@@ -18,7 +18,7 @@ import (
 func TestUpBringsUpAllClusters(t *testing.T) {
 	t.Parallel()
 	dir := statedir.Dir(t.TempDir())
-	if err := os.Chmod(string(dir), 0o700); err != nil { //nolint:gosec // it is a directory
+	if err := os.Chmod(string(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for path, content := range map[string]string{
