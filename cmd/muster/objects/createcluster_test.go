@@ -241,7 +241,7 @@ func condition(status metav1.ConditionStatus, reason, message string) metav1.Con
 
 func TestCreateClusterWait(t *testing.T) {
 	t.Parallel()
-	b := clitest.NewBench(t, service(condition(metav1.ConditionFalse, "Creating", "etcd starts"), condition(metav1.ConditionTrue, "Healthy", "it answers")))
+	b := clitest.NewBench(t, service(condition(metav1.ConditionFalse, "Creating", "etcd starts\nkube-apiserver waits"), condition(metav1.ConditionTrue, "Healthy", "it answers")))
 	writeClusterKubeconfig(t, b, "Blue_2")
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := b.Run(t.Context(), createClusterOf(b), "Blue_2", "--wait", "--kubeconfig", file); err != nil {

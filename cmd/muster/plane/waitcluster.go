@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,7 +48,11 @@ func WaitForCluster(ctx context.Context, talk io.Writer, p *Client, key client.O
 	return cluster, err
 }
 
+// widestMessage is the longest part of a condition's message that is shown while waiting.
+const widestMessage = 200
+
 // ClusterState says in a line how a cluster is: "cluster home: Creating: etcd starts".
 func ClusterState(c *v1alpha1.Cluster) string {
-	return "cluster " + c.Spec.Name + ": " + readiness.Word(c, c.Status.Conditions) + Because(readiness.Message(c.Status.Conditions))
+	message, _, _ := strings.Cut(readiness.Message(c.Status.Conditions), "\n")
+	return "cluster " + c.Spec.Name + ": " + readiness.Word(c, c.Status.Conditions) + Because(console.Shorten(message, widestMessage))
 }
