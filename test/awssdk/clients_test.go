@@ -4,11 +4,21 @@ package awssdk
 
 import (
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
 )
 
 func clients() []client {
 	return []client{
 		{service: "eks", make: func(config aws.Config) any { return eks.NewFromConfig(config) }},
+		{service: "autoscaling", make: func(config aws.Config) any { return autoscaling.NewFromConfig(config) }},
+		{service: "ec2", make: func(config aws.Config) any { return ec2.NewFromConfig(config) }},
+		{service: "ssm", make: func(config aws.Config) any { return ssm.NewFromConfig(config) }},
+		{service: "kms", make: func(config aws.Config) any { return kms.NewFromConfig(config) }},
+		{service: "logs", make: func(config aws.Config) any { return cloudwatchlogs.NewFromConfig(config) }},
 	}
 }

@@ -159,6 +159,9 @@ func treeOfStruct(t *testing.T, s *awsshape.Shape, v reflect.Value) awsshape.Obj
 				member = m
 			}
 		}
+		if member == nil && field.Name == "Message" && v.Field(i).IsNil() {
+			continue // the SDK's errors all have one
+		}
 		if member == nil {
 			t.Errorf("%s.%s: the table's %s has no such member", v.Type(), field.Name, s.Name)
 			continue

@@ -85,7 +85,6 @@ type client struct {
 	service string
 	make    func(aws.Config) any
 	unions  map[reflect.Type]any
-	faults  map[string][]string // which operations know an error, where the client knows it by operation
 }
 
 func start(t *testing.T, c client) (*server, any) {
@@ -99,8 +98,21 @@ func start(t *testing.T, c client) (*server, any) {
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret"}, nil
 		}),
-		Retryer: func() aws.Retryer { return aws.NopRetryer{} },
+		Retryer:    func() aws.Retryer { return aws.NopRetryer{} },
+		HTTPClient: plain{},
 	})
+}
+
+// plain sends requests whose bodies have no WriteTo. The SDK closes a body when the head of the answer is there, and its WriteTo reports
+// io.EOF then; if net/http looks for the body's end after that, it takes this for a failure and closes the connection before the answer is
+// read (smithy-go v1.28.8, transport/http/internal/io/safe.go; one request in 200 with a server as quick as this).
+type plain struct{}
+
+func (plain) Do(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		r.Body = struct{ io.ReadCloser }{r.Body}
+	}
+	return http.DefaultClient.Do(r)
 }
 
 // call sends an input through the client.
@@ -109,6 +121,17 @@ func call(t *testing.T, client any, operation string, input reflect.Value) (outp
 	results := reflect.ValueOf(client).MethodByName(operation).Call([]reflect.Value{reflect.ValueOf(t.Context()), input})
 	err, _ = results[1].Interface().(error)
 	return results[0], err
+}
+
+func TestEveryTableHasAClient(t *testing.T) {
+	got := []string{"eks-auth"} // whose module is not to be had; package restjson has a test of it
+	for _, c := range clients() {
+		got = append(got, c.service)
+	}
+	slices.Sort(got)
+	if want := awstable.Names(); !slices.Equal(got, want) {
+		t.Errorf("there are clients for %v, and tables of %v", got, want)
+	}
 }
 
 func TestEveryFieldBothWays(t *testing.T) {
@@ -190,60 +213,60 @@ func TestEveryError(t *testing.T) {
 	}
 }
 
+// faultTrip sends an error through the client. Where the client knows an error by the operation, it takes the first that knows it.
 func faultTrip(t *testing.T, c client, s *server, made any, fault *awsshape.Fault) {
-	op := s.service.Operations[0]
-	for _, other := range s.service.Operations {
-		if slices.Contains(c.faults[fault.Code], other.Name) {
-			op = other
-		}
-	}
-	method := reflect.ValueOf(made).MethodByName(op.Name)
-	f := filler{t: t, unions: c.unions}
-	input := reflect.New(method.Type().In(1).Elem())
-	f.fill(input.Elem(), nil)
-
 	const message = `the group "web" is <busy> & has nodes: é`
 	s.problem, s.output = nil, nil
 	s.refusal = &awsshape.Error{Code: fault.Code, Message: message, Status: fault.Status, Members: awsshape.Object{}}
-	want := awsshape.Object{}
+	want, wantMessage := awsshape.Object{}, message
 	if fault.Shape != nil {
+		wantMessage = "" // some errors of SSM have none
 		for i, m := range fault.Shape.Members {
 			switch {
 			case strings.EqualFold(m.Name, "message"):
-				want[m.Name] = message
+				want[m.Name], wantMessage = message, message
+				continue
 			case m.Shape.Kind == awsshape.String:
 				want[m.Name] = fmt.Sprintf("said-%d", i)
-				s.refusal.Members[m.Name] = want[m.Name]
+			case m.Shape.Kind == awsshape.Integer:
+				want[m.Name] = int64(i)
+			default:
+				continue
 			}
+			s.refusal.Members[m.Name] = want[m.Name]
 		}
 	}
-	if awstable.Service(c.service).Fault(fault.Code) != nil {
+	if s.service.Fault(fault.Code) != nil {
 		s.refusal.Status = 0 // the table knows
 	}
-	_, err := call(t, made, op.Name, input)
-	if s.problem != nil {
-		t.Fatalf("the server: %v", s.problem)
-	}
 	var api smithy.APIError
-	if !errors.As(err, &api) {
-		t.Fatalf("got %v, want an error of the API", err)
+	for _, op := range s.service.Operations {
+		f := filler{t: t, unions: c.unions}
+		input := reflect.New(reflect.ValueOf(made).MethodByName(op.Name).Type().In(1).Elem())
+		f.fill(input.Elem(), nil)
+		_, err := call(t, made, op.Name, input)
+		if s.problem != nil {
+			t.Fatalf("the server: %v", s.problem)
+		}
+		if !errors.As(err, &api) {
+			t.Fatalf("got %v, want an error of the API", err)
+		}
+		if api.ErrorCode() != fault.Code || api.ErrorMessage() != wantMessage {
+			t.Errorf("got code %q and message %q", api.ErrorCode(), api.ErrorMessage())
+		}
+		var response *awshttp.ResponseError
+		if !errors.As(err, &response) || response.RequestID != requestID || response.HTTPStatusCode() != fault.Status {
+			t.Errorf("got status or request id of another answer: %v", err)
+		}
+		if _, generic := api.(*smithy.GenericAPIError); !generic || fault.Shape == nil {
+			break
+		}
 	}
-	if api.ErrorCode() != fault.Code || api.ErrorMessage() != message {
-		t.Errorf("got code %q and message %q", api.ErrorCode(), api.ErrorMessage())
-	}
-	var response *awshttp.ResponseError
-	if !errors.As(err, &response) || response.RequestID != requestID || response.HTTPStatusCode() != fault.Status {
-		t.Errorf("got status or request id of another answer: %v", err)
-	}
-	_, generic := api.(*smithy.GenericAPIError)
 	if fault.Shape == nil {
 		return
 	}
-	if generic {
-		t.Fatalf("got %T: the client knows no type for the error", api)
-	}
 	if name := reflect.TypeOf(api).Elem().Name(); name != fault.Shape.Name {
-		t.Errorf("got a %s, want a %s", name, fault.Shape.Name)
+		t.Fatalf("got a %s, want a %s", name, fault.Shape.Name)
 	}
 	if diff := cmp.Diff(want, treeOfStruct(t, fault.Shape, reflect.ValueOf(api).Elem())); diff != "" {
 		t.Errorf("what the error says (-sent +read):\n%s", diff)

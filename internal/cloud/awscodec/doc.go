@@ -4,7 +4,10 @@
 package awscodec
 
 import (
+	"muster.dev/muster/internal/cloud/awsjson"
 	"muster.dev/muster/internal/cloud/awsshape"
+	"muster.dev/muster/internal/cloud/ec2query"
+	"muster.dev/muster/internal/cloud/query"
 	"muster.dev/muster/internal/cloud/restjson"
 )
 
@@ -13,6 +16,14 @@ func For(protocol awsshape.Protocol) awsshape.Codec {
 	switch protocol {
 	case awsshape.RestJSON:
 		return restjson.Codec{}
+	case awsshape.JSON10:
+		return awsjson.Codec{Version: "1.0"}
+	case awsshape.JSON11:
+		return awsjson.Codec{Version: "1.1"}
+	case awsshape.QueryXML:
+		return query.Codec{}
+	case awsshape.EC2Query:
+		return ec2query.Codec{}
 	default:
 		return nil
 	}

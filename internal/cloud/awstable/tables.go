@@ -5,6 +5,8 @@ package awstable
 import (
 	"embed"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"muster.dev/muster/internal/cloud/awsshape"
@@ -29,8 +31,17 @@ func load(name string) func() *awsshape.Service {
 }
 
 var services = map[string]func() *awsshape.Service{
-	"eks": load("eks"),
+	"autoscaling": load("autoscaling"),
+	"ec2":         load("ec2"),
+	"eks":         load("eks"),
+	"eks-auth":    load("eks-auth"),
+	"kms":         load("kms"),
+	"logs":        load("logs"),
+	"ssm":         load("ssm"),
 }
+
+// Names are the names of all services that have a table, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(services)) }
 
 // Service finds the table of a service by the name that signatures have: eks, ec2, autoscaling. It is nil for others.
 func Service(name string) *awsshape.Service {

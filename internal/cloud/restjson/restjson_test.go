@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -113,6 +114,39 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// EKS Auth's table is written by hand and the SDK's client is not to be had, so its wire form is pinned here: what the agent sends, and the
+// members of the SDK's own snapshot of an answer.
+func TestEKSAuth(t *testing.T) {
+	auth := awstable.Service("eks-auth")
+	request := awsshape.Request{Method: "POST", Path: "/clusters/one/assume-role-for-pod-identity", Body: []byte(`{"token":"a.b.c"}`)}
+	call, err := Codec{}.Route(auth, request, awsshape.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	input, err := call.Input()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(awsshape.Object{"clusterName": "one", "token": "a.b.c"}, input); diff != "" {
+		t.Error(diff)
+	}
+	response, err := Codec{}.Encode(call.Operation, "id", awsshape.Object{
+		"subject": awsshape.Object{"namespace": "n", "serviceAccount": "s"}, "audience": "pods.eks.amazonaws.com",
+		"podIdentityAssociation": awsshape.Object{"associationArn": "arn:p", "associationId": "a-1"},
+		"assumedRoleUser":        awsshape.Object{"arn": "arn:r", "assumeRoleId": "AROA:x"},
+		"credentials":            awsshape.Object{"sessionToken": "t", "secretAccessKey": "k", "accessKeyId": "ASIA", "expiration": time.Unix(946684800, 0)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"subject":{"namespace":"n","serviceAccount":"s"},"audience":"pods.eks.amazonaws.com",` +
+		`"podIdentityAssociation":{"associationArn":"arn:p","associationId":"a-1"},"assumedRoleUser":{"arn":"arn:r","assumeRoleId":"AROA:x"},` +
+		`"credentials":{"sessionToken":"t","secretAccessKey":"k","accessKeyId":"ASIA","expiration":946684800}}`
+	if diff := cmp.Diff(want, string(response.Body)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func show(r awsshape.Response) string {
 	return fmt.Sprintf("%d %s %s %s %s", r.Status, r.Header["Content-Type"], r.Header["X-Amzn-Requestid"], r.Header["X-Amzn-Errortype"], r.Body)
 }
@@ -142,4 +176,35 @@ func FuzzRequest(f *testing.F) {
 			t.Fatalf("%v is answered with %d", err, response.Status)
 		}
 	})
+}
+
+func BenchmarkDescribeCluster(b *testing.B) {
+	type cluster struct {
+		Name, ARN, Endpoint, RoleARN, Version, PlatformVersion, Status string
+		CreatedAt                                                      time.Time
+		CertificateAuthority                                           struct{ Data string }
+		ResourcesVPCConfig                                             struct {
+			SubnetIDs, SecurityGroupIDs, PublicAccessCIDRs []string
+			VPCID                                          string
+			EndpointPublicAccess, EndpointPrivateAccess    bool
+		}
+		KubernetesNetworkConfig struct{ ServiceIPv4CIDR, IPFamily string }
+		Tags                    map[string]string
+	}
+	c := cluster{Name: "one", ARN: "arn:aws:eks:us-east-1:000000000000:cluster/one", Endpoint: "https://10.0.0.2", Version: "1.36", Status: "ACTIVE", CreatedAt: time.Unix(1_700_000_000, 0)}
+	c.CertificateAuthority.Data = strings.Repeat("LS0tLS1C", 180)
+	c.ResourcesVPCConfig.SubnetIDs = []string{"subnet-0123456789abcdef0", "subnet-0123456789abcdef1"}
+	c.ResourcesVPCConfig.VPCID = "vpc-0123456789abcdef0"
+	c.KubernetesNetworkConfig.ServiceIPv4CIDR = "10.96.0.0/16"
+	c.Tags = map[string]string{"team": "web", "stage": "test"}
+	op := awstable.Service("eks").Operation("DescribeCluster")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := decode("GET", "/clusters/one", ""); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := (Codec{}).Encode(op, "id", struct{ Cluster cluster }{c}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awsjson
+
+import (
+	"strings"
+
+	"muster.dev/muster/internal/cloud/awsshape"
+	"muster.dev/muster/internal/cloud/jsonvalue"
+)
+
+// Codec is the protocol of a version, 1.0 or 1.1.
+type Codec struct{ Version string }
+
+var _ awsshape.Codec = Codec{}
+
+// The codes of requests that are refused before an action sees them.
+const (
+	UnknownOperationException = "UnknownOperationException"
+	ValidationException       = "ValidationException"
+)
+
+// Route finds the operation by X-Amz-Target, such as AmazonSSM.GetParameter.
+func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits awsshape.Limits) (awsshape.Call, error) {
+	target := request.Get("X-Amz-Target")
+	name, ok := strings.CutPrefix(target, service.Target+".")
+	op := service.Operation(name)
+	if !ok || op == nil || request.Method != "POST" {
+		return awsshape.Call{}, awsshape.Errorf(UnknownOperationException, "no operation of %s is a %.20s with X-Amz-Target %.100q", service.Name, request.Method, target)
+	}
+	return awsshape.Call{Operation: op, Input: func() (awsshape.Object, error) {
+		if op.Input == nil {
+			return awsshape.Object{}, nil
+		}
+		object, err := jsonvalue.Read(op.Input, request.Body, limits)
+		if err != nil {
+			return nil, err
+		}
+		if missing := op.Input.Missing(object); len(missing) > 0 {
+			return nil, awsshape.Errorf(ValidationException, "%d validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null",
+				len(missing), missing[0])
+		}
+		return object, nil
+	}}, nil
+}
+
+// Encode writes the output as JSON. An operation without one answers with an empty body.
+func (c Codec) Encode(op *awsshape.Operation, requestID string, output any) (awsshape.Response, error) {
+	response := awsshape.Response{Status: 200, Header: c.headers(requestID)}
+	if op.Output == nil {
+		return response, nil
+	}
+	var err error
+	response.Body, err = jsonvalue.Append(make([]byte, 0, 1024), op.Output, awsshape.ValueOf(output))
+	return response, err
+}
+
+// EncodeError writes a refusal, with its code in the body.
+func (c Codec) EncodeError(service *awsshape.Service, requestID string, problem *awsshape.Error) awsshape.Response {
+	return awsshape.Response{Status: problem.HTTPStatus(service), Header: c.headers(requestID), Body: jsonvalue.AppendError(nil, service, problem)}
+}
+
+func (c Codec) headers(requestID string) map[string]string {
+	return map[string]string{"Content-Type": "application/x-amz-json-" + c.Version, "X-Amzn-Requestid": requestID}
+}

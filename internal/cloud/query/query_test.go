@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"muster.dev/muster/internal/cloud/awsshape"
+	"muster.dev/muster/internal/cloud/awstable"
+)
+
+func decode(method, body string) (string, awsshape.Object, error) {
+	call, err := Codec{}.Route(awstable.Service("autoscaling"), awsshape.Request{Method: method, Path: "/", Body: []byte(body)}, awsshape.DefaultLimits())
+	if err != nil {
+		return "", nil, err
+	}
+	input, err := call.Input()
+	return call.Operation.Name, input, err
+}
+
+func TestRequests(t *testing.T) {
+	operation, got, err := decode("POST", "Action=SetDesiredCapacity&Version=2011-01-01&AutoScalingGroupName=web&DesiredCapacity=3&HonorCooldown=false&Color=red")
+	if err != nil || operation != "SetDesiredCapacity" {
+		t.Fatalf("got %s, %v", operation, err)
+	}
+	if diff := cmp.Diff(awsshape.Object{"AutoScalingGroupName": "web", "DesiredCapacity": int64(3), "HonorCooldown": false}, got); diff != "" {
+		t.Error(diff)
+	}
+	for name, c := range map[string]struct{ method, body, want string }{
+		"method":    {"GET", "", `InvalidAction: the method is "GET"`},
+		"no action": {"POST", "Version=2011-01-01", "MissingAction"},
+		"unknown":   {"POST", "Action=Dance&Version=2011-01-01", "InvalidAction: could not find operation Dance for version 2011-01-01"},
+		"version":   {"POST", "Action=SetDesiredCapacity&Version=2009", "InvalidAction: could not find operation SetDesiredCapacity for version 2009"},
+		"form":      {"POST", "Action=%", "MalformedInput"},
+		"value":     {"POST", "Action=SetDesiredCapacity&Version=2011-01-01&DesiredCapacity=x", "MalformedInput: the parameter DesiredCapacity"},
+		"required":  {"POST", "Action=SetDesiredCapacity&Version=2011-01-01", "ValidationError: 2 validation error detected: Value null at 'AutoScalingGroupName'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := decode(c.method, c.body)
+			var refused *awsshape.Error
+			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	service := awstable.Service("autoscaling")
+	type group struct {
+		AutoScalingGroupName string
+		DesiredCapacity      int
+	}
+	for want, c := range map[string]struct {
+		operation string
+		output    any
+	}{
+		`<SetDesiredCapacityResponse xmlns="http://autoscaling.amazonaws.com/doc/2011-01-01/"><SetDesiredCapacityResult></SetDesiredCapacityResult><ResponseMetadata><RequestId>id</RequestId></ResponseMetadata></SetDesiredCapacityResponse>`: {"SetDesiredCapacity", nil},
+		`<DescribeAutoScalingGroupsResponse xmlns="http://autoscaling.amazonaws.com/doc/2011-01-01/"><DescribeAutoScalingGroupsResult><AutoScalingGroups><member><AutoScalingGroupName>web</AutoScalingGroupName><DesiredCapacity>0</DesiredCapacity></member></AutoScalingGroups></DescribeAutoScalingGroupsResult><ResponseMetadata><RequestId>id</RequestId></ResponseMetadata></DescribeAutoScalingGroupsResponse>`: {
+			"DescribeAutoScalingGroups", struct{ AutoScalingGroups []group }{[]group{{AutoScalingGroupName: "web"}}},
+		},
+	} {
+		response, err := Codec{}.Encode(service.Operation(c.operation), "id", c.output)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff("200 text/xml id "+want, show(response)); diff != "" {
+			t.Error(diff)
+		}
+	}
+	for want, problem := range map[string]*awsshape.Error{
+		`400 text/xml id <ErrorResponse xmlns="http://autoscaling.amazonaws.com/doc/2011-01-01/"><Error><Type>Sender</Type><Code>AlreadyExists</Code><Message>a &amp; b</Message></Error><RequestId>id</RequestId></ErrorResponse>`: awsshape.Errorf("AlreadyExists", "a & b"),
+		`500 text/xml id <ErrorResponse xmlns="http://autoscaling.amazonaws.com/doc/2011-01-01/"><Error><Type>Receiver</Type><Code>ResourceContention</Code><Message>m</Message></Error><RequestId>id</RequestId></ErrorResponse>`:  awsshape.Errorf("ResourceContention", "m"),
+	} {
+		if diff := cmp.Diff(want, show(Codec{}.EncodeError(service, "id", problem))); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func show(r awsshape.Response) string {
+	return fmt.Sprintf("%d %s %s %s", r.Status, r.Header["Content-Type"], r.Header["X-Amzn-Requestid"], r.Body)
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queryvalue
+
+import (
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"muster.dev/muster/internal/cloud/awsshape"
+)
+
+// maxName bounds the name of a parameter, in bytes.
+const maxName = 256
+
+// Codes are the error codes of a protocol for what cannot be read.
+type Codes struct {
+	Malformed string // the form itself
+	Value     string // a parameter's value
+}
+
+// Form is a form by the paths of its parameters.
+type Form struct {
+	Action, Version string
+
+	root   *node
+	limits awsshape.Limits
+	codes  Codes
+}
+
+// node is a parameter, or the beginning of the names of parameters.
+type node struct {
+	has   bool
+	value string
+	parts map[string]*node
+}
+
+// Parse reads the body of a request. Every error is an *awsshape.Error.
+func Parse(body []byte, limits awsshape.Limits, codes Codes) (*Form, error) {
+	f := &Form{root: &node{}, limits: limits, codes: codes}
+	text := string(body)
+	if text == "" {
+		return f, nil
+	}
+	if n := strings.Count(text, "&") + 1; n > limits.Params {
+		return nil, awsshape.Errorf(codes.Malformed, "there are %d parameters: %d may come at once", n, limits.Params)
+	}
+	for pair := range strings.SplitSeq(text, "&") {
+		rawName, rawValue, _ := strings.Cut(pair, "=")
+		name, err := f.unescape(rawName, maxName)
+		if err != nil {
+			return nil, err
+		}
+		value, err := f.unescape(rawValue, limits.Value)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.set(name, value); err != nil {
+			return nil, err
+		}
+	}
+	for name, into := range map[string]*string{"Action": &f.Action, "Version": &f.Version} {
+		if n := f.root.parts[name]; n != nil && n.has && n.parts == nil {
+			*into = n.value
+			delete(f.root.parts, name)
+		}
+	}
+	return f, nil
+}
+
+func (f *Form) unescape(raw string, most int) (string, error) {
+	text, err := url.QueryUnescape(raw)
+	switch {
+	case err != nil:
+		return "", awsshape.Errorf(f.codes.Malformed, "%.100q has a %% without two hexadecimal digits behind it", raw)
+	case len(text) > most:
+		return "", awsshape.Errorf(f.codes.Malformed, "%.50q… is %d bytes long: the limit is %d", raw, len(text), most)
+	case !utf8.ValidString(text):
+		return "", awsshape.Errorf(f.codes.Malformed, "%.100q is not UTF-8", raw)
+	}
+	return text, nil
+}
+
+func (f *Form) set(name, value string) error {
+	n, depth := f.root, 0
+	for part := range strings.SplitSeq(name, ".") {
+		if part == "" {
+			return awsshape.Errorf(f.codes.Malformed, "%.100q is not the name of a parameter", name)
+		}
+		if depth++; depth > 2*f.limits.Depth {
+			return awsshape.Errorf(f.codes.Malformed, "the name %.100q has more than %d parts", name, 2*f.limits.Depth)
+		}
+		next := n.parts[part]
+		if next == nil {
+			next = &node{}
+			if n.parts == nil {
+				n.parts = map[string]*node{}
+			}
+			n.parts[part] = next
+		}
+		n = next
+	}
+	if n.has {
+		return awsshape.Errorf(f.codes.Malformed, "the parameter %.100q comes twice", name)
+	}
+	n.has, n.value = true, value
+	return nil
+}
