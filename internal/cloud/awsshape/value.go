@@ -4,7 +4,9 @@ package awsshape
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,8 +43,8 @@ func (s *Shape) missing(prefix string, value any, missing *[]string) {
 		}
 	case Map:
 		object, _ := value.(Object)
-		for key, item := range object {
-			s.Item.missing(prefix+key+".", item, missing)
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			s.Item.missing(prefix+key+".", object[key], missing)
 		}
 	default:
 	}
