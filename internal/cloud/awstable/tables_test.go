@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"muster.dev/muster/internal/cloud/awsactions"
 )
 
 func TestEveryTableIsReadAndListed(t *testing.T) {
@@ -32,5 +34,24 @@ func TestEveryTableIsReadAndListed(t *testing.T) {
 	}
 	if Service("s3") != nil {
 		t.Error("there is a table of s3")
+	}
+}
+
+// STS and IAM have tables of their own kind, in package awsquery.
+func TestEveryActionHasItsShapes(t *testing.T) {
+	for _, s := range awsactions.Services() {
+		if s.Name == "sts" || s.Name == "iam" {
+			continue
+		}
+		table := Service(s.Name)
+		if table == nil {
+			t.Errorf("%s has no table", s.Name)
+			continue
+		}
+		for _, action := range s.Actions {
+			if table.Operation(action.Name) == nil {
+				t.Errorf("%s:%s is in docs/aws-actions.md and not in the table: add it to test/awssdk/tables/services.go and run make generate", s.Name, action.Name)
+			}
+		}
 	}
 }
