@@ -5,6 +5,7 @@ package awssdk
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,12 +92,7 @@ func holdsItself(typ reflect.Type, within []reflect.Type) bool {
 	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map {
 		typ = typ.Elem()
 	}
-	for _, outer := range within {
-		if typ == outer {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(within, typ)
 }
 
 // tree is the Object that a struct of the SDK stands for. It knows names from the SDK and the table alone, not from a codec. A field

@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/internal/cloud/awscodec"
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 	"muster.dev/muster/internal/cloud/awstable"
 )
@@ -38,7 +39,7 @@ type server struct {
 	problem   error
 
 	output  any
-	refusal *awsshape.Error
+	refusal *awsfault.Error
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +56,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		s.problem = err
-		var refused *awsshape.Error
+		var refused *awsfault.Error
 		errors.As(err, &refused)
 		send(w, s.codec.EncodeError(s.service, requestID, refused))
 		return
@@ -119,7 +120,7 @@ func (plain) Do(r *http.Request) (*http.Response, error) {
 func call(t *testing.T, client any, operation string, input reflect.Value) (output reflect.Value, err error) {
 	t.Helper()
 	results := reflect.ValueOf(client).MethodByName(operation).Call([]reflect.Value{reflect.ValueOf(t.Context()), input})
-	err, _ = results[1].Interface().(error)
+	err, _ = reflect.TypeAssert[error](results[1])
 	return results[0], err
 }
 
@@ -217,7 +218,7 @@ func TestEveryError(t *testing.T) {
 func faultTrip(t *testing.T, c client, s *server, made any, fault *awsshape.Fault) {
 	const message = `the group "web" is <busy> & has nodes: é`
 	s.problem, s.output = nil, nil
-	s.refusal = &awsshape.Error{Code: fault.Code, Message: message, Status: fault.Status, Members: awsshape.Object{}}
+	s.refusal = &awsfault.Error{Code: fault.Code, Message: message, Status: fault.Status, Members: map[string]any{}}
 	want, wantMessage := awsshape.Object{}, message
 	if fault.Shape != nil {
 		wantMessage = "" // some errors of SSM have none

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/internal/cloud/awscodec"
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 	"muster.dev/muster/internal/cloud/awstable"
 	"muster.dev/muster/internal/cloud/jsonvalue"
@@ -123,7 +124,7 @@ func TestSnapshotsOfAnswers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				problem := &awsshape.Error{Code: fault.Code, Members: members}
+				problem := &awsfault.Error{Code: fault.Code, Members: members}
 				for _, name := range []string{"message", "Message"} {
 					if text, ok := members[name].(string); ok {
 						problem.Message = text

@@ -10,7 +10,9 @@ import "fmt"
 type Error struct {
 	Code    string
 	Message string
-	Status  int // of HTTP; 0 is 400
+	Status  int            // of HTTP; 0 is what the service declares for the code, or else 400
+	Members map[string]any // beside the message, by their names, such as clusterName: a codec writes those that the service declares
+	Cause   error          // for the log only
 }
 
 // Errorf makes an Error.
@@ -20,12 +22,17 @@ func Errorf(code, format string, args ...any) *Error {
 
 // WithStatus returns the error with another status.
 func (e *Error) WithStatus(status int) *Error {
-	return &Error{Code: e.Code, Message: e.Message, Status: status}
+	other := *e
+	other.Status = status
+	return &other
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// HTTPStatus is the status of the answer.
+// Unwrap returns the cause, which the answer does not tell.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// HTTPStatus is the status of the answer, for those who do not know the service.
 func (e *Error) HTTPStatus() int {
 	if e.Status == 0 {
 		return 400

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 	"muster.dev/muster/internal/cloud/awstable"
 )
@@ -45,8 +46,8 @@ func TestRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := decode(c.method, c.target, c.body)
-			var refused *awsshape.Error
-			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) || refused.HTTPStatus(awstable.Service("ssm")) != 400 {
+			var refused *awsfault.Error
+			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) || awstable.Service("ssm").Status(refused) != 400 {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -68,7 +69,7 @@ func TestAnswers(t *testing.T) {
 	if got := show(response); err != nil || got != "200 application/x-amz-json-1.1 id " {
 		t.Errorf("got %s, %v", got, err)
 	}
-	got := show(codec.EncodeError(service, "id", awsshape.Errorf("ParameterNotFound", "no /a")))
+	got := show(codec.EncodeError(service, "id", awsfault.Errorf("ParameterNotFound", "no /a")))
 	if diff := cmp.Diff(`400 application/x-amz-json-1.1 id {"__type":"ParameterNotFound","message":"no /a"}`, got); diff != "" {
 		t.Error(diff)
 	}
@@ -84,7 +85,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add("AmazonSSM.GetParameters", `{"Names":["a"]}`)
 	f.Fuzz(func(t *testing.T, target, body string) {
 		_, _, err := decode("POST", target, body)
-		var refused *awsshape.Error
+		var refused *awsfault.Error
 		if err != nil && !errors.As(err, &refused) {
 			t.Fatalf("%v is not an answer", err)
 		}

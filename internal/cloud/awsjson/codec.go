@@ -5,6 +5,7 @@ package awsjson
 import (
 	"strings"
 
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 	"muster.dev/muster/internal/cloud/jsonvalue"
 )
@@ -25,8 +26,8 @@ func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits a
 	target := request.Get("X-Amz-Target")
 	name, ok := strings.CutPrefix(target, service.Target+".")
 	op := service.Operation(name)
-	if !ok || op == nil || request.Method != "POST" {
-		return awsshape.Call{}, awsshape.Errorf(UnknownOperationException, "no operation of %s is a %.20s with X-Amz-Target %.100q", service.Name, request.Method, target)
+	if !ok || op == nil || request.Method != awsshape.Post {
+		return awsshape.Call{}, awsfault.Errorf(UnknownOperationException, "no operation of %s is a %.20s with X-Amz-Target %.100q", service.Name, request.Method, target)
 	}
 	return awsshape.Call{Operation: op, Input: func() (awsshape.Object, error) {
 		if op.Input == nil {
@@ -37,7 +38,7 @@ func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits a
 			return nil, err
 		}
 		if missing := op.Input.Missing(object); len(missing) > 0 {
-			return nil, awsshape.Errorf(ValidationException, "%d validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null",
+			return nil, awsfault.Errorf(ValidationException, "%d validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null",
 				len(missing), missing[0])
 		}
 		return object, nil
@@ -56,8 +57,8 @@ func (c Codec) Encode(op *awsshape.Operation, requestID string, output any) (aws
 }
 
 // EncodeError writes a refusal, with its code in the body.
-func (c Codec) EncodeError(service *awsshape.Service, requestID string, problem *awsshape.Error) awsshape.Response {
-	return awsshape.Response{Status: problem.HTTPStatus(service), Header: c.headers(requestID), Body: jsonvalue.AppendError(nil, service, problem)}
+func (c Codec) EncodeError(service *awsshape.Service, requestID string, problem *awsfault.Error) awsshape.Response {
+	return awsshape.Response{Status: service.Status(problem), Header: c.headers(requestID), Body: jsonvalue.AppendError(nil, service, problem)}
 }
 
 func (c Codec) headers(requestID string) map[string]string {

@@ -51,7 +51,7 @@ func parsed(t *testing.T) *Service {
 func TestParse(t *testing.T) {
 	s := parsed(t)
 	feed := s.Operation("FeedAnimal")
-	if feed == nil || feed.Output != nil || feed.Method != "POST" || feed.Input.Member("at").Time != DateTime || !feed.Input.Member("token").Token {
+	if feed == nil || feed.Output != nil || feed.Method != Post || feed.Input.Member("at").Time != DateTime || !feed.Input.Member("token").Token {
 		t.Errorf("FeedAnimal is %+v", feed)
 	}
 	if food := feed.Input.MemberIn("food").Shape.Item; food.Name != "Food" || food.Member("grams").Shape.Kind != Integer {
@@ -78,7 +78,7 @@ func TestParseRefuses(t *testing.T) {
 		"member twice":        {" grams integer", " kind integer", "member kind of Food comes twice"},
 		"wire name twice":     {" grams integer", " grams integer in=kind", "comes twice"},
 		"shape twice":         {"list Names string", "list FoodList string", "comes twice"},
-		"a scalar's name":     {"list Names string", "list string string", "comes twice"},
+		"a scalar's name":     {"list Names string", "list blob string", "comes twice"},
 		"operation twice":     {"operation ListVets", "operation ListAnimals", "comes twice"},
 		"no label":            {" name string label required\n", "", "no label name"},
 		"greedy label":        {"{name}", "{name+}", "whole segment"},
@@ -233,7 +233,7 @@ func TestEachMember(t *testing.T) {
 			}
 		})
 	}
-	for _, wrong := range []any{Object{"name": "x"}, 7, struct{ Nmae string }{}} {
+	for _, wrong := range []any{Object{"name": "x"}, 7, struct{ Named string }{}} {
 		if err := list.EachMember(ValueOf(wrong), func(*Member, Value) error { return nil }); err == nil {
 			t.Errorf("%#v was taken for a ListResponse", wrong)
 		}

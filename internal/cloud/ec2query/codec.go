@@ -3,6 +3,7 @@
 package ec2query
 
 import (
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 	"muster.dev/muster/internal/cloud/queryvalue"
 )
@@ -25,8 +26,8 @@ const (
 
 // Route finds the operation by the parameters Action and Version.
 func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits awsshape.Limits) (awsshape.Call, error) {
-	if request.Method != "POST" {
-		return awsshape.Call{}, awsshape.Errorf(InvalidAction, "the method is %.20q: send a POST with a form", request.Method)
+	if request.Method != awsshape.Post {
+		return awsshape.Call{}, awsfault.Errorf(InvalidAction, "the method is %.20q: send a POST with a form", request.Method)
 	}
 	form, err := queryvalue.Parse(request.Body, limits, queryvalue.Codes{Malformed: MalformedQueryString, Value: InvalidParameterValue})
 	if err != nil {
@@ -35,11 +36,11 @@ func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits a
 	op := service.Operation(form.Action)
 	switch {
 	case form.Action == "":
-		return awsshape.Call{}, awsshape.Errorf(MissingAction, "the parameter Action is missing")
+		return awsshape.Call{}, awsfault.Errorf(MissingAction, "the parameter Action is missing")
 	case form.Version != service.Version:
-		return awsshape.Call{}, awsshape.Errorf(NoSuchVersion, "the requested version %.20q of %s does not exist: want %s", form.Version, service.Name, service.Version)
+		return awsshape.Call{}, awsfault.Errorf(NoSuchVersion, "the requested version %.20q of %s does not exist: want %s", form.Version, service.Name, service.Version)
 	case op == nil:
-		return awsshape.Call{}, awsshape.Errorf(InvalidAction, "the action %.100s is not valid for this web service", form.Action)
+		return awsshape.Call{}, awsfault.Errorf(InvalidAction, "the action %.100s is not valid for this web service", form.Action)
 	}
 	return awsshape.Call{Operation: op, Input: func() (awsshape.Object, error) {
 		object, unknown, err := form.Read(op.Input)
@@ -47,13 +48,13 @@ func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits a
 			return nil, err
 		}
 		if len(unknown) > 0 {
-			return nil, awsshape.Errorf(UnknownParameter, "the parameter %.100s is not recognized", unknown[0])
+			return nil, awsfault.Errorf(UnknownParameter, "the parameter %.100s is not recognized", unknown[0])
 		}
 		if op.Input == nil {
 			return object, nil
 		}
 		if missing := op.Input.Missing(object); len(missing) > 0 {
-			return nil, awsshape.Errorf(MissingParameter, "the request must contain the parameter %s", missing[0])
+			return nil, awsfault.Errorf(MissingParameter, "the request must contain the parameter %s", missing[0])
 		}
 		return object, nil
 	}}, nil
@@ -77,14 +78,14 @@ func (Codec) Encode(op *awsshape.Operation, requestID string, output any) (awssh
 }
 
 // EncodeError writes a refusal. It has no namespace, as EC2's.
-func (Codec) EncodeError(service *awsshape.Service, requestID string, problem *awsshape.Error) awsshape.Response {
+func (Codec) EncodeError(service *awsshape.Service, requestID string, problem *awsfault.Error) awsshape.Response {
 	body := []byte("<Response><Errors><Error>")
 	body = queryvalue.Element(body, "Code", problem.Code)
 	body = queryvalue.Element(body, "Message", problem.Message)
 	body = append(body, "</Error></Errors>"...)
 	body = queryvalue.Element(body, "RequestID", requestID)
 	body = append(body, "</Response>"...)
-	return awsshape.Response{Status: problem.HTTPStatus(service), Header: headers(requestID), Body: body}
+	return awsshape.Response{Status: service.Status(problem), Header: headers(requestID), Body: body}
 }
 
 func headers(requestID string) map[string]string {

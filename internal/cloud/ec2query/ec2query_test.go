@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 	"muster.dev/muster/internal/cloud/awstable"
 )
@@ -50,7 +51,7 @@ func TestRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := decode(c.method, c.body)
-			var refused *awsshape.Error
+			var refused *awsfault.Error
 			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -78,7 +79,7 @@ func TestAnswers(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	got := show(Codec{}.EncodeError(service, "id", &awsshape.Error{Code: "DryRunOperation", Message: "it would have worked", Status: 412}))
+	got := show(Codec{}.EncodeError(service, "id", &awsfault.Error{Code: "DryRunOperation", Message: "it would have worked", Status: 412}))
 	want := `412 text/xml;charset=UTF-8 id <Response><Errors><Error><Code>DryRunOperation</Code><Message>it would have worked</Message></Error></Errors><RequestID>id</RequestID></Response>`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -95,7 +96,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add("Action=DescribeInstances&Version=2016-11-15&Filter.1.Name=a&Filter.1.Value.1=b")
 	f.Fuzz(func(t *testing.T, body string) {
 		_, _, err := decode("POST", body)
-		var refused *awsshape.Error
+		var refused *awsfault.Error
 		if err != nil && !errors.As(err, &refused) {
 			t.Fatalf("%v is not an answer", err)
 		}

@@ -5,12 +5,13 @@ package jsonvalue
 import (
 	"strings"
 
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 )
 
 // AppendError writes the body of a refusal: {"__type":"CODE","message":"…"} and the members that the table declares for the code. Members
 // that it does not declare are left out.
-func AppendError(out []byte, service *awsshape.Service, problem *awsshape.Error) []byte {
+func AppendError(out []byte, service *awsshape.Service, problem *awsfault.Error) []byte {
 	out = append(out, `{"__type":`...)
 	out = AppendString(out, problem.Code)
 	name, members := "message", []byte(nil)

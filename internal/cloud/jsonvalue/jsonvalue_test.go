@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 )
 
@@ -104,7 +105,7 @@ func TestRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := Read(shape(t), []byte(c.document), limits())
 			if c.problem != "" {
-				var refused *awsshape.Error
+				var refused *awsfault.Error
 				if !errors.As(err, &refused) || refused.Code != SerializationException || !strings.Contains(refused.Message, c.problem) {
 					t.Fatalf("got %v, %v; want %q", got, err, c.problem)
 				}
@@ -149,7 +150,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, document []byte) {
 		object, err := Read(s, document, limits())
 		if err != nil {
-			var refused *awsshape.Error
+			var refused *awsfault.Error
 			if !errors.As(err, &refused) || refused.Message == "" {
 				t.Fatalf("%q: %v", document, err)
 			}

@@ -9,20 +9,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 )
 
 // SerializationException is the code of a body that cannot be read.
 const SerializationException = "SerializationException"
 
-// Read decodes a document whose root is a structure. Every error is an *awsshape.Error. An empty document is an empty object.
+// Read decodes a document whose root is a structure. Every error is an *awsfault.Error. An empty document is an empty object.
 func Read(shape *awsshape.Shape, document []byte, limits awsshape.Limits) (awsshape.Object, error) {
 	if !utf8.Valid(document) {
-		return nil, awsshape.Errorf(SerializationException, "the body is not UTF-8")
+		return nil, awsfault.Errorf(SerializationException, "the body is not UTF-8")
 	}
 	if len(bytes.TrimSpace(document)) == 0 {
 		return awsshape.Object{}, nil
@@ -38,11 +40,11 @@ func Read(shape *awsshape.Shape, document []byte, limits awsshape.Limits) (awssh
 		return nil, err
 	}
 	if _, err := r.decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, awsshape.Errorf(SerializationException, "there is something behind the end of the JSON document")
+		return nil, awsfault.Errorf(SerializationException, "there is something behind the end of the JSON document")
 	}
 	object, ok := value.(awsshape.Object)
 	if !ok {
-		return nil, awsshape.Errorf(SerializationException, "the body is not a JSON object")
+		return nil, awsfault.Errorf(SerializationException, "the body is not a JSON object")
 	}
 	return object, nil
 }
@@ -74,19 +76,19 @@ func (p path) String() string {
 }
 
 func (r *reader) malformed(err error) error {
-	return &awsshape.Error{Code: SerializationException, Message: "the body is not JSON, or it ends early", Cause: err}
+	return &awsfault.Error{Code: SerializationException, Message: "the body is not JSON, or it ends early", Cause: err}
 }
 
 // value reads the value that begins with the token. A nil value without an error is null.
 func (r *reader) value(s *awsshape.Shape, token json.Token, at path, format awsshape.TimeFormat, depth int) (any, error) {
 	if depth > r.limits.Depth {
-		return nil, awsshape.Errorf(SerializationException, "%.200s: more than %d levels of values in values", at, r.limits.Depth)
+		return nil, awsfault.Errorf(SerializationException, "%.200s: more than %d levels of values in values", at, r.limits.Depth)
 	}
 	if token == nil {
 		return nil, nil //nolint:nilnil // null
 	}
 	wrong := func() error {
-		return awsshape.Errorf(SerializationException, "%.200s: %s cannot be converted to a %s", at, described(token), s.Kind)
+		return awsfault.Errorf(SerializationException, "%.200s: %s cannot be converted to a %s", at, described(token), s.Kind)
 	}
 	delim, _ := token.(json.Delim)
 	switch s.Kind {
@@ -116,7 +118,7 @@ func (r *reader) value(s *awsshape.Shape, token json.Token, at path, format awss
 	if errors.Is(err, errType) {
 		return nil, wrong()
 	} else if err != nil {
-		return nil, awsshape.Errorf(SerializationException, "%.200s: %v", at, err)
+		return nil, awsfault.Errorf(SerializationException, "%.200s: %v", at, err)
 	}
 	return value, nil
 }
@@ -148,7 +150,7 @@ func (r *reader) structure(s *awsshape.Shape, at path, depth int) (any, error) {
 		return nil, err
 	}
 	if s.Kind == awsshape.Union && len(object) != 1 {
-		return nil, awsshape.Errorf(SerializationException, "%.200s: exactly one member may be set, not %d", at, len(object))
+		return nil, awsfault.Errorf(SerializationException, "%.200s: exactly one member may be set, not %d", at, len(object))
 	}
 	return object, nil
 }
@@ -162,14 +164,14 @@ func (r *reader) entries(s *awsshape.Shape, at path, depth int) (any, error) {
 			return nil, err
 		}
 		if len(seen) > r.limits.Items {
-			return nil, awsshape.Errorf(SerializationException, "%.200s: more than %d entries", at, r.limits.Items)
+			return nil, awsfault.Errorf(SerializationException, "%.200s: more than %d entries", at, r.limits.Items)
 		}
 		value, err := r.value(s.Item, token, path{parent: &at, name: name}, awsshape.Usual, depth+1)
 		if err != nil {
 			return nil, err
 		}
 		if value == nil {
-			return nil, awsshape.Errorf(SerializationException, "%.200s: the value of %.100q is null", at, name)
+			return nil, awsfault.Errorf(SerializationException, "%.200s: the value of %.100q is null", at, name)
 		}
 		object[name] = value
 	}
@@ -180,7 +182,7 @@ func (r *reader) list(s *awsshape.Shape, at path, depth int) (any, error) {
 	items := []any{}
 	for r.decoder.More() {
 		if len(items) == r.limits.Items {
-			return nil, awsshape.Errorf(SerializationException, "%.200s: more than %d items", at, r.limits.Items)
+			return nil, awsfault.Errorf(SerializationException, "%.200s: more than %d items", at, r.limits.Items)
 		}
 		token, err := r.decoder.Token()
 		if err != nil {
@@ -191,7 +193,7 @@ func (r *reader) list(s *awsshape.Shape, at path, depth int) (any, error) {
 			return nil, err
 		}
 		if value == nil {
-			return nil, awsshape.Errorf(SerializationException, "%.200s: item %d is null", at, len(items)+1)
+			return nil, awsfault.Errorf(SerializationException, "%.200s: item %d is null", at, len(items)+1)
 		}
 		items = append(items, value)
 	}
@@ -206,7 +208,7 @@ func (r *reader) pair(at path, seen map[string]bool) (string, json.Token, error)
 	}
 	name, _ := token.(string)
 	if seen[name] {
-		return "", nil, awsshape.Errorf(SerializationException, "%.200s: the name %.100q comes twice", at, name)
+		return "", nil, awsfault.Errorf(SerializationException, "%.200s: the name %.100q comes twice", at, name)
 	}
 	seen[name] = true
 	token, err = r.decoder.Token()
@@ -232,7 +234,7 @@ func (r *reader) skip(token json.Token, depth int) error {
 
 func (r *reader) document(token json.Token, at path, depth int) (any, error) {
 	if depth > r.limits.Depth {
-		return nil, awsshape.Errorf(SerializationException, "%.200s: more than %d levels of values in values", at, r.limits.Depth)
+		return nil, awsfault.Errorf(SerializationException, "%.200s: more than %d levels of values in values", at, r.limits.Depth)
 	}
 	switch token {
 	case json.Delim('{'):
@@ -297,7 +299,7 @@ func (r *reader) scalar(s *awsshape.Shape, token json.Token, format awsshape.Tim
 			return s.Scalar(string(number), format)
 		}
 	case awsshape.Float, awsshape.Double:
-		if isNumber || isString && strings.Contains(" NaN Infinity -Infinity ", " "+text+" ") {
+		if isNumber || isString && slices.Contains([]string{"NaN", "Infinity", "-Infinity"}, text) {
 			return awsshape.ParseFloat(string(number) + text)
 		}
 	case awsshape.Timestamp:

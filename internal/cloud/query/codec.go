@@ -3,6 +3,7 @@
 package query
 
 import (
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 	"muster.dev/muster/internal/cloud/queryvalue"
 )
@@ -22,19 +23,19 @@ const (
 
 // Route finds the operation by the parameters Action and Version.
 func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits awsshape.Limits) (awsshape.Call, error) {
-	if request.Method != "POST" {
-		return awsshape.Call{}, awsshape.Errorf(InvalidAction, "the method is %.20q: send a POST with a form", request.Method)
+	if request.Method != awsshape.Post {
+		return awsshape.Call{}, awsfault.Errorf(InvalidAction, "the method is %.20q: send a POST with a form", request.Method)
 	}
 	form, err := queryvalue.Parse(request.Body, limits, queryvalue.Codes{Malformed: MalformedInput, Value: MalformedInput})
 	if err != nil {
 		return awsshape.Call{}, err
 	}
 	if form.Action == "" {
-		return awsshape.Call{}, awsshape.Errorf(MissingAction, "the parameter Action is missing")
+		return awsshape.Call{}, awsfault.Errorf(MissingAction, "the parameter Action is missing")
 	}
 	op := service.Operation(form.Action)
 	if op == nil || form.Version != service.Version {
-		return awsshape.Call{}, awsshape.Errorf(InvalidAction, "could not find operation %.100s for version %.20s of %s (want version %s)",
+		return awsshape.Call{}, awsfault.Errorf(InvalidAction, "could not find operation %.100s for version %.20s of %s (want version %s)",
 			form.Action, form.Version, service.Name, service.Version)
 	}
 	return awsshape.Call{Operation: op, Input: func() (awsshape.Object, error) {
@@ -43,7 +44,7 @@ func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits a
 			return object, err
 		}
 		if missing := op.Input.Missing(object); len(missing) > 0 {
-			return nil, awsshape.Errorf(ValidationError, "%d validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null",
+			return nil, awsfault.Errorf(ValidationError, "%d validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null",
 				len(missing), missing[0])
 		}
 		return object, nil
@@ -67,9 +68,9 @@ func (Codec) Encode(op *awsshape.Operation, requestID string, output any) (awssh
 }
 
 // EncodeError writes a refusal, and whose fault it is.
-func (Codec) EncodeError(service *awsshape.Service, requestID string, problem *awsshape.Error) awsshape.Response {
+func (Codec) EncodeError(service *awsshape.Service, requestID string, problem *awsfault.Error) awsshape.Response {
 	fault := "Receiver"
-	if problem.Sender(service) {
+	if service.Status(problem) < 500 {
 		fault = "Sender"
 	}
 	body := []byte(`<ErrorResponse xmlns="` + service.Namespace + `"><Error>`)
@@ -79,7 +80,7 @@ func (Codec) EncodeError(service *awsshape.Service, requestID string, problem *a
 	body = append(body, "</Error>"...)
 	body = queryvalue.Element(body, "RequestId", requestID)
 	body = append(body, "</ErrorResponse>"...)
-	return awsshape.Response{Status: problem.HTTPStatus(service), Header: headers(requestID), Body: body}
+	return awsshape.Response{Status: service.Status(problem), Header: headers(requestID), Body: body}
 }
 
 func headers(requestID string) map[string]string {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 	"muster.dev/muster/internal/cloud/awstable"
 )
@@ -42,7 +43,7 @@ func TestRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := decode(c.method, c.body)
-			var refused *awsshape.Error
+			var refused *awsfault.Error
 			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -73,9 +74,9 @@ func TestAnswers(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	for want, problem := range map[string]*awsshape.Error{
-		`400 text/xml id <ErrorResponse xmlns="http://autoscaling.amazonaws.com/doc/2011-01-01/"><Error><Type>Sender</Type><Code>AlreadyExists</Code><Message>a &amp; b</Message></Error><RequestId>id</RequestId></ErrorResponse>`: awsshape.Errorf("AlreadyExists", "a & b"),
-		`500 text/xml id <ErrorResponse xmlns="http://autoscaling.amazonaws.com/doc/2011-01-01/"><Error><Type>Receiver</Type><Code>ResourceContention</Code><Message>m</Message></Error><RequestId>id</RequestId></ErrorResponse>`:  awsshape.Errorf("ResourceContention", "m"),
+	for want, problem := range map[string]*awsfault.Error{
+		`400 text/xml id <ErrorResponse xmlns="http://autoscaling.amazonaws.com/doc/2011-01-01/"><Error><Type>Sender</Type><Code>AlreadyExists</Code><Message>a &amp; b</Message></Error><RequestId>id</RequestId></ErrorResponse>`: awsfault.Errorf("AlreadyExists", "a & b"),
+		`500 text/xml id <ErrorResponse xmlns="http://autoscaling.amazonaws.com/doc/2011-01-01/"><Error><Type>Receiver</Type><Code>ResourceContention</Code><Message>m</Message></Error><RequestId>id</RequestId></ErrorResponse>`:  awsfault.Errorf("ResourceContention", "m"),
 	} {
 		if diff := cmp.Diff(want, show(Codec{}.EncodeError(service, "id", problem))); diff != "" {
 			t.Error(diff)

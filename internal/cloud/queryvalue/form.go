@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 )
 
@@ -35,7 +36,7 @@ type node struct {
 	parts map[string]*node
 }
 
-// Parse reads the body of a request. Every error is an *awsshape.Error.
+// Parse reads the body of a request. Every error is an *awsfault.Error.
 func Parse(body []byte, limits awsshape.Limits, codes Codes) (*Form, error) {
 	f := &Form{root: &node{}, limits: limits, codes: codes}
 	text := string(body)
@@ -43,7 +44,7 @@ func Parse(body []byte, limits awsshape.Limits, codes Codes) (*Form, error) {
 		return f, nil
 	}
 	if n := strings.Count(text, "&") + 1; n > limits.Params {
-		return nil, awsshape.Errorf(codes.Malformed, "there are %d parameters: %d may come at once", n, limits.Params)
+		return nil, awsfault.Errorf(codes.Malformed, "there are %d parameters: %d may come at once", n, limits.Params)
 	}
 	for pair := range strings.SplitSeq(text, "&") {
 		rawName, rawValue, _ := strings.Cut(pair, "=")
@@ -72,11 +73,11 @@ func (f *Form) unescape(raw string, most int) (string, error) {
 	text, err := url.QueryUnescape(raw)
 	switch {
 	case err != nil:
-		return "", awsshape.Errorf(f.codes.Malformed, "%.100q has a %% without two hexadecimal digits behind it", raw)
+		return "", awsfault.Errorf(f.codes.Malformed, "%.100q has a %% without two hexadecimal digits behind it", raw)
 	case len(text) > most:
-		return "", awsshape.Errorf(f.codes.Malformed, "%.50q… is %d bytes long: the limit is %d", raw, len(text), most)
+		return "", awsfault.Errorf(f.codes.Malformed, "%.50q… is %d bytes long: the limit is %d", raw, len(text), most)
 	case !utf8.ValidString(text):
-		return "", awsshape.Errorf(f.codes.Malformed, "%.100q is not UTF-8", raw)
+		return "", awsfault.Errorf(f.codes.Malformed, "%.100q is not UTF-8", raw)
 	}
 	return text, nil
 }
@@ -85,10 +86,10 @@ func (f *Form) set(name, value string) error {
 	n, depth := f.root, 0
 	for part := range strings.SplitSeq(name, ".") {
 		if part == "" {
-			return awsshape.Errorf(f.codes.Malformed, "%.100q is not the name of a parameter", name)
+			return awsfault.Errorf(f.codes.Malformed, "%.100q is not the name of a parameter", name)
 		}
 		if depth++; depth > 2*f.limits.Depth {
-			return awsshape.Errorf(f.codes.Malformed, "the name %.100q has more than %d parts", name, 2*f.limits.Depth)
+			return awsfault.Errorf(f.codes.Malformed, "the name %.100q has more than %d parts", name, 2*f.limits.Depth)
 		}
 		next := n.parts[part]
 		if next == nil {
@@ -101,7 +102,7 @@ func (f *Form) set(name, value string) error {
 		n = next
 	}
 	if n.has {
-		return awsshape.Errorf(f.codes.Malformed, "the parameter %.100q comes twice", name)
+		return awsfault.Errorf(f.codes.Malformed, "the parameter %.100q comes twice", name)
 	}
 	n.has, n.value = true, value
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 )
 
@@ -24,17 +25,17 @@ structure All
  Flag boolean
  Raw blob
  At timestamp
- Tags Tags
+ Tags TagList
  Flat Texts flatin flatout in=Flt out=flt
  Deep Texts out=deepSet
- Attributes Attributes
+ Attributes Pairs
  Self All
 structure Tag
  Key string
  Value string
-list Tags Tag
+list TagList Tag
 list Texts string in=item out=item
-map Attributes string
+map Pairs string
 `
 
 func shape(tb testing.TB) *awsshape.Shape {
@@ -106,7 +107,7 @@ func TestRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, unknown, err := read(shape(t), c.body)
 			if c.problem != "" {
-				var refused *awsshape.Error
+				var refused *awsfault.Error
 				if !errors.As(err, &refused) || !strings.Contains(refused.Error(), c.problem) {
 					t.Fatalf("got %v, %v; want %q", got, err, c.problem)
 				}
@@ -155,7 +156,7 @@ func FuzzForm(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		object, _, err := read(s, body)
 		if err != nil {
-			var refused *awsshape.Error
+			var refused *awsfault.Error
 			if !errors.As(err, &refused) || refused.Message == "" {
 				t.Fatalf("%q: %v", body, err)
 			}

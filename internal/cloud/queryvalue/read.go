@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strconv"
 
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 )
 
 // Read decodes the parameters. It also returns the names of parameters that the shape does not have, sorted. Every error is an
-// *awsshape.Error.
+// *awsfault.Error.
 func (f *Form) Read(shape *awsshape.Shape) (object awsshape.Object, unknown []string, err error) {
 	r := reader{form: f}
 	object = awsshape.Object{}
@@ -68,7 +69,7 @@ func (r *reader) value(name string, s *awsshape.Shape, n *node, m *awsshape.Memb
 	switch s.Kind {
 	case awsshape.Structure, awsshape.Union:
 		if n.has {
-			return nil, awsshape.Errorf(r.form.codes.Value, "the parameter %.200s is a structure: it has parts and no value", name)
+			return nil, awsfault.Errorf(r.form.codes.Value, "the parameter %.200s is a structure: it has parts and no value", name)
 		}
 		return r.structure(name, s, n)
 	case awsshape.List:
@@ -78,7 +79,7 @@ func (r *reader) value(name string, s *awsshape.Shape, n *node, m *awsshape.Memb
 	default:
 	}
 	if !n.has || n.parts != nil {
-		return nil, awsshape.Errorf(r.form.codes.Value, "the parameter %.200s is one value: it has no parts", name)
+		return nil, awsfault.Errorf(r.form.codes.Value, "the parameter %.200s is one value: it has no parts", name)
 	}
 	format := awsshape.DateTime
 	if m != nil && m.Time != awsshape.Usual {
@@ -86,7 +87,7 @@ func (r *reader) value(name string, s *awsshape.Shape, n *node, m *awsshape.Memb
 	}
 	value, err := s.Scalar(n.value, format)
 	if err != nil {
-		return nil, awsshape.Errorf(r.form.codes.Value, "the parameter %.200s: %v", name, err)
+		return nil, awsfault.Errorf(r.form.codes.Value, "the parameter %.200s: %v", name, err)
 	}
 	return value, nil
 }
@@ -107,10 +108,10 @@ func (r *reader) entries(name string, s *awsshape.Shape, n *node, flat bool) (an
 	err := r.numbered(name, n, "entry", flat, func(name string, entry *node) error {
 		key, item := entry.parts["key"], entry.parts["value"]
 		if key == nil || !key.has || item == nil || len(entry.parts) != 2 {
-			return awsshape.Errorf(r.form.codes.Value, "the parameter %.200s has a key and a value", name)
+			return awsfault.Errorf(r.form.codes.Value, "the parameter %.200s has a key and a value", name)
 		}
 		if _, twice := object[key.value]; twice {
-			return awsshape.Errorf(r.form.codes.Value, "the parameter %.200s.key is %.100q a second time", name, key.value)
+			return awsfault.Errorf(r.form.codes.Value, "the parameter %.200s.key is %.100q a second time", name, key.value)
 		}
 		value, err := r.value(name+".value", s.Item, item, nil)
 		object[key.value] = value
@@ -122,22 +123,22 @@ func (r *reader) entries(name string, s *awsshape.Shape, n *node, flat bool) (an
 // numbered calls f for each of the parts 1, 2, 3… An empty value stands for none.
 func (r *reader) numbered(name string, n *node, level string, flat bool, f func(string, *node) error) error {
 	if n.has && (n.value != "" || n.parts != nil) {
-		return awsshape.Errorf(r.form.codes.Value, "the parameter %.200s is a list: its items are %.200s", name, example(name, level, flat))
+		return awsfault.Errorf(r.form.codes.Value, "the parameter %.200s is a list: its items are %.200s", name, example(name, level, flat))
 	}
 	if !flat && n.parts != nil {
 		if n.parts[level] == nil || len(n.parts) != 1 || n.parts[level].has {
-			return awsshape.Errorf(r.form.codes.Value, "the parameter %.200s is a list: its items are %.200s", name, example(name, level, flat))
+			return awsfault.Errorf(r.form.codes.Value, "the parameter %.200s is a list: its items are %.200s", name, example(name, level, flat))
 		}
 		n, name = n.parts[level], name+"."+level
 	}
 	if len(n.parts) > r.form.limits.Items {
-		return awsshape.Errorf(r.form.codes.Value, "the parameter %.200s has more than %d items", name, r.form.limits.Items)
+		return awsfault.Errorf(r.form.codes.Value, "the parameter %.200s has more than %d items", name, r.form.limits.Items)
 	}
 	numbers := make([]int, 0, len(n.parts))
 	for part := range n.parts {
 		number, err := strconv.Atoi(part)
 		if err != nil || number < 1 || strconv.Itoa(number) != part {
-			return awsshape.Errorf(r.form.codes.Value, "the parameter %.200s.%.50s: items of a list are numbered from 1", name, part)
+			return awsfault.Errorf(r.form.codes.Value, "the parameter %.200s.%.50s: items of a list are numbered from 1", name, part)
 		}
 		numbers = append(numbers, number)
 	}

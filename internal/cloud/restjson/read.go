@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 	"muster.dev/muster/internal/cloud/jsonvalue"
 )
@@ -26,7 +27,7 @@ const (
 func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits awsshape.Limits) (awsshape.Call, error) {
 	op, labels := service.Match(request.Method, request.Path)
 	if op == nil {
-		return awsshape.Call{}, &awsshape.Error{
+		return awsshape.Call{}, &awsfault.Error{
 			Code: UnknownOperationException, Status: 404,
 			Message: "no operation of " + service.Name + " has this method and path",
 		}
@@ -58,7 +59,7 @@ func input(op *awsshape.Operation, labels map[string]string, request awsshape.Re
 		case awsshape.Label:
 			text, ok := awsshape.Unescape(labels[m.Name])
 			if !ok {
-				return nil, awsshape.Errorf(jsonvalue.SerializationException, "%s: the path has a %% without two hexadecimal digits behind it", m.Name)
+				return nil, awsfault.Errorf(jsonvalue.SerializationException, "%s: the path has a %% without two hexadecimal digits behind it", m.Name)
 			}
 			texts = []string{text}
 		case awsshape.Query:
@@ -73,7 +74,7 @@ func input(op *awsshape.Operation, labels map[string]string, request awsshape.Re
 		}
 	}
 	if missing := op.Input.Missing(object); len(missing) > 0 {
-		return nil, awsshape.Errorf(missingCode(op.Service), "%s is required", strings.Join(missing, ", "))
+		return nil, awsfault.Errorf(missingCode(op.Service), "%s is required", strings.Join(missing, ", "))
 	}
 	return object, nil
 }
@@ -94,19 +95,19 @@ func place(object awsshape.Object, m *awsshape.Member, texts []string, limits aw
 	if shape.Kind == awsshape.List {
 		shape = shape.Item
 	} else if len(texts) > 1 {
-		return awsshape.Errorf(jsonvalue.SerializationException, "%s comes %d times: it is one value", m.Name, len(texts))
+		return awsfault.Errorf(jsonvalue.SerializationException, "%s comes %d times: it is one value", m.Name, len(texts))
 	}
 	if len(texts) > limits.Items {
-		return awsshape.Errorf(jsonvalue.SerializationException, "%s has more than %d items", m.Name, limits.Items)
+		return awsfault.Errorf(jsonvalue.SerializationException, "%s has more than %d items", m.Name, limits.Items)
 	}
 	values := make([]any, 0, len(texts))
 	for _, text := range texts {
 		if len(text) > limits.Value || !utf8.ValidString(text) {
-			return awsshape.Errorf(jsonvalue.SerializationException, "%s is not UTF-8 of at most %d bytes", m.Name, limits.Value)
+			return awsfault.Errorf(jsonvalue.SerializationException, "%s is not UTF-8 of at most %d bytes", m.Name, limits.Value)
 		}
 		value, err := shape.Scalar(text, format)
 		if err != nil {
-			return awsshape.Errorf(jsonvalue.SerializationException, "%s: %v", m.Name, err)
+			return awsfault.Errorf(jsonvalue.SerializationException, "%s: %v", m.Name, err)
 		}
 		values = append(values, value)
 	}
@@ -119,11 +120,11 @@ func place(object awsshape.Object, m *awsshape.Member, texts []string, limits aw
 
 func query(raw string, limits awsshape.Limits) (url.Values, error) {
 	if strings.Count(raw, "&") >= limits.Params {
-		return nil, awsshape.Errorf(jsonvalue.SerializationException, "the query string has more than %d parameters", limits.Params)
+		return nil, awsfault.Errorf(jsonvalue.SerializationException, "the query string has more than %d parameters", limits.Params)
 	}
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, &awsshape.Error{Code: jsonvalue.SerializationException, Message: "the query string cannot be read", Cause: err}
+		return nil, &awsfault.Error{Code: jsonvalue.SerializationException, Message: "the query string cannot be read", Cause: err}
 	}
 	return values, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 	"muster.dev/muster/internal/cloud/awstable"
 )
@@ -76,12 +77,12 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := decode(c.method, c.target, c.body)
-			var refused *awsshape.Error
+			var refused *awsfault.Error
 			if !errors.As(err, &refused) {
 				t.Fatalf("got %v", err)
 			}
-			if refused.Code != c.code || refused.HTTPStatus(awstable.Service("eks")) != c.status || !strings.Contains(refused.Message, c.message) {
-				t.Errorf("got %d %v", refused.HTTPStatus(awstable.Service("eks")), refused)
+			if refused.Code != c.code || awstable.Service("eks").Status(refused) != c.status || !strings.Contains(refused.Message, c.message) {
+				t.Errorf("got %d %v", awstable.Service("eks").Status(refused), refused)
 			}
 		})
 	}
@@ -97,9 +98,9 @@ func TestAnswers(t *testing.T) {
 	if got, want := show(response), `200 application/json id-1  {"cluster":{"name":"one","arn":"arn:x"}}`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	for want, problem := range map[string]*awsshape.Error{
+	for want, problem := range map[string]*awsfault.Error{
 		`409 application/json id-2 ResourceInUseException {"__type":"ResourceInUseException","message":"busy","clusterName":"one"}`: {
-			Code: "ResourceInUseException", Message: "busy", Members: awsshape.Object{"clusterName": "one", "color": "red"},
+			Code: "ResourceInUseException", Message: "busy", Members: map[string]any{"clusterName": "one", "color": "red"},
 		},
 		`404 application/json id-2 UnknownOperationException {"__type":"UnknownOperationException","message":"no"}`: {
 			Code: "UnknownOperationException", Message: "no", Status: 404,
@@ -168,7 +169,7 @@ func FuzzRequest(f *testing.F) {
 				return
 			}
 		}
-		var refused *awsshape.Error
+		var refused *awsfault.Error
 		if !errors.As(err, &refused) {
 			t.Fatalf("%v is not an answer", err)
 		}

@@ -3,6 +3,7 @@
 package restjson
 
 import (
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsshape"
 	"muster.dev/muster/internal/cloud/jsonvalue"
 )
@@ -31,8 +32,8 @@ func (Codec) Encode(op *awsshape.Operation, requestID string, output any) (awssh
 }
 
 // EncodeError writes the error's code into the header and the body: some clients read one, some the other.
-func (Codec) EncodeError(service *awsshape.Service, requestID string, problem *awsshape.Error) awsshape.Response {
-	response := awsshape.Response{Status: problem.HTTPStatus(service), Header: headers(requestID)}
+func (Codec) EncodeError(service *awsshape.Service, requestID string, problem *awsfault.Error) awsshape.Response {
+	response := awsshape.Response{Status: service.Status(problem), Header: headers(requestID)}
 	response.Header["X-Amzn-Errortype"] = problem.Code
 	response.Body = jsonvalue.AppendError(nil, service, problem)
 	return response

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -24,15 +25,15 @@ func main() {
 		if *only != "" && s.name != *only {
 			continue
 		}
-		if err := s.write(*into); err != nil {
+		if err := s.write(context.Background(), *into); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", s.name, err)
 			os.Exit(1)
 		}
 	}
 }
 
-func (s service) write(into string) error {
-	client, err := read(s.client)
+func (s service) write(ctx context.Context, into string) error {
+	client, err := read(ctx, s.client)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -21,9 +22,9 @@ type source struct {
 }
 
 // read parses the client of a service as this module requires it.
-func read(name string) (*source, error) {
+func read(ctx context.Context, name string) (*source, error) {
 	module := "github.com/aws/aws-sdk-go-v2/service/" + name
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}} {{.Version}}", module).Output()
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}} {{.Version}}", module).Output()
 	if err != nil {
 		return nil, fmt.Errorf("looking for %s: %w", module, err)
 	}
@@ -66,7 +67,7 @@ func (s *source) functions(prefix string, f func(*ast.FuncDecl)) {
 	}
 }
 
-// calls calls f for each call below a node.
+// calls hands each call below a node to f.
 func calls(node ast.Node, f func(name string, call *ast.CallExpr)) {
 	ast.Inspect(node, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok {
