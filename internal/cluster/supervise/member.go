@@ -36,11 +36,14 @@ func defaultTiming() timing {
 type member struct {
 	supervisor *Supervisor
 	spec       component.Spec
+	end        context.CancelFunc
+	ended      chan struct{}
 	status     Status // guarded by supervisor.mu
+	removed    bool   // guarded by supervisor.mu
 }
 
 func newMember(s *Supervisor, spec component.Spec) *member {
-	return &member{supervisor: s, spec: spec, status: Status{Name: spec.Name, State: Waiting, Since: time.Now()}}
+	return &member{supervisor: s, spec: spec, ended: make(chan struct{}), status: Status{Name: spec.Name, State: Waiting, Since: time.Now()}}
 }
 
 func (m *member) set(change func(*Status)) { m.supervisor.set(m, change) }

@@ -29,6 +29,7 @@ type Supervisor struct {
 	timing timing
 
 	mu      sync.Mutex
+	begin   func(*member) // while it runs
 	members []*member
 	changed chan struct{} // closed and replaced at every change of a status
 }
@@ -50,19 +51,28 @@ func (s *Supervisor) Run(ctx context.Context, specs []component.Spec) error {
 	if err := checkOrder(specs); err != nil {
 		return err
 	}
+	var group sync.WaitGroup
 	s.mu.Lock()
 	s.members = nil
+	s.begin = func(m *member) {
+		ctx, cancel := context.WithCancel(ctx)
+		m.end = cancel
+		group.Go(func() {
+			defer close(m.ended)
+			defer cancel()
+			m.run(ctx)
+		})
+	}
 	for _, spec := range specs {
-		s.members = append(s.members, newMember(s, spec))
+		m := newMember(s, spec)
+		s.members = append(s.members, m)
+		s.begin(m)
 	}
-	members := slices.Clone(s.members)
 	s.mu.Unlock()
-
-	var group sync.WaitGroup
-	for _, m := range members {
-		group.Go(func() { m.run(ctx) })
-	}
-	group.Go(func() { s.rotateLogs(ctx) })
+	s.rotateLogs(ctx)
+	s.mu.Lock()
+	s.begin = nil // the group begins nothing once it is waited for
+	s.mu.Unlock()
 	group.Wait()
 	return nil
 }
@@ -96,7 +106,7 @@ func (s *Supervisor) Statuses() []Status {
 	return statuses
 }
 
-// specs are those of all members. They do not change while the supervisor runs.
+// specs are those of all members.
 func (s *Supervisor) specs() []component.Spec {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,6 +148,10 @@ func (s *Supervisor) ready(names []string) (changed <-chan struct{}, ready bool)
 func (s *Supervisor) set(m *member, change func(*Status)) {
 	s.mu.Lock()
 	before := m.status
+	if m.removed {
+		s.mu.Unlock()
+		return
+	}
 	change(&m.status)
 	after := m.status
 	if before.State != after.State {
