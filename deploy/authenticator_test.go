@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"muster.dev/muster/internal/cluster/baseline"
+	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/iam/accesspolicy"
 	"muster.dev/muster/internal/iam/authenticator"
@@ -124,7 +125,7 @@ func guards(t *testing.T) map[string]admissionregistrationv1.ValidatingAdmission
 	all := map[string]admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		"system:serviceaccount:muster-system:muster-authenticator": objectOf[admissionregistrationv1.ValidatingAdmissionPolicy](t, withAccessPolicies, kind, "").Spec,
 	}
-	config := component.Config{Account: component.Account{State: "/state", BinDir: "/bin", VPCCIDR: "192.168.64.0/18"}, Dir: "/state/clusters/blue"}
+	config := component.Config{Account: component.Account{State: "/state", BinDir: "/bin"}, Network: clusternetworktest.Network(), Dir: "/state/clusters/blue"}
 	config.Cluster.Name = "blue"
 	config.Cluster.Default()
 	objects, err := baseline.Cluster(config, []byte("ca"), "")

@@ -49,7 +49,7 @@ type ClusterSpec struct {
 
 	// Network cannot be changed once the cluster exists: machines and Services hold addresses from it.
 	// +optional
-	// +kubebuilder:default={vpcCIDR: "192.168.64.0/18", podCIDR: "10.244.0.0/16", serviceCIDR: "10.100.0.0/16", clusterDomain: "cluster.local"}
+	// +kubebuilder:default={serviceCIDR: "10.100.0.0/16", clusterDomain: "cluster.local"}
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the network of a cluster cannot be changed; make a new cluster"
 	Network ClusterNetwork `json:"network,omitzero"`
 
@@ -110,24 +110,34 @@ type ClusterAccessConfig struct {
 	BootstrapClusterCreatorAdminPermissions *bool `json:"bootstrapClusterCreatorAdminPermissions,omitempty"`
 }
 
-// ClusterNetwork names the address ranges of a cluster, IPv4 in CIDR notation. They must not overlap.
+// SubnetID is the id of a subnet.
+//
+// +kubebuilder:validation:MaxLength=24
+// +kubebuilder:validation:Pattern=`^subnet-[0-9a-f]{17}$`
+type SubnetID string
+
+// ClusterNetwork says which subnets a cluster is in, and names its address ranges, IPv4 in CIDR notation. They must not overlap. What is left
+// out is chosen once, when the cluster is made, and is in its status.
 // A pod network is at most a /8 because the controller manager hands out at most 2^16 ranges for nodes
 // (kubernetes pkg/controller/nodeipam/ipam/cidrset), a service network at most a /12 by the API server's own rule.
 //
-// +kubebuilder:validation:XValidation:rule="isCIDR(self.vpcCIDR) && cidr(self.vpcCIDR).ip().family() == 4 && cidr(self.vpcCIDR) == cidr(self.vpcCIDR).masked() && cidr(self.vpcCIDR).ip().isGlobalUnicast() && cidr(self.vpcCIDR).prefixLength() >= 16 && cidr(self.vpcCIDR).prefixLength() <= 24",message="vpcCIDR must be an IPv4 network from /16 to /24, as 192.168.64.0/18",fieldPath=".vpcCIDR"
-// +kubebuilder:validation:XValidation:rule="isCIDR(self.podCIDR) && cidr(self.podCIDR).ip().family() == 4 && cidr(self.podCIDR) == cidr(self.podCIDR).masked() && cidr(self.podCIDR).ip().isGlobalUnicast() && cidr(self.podCIDR).prefixLength() >= 8 && cidr(self.podCIDR).prefixLength() <= 22",message="podCIDR must be an IPv4 network from /8 to /22, as 10.244.0.0/16: each node takes a /24 of it",fieldPath=".podCIDR"
+// +kubebuilder:validation:XValidation:rule="!has(self.podCIDR) || size(self.podCIDR) == 0 || isCIDR(self.podCIDR) && cidr(self.podCIDR).ip().family() == 4 && cidr(self.podCIDR) == cidr(self.podCIDR).masked() && cidr(self.podCIDR).ip().isGlobalUnicast() && cidr(self.podCIDR).prefixLength() >= 8 && cidr(self.podCIDR).prefixLength() <= 22",message="podCIDR must be an IPv4 network from /8 to /22, as 10.244.0.0/16: each node takes a /24 of it",fieldPath=".podCIDR"
 // +kubebuilder:validation:XValidation:rule="isCIDR(self.serviceCIDR) && cidr(self.serviceCIDR).ip().family() == 4 && cidr(self.serviceCIDR) == cidr(self.serviceCIDR).masked() && cidr(self.serviceCIDR).ip().isGlobalUnicast() && cidr(self.serviceCIDR).prefixLength() >= 12 && cidr(self.serviceCIDR).prefixLength() <= 24",message="serviceCIDR must be an IPv4 network from /12 to /24, as 10.100.0.0/16",fieldPath=".serviceCIDR"
-// +kubebuilder:validation:XValidation:rule="!isCIDR(self.vpcCIDR) || !isCIDR(self.podCIDR) || cidr(self.vpcCIDR).ip().family() != cidr(self.podCIDR).ip().family() || !(cidr(self.vpcCIDR).containsIP(cidr(self.podCIDR).ip()) || cidr(self.podCIDR).containsIP(cidr(self.vpcCIDR).ip()))",message="vpcCIDR and podCIDR must not overlap",fieldPath=".podCIDR"
-// +kubebuilder:validation:XValidation:rule="!isCIDR(self.vpcCIDR) || !isCIDR(self.serviceCIDR) || cidr(self.vpcCIDR).ip().family() != cidr(self.serviceCIDR).ip().family() || !(cidr(self.vpcCIDR).containsIP(cidr(self.serviceCIDR).ip()) || cidr(self.serviceCIDR).containsIP(cidr(self.vpcCIDR).ip()))",message="vpcCIDR and serviceCIDR must not overlap",fieldPath=".serviceCIDR"
-// +kubebuilder:validation:XValidation:rule="!isCIDR(self.podCIDR) || !isCIDR(self.serviceCIDR) || cidr(self.podCIDR).ip().family() != cidr(self.serviceCIDR).ip().family() || !(cidr(self.podCIDR).containsIP(cidr(self.serviceCIDR).ip()) || cidr(self.serviceCIDR).containsIP(cidr(self.podCIDR).ip()))",message="podCIDR and serviceCIDR must not overlap",fieldPath=".serviceCIDR"
+// +kubebuilder:validation:XValidation:rule="!has(self.podCIDR) || !isCIDR(self.podCIDR) || !isCIDR(self.serviceCIDR) || cidr(self.podCIDR).ip().family() != cidr(self.serviceCIDR).ip().family() || !(cidr(self.podCIDR).containsIP(cidr(self.serviceCIDR).ip()) || cidr(self.serviceCIDR).containsIP(cidr(self.podCIDR).ip()))",message="podCIDR and serviceCIDR must not overlap",fieldPath=".serviceCIDR"
 type ClusterNetwork struct {
-	// VPCCIDR is where machines get their private addresses.
-	// +kubebuilder:default="192.168.64.0/18"
-	// +kubebuilder:validation:MaxLength=18
-	VPCCIDR string `json:"vpcCIDR,omitempty"`
+	// SubnetIDs are the subnets that the cluster is in: of one VPC, in at least two availability zones. Its API server has an address in two of
+	// them, and its machines are in them unless their node group names others. Empty means all subnets of the account's default VPC.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(id, self.exists_one(other, other == id))",message="a subnet must be named once"
+	SubnetIDs []SubnetID `json:"subnetIDs,omitempty"`
 
-	// PodCIDR is where pods get their addresses, a /24 a node.
-	// +kubebuilder:default="10.244.0.0/16"
+	// PodCIDR is where pods get their addresses, a /24 a node. No other cluster of the VPC may have any of it. Left out, the first of
+	// 10.244.0.0/16, 10.245.0.0/16 and so on is taken that overlaps nothing else.
+	//
+	// +optional
 	// +kubebuilder:validation:MaxLength=18
 	PodCIDR string `json:"podCIDR,omitempty"`
 
@@ -185,6 +195,19 @@ type ClusterStatus struct {
 	// PrivateEndpoint of the API server for machines in the VPC.
 	// +optional
 	PrivateEndpoint string `json:"privateEndpoint,omitempty"`
+
+	// VPCID is the VPC that the cluster is in.
+	// +optional
+	VPCID string `json:"vpcID,omitempty"`
+
+	// SubnetIDs are the subnets that the cluster is in: those that its spec names, or those that were chosen.
+	// +optional
+	// +listType=atomic
+	SubnetIDs []SubnetID `json:"subnetIDs,omitempty"`
+
+	// PodCIDR is where pods get their addresses: the range that the spec names, or the one that was chosen.
+	// +optional
+	PodCIDR string `json:"podCIDR,omitempty"`
 
 	// Version of Kubernetes that the API server says it runs.
 	// +optional

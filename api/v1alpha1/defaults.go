@@ -10,8 +10,6 @@ import (
 
 // The defaults of the CRDs. A test holds the two against each other.
 const (
-	DefaultVPCCIDR             = "192.168.64.0/18"
-	DefaultPodCIDR             = "10.244.0.0/16"
 	DefaultServiceCIDR         = "10.100.0.0/16"
 	DefaultClusterDomain       = "cluster.local"
 	DefaultCertificateDuration = 168 * time.Hour
@@ -24,8 +22,6 @@ const (
 func (c *Cluster) Default() {
 	network := &c.Spec.Network
 	for field, value := range map[*string]string{
-		&network.VPCCIDR:       DefaultVPCCIDR,
-		&network.PodCIDR:       DefaultPodCIDR,
 		&network.ServiceCIDR:   DefaultServiceCIDR,
 		&network.ClusterDomain: DefaultClusterDomain,
 	} {

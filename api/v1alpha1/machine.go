@@ -120,6 +120,11 @@ type MachineSpec struct {
 
 	Provider Provider `json:"provider"`
 
+	// SubnetID is the subnet that it was launched in: its address and its availability zone are of it.
+	//
+	// +optional
+	SubnetID SubnetID `json:"subnetID,omitempty"`
+
 	// Labels its node registers with, copied from the group when the machine was made.
 	//
 	// +optional

@@ -70,6 +70,15 @@ type NodeGroupSpec struct {
 	// +optional
 	Taints NodeTaints `json:"taints,omitempty"`
 
+	// SubnetIDs are the subnets of the cluster's VPC that machines are launched in from now on, spread over availability zones; those that run
+	// stay where they are. Empty means the cluster's.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(id, self.exists_one(other, other == id))",message="a subnet must be named once"
+	SubnetIDs []SubnetID `json:"subnetIDs,omitempty"`
+
 	// LaunchTemplate says how machines are launched from now on; those that run stay as they are.
 	//
 	// +optional

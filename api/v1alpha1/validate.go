@@ -22,6 +22,8 @@ const (
 	dnsLabel  = `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
 	maxLabels = 50
 	maxTaints = 50
+	// maxSubnets is as on EKS.
+	maxSubnets = 16
 
 	maxInstanceType = 63
 	maxHopLimit     = 64
@@ -37,6 +39,7 @@ var (
 	domainPattern       = regexp.MustCompile(`^` + dnsLabel + `(\.` + dnsLabel + `)*$`)
 	instanceTypePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 	rolePattern         = regexp.MustCompile(`^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-~]+/)?)?[A-Za-z0-9_+=,.@-]{1,64}$`)
+	subnetPattern       = regexp.MustCompile(`^subnet-[0-9a-f]{17}$`)
 	versionPattern      = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
 	kubernetesLabel     = regexp.MustCompile(`^([^/]*[.])?(kubernetes|k8s)[.]io/`)
 	kubeletLabel        = regexp.MustCompile(`^([^/]*[.])?(kubelet|node)[.]kubernetes[.]io/`)
@@ -84,6 +87,7 @@ func ValidateNodeGroup(g *NodeGroup) field.ErrorList {
 	errs = append(errs, validateScaling(spec.Child("scalingConfig"), g.Spec.ScalingConfig)...)
 	errs = append(errs, validateLabels(spec.Child("labels"), g.Spec.Labels)...)
 	errs = append(errs, validateTaints(spec.Child("taints"), g.Spec.Taints)...)
+	errs = append(errs, validateSubnetIDs(spec.Child("subnetIDs"), g.Spec.SubnetIDs)...)
 	if g.Spec.LaunchTemplate != nil {
 		errs = append(errs, validateLaunchTemplate(spec.Child("launchTemplate"), *g.Spec.LaunchTemplate)...)
 	}
@@ -122,18 +126,20 @@ func validateLaunchTemplate(path *field.Path, t LaunchTemplate) field.ErrorList 
 }
 
 func validateNetwork(path *field.Path, network ClusterNetwork) field.ErrorList {
-	var errs field.ErrorList
+	errs := validateSubnetIDs(path.Child("subnetIDs"), network.SubnetIDs)
 	ranges := []struct {
 		name, value      string
 		largest, tiniest int
 		prefix           netip.Prefix
 	}{
-		{name: "vpcCIDR", value: network.VPCCIDR, largest: 16, tiniest: 24},
 		{name: "podCIDR", value: network.PodCIDR, largest: 8, tiniest: 22},
 		{name: "serviceCIDR", value: network.ServiceCIDR, largest: 12, tiniest: 24},
 	}
 	for i := range ranges {
 		r := &ranges[i]
+		if r.name == "podCIDR" && r.value == "" {
+			continue // one is chosen
+		}
 		prefix, err := netip.ParsePrefix(r.value)
 		if err == nil {
 			r.prefix = prefix
@@ -152,6 +158,22 @@ func validateNetwork(path *field.Path, network ClusterNetwork) field.ErrorList {
 	if domain := network.ClusterDomain; len(domain) > maxClusterDomain || !domainPattern.MatchString(domain) {
 		errs = append(errs, field.Invalid(path.Child("clusterDomain"), domain,
 			fmt.Sprintf("must be a lower case DNS name of at most %d characters", maxClusterDomain)))
+	}
+	return errs
+}
+
+func validateSubnetIDs(path *field.Path, ids []SubnetID) field.ErrorList {
+	var errs field.ErrorList
+	if len(ids) > maxSubnets {
+		errs = append(errs, field.TooMany(path, len(ids), maxSubnets))
+	}
+	for i, id := range ids {
+		if !subnetPattern.MatchString(string(id)) {
+			errs = append(errs, field.Invalid(path.Index(i), id, "must be the id of a subnet: subnet- and 17 hexadecimal digits"))
+		}
+		if slices.Contains(ids[:i], id) {
+			errs = append(errs, field.Duplicate(path.Index(i), id))
+		}
 	}
 	return errs
 }

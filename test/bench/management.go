@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/certificates/authority"
-	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/statedir"
@@ -61,7 +60,7 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 		}
 	}()
 	c := component.Account{
-		State: dir, BinDir: bin, VPCCIDR: clusterconfig.Default(0, "simulated").Cluster.Spec.Network.VPCCIDR,
+		State: dir, BinDir: bin,
 		Ports:         component.AccountPorts{ManagementEtcd: 19079, ManagementEtcdPeer: 19080, Management: 19081},
 		EncryptionKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 	}

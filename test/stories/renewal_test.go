@@ -27,14 +27,14 @@ func renewal(t *testing.T, i *installation) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	accountConfig := component.Account{State: i.dir, BinDir: i.bin, VPC: true, VPCCIDR: wanted.Cluster.Spec.Network.VPCCIDR}
+	accountConfig := component.Account{State: i.dir, BinDir: i.bin, VPC: true}
 	c := component.Config{Account: accountConfig, Dir: i.cluster(), Cluster: *wanted.Cluster}
-	for path, ports := range map[string]any{i.dir.Ports(): &c.Account.Ports, i.cluster().Ports(): &c.Ports} {
+	for path, kept := range map[string]any{i.dir.Ports(): &c.Account.Ports, i.cluster().Ports(): &c.Ports, i.cluster().Network(): &c.Network} {
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal(raw, ports); err != nil {
+		if err := json.Unmarshal(raw, kept); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -39,7 +39,8 @@ func TestUpdates(t *testing.T) {
 	}{
 		{"cluster: nothing", oldCluster, `{}`, nil},
 		{"cluster: another port", oldCluster, `{spec: {name: a, apiServer: {port: 1}}}`, nil},
-		{"cluster: another network", oldCluster, `{spec: {name: a, network: {vpcCIDR: 10.0.0.0/16}}}`, []string{"spec.network"}},
+		{"cluster: another network", oldCluster, `{spec: {name: a, network: {podCIDR: 10.0.0.0/16}}}`, []string{"spec.network"}},
+		{"cluster: other subnets", oldCluster, `{spec: {name: a, network: {subnetIDs: [subnet-0123456789abcdef0]}}}`, []string{"spec.network"}},
 		{"cluster: access entries first", mode("CONFIG_MAP"), access("API_AND_CONFIG_MAP"), nil},
 		{"cluster: access entries alone", mode("API_AND_CONFIG_MAP"), access("API"), nil},
 		{"cluster: access entries alone, at once", mode("CONFIG_MAP"), access("API"), nil},

@@ -17,9 +17,8 @@ import (
 func World() []client.Object {
 	cluster := &v1alpha1.Cluster{ObjectMeta: MadeBefore("home", 2*time.Hour)}
 	cluster.Namespace, cluster.Spec.Name = "home", "home"
-	cluster.Spec.Network.VPCCIDR = "192.168.64.0/18"
 	cluster.Status = v1alpha1.ClusterStatus{
-		Version: "v1.36.3", Endpoint: "https://127.0.0.1:6443", PrivateEndpoint: "https://192.168.64.2",
+		Version: "v1.36.3", Endpoint: "https://127.0.0.1:6443", PrivateEndpoint: "https://192.168.64.4", VPCID: "vpc-0123456789abcdef0", PodCIDR: "10.244.0.0/16",
 		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Up", LastTransitionTime: metav1.NewTime(Noon)}},
 	}
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/component"
 )
 
@@ -46,7 +47,7 @@ func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstruct
 		if err != nil {
 			return nil, err
 		}
-		server, nameServer = "https://"+endpoint.String()+":443", endpoint.String()
+		server, nameServer = "https://"+endpoint.String()+":443", clusternetwork.Resolver(c.Network.VPCCIDR).String()
 		names = append(names, "coredns.yaml")
 	}
 	network := c.Cluster.Spec.Network
@@ -64,7 +65,7 @@ func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstruct
 		ClusterName:               c.Cluster.Spec.Name,
 		ControlPlaneEndpoint:      strings.TrimPrefix(server, "https://"),
 		KubernetesVersion:         c.Release.Version,
-		PodCIDR:                   network.PodCIDR,
+		PodCIDR:                   c.Network.PodCIDR.String(),
 		ServiceCIDR:               network.ServiceCIDR,
 	})
 }

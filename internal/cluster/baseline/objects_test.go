@@ -28,6 +28,7 @@ import (
 
 	"muster.dev/muster/internal/certificates/facts"
 	"muster.dev/muster/internal/cluster/baseline"
+	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/platform/version"
 )
@@ -41,8 +42,8 @@ const (
 
 func config(vpc bool) component.Config {
 	c := component.Config{
-		Account: component.Account{State: "/var/lib/muster", BinDir: "/opt/muster/bin", VPC: vpc, VPCCIDR: "192.168.64.0/18"},
-		Dir:     "/var/lib/muster/clusters/blue", Ports: component.Ports{APIServer: 20003}, Release: component.Release{Version: version.Kubernetes},
+		Account: component.Account{State: "/var/lib/muster", BinDir: "/opt/muster/bin", VPC: vpc}, Network: clusternetworktest.Network(),
+		Dir: "/var/lib/muster/clusters/blue", Ports: component.Ports{APIServer: 20003}, Release: component.Release{Version: version.Kubernetes},
 	}
 	c.Cluster.Name, c.Cluster.Spec.Name = "blue", "Blue"
 	c.Cluster.Default()
@@ -311,7 +312,7 @@ func TestCertificateController(t *testing.T) {
 }
 
 func TestClusterInfo(t *testing.T) {
-	for set, server := range map[string]string{"cluster-vpc": "https://192.168.64.2:443", "cluster-simulated": "https://127.0.0.1:20003"} {
+	for set, server := range map[string]string{"cluster-vpc": "https://172.31.0.4:443", "cluster-simulated": "https://127.0.0.1:20003"} {
 		found := false
 		for _, object := range sets(t)[set] {
 			if object.GetKind() != "ConfigMap" || object.GetName() != "cluster-info" || object.GetNamespace() != "kube-public" {
@@ -386,7 +387,7 @@ func TestApplyOnce(t *testing.T) {
 func TestBadNetworks(t *testing.T) {
 	for name, change := range map[string]func(*component.Config){
 		"no DNS address": func(c *component.Config) { c.Cluster.Spec.Network.ServiceCIDR = "10.0.0.0/29" },
-		"no endpoint":    func(c *component.Config) { c.VPCCIDR = "" },
+		"no endpoint":    func(c *component.Config) { c.Network.Addresses = nil },
 	} {
 		c := config(true)
 		change(&c)

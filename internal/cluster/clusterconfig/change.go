@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"muster.dev/muster/api/v1alpha1"
 )
 
 // CheckChange refuses a change of a cluster to what it cannot become: another network, or an authentication mode that it has left.
 func CheckChange(is, wanted v1alpha1.ClusterSpec) error {
-	if wanted.Network != is.Network {
+	if !equality.Semantic.DeepEqual(wanted.Network, is.Network) {
 		return fmt.Errorf("spec.network: the network of a cluster cannot be changed: cluster %s has %+v", is.Name, is.Network)
 	}
 	return CheckMode(is, wanted)

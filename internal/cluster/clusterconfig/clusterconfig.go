@@ -24,8 +24,6 @@ const (
 	// DefaultNodeGroupName is the name of the node group when nobody named one.
 	DefaultNodeGroupName = "default"
 
-	// reservedAddresses of the VPC are not for machines: the network, the router, the API server, eight to spare, and the broadcast.
-	reservedAddresses = 12
 	// defaultPodRanges is how many nodes the default pod network has a /24 for; largePodCIDR has one for every machine a group can have.
 	defaultPodRanges = 256
 	largePodCIDR     = "10.224.0.0/11"
@@ -134,23 +132,16 @@ func (p *Problems) cross(documents []document) {
 	}
 }
 
-// room reports whether the networks have addresses for all machines.
+// room reports whether there is a range of pods for every node. A range that is chosen has as many as the default one.
 func room(network v1alpha1.ClusterNetwork, sizes map[v1alpha1.Provider]int) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "network")
-	total := 0
-	for _, size := range sizes {
-		total += size
-	}
-	vpc, err := netip.ParsePrefix(network.VPCCIDR)
-	if err == nil && vpc.Addr().Is4() && vpc.Bits() > 0 {
-		if space := 1<<(32-vpc.Bits()) - reservedAddresses; total > space {
-			errs = append(errs, field.Invalid(path.Child("vpcCIDR"), network.VPCCIDR,
-				fmt.Sprintf("has addresses for %d machines, and the node groups ask for %d", max(space, 0), total)))
-		}
-	}
 	// Simulated machines run no pods and do without.
 	local := sizes[v1alpha1.ProviderLocal]
+	if network.PodCIDR == "" && local > defaultPodRanges {
+		return append(errs, field.Required(path.Child("podCIDR"),
+			fmt.Sprintf("a range that is chosen has a /24 for each of %d nodes, and the node groups ask for %d: name a larger one, as %s", defaultPodRanges, local, largePodCIDR)))
+	}
 	pods, err := netip.ParsePrefix(network.PodCIDR)
 	if err == nil && pods.Addr().Is4() && pods.Bits() > 0 && pods.Bits() <= 24 {
 		if space := 1 << (24 - pods.Bits()); local > space {

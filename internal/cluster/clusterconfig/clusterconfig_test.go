@@ -80,14 +80,14 @@ func TestDefault(t *testing.T) {
 		podCIDR  string
 		problem  string
 	}{
-		{3, v1alpha1.ProviderLocal, "10.244.0.0/16", ""},
-		{0, v1alpha1.ProviderLocal, "10.244.0.0/16", ""},
-		{256, v1alpha1.ProviderLocal, "10.244.0.0/16", ""},
+		{3, v1alpha1.ProviderLocal, "", ""},
+		{0, v1alpha1.ProviderLocal, "", ""},
+		{256, v1alpha1.ProviderLocal, "", ""},
 		{257, v1alpha1.ProviderLocal, "10.224.0.0/11", ""},
 		{5000, v1alpha1.ProviderSimulated, "10.224.0.0/11", ""},
-		{-1, v1alpha1.ProviderLocal, "10.244.0.0/16", "NodeGroup default: spec.scalingConfig.desiredSize: Invalid value: -1: must be from 0 to 5000"},
+		{-1, v1alpha1.ProviderLocal, "", "NodeGroup default: spec.scalingConfig.desiredSize: Invalid value: -1: must be from 0 to 5000"},
 		{5001, v1alpha1.ProviderLocal, "10.224.0.0/11", "NodeGroup default: spec.scalingConfig.desiredSize: Invalid value: 5001: must be from minSize, 0, to maxSize, 5000"},
-		{3, "ec2", "10.244.0.0/16", `NodeGroup default: spec.provider: Unsupported value: "ec2": supported values: "local", "simulated"`},
+		{3, "ec2", "", `NodeGroup default: spec.provider: Unsupported value: "ec2": supported values: "local", "simulated"`},
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.nodes, test.provider), func(t *testing.T) {

@@ -50,7 +50,7 @@ func TestDifferences(t *testing.T) {
 		"chosen by others": {func(is, _ *v1alpha1.ClusterSpec) {
 			is.Version, is.APIServer.Port, is.DeletionProtection = "v1.36.3", 4711, true
 		}, ""},
-		"a field":             {func(is, _ *v1alpha1.ClusterSpec) { is.Network.PodCIDR = "10.1.0.0/16" }, "network.podCIDR 10.1.0.0/16, not 10.244.0.0/16"},
+		"a field":             {func(is, _ *v1alpha1.ClusterSpec) { is.Network.ServiceCIDR = "10.1.0.0/16" }, "network.serviceCIDR 10.1.0.0/16, not 10.100.0.0/16"},
 		"one that is missing": {func(_, asked *v1alpha1.ClusterSpec) { asked.DeletionProtection = true }, "deletionProtection none, not true"},
 		"two": {
 			func(is, asked *v1alpha1.ClusterSpec) {

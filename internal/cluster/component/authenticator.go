@@ -12,6 +12,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/policyconfig"
+	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/iam/authenticatorconfig"
 )
 
@@ -59,10 +60,7 @@ func authenticator(c Config) (Spec, error) {
 
 // authenticatorFile sets the authenticator of muster's own clusters up: it asks the account who made a token, as this cluster's authenticator.
 func (c Config) authenticatorFile() (authenticatorconfig.Configuration, error) {
-	services, err := c.Services()
-	if err != nil {
-		return authenticatorconfig.Configuration{}, err
-	}
+	services := clusternetwork.Services(c.Network.VPCCIDR)
 	credential := c.Credential("authenticator")
 	return authenticatorconfig.Configuration{
 		TypeMeta:  metav1.TypeMeta{APIVersion: authenticatorconfig.APIVersion, Kind: authenticatorconfig.Kind},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,16 +65,18 @@ func (c Config) certificatePolicy(inventory, address string) (policyconfig.Confi
 	if err != nil {
 		return policyconfig.Configuration{}, err
 	}
-	router, err := c.Router()
-	if err != nil {
-		return policyconfig.Configuration{}, err
-	}
 	// With a certificate for the issuer's host anybody could publish keys of their own; its address, a loopback address, no node may have.
 	names = append(names, c.Issuers.names()...)
 	network := c.Cluster.Spec.Network
-	reserved := []string{network.ServiceCIDR, network.PodCIDR}
-	for _, own := range append(addresses, router) {
-		reserved = append(reserved, netip.PrefixFrom(own, own.BitLen()).String())
+	reserved := []string{network.ServiceCIDR, c.Network.PodCIDR.String()}
+	ranges := c.Network.Reserved()
+	for _, own := range addresses {
+		ranges = append(ranges, netip.PrefixFrom(own, own.BitLen()))
+	}
+	for _, own := range ranges {
+		if !slices.Contains(reserved, own.String()) {
+			reserved = append(reserved, own.String())
+		}
 	}
 	durations := c.Cluster.Spec.Certificates
 	return policyconfig.Configuration{

@@ -25,6 +25,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/policyconfig"
+	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/region"
 )
 
@@ -39,11 +40,11 @@ const (
 func fixed(vpc bool) Config {
 	c := Config{
 		Account: Account{
-			State: "/var/lib/muster", BinDir: "/opt/muster/bin", EncryptionKey: accountKey, VPC: vpc, VPCCIDR: "192.168.64.0/18", VPCID: "vpc-0123456789abcdef0",
+			State: "/var/lib/muster", BinDir: "/opt/muster/bin", EncryptionKey: accountKey, VPC: vpc, VPCs: []VPC{{ID: clusternetworktest.VPCID, CIDR: netip.MustParsePrefix("172.31.0.0/16")}, {ID: "vpc-0fedcba9876543210", CIDR: netip.MustParsePrefix("10.0.0.0/16")}},
 			Ports:   AccountPorts{Management: 20004, ManagementEtcd: 20008, ManagementEtcdPeer: 20009, Identity: 20010},
 			Issuers: Issuers{Address: netip.MustParseAddr("127.93.14.201"), Port: 443, Host: "oidc.example.com"},
 		},
-		Dir: "/var/lib/muster/clusters/blue", EncryptionKey: key,
+		Dir: "/var/lib/muster/clusters/blue", EncryptionKey: key, Network: clusternetworktest.Network(),
 		Issuer:  Issuer{URL: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF", Keys: "https://oidc.example.com/id/0123456789ABCDEF0123456789ABCDEF/keys", ID: "0123456789ABCDEF0123456789ABCDEF"},
 		Release: Release{Version: "v1.36.3", Programs: "/opt/muster/releases/1.36"},
 		Ports:   Ports{Etcd: 20001, EtcdPeer: 20002, APIServer: 20003, ControllerManager: 20005, Scheduler: 20006, CertificateController: 20007, Authenticator: 20011},
@@ -394,8 +395,7 @@ func TestHost(t *testing.T) {
 
 func TestNetworksThatDoNot(t *testing.T) {
 	for what, change := range map[string]func(*Config){
-		"VPC too small":      func(c *Config) { c.VPCCIDR = "10.0.0.0/31" },
-		"VPC unreadable":     func(c *Config) { c.VPCCIDR = "vpc" },
+		"no address":         func(c *Config) { c.Network.Addresses = nil },
 		"service unreadable": func(c *Config) { c.Cluster.Spec.Network.ServiceCIDR = "10.0.0.0/x" },
 	} {
 		c := fixed(true)
@@ -423,7 +423,7 @@ func TestServerNames(t *testing.T) {
 			t.Errorf("names %v lack %s", names, want)
 		}
 	}
-	if got, want := fmt.Sprint(addresses), "[127.0.0.1 192.168.64.2 10.100.0.1]"; got != want {
+	if got, want := fmt.Sprint(addresses), "[127.0.0.1 172.31.0.4 172.31.16.4 10.100.0.1]"; got != want {
 		t.Errorf("addresses are %s, want %s", got, want)
 	}
 }
@@ -454,7 +454,7 @@ func TestPolicyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	policy := policyFile(t, spec).Policy()
-	for _, own := range []string{"127.0.0.1", "192.168.64.1", "192.168.64.2", "10.100.0.1", "10.244.0.7"} {
+	for _, own := range []string{"127.0.0.1", "172.31.0.1", "172.31.16.1", "172.31.0.2", "172.31.0.4", "172.31.16.4", "10.100.0.1", "10.244.0.7"} {
 		if !slices.ContainsFunc(policy.ReservedAddresses, func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddr(own)) }) {
 			t.Errorf("a node may have %s", own)
 		}
@@ -474,7 +474,7 @@ func TestProcessNames(t *testing.T) {
 		if cluster != spec.Cluster || name != spec.Name {
 			t.Errorf("%s is read as %q of %q", spec.Process(), name, cluster)
 		}
-		if own := spec.Name == Management || spec.Name == ManagementEtcd || spec.Name == VPC; own != (cluster == "") {
+		if own := spec.Name == Management || spec.Name == ManagementEtcd || strings.HasPrefix(spec.Name, "vpc-"); own != (cluster == "") {
 			t.Errorf("%s belongs to %q", spec.Name, cluster)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -30,9 +31,14 @@ type Account struct {
 	EncryptionKey string
 	// VPC is false where machines are only simulated: then nothing is reached through a VPC.
 	VPC bool
-	// VPCCIDR is the range of the VPC that the account's clusters share, VPCID its id.
-	VPCCIDR string
-	VPCID   string
+	// VPCs are the account's private networks.
+	VPCs []VPC
+}
+
+// VPC is a private network of the account.
+type VPC struct {
+	ID   string
+	CIDR netip.Prefix
 }
 
 // Config is everything the specs of one cluster are made from.
@@ -49,8 +55,8 @@ type Config struct {
 	EncryptionKey string
 	// Release of Kubernetes that its control plane runs.
 	Release Release
-	// Address is the API server's in the VPC; not valid for the second address of the VPC.
-	Address netip.Addr
+	// Network is the cluster's as it was resolved: what its spec leaves out was chosen.
+	Network clusternetwork.Network
 }
 
 // Release is a version of Kubernetes, and where its programs are: what an upgrade of a cluster changes.
@@ -90,7 +96,6 @@ const (
 	Scheduler             = "kube-scheduler"
 	CertificateController = "certificate-controller"
 	Authenticator         = "authenticator"
-	VPC                   = "vpc"
 	Simulator             = "simulator"
 )
 
@@ -101,7 +106,9 @@ const Loopback = "127.0.0.1"
 func AccountSpecs(a Account) []Spec {
 	specs := []Spec{managementEtcd(a), management(a)}
 	if a.VPC {
-		specs = append(specs, vpc(a))
+		for _, network := range a.VPCs {
+			specs = append(specs, VPCSpec(a, network.ID))
+		}
 	}
 	return specs
 }
@@ -210,21 +217,8 @@ func sorted(files ...string) []string { return slices.Compact(slices.Sorted(slic
 
 func url(port int) string { return fmt.Sprintf("https://%s:%d", Loopback, port) }
 
-// The tail of the VPC's first addresses: the router is what machines send everything to, the endpoint is the network
-// interface that the API server has in the VPC, and services that of STS and IAM.
-const (
-	routerHost   = 1
-	endpointHost = 2
-	servicesHost = 3
-)
-
-// Endpoint is the API server's private address in the VPC.
-func (c Config) Endpoint() (netip.Addr, error) {
-	if c.Address.IsValid() {
-		return c.Address, nil
-	}
-	return host(c.VPCCIDR, endpointHost)
-}
+// Endpoint is the API server's private address in the VPC that machines are told; it has another one.
+func (c Config) Endpoint() (netip.Addr, error) { return c.Network.Endpoint() }
 
 // PrivateURL is where machines reach the API server: at its address in the VPC, or where there is none, where everybody does.
 func (c Config) PrivateURL() (string, error) {
@@ -237,12 +231,6 @@ func (c Config) PrivateURL() (string, error) {
 	}
 	return "https://" + netip.AddrPortFrom(address, 443).String(), nil
 }
-
-// Services is the private address of STS and IAM in the VPC.
-func (a Account) Services() (netip.Addr, error) { return host(a.VPCCIDR, servicesHost) }
-
-// Router is the VPC's router.
-func (a Account) Router() (netip.Addr, error) { return host(a.VPCCIDR, routerHost) }
 
 // ServiceAddress is the cluster address of the API server's own Service: the first of the range.
 func (c Config) ServiceAddress() (netip.Addr, error) {
@@ -271,8 +259,7 @@ func host(cidr string, n int) (netip.Addr, error) {
 
 // ServerNames are the names and addresses that the API server's certificate is good for.
 func (c Config) ServerNames() (names []string, addresses []netip.Addr, err error) {
-	endpoint, err := c.Endpoint()
-	if err != nil {
+	if _, err := c.Endpoint(); err != nil {
 		return nil, nil, err
 	}
 	service, err := c.ServiceAddress()
@@ -285,5 +272,6 @@ func (c Config) ServerNames() (names []string, addresses []netip.Addr, err error
 		names = append(names, name)
 		name += "." + part
 	}
-	return append(names, name), []netip.Addr{netip.MustParseAddr(Loopback), endpoint, service}, nil
+	addresses = append([]netip.Addr{netip.MustParseAddr(Loopback)}, c.Network.Addresses...)
+	return append(names, name), append(addresses, service), nil
 }

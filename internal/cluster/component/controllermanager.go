@@ -21,7 +21,7 @@ func controllerManager(c Config) (Spec, error) {
 			"authentication-kubeconfig":        path,
 			"authorization-kubeconfig":         path,
 			"bind-address":                     Loopback,
-			"cluster-cidr":                     c.Cluster.Spec.Network.PodCIDR,
+			"cluster-cidr":                     c.Network.PodCIDR.String(),
 			"controllers":                      "*,-csrsigning,-csrapproving,bootstrapsigner,tokencleaner",
 			"kube-api-burst":                   "200",
 			"kube-api-qps":                     "100", // the default of 20 makes 500 nodes wait for their pod CIDRs

@@ -4,8 +4,10 @@ package component
 
 import (
 	"net/netip"
+	"slices"
 
 	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/iam/caller"
 )
 
@@ -39,9 +41,11 @@ const (
 
 // AccountCredentials are the certificates that the account's components and its administrators need.
 func AccountCredentials(a Account) ([]authority.Credential, error) {
-	services, err := a.Services()
-	if err != nil {
-		return nil, err
+	services := loopback()
+	for _, network := range a.VPCs { // ranges of two VPCs may be the same
+		if own := clusternetwork.Services(network.CIDR); !slices.Contains(services, own) {
+			services = append(services, own)
+		}
 	}
 	return append(a.Issuers.credential(), []authority.Credential{
 		{Name: ManagementEtcd, Authority: authority.ManagementEtcd, CommonName: "etcd", DNSNames: localhost(), Addresses: loopback(), Client: true},
@@ -52,7 +56,7 @@ func AccountCredentials(a Account) ([]authority.Credential, error) {
 		{Name: "management-service", Authority: authority.Management, CommonName: UserService, Organizations: []string{groupMasters}, Client: true},
 		{Name: "management-administrator", Authority: authority.Management, CommonName: "muster:administrator", Organizations: []string{GroupAdministrators}, Client: true},
 
-		{Name: CredentialIdentity, Authority: authority.Account, CommonName: "muster:identity-service", DNSNames: localhost(), Addresses: append(loopback(), services)},
+		{Name: CredentialIdentity, Authority: authority.Account, CommonName: "muster:identity-service", DNSNames: localhost(), Addresses: services},
 		{Name: CredentialAccount, Authority: authority.Account, CommonName: "muster:account", DNSNames: []string{caller.ServerName}},
 		callerCredential(CredentialAccountMetadata, caller.Metadata()),
 	}...), nil

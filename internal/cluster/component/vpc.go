@@ -2,17 +2,18 @@
 
 package component
 
-// vpc holds a private network that machines live in, the endpoints of clusters' API servers in it, and their doors to it.
-func vpc(a Account) Spec {
+// VPCSpec holds a private network that machines live in, the endpoints of clusters' API servers in it, and their doors to it. Its name is the
+// VPC's id.
+func VPCSpec(a Account, id string) Spec {
 	return Spec{
-		Name: VPC,
+		Name: id,
 		Path: a.program("muster"),
 		Args: append([]string{"vpc"}, flags(map[string]string{
-			"id":        a.VPCID,
+			"id":        id,
 			"state-dir": string(a.State),
 		})...),
-		Directories: []string{a.State.Run(), a.State.VPC(a.VPCID)},
-		Probe:       &Probe{URL: "http://vpc/readyz", Socket: a.State.VPCSocket(a.VPCID)},
+		Directories: []string{a.State.Run(), a.State.VPC(id)},
+		Probe:       &Probe{URL: "http://vpc/readyz", Socket: a.State.VPCSocket(id)},
 	}
 }
 

@@ -35,7 +35,7 @@ func Renderer(c component.Config) (func(m *v1alpha1.Machine, token string) ([]by
 		spec := nodeconfig.Spec{
 			Cluster: nodeconfig.Cluster{
 				Name: c.Cluster.Spec.Name, APIServerEndpoint: endpoint, CertificateAuthority: ca,
-				CIDR: network.ServiceCIDR, PodCIDR: network.PodCIDR, Domain: network.ClusterDomain,
+				CIDR: network.ServiceCIDR, PodCIDR: c.Network.PodCIDR.String(), Domain: network.ClusterDomain,
 			},
 			Kubelet: nodeconfig.Kubelet{Flags: []string{"--node-labels=" + nodeLabels(m)}},
 			Join:    nodeconfig.Join{Token: token, InstanceRole: m.Spec.InstanceProfile != ""},

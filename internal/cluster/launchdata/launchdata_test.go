@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/node/nodeconfig"
@@ -29,7 +30,7 @@ import (
 // writeUserData writes user data for a machine, by a cluster whose authority was just made.
 func writeUserData(t *testing.T, m *v1alpha1.Machine, token string) ([]byte, error) {
 	t.Helper()
-	c := component.Config{Account: component.Account{VPC: true, VPCCIDR: "192.168.64.0/18"}, Dir: statedir.Cluster(t.TempDir())}
+	c := component.Config{Account: component.Account{VPC: true}, Dir: statedir.Cluster(t.TempDir()), Network: clusternetworktest.Network()}
 	c.Cluster.Name, c.Cluster.Spec.Name = "test-slug", "test"
 	c.Cluster.Default()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -99,7 +100,7 @@ func TestUserData(t *testing.T) {
 	}
 	spec.Cluster.CertificateAuthority = nil
 	want := nodeconfig.Spec{
-		Cluster: nodeconfig.Cluster{Name: "test", APIServerEndpoint: "https://192.168.64.2:443", CIDR: "10.100.0.0/16", PodCIDR: "10.244.0.0/16", Domain: "cluster.local"},
+		Cluster: nodeconfig.Cluster{Name: "test", APIServerEndpoint: "https://172.31.0.4:443", CIDR: "10.100.0.0/16", PodCIDR: "10.244.0.0/16", Domain: "cluster.local"},
 		Kubelet: nodeconfig.Kubelet{
 			Flags: []string{"--node-labels=empty=,muster.dev/nodegroup=workers,tier=web"},
 			Config: map[string]any{"registerWithTaints": []any{
@@ -146,7 +147,7 @@ spec:
 			if diff := cmp.Diff([]string{userdata.TypeShellScript, nodeconfig.MediaType, nodeconfig.MediaType}, types); diff != "" {
 				t.Errorf("parts (-want +got):\n%s", diff)
 			}
-			if pods, ok := spec.Kubelet.MaxPods(); !ok || pods != 17 || spec.Cluster.Name != "test" || spec.Cluster.APIServerEndpoint != "https://192.168.64.2:443" ||
+			if pods, ok := spec.Kubelet.MaxPods(); !ok || pods != 17 || spec.Cluster.Name != "test" || spec.Cluster.APIServerEndpoint != "https://172.31.0.4:443" ||
 				len(spec.Kubelet.Flags) != 2 || spec.Kubelet.Flags[0] != "--v=4" {
 				t.Errorf("together: %+v", spec)
 			}

@@ -35,6 +35,7 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 	}
 	before := object.DeepCopy()
 	object.Status.ObservedGeneration = object.Generation
+	r.network(object)
 	result := reconcile.Result{RequeueAfter: r.look(ctx, object)}
 	if equality.Semantic.DeepEqual(before.Status, object.Status) {
 		return result, nil
@@ -43,6 +44,15 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 		return reconcile.Result{}, fmt.Errorf("writing the status of the cluster: %w", err)
 	}
 	return result, nil
+}
+
+// network says which network the cluster has: what its spec leaves out was chosen.
+func (r *clusters) network(object *v1alpha1.Cluster) {
+	status := &object.Status
+	status.VPCID, status.PodCIDR, status.SubnetIDs = r.Network.VPCID, r.Network.PodCIDR.String(), nil
+	for _, id := range r.Network.SubnetIDs() {
+		status.SubnetIDs = append(status.SubnetIDs, v1alpha1.SubnetID(id))
+	}
 }
 
 func (r *clusters) look(ctx context.Context, object *v1alpha1.Cluster) time.Duration {

@@ -90,7 +90,9 @@ func TestClusterOfAnother(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.Cluster){
 		"another's name":            func(c *v1alpha1.Cluster) { c.Spec.Name = "second" },
 		"not that of its namespace": func(c *v1alpha1.Cluster) { c.Name = "second" },
-		"being deleted":             func(c *v1alpha1.Cluster) { c.Finalizers, c.DeletionTimestamp = []string{v1alpha1.FinalizerCluster}, &metav1.Time{Time: time.Unix(1, 0)} },
+		"being deleted": func(c *v1alpha1.Cluster) {
+			c.Finalizers, c.DeletionTimestamp = []string{v1alpha1.FinalizerCluster}, &metav1.Time{Time: time.Unix(1, 0)}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := newTestCluster()

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/machine"
 )
 
@@ -42,8 +43,10 @@ type Config struct {
 	Providers map[v1alpha1.Provider]machine.Provider
 	// Routes of the providers whose machines need their pods' addresses routed.
 	Routes map[v1alpha1.Provider]Routes
-	// PodCIDR is the range that the cluster takes those of its nodes from. Nothing else is ever routed.
-	PodCIDR netip.Prefix
+	// Network is the cluster's. Only ranges of its pods are ever routed.
+	Network clusternetwork.Network
+	// Usage lists the subnets of the cluster's VPC as they are now.
+	Usage func() ([]machine.Usage, error)
 	// UserData renders what a machine boots with; the token is empty for a machine that has joined.
 	UserData func(m *v1alpha1.Machine, token string) ([]byte, error)
 	// NodeRoles prepare and check the IAM roles of machines that join by role; without them a group of such machines waits.
@@ -138,7 +141,9 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("the node group controllers need the path of the audit log")
 	case c.Log == nil:
 		return c, errors.New("the node group controllers need a logger")
-	case len(c.Routes) > 0 && !c.PodCIDR.IsValid():
+	case c.Usage == nil || c.Network.VPCID == "":
+		return c, errors.New("the node group controllers need the cluster's network and its subnets")
+	case len(c.Routes) > 0 && !c.Network.PodCIDR.IsValid():
 		return c, errors.New("the node group controllers need the range of pods, to route it")
 	}
 	if c.Random == nil {

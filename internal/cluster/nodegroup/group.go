@@ -64,6 +64,9 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if _, ok := errors.AsType[*RoleProblem](err); ok { // nothing here notices that somebody has mended it
 		return reconcile.Result{RequeueAfter: roleAgain}, nil
 	}
+	if p, ok := errors.AsType[*problem](err); ok && p.again > 0 {
+		return reconcile.Result{RequeueAfter: p.again}, nil
+	}
 	if errors.Is(err, ErrNotYet) {
 		return reconcile.Result{RequeueAfter: notYetAgain}, nil
 	}
@@ -84,7 +87,10 @@ const (
 )
 
 // problem is a state of a NodeGroup that trying again does not mend: somebody has to change something.
-type problem struct{ reason, message string }
+type problem struct {
+	reason, message string
+	again           time.Duration // when to look again all the same; 0 if the change that mends it is heard of
+}
 
 func (p *problem) Error() string { return p.message }
 
@@ -131,7 +137,7 @@ func (r *groups) notServed(ctx context.Context, group *v1alpha1.NodeGroup) error
 		return r.letGroupGo(ctx, group)
 	}
 	before := group.DeepCopy()
-	r.sum(group, nil, &problem{"ClusterNotFound", fmt.Sprintf("namespace %s holds no cluster that this service runs: make the group again in namespace %s, of cluster %q",
+	r.sum(group, nil, &problem{reason: "ClusterNotFound", message: fmt.Sprintf("namespace %s holds no cluster that this service runs: make the group again in namespace %s, of cluster %q",
 		group.Namespace, r.namespace(), r.ClusterName)})
 	return r.writeStatus(ctx, before, group)
 }
@@ -139,12 +145,12 @@ func (r *groups) notServed(ctx context.Context, group *v1alpha1.NodeGroup) error
 // check returns a *problem if the group must not have machines as it is.
 func (r *groups) check(ctx context.Context, group *v1alpha1.NodeGroup) error {
 	if wrong := v1alpha1.ValidateNodeGroup(group).ToAggregate(); wrong != nil {
-		return &problem{"Invalid", wrong.Error()}
+		return &problem{reason: "Invalid", message: wrong.Error()}
 	}
 	cluster := client.ObjectKey{Namespace: r.namespace(), Name: r.namespace()}
 	err := r.management.Get(ctx, cluster, &v1alpha1.Cluster{})
 	if apierrors.IsNotFound(err) {
-		return &problem{"ClusterNotFound", fmt.Sprintf("there is no Cluster %q; the group gets its machines when there is", r.ClusterName)}
+		return &problem{reason: "ClusterNotFound", message: fmt.Sprintf("there is no Cluster %q; the group gets its machines when there is", r.ClusterName)}
 	}
 	if err != nil {
 		return fmt.Errorf("reading the cluster: %w", err)
@@ -154,6 +160,8 @@ func (r *groups) check(ctx context.Context, group *v1alpha1.NodeGroup) error {
 
 func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) error {
 	profile := ""
+	var subnets []string
+	var short error
 	if action.Create > 0 {
 		err := r.stillWanted(ctx, r.managementLive, group)
 		if err != nil {
@@ -162,12 +170,15 @@ func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machin
 		if profile, err = r.profile(ctx, group); err != nil {
 			return err
 		}
+		if subnets, short = r.place(ctx, group, machines, action.Create); short != nil && len(subnets) == 0 {
+			return short
+		}
 	}
-	for range action.Create {
+	for _, subnet := range subnets {
 		if err := r.stillWanted(ctx, r.management, group); err != nil { // making many takes a while
 			return err
 		}
-		machine, err := newMachine(r.ClusterName, group, profile, r.Random)
+		machine, err := newMachine(r.ClusterName, group, profile, subnet, r.Random)
 		if err != nil {
 			return err
 		}
@@ -176,10 +187,10 @@ func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machin
 		}
 	}
 	if action.Create > 0 {
-		r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingUp", "Create", "made %d machines: %s", action.Create, action.Reason)
+		r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingUp", "Create", "made %d machines: %s", len(subnets), action.Reason)
 	}
 	if action.Delete == "" {
-		return nil
+		return short
 	}
 	i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return m.Name == action.Delete })
 	err := r.management.Delete(ctx, &machines[i], client.Preconditions{UID: &machines[i].UID})
@@ -197,7 +208,7 @@ func (r *groups) profile(ctx context.Context, group *v1alpha1.NodeGroup) (string
 		return "", nil
 	}
 	if r.NodeRoles == nil {
-		return "", &problem{"NoRoles", "this service has no IAM roles; set spec.bootstrap to Token"}
+		return "", &problem{reason: "NoRoles", message: "this service has no IAM roles; set spec.bootstrap to Token"}
 	}
 	profile, err := r.NodeRoles.Prepare(ctx, role)
 	if err != nil {
@@ -206,7 +217,7 @@ func (r *groups) profile(ctx context.Context, group *v1alpha1.NodeGroup) (string
 	return profile, nil
 }
 
-func newMachine(cluster string, group *v1alpha1.NodeGroup, profile string, random io.Reader) (*v1alpha1.Machine, error) {
+func newMachine(cluster string, group *v1alpha1.NodeGroup, profile, subnet string, random io.Reader) (*v1alpha1.Machine, error) {
 	const digits = 17
 	id := make([]byte, (digits+1)/2)
 	if _, err := io.ReadFull(random, id); err != nil {
@@ -223,6 +234,7 @@ func newMachine(cluster string, group *v1alpha1.NodeGroup, profile string, rando
 			NodeGroup:    group.Spec.Name,
 			NodeGroupUID: group.UID,
 			Provider:     group.Spec.Provider,
+			SubnetID:     v1alpha1.SubnetID(subnet),
 
 			InstanceProfile: profile,
 		},

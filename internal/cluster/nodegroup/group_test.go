@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 )
 
 func newTestCluster() *v1alpha1.Cluster {
@@ -83,7 +84,9 @@ func TestGroupScales(t *testing.T) {
 	if len(machines) != 3 {
 		t.Fatalf("%d machines, want 3", len(machines))
 	}
+	zones := map[v1alpha1.SubnetID]int{}
 	for _, m := range machines {
+		zones[m.Spec.SubnetID]++
 		if !regexp.MustCompile(`^i-[0-9a-f]{17}$`).MatchString(m.Name) {
 			t.Errorf("name %q", m.Name)
 		}
@@ -91,6 +94,7 @@ func TestGroupScales(t *testing.T) {
 			ClusterName: "muster", NodeGroup: "workers", NodeGroupUID: "group-uid", Provider: v1alpha1.ProviderLocal,
 			Labels: v1alpha1.NodeLabels{"team": "blue"}, Taints: v1alpha1.NodeTaints{{Key: "a", Effect: "NoSchedule"}},
 			LaunchTemplate: &v1alpha1.LaunchTemplate{InstanceType: "m5.large"}, InstanceProfile: "profile-of-muster-node",
+			SubnetID: m.Spec.SubnetID,
 		}
 		if diff := cmp.Diff(expected, m.Spec); diff != "" {
 			t.Errorf("spec (-want +got):\n%s", diff)
@@ -99,6 +103,9 @@ func TestGroupScales(t *testing.T) {
 		if !maps.Equal(m.Labels, labels) || len(m.OwnerReferences) != 0 || m.Finalizers[0] != v1alpha1.FinalizerMachine {
 			t.Errorf("metadata %+v", m.ObjectMeta)
 		}
+	}
+	if want := map[v1alpha1.SubnetID]int{clusternetworktest.SubnetA: 2, clusternetworktest.SubnetB: 1}; !maps.Equal(zones, want) {
+		t.Errorf("they are in %v", zones)
 	}
 	group := w.group(t)
 	wantGroup(t, group, "Joining", "0 of 3 machines are Ready")

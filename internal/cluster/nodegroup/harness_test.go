@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/joinlog"
 	"muster.dev/muster/internal/cluster/machine"
 )
@@ -44,6 +45,7 @@ type world struct {
 	events   *recorder
 	now      time.Time
 	health   Health
+	usage    []machine.Usage
 }
 
 // scheme is made once: that takes longer than most tests.
@@ -59,6 +61,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		faults: &faults{left: map[string]int{}, calls: map[string]int{}},
 		events: &recorder{},
 		now:    time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
+	}
+	for _, subnet := range clusternetworktest.Network().Subnets {
+		w.usage = append(w.usage, machine.Usage{Subnet: machine.Subnet{ID: subnet.ID, VPC: clusternetworktest.VPCID, Zone: subnet.Zone, CIDR: subnet.CIDR}})
 	}
 	w.provider = &provider{faults: w.faults, now: func() time.Time { return w.now }}
 	w.routes = &routes{faults: w.faults, set: map[netip.Prefix]netip.Addr{}}
@@ -88,7 +93,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		ClusterName: "muster",
 		Providers:   map[v1alpha1.Provider]machine.Provider{v1alpha1.ProviderLocal: w.provider},
 		Routes:      map[v1alpha1.Provider]Routes{v1alpha1.ProviderLocal: w.routes},
-		PodCIDR:     netip.MustParsePrefix("10.244.0.0/16"),
+		Network:     clusternetworktest.Network(),
+		Usage:       func() ([]machine.Usage, error) { return w.usage, nil },
 		UserData: func(_ *v1alpha1.Machine, token string) ([]byte, error) {
 			return []byte("token: " + token), w.faults.call("userdata")
 		},

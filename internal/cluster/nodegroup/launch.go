@@ -39,7 +39,10 @@ func (r *machines) launch(
 		if err != nil {
 			return was, fmt.Errorf("rendering the user data: %w", err)
 		}
-		request := machine.LaunchRequest{ID: m.Name, UserData: data, Cluster: m.Spec.ClusterName}
+		request := machine.LaunchRequest{ID: m.Name, UserData: data, Cluster: m.Spec.ClusterName, SubnetID: string(m.Spec.SubnetID)}
+		if ids := r.Network.SubnetIDs(); request.SubnetID == "" && len(ids) > 0 { // no group made it
+			request.SubnetID = ids[0]
+		}
 		if template := m.Spec.LaunchTemplate; template != nil {
 			request.Type, request.HopLimit = template.InstanceType, int(template.MetadataOptions.HTTPPutResponseHopLimit)
 		}

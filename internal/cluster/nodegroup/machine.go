@@ -104,7 +104,11 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	var wait time.Duration
 	if instance.State != machine.Running || (!joined && credential.token.ID != m.Status.BootstrapTokenID) {
 		if instance, wait, err = r.launch(ctx, provider, m, instance, credential.token); err != nil {
-			return 0, r.failed(m, "LaunchFailed", err)
+			reason := "LaunchFailed"
+			if errors.Is(err, machine.ErrSubnetFull) {
+				reason = reasonFull
+			}
+			return 0, r.failed(m, reason, err)
 		}
 	}
 	var routed time.Duration

@@ -55,8 +55,8 @@ func (r *machines) podRange(ctx context.Context, m *v1alpha1.Machine, node *core
 			node.Name, node.Spec.PodCIDR, why)
 	}
 	to, err := netip.ParsePrefix(node.Spec.PodCIDR)
-	if err != nil || to.Bits() != podRangeBits || to != to.Masked() || !r.PodCIDR.Contains(to.Addr()) {
-		return refuse(fmt.Sprintf("nodes have a /%d of %s", podRangeBits, r.PodCIDR))
+	if err != nil || to.Bits() != podRangeBits || to != to.Masked() || !r.Network.PodCIDR.Contains(to.Addr()) {
+		return refuse(fmt.Sprintf("nodes have a /%d of %s", podRangeBits, r.Network.PodCIDR))
 	}
 	list := &v1alpha1.MachineList{}
 	if err := r.management.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/machine"
 )
 
@@ -121,7 +122,9 @@ func TestConfig(t *testing.T) {
 		"health":   func(c *Config) { c.Health = nil },
 		"audit":    func(c *Config) { c.AuditLog = "" },
 		"log":      func(c *Config) { c.Log = nil },
-		"pods":     func(c *Config) { c.PodCIDR = netip.Prefix{} },
+		"network":  func(c *Config) { c.Network = clusternetwork.Network{} },
+		"usage":    func(c *Config) { c.Usage = nil },
+		"pods":     func(c *Config) { c.Network.PodCIDR = netip.Prefix{} },
 	} {
 		config := whole()
 		damage(&config)

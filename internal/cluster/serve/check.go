@@ -83,7 +83,7 @@ func (s Session) check(binDir string, running bool) error {
 
 // checkLocal asks the local provider whether this host can run machines: root, programs, control group controllers.
 func (s Session) checkLocal(binDir string, own account.Account) error {
-	_, err := local.New(local.Config{State: s.State, BinDir: binDir, Subnets: subnetsOf(s.State), Region: own.Region, Log: slog.New(slog.DiscardHandler)})
+	_, err := local.New(local.Config{State: s.State, BinDir: binDir, Subnets: local.Subnets(s.State), Region: own.Region, Log: slog.New(slog.DiscardHandler)})
 	return err
 }
 

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"sync"
 
-	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/iam/caller"
@@ -115,19 +113,4 @@ func (s *Service) refuse(heard nodegroup.Heard) {
 		default: // it comes again
 		}
 	}
-}
-
-// sharedVPC is the range of the VPC that the clusters share: that of the first of them that can be read.
-func sharedVPC(dir statedir.Dir) (string, error) {
-	clusters, err := dir.ListClusters()
-	if err != nil {
-		return "", err
-	}
-	for _, cluster := range clusters {
-		if saved, err := clusterconfig.Read(cluster.Record()); err == nil {
-			return saved.Cluster.Spec.Network.VPCCIDR, nil
-		}
-	}
-	wanted := clusterconfig.Default(0, v1alpha1.ProviderSimulated)
-	return wanted.Cluster.Spec.Network.VPCCIDR, nil
 }

@@ -63,6 +63,10 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	if err != nil {
 		return err
 	}
+	store, err := machine.NewStore(machine.StoreConfig{Dir: c.State.Machines(), Subnets: local.Subnets(c.State), Region: c.Region})
+	if err != nil {
+		return err
+	}
 	health, err := h.health(c, connection)
 	if err != nil {
 		return err
@@ -79,10 +83,6 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	direct, err := client.New(connection, client.Options{Scheme: scheme, Mapper: clusteraccess.Mapper()})
 	if err != nil {
 		return fmt.Errorf("making a client of the cluster for access entries: %w", err)
-	}
-	pods, err := netip.ParsePrefix(c.Cluster.Spec.Network.PodCIDR)
-	if err != nil {
-		return fmt.Errorf("reading spec.network.podCIDR: %w", err)
 	}
 	access := clusteraccess.New(manager.GetAPIReader(), direct, c.Cluster.Spec.AccessConfig.AuthenticationMode)
 	roles, err := clusteraccess.NewNodeRoles(c, access, keys, h.service.identityStore)
@@ -123,7 +123,8 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 		Cluster:     plane,
 		Providers:   providers,
 		Routes:      routes,
-		PodCIDR:     pods,
+		Network:     c.Network,
+		Usage:       func() ([]machine.Usage, error) { return store.Usage(c.Network.VPCID) },
 		UserData:    userData,
 		Health:      health,
 		AuditLog:    c.Dir.Audit(0), // of the one instance
@@ -164,7 +165,7 @@ var errControllersEnded = errors.New("the controllers ended")
 // providers are those that this host can have.
 func (h *hosted) providers(c component.Config) (map[v1alpha1.Provider]machine.Provider, map[v1alpha1.Provider]nodegroup.Routes, error) {
 	providers, routes := map[v1alpha1.Provider]machine.Provider{}, map[v1alpha1.Provider]nodegroup.Routes{}
-	subnets := subnetsOf(c.State)
+	subnets := local.Subnets(c.State)
 	store, err := machine.NewStore(machine.StoreConfig{Dir: c.State.Machines(), Subnets: subnets, Region: c.Region})
 	if err != nil {
 		return nil, nil, err
@@ -178,7 +179,7 @@ func (h *hosted) providers(c component.Config) (map[v1alpha1.Provider]machine.Pr
 	if providers[v1alpha1.ProviderLocal], err = local.New(local.Config{State: c.State, BinDir: c.BinDir, Subnets: subnets, Region: c.Region, Log: h.log}); err != nil {
 		return nil, nil, err
 	}
-	network, err := vpc.Open(c.State.VPCs(), c.VPCID)
+	network, err := vpc.Open(c.State.VPCs(), c.Network.VPCID)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -136,7 +136,7 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 	if specs.Issuer, err = ensureIssuer(account.State, h.dir); err != nil {
 		return component.Config{}, err
 	}
-	if specs.Address, err = endpointInVPC(specs); err != nil {
+	if specs.Network, err = h.service.ensureNetwork(specs); err != nil {
 		return component.Config{}, err
 	}
 	if specs.EncryptionKey, err = encryptionKey(h.dir.PKI(), h.dir.Etcd()); err != nil {

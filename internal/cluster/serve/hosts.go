@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/internal/cluster/capacity"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/clustercontroller"
+	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/component"
 )
 
@@ -59,6 +60,12 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 	}
 	if _, err := releaseOf(c.cfg.BinDir, object.Spec.Version); err != nil {
 		return &clustercontroller.Refusal{Reason: reasonVersion, Message: err.Error()}
+	}
+	var problem *clusternetwork.Problem
+	if _, err := resolveNetwork(component.Config{Account: c.account, Dir: dir, Cluster: *object}); errors.As(err, &problem) {
+		return &clustercontroller.Refusal{Reason: problem.Reason, Message: problem.Message}
+	} else if err != nil {
+		return err
 	}
 	c.making.Lock() // so that the next one knows that this one is about to need memory
 	defer c.making.Unlock()

@@ -32,8 +32,8 @@ func asked(name string) *v1alpha1.Cluster {
 }
 
 func newHosts(t *testing.T) clusterHosts {
-	s := newService(t)
-	return clusterHosts{Service: s, account: component.Account{State: s.cfg.State}, api: fakeClient(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "muster:inventory:blue"}})}
+	s, account := newAccount(t)
+	return clusterHosts{Service: s, account: account, api: fakeClient(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "muster:inventory:blue"}})}
 }
 
 func TestHost(t *testing.T) {
@@ -119,12 +119,7 @@ func TestHostWithoutMemory(t *testing.T) {
 func TestRemoveCluster(t *testing.T) {
 	hosts := newHosts(t)
 	state := hosts.cfg.State
-	description := vpc.Description{ID: "vpc-0123456789abcdef0", CIDR: netip.MustParsePrefix("10.0.0.0/16"), Default: true}
-	description.Subnets = []vpc.Subnet{{ID: "subnet-0123456789abcdef0", Zone: "us-east-1a", CIDR: description.CIDR}}
-	if err := vpc.Describe(state.VPCs(), description); err != nil {
-		t.Fatal(err)
-	}
-	network, err := vpc.Open(state.VPCs(), description.ID)
+	network, err := vpc.OpenDefault(state.VPCs())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +133,7 @@ func TestRemoveCluster(t *testing.T) {
 		id := "i-0000000000000000" + string(rune('1'+i))
 		write(t, filepath.Join(state.Machine(id), "instance.json"), `{"id":"`+id+`","cluster":"`+name+`","privateIP":"10.0.0.11","privateDNSName":"ip-10-0-0-11.ec2.internal","zone":"us-east-1a"}`)
 		if err := network.SetEndpoint(vpc.Endpoint{
-			Cluster: name, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(4 + i)})}, APIServer: netip.AddrPortFrom(netip.MustParseAddr(component.Loopback), uint16(i+1)), //nolint:gosec // G115: 1 or 2
+			Cluster: name, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{172, 31, 0, byte(4 + i)})}, APIServer: netip.AddrPortFrom(netip.MustParseAddr(component.Loopback), uint16(i+1)), //nolint:gosec // G115: 1 or 2
 			EgressSocket: state.EgressSocket(name), PodCIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(100 + i), 0, 0}), 16),
 		}); err != nil {
 			t.Fatal(err)

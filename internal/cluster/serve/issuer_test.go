@@ -23,6 +23,7 @@ import (
 
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/account"
+	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/issuer"
 	"muster.dev/muster/internal/cluster/portplan"
@@ -144,7 +145,7 @@ func hostIssuer(t *testing.T, s *Service, name, host, id string) component.Confi
 	t.Helper()
 	c := component.Config{Dir: s.cfg.State.Cluster(name), Issuer: component.Issuer{URL: "https://" + host + "/id/" + id}}
 	h := s.host(t.Context(), c.Dir)
-	c.Cluster.Name, c.State, c.VPCCIDR, c.Cluster.Spec.Network.ServiceCIDR = name, s.cfg.State, "192.168.64.0/18", "10.100.0.0/16"
+	c.Cluster.Name, c.State, c.Network, c.Cluster.Spec.Network.ServiceCIDR = name, s.cfg.State, clusternetworktest.Network(), "10.100.0.0/16"
 	if err := h.ensureKeys(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,7 @@ func TestServeIssuer(t *testing.T) {
 	}
 	port := taken.Addr().(*net.TCPAddr).Port
 	host := net.JoinHostPort("127.93.14.201", strconv.Itoa(port))
-	shared := component.Account{State: s.cfg.State, VPCCIDR: "192.168.64.0/18", Issuers: component.Issuers{Address: netip.MustParseAddr("127.93.14.201"), Port: port, Host: "127.93.14.201"}}
+	shared := component.Account{State: s.cfg.State, Issuers: component.Issuers{Address: netip.MustParseAddr("127.93.14.201"), Port: port, Host: "127.93.14.201"}}
 	if err := s.ensureKeys(shared, time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,7 @@ func (s *Service) control(ctx context.Context, account component.Account) {
 	group.Go(func() {
 		_ = retry(ctx, "running the account's controllers", s.say, func(ctx context.Context) error { return s.runAccountControllers(ctx, scheme, account) })
 	})
+	group.Go(func() { s.keepVPCs(ctx, scheme, account) })
 	s.serveIdentity(ctx, scheme, account)
 	group.Wait()
 }

@@ -5,88 +5,44 @@ package serve
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
-	"slices"
+	"path/filepath"
 
+	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/cluster/vpccontroller"
+	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// plannedVPC stands for the id of a VPC that would be made.
-const plannedVPC = "vpc-00000000000000000"
-
-// lowestMachine is the place of the first machine's address in the range of the VPC.
-const lowestMachine = 11
-
-// defaultVPC returns the id and the range of the default VPC, which do not change once it is described. If there is none yet it gets a
-// range, and one subnet, which is all of it, in the first zone of the region.
-func defaultVPC(dir statedir.Dir, network string, in region.Region) (id, kept string, err error) {
-	cidr, err := netip.ParsePrefix(network)
-	if err != nil {
-		return "", "", fmt.Errorf("reading spec.network.vpcCIDR: %w", err)
-	}
+// describeDefaultVPC describes the default VPC of an account that starts for the first time, so that nothing waits for the management plane. Its
+// objects are made later, as it is described. A default VPC that was deleted does not come back.
+func describeDefaultVPC(dir statedir.Dir, in region.Region) error {
 	all, err := vpc.List(dir.VPCs())
-	if err != nil {
-		return "", "", err
+	if err != nil || len(all) > 0 {
+		return err
 	}
-	for _, description := range all {
-		if description.Default {
-			return description.ID, description.CIDR.String(), nil
-		}
+	if _, err := os.Stat(filepath.Join(dir.ManagementEtcd(), "member")); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	description := vpc.Description{ID: "vpc-" + randomID(), CIDR: cidr.Masked(), Default: true}
-	description.Subnets = []vpc.Subnet{{ID: "subnet-" + randomID(), Zone: in.Zones[0].Name, CIDR: description.CIDR}}
-	return description.ID, description.CIDR.String(), vpc.Describe(dir.VPCs(), description)
+	return vpc.Describe(dir.VPCs(), vpccontroller.Default(zoneNames(in), func(prefix string) string { return prefix + randomID() }))
 }
 
-// endpointInVPC keeps an address of the VPC for the cluster's API server, and has the VPC's process lead from there to it. The first cluster has the
-// second address of the VPC, where the name server answers, too; the next ones have those from the fourth to the sixth.
-func endpointInVPC(c component.Config) (netip.Addr, error) {
-	if !c.VPC {
-		return c.Endpoint()
+func zoneNames(in region.Region) []string {
+	names := make([]string, 0, len(in.Zones))
+	for _, zone := range in.Zones {
+		names = append(names, zone.Name)
 	}
-	pods, err := netip.ParsePrefix(c.Cluster.Spec.Network.PodCIDR)
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("reading spec.network.podCIDR: %w", err)
-	}
-	network, err := vpc.Open(c.State.VPCs(), c.VPCID)
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	all, err := network.Endpoints()
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	name, address := c.Cluster.Spec.Name, vpc.Resolver(network.CIDR())
-	used := map[netip.Addr]bool{}
-	for _, e := range all {
-		for _, taken := range e.Addresses {
-			used[taken] = true
-			if e.Cluster == name {
-				address = taken
-			}
-		}
-	}
-	if !slices.ContainsFunc(all, func(e vpc.Endpoint) bool { return e.Cluster == name }) && used[address] {
-		if address, err = machine.Allocate(below(network.CIDR()), used); err != nil {
-			return netip.Addr{}, fmt.Errorf("finding an address for the API server in the VPC: %w", err)
-		}
-	}
-	return address, network.SetEndpoint(vpc.Endpoint{
-		Cluster: name, Addresses: []netip.Addr{address}, PodCIDR: pods, EgressSocket: c.State.EgressSocket(c.Dir.Namespace()),
-		APIServer: netip.AddrPortFrom(netip.MustParseAddr(component.Loopback), uint16(c.Ports.APIServer)), //nolint:gosec // G115: a port
-	})
-}
-
-// below is the part of a VPC's range whose addresses are for no machine.
-func below(cidr netip.Prefix) netip.Prefix {
-	return netip.PrefixFrom(cidr.Addr(), max(cidr.Bits(), 29))
+	return names
 }
 
 // randomID is what comes after the prefix of an id, as EC2 has it: 17 hexadecimal digits.
@@ -96,20 +52,193 @@ func randomID() string {
 	return hex.EncodeToString(raw)[:17]
 }
 
-// subnetsOf lists the subnets of all VPCs. Addresses below the eleventh of a subnet are kept for what is not a machine.
-func subnetsOf(dir statedir.Dir) func() ([]machine.Subnet, error) {
-	list := local.Subnets(dir)
-	return func() ([]machine.Subnet, error) {
-		subnets, err := list()
-		for i, subnet := range subnets {
-			address := subnet.CIDR.Addr()
-			for range lowestMachine {
-				subnets[i].Taken = append(subnets[i].Taken, address)
-				address = address.Next()
+// describedVPCs are the account's VPCs as they are described on disk.
+func describedVPCs(dir statedir.Dir) ([]component.VPC, error) {
+	all, err := vpc.List(dir.VPCs())
+	found := make([]component.VPC, 0, len(all))
+	for _, description := range all {
+		found = append(found, component.VPC{ID: description.ID, CIDR: description.CIDR})
+	}
+	return found, err
+}
+
+// networks are the VPCs that clusters may be in.
+func networks(all []vpc.Description) []clusternetwork.VPC {
+	found := make([]clusternetwork.VPC, 0, len(all))
+	for _, description := range all {
+		one := clusternetwork.VPC{ID: description.ID, CIDR: description.CIDR, Default: description.Default}
+		for _, subnet := range description.Subnets {
+			one.Subnets = append(one.Subnets, clusternetwork.Subnet{ID: subnet.ID, Zone: subnet.Zone, CIDR: subnet.CIDR})
+		}
+		found = append(found, one)
+	}
+	return found
+}
+
+// ensureNetwork returns the network of a cluster, which is chosen and recorded once and kept, and has its VPC lead to its API server. The
+// configuration needs its directory, its Cluster and its ports. What people have to change is a [*clusternetwork.Problem].
+func (s *Service) ensureNetwork(c component.Config) (clusternetwork.Network, error) {
+	s.networks.Lock() // two clusters could choose the same range
+	defer s.networks.Unlock()
+	n, err := readNetwork(c.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return chooseNetwork(c)
+	}
+	if err != nil {
+		return n, err
+	}
+	return n, setEndpoint(c, n)
+}
+
+// chooseNetwork resolves the network of a cluster without one, and records it. The addresses of its API server are in the VPC's list before
+// they are recorded: no machine gets one in between.
+func chooseNetwork(c component.Config) (clusternetwork.Network, error) {
+	if _, err := os.Stat(filepath.Join(c.Dir.Etcd(), "member")); !errors.Is(err, fs.ErrNotExist) {
+		return clusternetwork.Network{}, errors.Join(err,
+			fmt.Errorf("reading the network of the cluster: %s is missing, and the cluster is in use: restore the file from a backup", c.Dir.Network()))
+	}
+	if err := removeEndpoints(c.State, c.Cluster.Spec.Name); err != nil { // of a start that was cut short
+		return clusternetwork.Network{}, err
+	}
+	n, err := resolveNetwork(c)
+	if err != nil {
+		return n, err
+	}
+	store, err := machine.NewStore(machine.StoreConfig{Dir: c.State.Machines(), Subnets: local.Subnets(c.State), Region: c.Region})
+	if err != nil {
+		return n, err
+	}
+	for _, pair := range n.EndpointPairs() {
+		err = store.Reserve(pair, func(addresses []netip.Addr) error {
+			n.Addresses = addresses
+			if err := setEndpoint(c, n); err != nil {
+				return err
+			}
+			return writeNetwork(c.Dir, n)
+		})
+		if !errors.Is(err, machine.ErrSubnetFull) {
+			break
+		}
+	}
+	if err != nil {
+		return n, fmt.Errorf("finding addresses for the API server in %s: %w", n.VPCID, err)
+	}
+	return n, nil
+}
+
+// resolveNetwork is the network that a cluster without one would have now.
+func resolveNetwork(c component.Config) (clusternetwork.Network, error) {
+	all, err := vpc.List(c.State.VPCs())
+	if err != nil {
+		return clusternetwork.Network{}, err
+	}
+	taken, err := takenPodRanges(c)
+	if err != nil {
+		return clusternetwork.Network{}, err
+	}
+	return clusternetwork.Resolve(c.Cluster.Spec.Network, networks(all), taken)
+}
+
+// setEndpoint has the process of a cluster's VPC lead from the API server's addresses to it.
+func setEndpoint(c component.Config, n clusternetwork.Network) error {
+	network, err := vpc.Open(c.State.VPCs(), n.VPCID)
+	if err != nil {
+		return err
+	}
+	return network.SetEndpoint(vpc.Endpoint{
+		Cluster: c.Cluster.Spec.Name, Addresses: n.Addresses, PodCIDR: n.PodCIDR, EgressSocket: c.State.EgressSocket(c.Dir.Namespace()),
+		APIServer: netip.AddrPortFrom(netip.MustParseAddr(component.Loopback), uint16(c.Ports.APIServer)), //nolint:gosec // G115: a port
+	})
+}
+
+// takenPodRanges are the ranges of the pods of all other clusters.
+func takenPodRanges(c component.Config) ([]clusternetwork.Taken, error) {
+	clusters, err := c.State.ListClusters()
+	if err != nil {
+		return nil, err
+	}
+	var taken []clusternetwork.Taken
+	for _, dir := range clusters {
+		if dir == c.Dir {
+			continue
+		}
+		n, err := readNetwork(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		taken = append(taken, clusternetwork.Taken{Cluster: dir.Namespace(), VPCID: n.VPCID, PodCIDR: n.PodCIDR})
+	}
+	return taken, nil
+}
+
+// readNetwork reads the network of a cluster as it was recorded.
+func readNetwork(dir statedir.Cluster) (clusternetwork.Network, error) {
+	var n clusternetwork.Network
+	raw, err := os.ReadFile(dir.Network())
+	if err != nil {
+		return n, fmt.Errorf("reading the network of the cluster: %w", err)
+	}
+	err = json.Unmarshal(raw, &n)
+	if err == nil {
+		err = n.Validate()
+	}
+	if err != nil {
+		return n, fmt.Errorf("reading the network of the cluster: %s is damaged (%w): restore the file from a backup", dir.Network(), err)
+	}
+	return n, nil
+}
+
+func writeNetwork(dir statedir.Cluster, n clusternetwork.Network) error {
+	raw, err := json.MarshalIndent(n, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the network of the cluster: %w", err)
+	}
+	return atomicfile.Write(dir.Network(), append(raw, '\n'), 0o600)
+}
+
+// planNetwork is the network of a cluster for a dry run, and the VPCs beside it: what would be chosen at random is shown as zeros.
+func planNetwork(dir statedir.Dir, c component.Config) (clusternetwork.Network, []component.VPC, error) {
+	all, err := vpc.List(dir.VPCs())
+	if err != nil {
+		return clusternetwork.Network{}, nil, err
+	}
+	if len(all) == 0 {
+		n := 0
+		all = []vpc.Description{vpccontroller.Default(zoneNames(c.Region), func(prefix string) string {
+			n++
+			return fmt.Sprintf("%s%017d", prefix, n-1)
+		})}
+	}
+	vpcs := make([]component.VPC, 0, len(all))
+	for _, description := range all {
+		vpcs = append(vpcs, component.VPC{ID: description.ID, CIDR: description.CIDR})
+	}
+	n, err := readNetwork(c.Dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return n, vpcs, err
+	}
+	taken, err := takenPodRanges(c)
+	if err != nil {
+		return n, vpcs, err
+	}
+	if n, err = clusternetwork.Resolve(c.Cluster.Spec.Network, networks(all), taken); err != nil {
+		return n, vpcs, err
+	}
+	for _, id := range n.EndpointPairs()[0] {
+		for _, subnet := range n.Subnets {
+			if subnet.ID == id {
+				address, err := machine.Allocate(subnet.CIDR, nil)
+				if err != nil {
+					return n, vpcs, err
+				}
+				n.Addresses = append(n.Addresses, address)
 			}
 		}
-		return subnets, err
 	}
+	return n, vpcs, nil
 }
 
 // removeVPCs removes the networks of a state directory, whatever their descriptions say or whether there are any.

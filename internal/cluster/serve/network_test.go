@@ -3,84 +3,225 @@
 package serve
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/vpc"
-	"muster.dev/muster/internal/platform/statedir"
 )
 
-// Each cluster has an address of its own in the default VPC, and keeps it; the VPC is described once.
-func TestEndpointsInTheDefaultVPC(t *testing.T) {
-	dir := statedir.Dir(t.TempDir())
+var comparePrefixes = cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{})
+
+// newAccount is a service whose account has a default VPC, in a region.
+func newAccount(t *testing.T) (*Service, component.Account) {
+	t.Helper()
+	s := newService(t)
 	own, err := region.Find("eu-west-1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, _, err := defaultVPC(dir, "192.168.64.0/18", own)
-	if err != nil {
+	if err := describeDefaultVPC(s.cfg.State, own); err != nil {
 		t.Fatal(err)
 	}
-	if again, cidr, err := defaultVPC(dir, "10.0.0.0/16", own); err != nil || again != id || cidr != "192.168.64.0/18" {
-		t.Errorf("it is %s, and then %s with the range %s: %v", id, again, cidr, err)
-	}
-	cluster := func(name string, n int) component.Config {
-		c := component.Config{Account: component.Account{State: dir, VPC: true, VPCID: id, VPCCIDR: "192.168.64.0/18"}, Dir: dir.Cluster(v1alpha1.ClusterSlug(name))}
-		c.Cluster.Name, c.Cluster.Spec.Name = v1alpha1.ClusterSlug(name), name
-		c.Cluster.Spec.Network.PodCIDR = fmt.Sprintf("10.%d.0.0/16", 100+n)
-		c.Ports.APIServer = 20000 + n
-		return c
-	}
-	for range 2 {
-		for n, want := range []string{"192.168.64.2", "192.168.64.4", "192.168.64.5", "192.168.64.6"} {
-			if got, err := endpointInVPC(cluster(fmt.Sprintf("C_%d", n), n)); err != nil || got.String() != want {
-				t.Errorf("cluster %d has %s, %v; want %s", n, got, err, want)
-			}
-		}
-	}
-	if _, err := endpointInVPC(cluster("more", 9)); err == nil || !strings.Contains(err.Error(), "finding an address for the API server in the VPC") {
-		t.Errorf("a fifth cluster: %v", err)
-	}
-	network, err := vpc.OpenDefault(dir.VPCs())
-	if err != nil {
-		t.Fatal(err)
-	}
-	endpoints, err := network.Endpoints()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n, e := range endpoints { // machines say the same name of the cluster that they are for (Machine.spec.clusterName)
-		if want := fmt.Sprintf("C_%d", n); e.Cluster != want || e.EgressSocket != dir.EgressSocket(v1alpha1.ClusterSlug(want)) {
-			t.Errorf("endpoint %d is of %s at %s", n, e.Cluster, e.EgressSocket)
-		}
-	}
-	if err := network.RemoveEndpoint("C_2"); err != nil {
-		t.Fatal(err)
-	}
-	same := cluster("same", 1) // whose pods have the addresses of another's
-	same.Ports.APIServer = 20009
-	if _, err := endpointInVPC(same); err == nil || !strings.Contains(err.Error(), "podCIDR") {
-		t.Errorf("a cluster with another's pod range: %v", err)
-	}
-	simulated := same
-	simulated.VPC = false
-	if got, err := endpointInVPC(simulated); err != nil || got != netip.MustParseAddr("192.168.64.2") {
-		t.Errorf("without a VPC: %s, %v", got, err)
-	}
+	return s, component.Account{State: s.cfg.State, VPC: true, Region: own}
+}
 
-	subnets, err := subnetsOf(dir)()
-	if err != nil || len(subnets) != 1 || subnets[0].VPC != id || subnets[0].Zone != "eu-west-1a" || subnets[0].CIDR.String() != "192.168.64.0/18" {
-		t.Fatalf("subnets: %+v, %v", subnets, err)
+// numbered is one of many clusters of an account.
+func numbered(account component.Account, n int) component.Config {
+	name := fmt.Sprintf("C_%d", n)
+	c := component.Config{Account: account, Dir: account.State.Cluster(v1alpha1.ClusterSlug(name))}
+	c.Cluster.Name, c.Cluster.Spec.Name = v1alpha1.ClusterSlug(name), name
+	c.Cluster.Default()
+	c.Ports.APIServer = 20000 + n
+	return c
+}
+
+func hasDirectory(t *testing.T, c component.Config) component.Config {
+	t.Helper()
+	if err := os.MkdirAll(string(c.Dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A new account has a default VPC with a subnet in each zone; it is described once, and does not come back.
+func TestDefaultVPC(t *testing.T) {
+	s, account := newAccount(t)
+	dir := s.cfg.State
+	all, err := vpc.List(dir.VPCs())
+	if err != nil || len(all) != 1 || !all[0].Default || all[0].CIDR.String() != "172.31.0.0/16" {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	got := map[string]string{}
+	for _, subnet := range all[0].Subnets {
+		got[subnet.Zone] = subnet.CIDR.String()
+	}
+	if diff := cmp.Diff(map[string]string{"eu-west-1a": "172.31.0.0/20", "eu-west-1b": "172.31.16.0/20", "eu-west-1c": "172.31.32.0/20"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if err := describeDefaultVPC(dir, account.Region); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := vpc.List(dir.VPCs()); err != nil || len(again) != 1 || again[0].ID != all[0].ID {
+		t.Errorf("described again: %+v, %v", again, err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir.ManagementEtcd(), "member"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := vpc.Remove(dir.VPC(all[0].ID)); err != nil {
+		t.Fatal(err)
+	}
+	if err := describeDefaultVPC(dir, account.Region); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := vpc.List(dir.VPCs()); err != nil || len(again) != 0 {
+		t.Errorf("a default VPC that was deleted came back: %+v, %v", again, err)
 	}
 	if err := removeVPCs(dir); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := vpc.List(dir.VPCs()); err != nil || len(all) > 0 {
-		t.Errorf("left: %v, %v", all, err)
+	if _, err := os.Stat(dir.VPCs()); !os.IsNotExist(err) {
+		t.Errorf("left: %v", err)
+	}
+}
+
+// Clusters that start at once have addresses in two zones and a range of pods of their own, and keep them.
+func TestNetworksOfClusters(t *testing.T) {
+	s, account := newAccount(t)
+	const count = 6
+	found := make([]clusternetwork.Network, count)
+	var group sync.WaitGroup
+	for n := range count {
+		c := hasDirectory(t, numbered(account, n))
+		group.Go(func() {
+			var err error
+			if found[n], err = s.ensureNetwork(c); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	addresses, pods := map[netip.Addr]bool{}, map[netip.Prefix]bool{}
+	for n, network := range found {
+		if len(network.Addresses) != 2 || len(network.Subnets) != 3 {
+			t.Fatalf("cluster %d: %+v", n, network)
+		}
+		a, b := netip.MustParsePrefix("172.31.0.0/20"), netip.MustParsePrefix("172.31.16.0/20")
+		if !a.Contains(network.Addresses[0]) || !b.Contains(network.Addresses[1]) {
+			t.Errorf("cluster %d has %v", n, network.Addresses)
+		}
+		addresses[network.Addresses[0]], addresses[network.Addresses[1]], pods[network.PodCIDR] = true, true, true
+		again, err := s.ensureNetwork(numbered(account, n))
+		if diff := cmp.Diff(network, again, comparePrefixes); diff != "" || err != nil {
+			t.Errorf("cluster %d, later: %v\n%s", n, err, diff)
+		}
+	}
+	if len(addresses) != 2*count || len(pods) != count {
+		t.Errorf("%d addresses, %d ranges of pods", len(addresses), len(pods))
+	}
+	network, err := vpc.OpenDefault(s.cfg.State.VPCs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoints, err := network.Endpoints()
+	if err != nil || len(endpoints) != count {
+		t.Fatalf("%+v, %v", endpoints, err)
+	}
+	for n, e := range endpoints { // machines say the same name of the cluster that they are for (Machine.spec.clusterName)
+		if want := fmt.Sprintf("C_%d", n); e.Cluster != want || e.EgressSocket != s.cfg.State.EgressSocket(v1alpha1.ClusterSlug(want)) || int(e.APIServer.Port()) != 20000+n {
+			t.Errorf("endpoint %d is of %s at %s", n, e.Cluster, e.EgressSocket)
+		}
+	}
+
+	// The first machine is not where an API server is.
+	store, err := machine.NewStore(machine.StoreConfig{Dir: s.cfg.State.Machines(), Subnets: local.Subnets(s.cfg.State), Region: account.Region})
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := store.Put("local", machine.LaunchRequest{ID: "i-0000000000000000a", SubnetID: found[0].Subnets[0].ID})
+	if err != nil || addresses[record.PrivateIP] || record.PrivateIP.String() != "172.31.0.10" {
+		t.Errorf("the first machine has %s, %v", record.PrivateIP, err)
+	}
+
+	if err := removeEndpoints(s.cfg.State, "C_2"); err != nil {
+		t.Fatal(err)
+	}
+	if endpoints, err = network.Endpoints(); err != nil || len(endpoints) != count-1 {
+		t.Errorf("after a cluster went: %+v, %v", endpoints, err)
+	}
+}
+
+// What was recorded is believed and nothing else; without it a cluster in use does not start.
+func TestRecordOfANetwork(t *testing.T) {
+	s, account := newAccount(t)
+	c := hasDirectory(t, numbered(account, 1))
+	before, err := s.ensureNetwork(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := hasDirectory(t, numbered(account, 2))
+	taken.Cluster.Spec.Network.PodCIDR = before.PodCIDR.String()
+	var p *clusternetwork.Problem
+	if _, err := s.ensureNetwork(taken); !errors.As(err, &p) || p.Reason != clusternetwork.ReasonPodRange {
+		t.Errorf("a cluster with another's pods: %v", err)
+	}
+	write(t, c.Dir.Network(), "{")
+	if _, err := s.ensureNetwork(c); err == nil || !strings.Contains(err.Error(), "is damaged") {
+		t.Errorf("a damaged record: %v", err)
+	}
+	if err := os.Remove(c.Dir.Network()); err != nil {
+		t.Fatal(err)
+	}
+	after, err := s.ensureNetwork(c) // as after a start that was cut short: the list of the VPC has it already
+	if diff := cmp.Diff(before, after, comparePrefixes); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if err := errors.Join(os.Remove(c.Dir.Network()), os.MkdirAll(filepath.Join(c.Dir.Etcd(), "member"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ensureNetwork(c); err == nil || !strings.Contains(err.Error(), "restore the file from a backup") {
+		t.Errorf("a cluster in use without its record: %v", err)
+	}
+}
+
+// A dry run shows what would be chosen, and chooses nothing.
+func TestPlannedNetwork(t *testing.T) {
+	s := newService(t)
+	own, err := region.Find("eu-west-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := numbered(component.Account{State: s.cfg.State, VPC: true, Region: own}, 1)
+	n, vpcs, err := planNetwork(s.cfg.State, c)
+	if err != nil || n.Addresses[0].String() != "172.31.0.4" || n.Addresses[1].String() != "172.31.16.4" || n.PodCIDR.String() != "10.244.0.0/16" ||
+		len(vpcs) != 1 || vpcs[0].ID != "vpc-00000000000000000" {
+		t.Errorf("%+v, %+v, %v", n, vpcs, err)
+	}
+	if _, err := os.Stat(s.cfg.State.VPCs()); !os.IsNotExist(err) {
+		t.Errorf("it made something: %v", err)
+	}
+	_, account := newAccount(t)
+	c = hasDirectory(t, numbered(account, 1))
+	kept, err := (&Service{}).ensureNetwork(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _, err = planNetwork(account.State, c)
+	if diff := cmp.Diff(kept, n, comparePrefixes); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/portplan"
-	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -23,11 +22,7 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if err != nil {
 		return nil, err
 	}
-	shared := component.Account{State: dir, BinDir: binDir, Region: own.Region, VPC: localMachinesPossible(), VPCCIDR: wanted.Cluster.Spec.Network.VPCCIDR}
-	shared.VPCID = plannedVPC
-	if network, err := vpc.OpenDefault(dir.VPCs()); err == nil {
-		shared.VPCID = network.ID()
-	}
+	shared := component.Account{State: dir, BinDir: binDir, Region: own.Region, VPC: localMachinesPossible()}
 	if err := portplan.Read(dir.Ports(), &shared.Ports); err != nil {
 		return nil, err
 	}
@@ -42,9 +37,12 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if c.Issuer, err = planIssuer(c.Dir); err != nil {
 		return nil, err
 	}
+	if c.Network, c.VPCs, err = planNetwork(dir, c); err != nil {
+		return nil, err
+	}
 	if port := wanted.Cluster.Spec.APIServer.Port; port != 0 {
 		c.Ports.APIServer = int(port)
 	}
 	hosted, err := component.Specs(c)
-	return append(component.AccountSpecs(shared), hosted...), err
+	return append(component.AccountSpecs(c.Account), hosted...), err
 }

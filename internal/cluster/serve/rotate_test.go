@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/certificates/bundle"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/certificates/rotator"
+	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/component"
 )
 
@@ -29,7 +30,7 @@ func TestRotateOverTheSocket(t *testing.T) {
 	if _, err := h.startRotation(); err == nil {
 		t.Error("a rotation of nothing: no error")
 	}
-	c := component.Config{Account: component.Account{State: s.cfg.State, VPCCIDR: "192.168.64.0/18"}, Dir: dir}
+	c := component.Config{Account: component.Account{State: s.cfg.State}, Dir: dir, Network: clusternetworktest.Network()}
 	c.Cluster.Spec.Network.ServiceCIDR = "10.100.0.0/16"
 	if err := s.ensureKeys(c.Account, time.Now()); err != nil {
 		t.Fatal(err)

@@ -53,6 +53,8 @@ type Service struct {
 	memory  func() (available int64, err error)
 	ports   *portplan.Planes
 
+	networks sync.Mutex // one cluster chooses its network at a time
+
 	mu         sync.Mutex
 	message    string
 	supervisor *supervise.Supervisor
@@ -152,10 +154,10 @@ func (s *Service) prepare() (component.Account, error) {
 		return component.Account{}, err
 	}
 	shared.Issuers = component.Issuers{Address: own.Address, Port: at.Port, Host: at.Name()}
-	if shared.VPCCIDR, err = sharedVPC(s.cfg.State); err != nil {
+	if err := describeDefaultVPC(s.cfg.State, own.Region); err != nil {
 		return component.Account{}, err
 	}
-	if shared.VPCID, shared.VPCCIDR, err = defaultVPC(s.cfg.State, shared.VPCCIDR, own.Region); err != nil {
+	if shared.VPCs, err = describedVPCs(s.cfg.State); err != nil {
 		return component.Account{}, err
 	}
 	if shared.Ports, err = s.ports.Account(); err != nil {
@@ -170,8 +172,12 @@ func (s *Service) prepare() (component.Account, error) {
 	return shared, writeManagementKubeconfig(shared)
 }
 
-// ensureKeys makes and renews what the account's components need.
+// ensureKeys makes and renews what the account's components need. VPCs may have come and gone since they were looked at.
 func (s *Service) ensureKeys(account component.Account, now time.Time) error {
+	var err error
+	if account.VPCs, err = describedVPCs(account.State); err != nil {
+		return err
+	}
 	credentials, err := component.AccountCredentials(account)
 	if err != nil {
 		return err

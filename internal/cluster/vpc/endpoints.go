@@ -174,12 +174,11 @@ func (n *Network) validateEndpoint(e Endpoint) error {
 		if slices.Contains(e.Addresses[:i], address) {
 			return fmt.Errorf("address %s is there twice", address)
 		}
-		// The resolver's may be an endpoint's: they answer at different ports.
 		subnet, err := n.subnetOf(address)
 		if err != nil {
 			return err
 		}
-		if address != Resolver(n.cidr) && (isReserved(subnet, address) || slices.Contains(n.own(), address)) {
+		if isReserved(subnet, address) || slices.Contains(n.own(), address) {
 			return fmt.Errorf("the address %s is reserved", address)
 		}
 	}

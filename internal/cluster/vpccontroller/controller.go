@@ -49,7 +49,7 @@ type Networks interface {
 // Processes runs a process for each VPC.
 type Processes interface {
 	// Start has the process of a VPC run from now on, and does not wait for it. Doing it twice changes nothing.
-	Start(id string)
+	Start(id string) error
 	// Stop ends the process of a VPC for good, and returns when it has ended.
 	Stop(ctx context.Context, id string) error
 }
@@ -226,7 +226,9 @@ func (r *reconciler) keep(ctx context.Context, object *v1alpha1.VPC, planned pla
 	if err := r.Networks.Ensure(object.Name); err != nil {
 		return errors.Join(err, r.say(ctx, object, verdict{reason: reasonFailed, message: err.Error()}))
 	}
-	r.Processes.Start(object.Name)
+	if err := r.Processes.Start(object.Name); err != nil {
+		return errors.Join(err, r.say(ctx, object, verdict{reason: reasonFailed, message: err.Error()}))
+	}
 	if object.DeletionTimestamp.IsZero() {
 		return r.say(ctx, object, verdict{ready: true, reason: reasonReady, message: "the network is there"})
 	}

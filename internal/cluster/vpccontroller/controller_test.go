@@ -5,6 +5,7 @@ package vpccontroller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/netip"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,7 +60,7 @@ func (w *world) Remove(id string) error {
 	return vpc.Remove(filepath.Join(w.root, id))
 }
 
-func (w *world) Start(id string) { _ = w.do("start " + id) }
+func (w *world) Start(id string) error { return w.do("start " + id) }
 
 func (w *world) Stop(_ context.Context, id string) error { return w.do("stop " + id) }
 
@@ -319,6 +321,15 @@ func TestTwoVPCs(t *testing.T) {
 func TestFirst(t *testing.T) {
 	for cut := range 5 {
 		w := newWorld(t)
+		n := 0
+		described := []vpc.Description{{ID: two, CIDR: netip.MustParsePrefix("172.31.0.0/16")}, Default(zones, func(prefix string) string { n++; return fmt.Sprintf("%s%017d", prefix, n) })}
+		if err := vpc.Describe(w.root, described[1]); err != nil {
+			t.Fatal(err)
+		}
+		before, err := vpc.Read(w.root, described[1].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
 		left := cut
 		failing := interceptor.NewClient(w.api.(client.WithWatch), interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
@@ -328,11 +339,11 @@ func TestFirst(t *testing.T) {
 				return c.Create(ctx, object, options...)
 			},
 		})
-		if err := First(t.Context(), failing, zones); (err != nil) != (cut < 4) {
+		if err := First(t.Context(), failing, described); (err != nil) != (cut < 4) {
 			t.Errorf("cut after %d: %v", cut, err)
 		}
 		for range 2 {
-			if err := First(t.Context(), w.api, zones); err != nil {
+			if err := First(t.Context(), w.api, described); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -355,5 +366,9 @@ func TestFirst(t *testing.T) {
 		}
 		w.reconcile(vpcs.Items[0].Name)
 		w.says(&v1alpha1.VPC{}, vpcs.Items[0].Name, reasonReady, "")
+		after, err := vpc.Read(w.root, described[1].ID) // its machines may have addresses already
+		if diff := cmp.Diff(before, after, cmpopts.EquateComparable(netip.Prefix{})); diff != "" || err != nil {
+			t.Errorf("the network changed: %v\n%s", err, diff)
+		}
 	}
 }

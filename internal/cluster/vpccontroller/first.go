@@ -4,9 +4,6 @@ package vpccontroller
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/netip"
 
@@ -15,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/vpc"
 )
 
 // DefaultCIDR is the range of the default VPC, as of AWS's accounts; its subnets are a /20 in each zone.
@@ -22,50 +20,48 @@ const DefaultCIDR = "172.31.0.0/16"
 
 const defaultSubnetBits = 20
 
-// First makes the default VPC with a subnet in each zone, in an account without any VPC. The VPC comes last: one that is there has its
-// subnets, and if this was cut short the next call goes on with those that it finds.
-func First(ctx context.Context, api client.Client, zones []string) error {
-	var vpcs v1alpha1.VPCList
-	if err := api.List(ctx, &vpcs); err != nil {
-		return fmt.Errorf("looking for VPCs: %w", err)
-	}
-	if len(vpcs.Items) > 0 {
-		return nil
-	}
-	var subnets v1alpha1.SubnetList
-	if err := api.List(ctx, &subnets); err != nil {
-		return fmt.Errorf("looking for subnets: %w", err)
-	}
-	raw := make([]byte, 9)
-	_, _ = rand.Read(raw) // which never fails
-	id := "vpc-" + hex.EncodeToString(raw)[:17]
-	for _, subnet := range subnets.Items {
-		if subnet.Name == subnetID(subnet.Spec.VPCID, subnet.Spec.AvailabilityZone) {
-			id = subnet.Spec.VPCID // an earlier call was cut short
-			break
-		}
-	}
-	network := netip.MustParsePrefix(DefaultCIDR).Addr().As4()
+// Default describes the default VPC of a new account, with a subnet in each zone. makeID makes an id with a prefix.
+func Default(zones []string, makeID func(prefix string) string) vpc.Description {
+	cidr := netip.MustParsePrefix(DefaultCIDR)
+	description := vpc.Description{ID: makeID("vpc-"), CIDR: cidr, Default: true}
 	for i, zone := range zones {
-		block := network
+		block := cidr.Addr().As4()
 		block[2] += byte(i << (24 - defaultSubnetBits))
-		subnet := &v1alpha1.Subnet{
-			ObjectMeta: metav1.ObjectMeta{Name: subnetID(id, zone)},
-			Spec:       v1alpha1.SubnetSpec{VPCID: id, CIDRBlock: netip.PrefixFrom(netip.AddrFrom4(block), defaultSubnetBits).String(), AvailabilityZone: zone},
-		}
-		if err := api.Create(ctx, subnet); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("making a subnet of the default VPC: %w", err)
-		}
+		description.Subnets = append(description.Subnets, vpc.Subnet{
+			ID: makeID("subnet-"), Zone: zone, CIDR: netip.PrefixFrom(netip.AddrFrom4(block), defaultSubnetBits),
+		})
 	}
-	object := &v1alpha1.VPC{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.VPCSpec{CIDRBlock: DefaultCIDR, IsDefault: true}}
-	if err := api.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("making the default VPC: %w", err)
-	}
-	return nil
+	return description
 }
 
-// subnetID is the id of the default VPC's subnet in a zone.
-func subnetID(vpc, zone string) string {
-	sum := sha256.Sum256([]byte(vpc + "/" + zone))
-	return "subnet-" + hex.EncodeToString(sum[:])[:17]
+// First makes the objects of the default VPC as it is described, if there are none: it is described before the management plane is there. The
+// VPC comes last: one that is there had its subnets, and if this was cut short the next call goes on.
+func First(ctx context.Context, api client.Client, described []vpc.Description) error {
+	for _, description := range described {
+		if !description.Default {
+			continue
+		}
+		object := &v1alpha1.VPC{ObjectMeta: metav1.ObjectMeta{Name: description.ID}}
+		err := api.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("looking for the default VPC: %w", err)
+		}
+		for _, subnet := range description.Subnets {
+			object := &v1alpha1.Subnet{
+				ObjectMeta: metav1.ObjectMeta{Name: subnet.ID},
+				Spec:       v1alpha1.SubnetSpec{VPCID: description.ID, CIDRBlock: subnet.CIDR.String(), AvailabilityZone: subnet.Zone},
+			}
+			if err := api.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+				return fmt.Errorf("making a subnet of the default VPC: %w", err)
+			}
+		}
+		object.Spec = v1alpha1.VPCSpec{CIDRBlock: description.CIDR.String(), IsDefault: true}
+		if err := api.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("making the default VPC: %w", err)
+		}
+	}
+	return nil
 }

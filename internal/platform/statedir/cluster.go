@@ -53,6 +53,9 @@ func (c Cluster) Deleting() string { return c.join("deleting") }
 // Issuer is the cluster's issuer of service account tokens.
 func (c Cluster) Issuer() string { return c.join("issuer.json") }
 
+// Network records the network of the cluster, which was chosen once and is kept: its VPC, subnets, addresses and the range of its pods.
+func (c Cluster) Network() string { return c.join("network.json") }
+
 // Ports remembers the cluster's ports, which were chosen once and are kept.
 func (c Cluster) Ports() string { return c.join("ports.json") }
 

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusternetwork
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// Reasons of a [Problem], for conditions.
+const (
+	ReasonNoDefault  = "DefaultVpcNotFound"
+	ReasonNoSubnet   = "SubnetNotFound"
+	ReasonSubnets    = "InvalidSubnets"
+	ReasonPodRange   = "InvalidPodRange"
+	ReasonNoPodRange = "NoPodRangeLeft"
+)
+
+// Problem is a network that a cluster cannot have. People have to change something.
+type Problem struct{ Reason, Message string }
+
+func (p *Problem) Error() string { return p.Message }
+
+func problem(reason, format string, values ...any) error {
+	return &Problem{Reason: reason, Message: fmt.Sprintf(format, values...)}
+}
+
+// Taken is the range of pods of another cluster.
+type Taken struct {
+	Cluster string
+	VPCID   string
+	PodCIDR netip.Prefix
+}
+
+// minZones is how many zones the subnets of a cluster must be in, as on EKS: its API server has an address in two.
+const minZones = 2
+
+// Resolve chooses the network of a cluster that has none yet: the subnets that its spec names, or all of the default VPC; the range of pods
+// that it names, or the first one that nobody in the VPC has. It gives no addresses to the API server. An error is a [*Problem].
+func Resolve(spec v1alpha1.ClusterNetwork, vpcs []VPC, taken []Taken) (Network, error) {
+	within, subnets, err := choose(spec.SubnetIDs, vpcs)
+	if err != nil {
+		return Network{}, err
+	}
+	zones := map[string]bool{}
+	for _, subnet := range subnets {
+		zones[subnet.Zone] = true
+	}
+	if len(zones) < minZones {
+		return Network{}, problem(ReasonSubnets, "spec.network.subnetIDs: the subnets %s are in %d availability zone: name subnets in at least %d",
+			strings.Join(Network{Subnets: subnets}.SubnetIDs(), ", "), len(zones), minZones)
+	}
+	pods, err := podRange(spec, within, taken)
+	if err != nil {
+		return Network{}, err
+	}
+	return Network{Version: Version, VPCID: within.ID, VPCCIDR: within.CIDR, Subnets: subnets, PodCIDR: pods}, nil
+}
+
+// choose finds the VPC and the subnets, sorted by zone and range.
+func choose(ids []v1alpha1.SubnetID, vpcs []VPC) (VPC, []Subnet, error) {
+	var within VPC
+	var subnets []Subnet
+	if len(ids) == 0 {
+		at := slices.IndexFunc(vpcs, func(v VPC) bool { return v.Default })
+		if at < 0 {
+			return VPC{}, nil, problem(ReasonNoDefault, "spec.network.subnetIDs: the account has no default VPC: name the subnets that the cluster is in")
+		}
+		within, subnets = vpcs[at], slices.Clone(vpcs[at].Subnets)
+		if len(subnets) == 0 {
+			return VPC{}, nil, problem(ReasonNoSubnet, "spec.network.subnetIDs: the default VPC %s has no subnets: make some in at least %d zones, or name others", within.ID, minZones)
+		}
+	}
+	for i, id := range ids {
+		if slices.Contains(ids[:i], id) {
+			return VPC{}, nil, problem(ReasonSubnets, "spec.network.subnetIDs: %s is there twice: name it once", id)
+		}
+		of, subnet, ok := find(string(id), vpcs)
+		if !ok {
+			return VPC{}, nil, problem(ReasonNoSubnet, "spec.network.subnetIDs: the subnet %q does not exist, or is not Ready", id)
+		}
+		if within.ID != "" && within.ID != of.ID {
+			return VPC{}, nil, problem(ReasonSubnets, "spec.network.subnetIDs: %s is in %s and %s in %s: name subnets of one VPC", ids[0], within.ID, id, of.ID)
+		}
+		within = of
+		subnets = append(subnets, subnet)
+	}
+	slices.SortFunc(subnets, func(a, b Subnet) int {
+		return cmp.Or(strings.Compare(a.Zone, b.Zone), a.CIDR.Addr().Compare(b.CIDR.Addr()))
+	})
+	return within, subnets, nil
+}
+
+func find(id string, vpcs []VPC) (VPC, Subnet, bool) {
+	for _, v := range vpcs {
+		for _, subnet := range v.Subnets {
+			if subnet.ID == id {
+				return v, subnet, true
+			}
+		}
+	}
+	return VPC{}, Subnet{}, false
+}
+
+// podRange is the range of pods that a spec names, if nobody has any of it, or else the first one that nobody has.
+func podRange(spec v1alpha1.ClusterNetwork, within VPC, taken []Taken) (netip.Prefix, error) {
+	services, err := netip.ParsePrefix(spec.ServiceCIDR)
+	if err != nil {
+		return netip.Prefix{}, problem(ReasonPodRange, "spec.network.serviceCIDR %q is not a range of IPv4 addresses", spec.ServiceCIDR)
+	}
+	if services.Overlaps(within.CIDR) {
+		return netip.Prefix{}, problem(ReasonPodRange, "spec.network.serviceCIDR %s overlaps %s, the range of %s: choose another one", services, within.CIDR, within.ID)
+	}
+	conflict := func(pods netip.Prefix) string {
+		switch {
+		case pods.Overlaps(within.CIDR):
+			return fmt.Sprintf("%s, the range of %s", within.CIDR, within.ID)
+		case pods.Overlaps(services):
+			return fmt.Sprintf("%s, the range of Services", services)
+		}
+		for _, other := range taken {
+			if other.VPCID == within.ID && other.PodCIDR.Overlaps(pods) {
+				return fmt.Sprintf("%s, the pods of cluster %s in the same VPC", other.PodCIDR, other.Cluster)
+			}
+		}
+		return ""
+	}
+	if spec.PodCIDR != "" {
+		pods, err := netip.ParsePrefix(spec.PodCIDR)
+		if err != nil || !pods.Addr().Is4() {
+			return netip.Prefix{}, problem(ReasonPodRange, "spec.network.podCIDR %q is not a range of IPv4 addresses", spec.PodCIDR)
+		}
+		if with := conflict(pods); with != "" {
+			return netip.Prefix{}, problem(ReasonPodRange, "spec.network.podCIDR %s overlaps %s: choose another range, or leave it out and one is chosen", pods, with)
+		}
+		return pods, nil
+	}
+	for _, pods := range podRanges() {
+		if conflict(pods) == "" {
+			return pods, nil
+		}
+	}
+	return netip.Prefix{}, problem(ReasonNoPodRange, "spec.network.podCIDR: every /16 of 10.0.0.0/8 that is chosen by itself overlaps another range of %s: name one", within.ID)
+}
+
+// podRanges are the ranges that are chosen from, in this order: 10.244.0.0/16 and those above it, then those from 10.128.0.0/16 on.
+func podRanges() []netip.Prefix {
+	const first, last, lowest = 244, 255, 128
+	var ranges []netip.Prefix
+	add := func(from, to int) {
+		for n := from; n <= to; n++ {
+			ranges = append(ranges, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n), 0, 0}), 16))
+		}
+	}
+	add(first, last)
+	add(lowest, first-1)
+	return ranges
+}
+
+// EndpointPairs lists pairs of subnets in different zones, in which the API server may have its addresses, in the order in which they are tried.
+func (n Network) EndpointPairs() [][]string {
+	var pairs [][]string
+	for i, a := range n.Subnets {
+		for _, b := range n.Subnets[i+1:] {
+			if a.Zone != b.Zone {
+				pairs = append(pairs, []string{a.ID, b.ID})
+			}
+		}
+	}
+	return pairs
+}

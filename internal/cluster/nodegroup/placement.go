@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/plan"
+)
+
+// Reasons in the words of EKS (health issues of node groups).
+const (
+	reasonNoSubnet = "Ec2SubnetNotFound"
+	reasonFull     = "InsufficientFreeAddresses"
+)
+
+// roomAgain is how often it is looked whether there are addresses for machines that found none, or a subnet that was missing.
+const roomAgain = 5 * time.Second
+
+// place chooses the subnets of new machines of a group, whose machines are given. There may be fewer than were asked for, and then a *problem says why.
+func (r *groups) place(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, count int) ([]string, error) {
+	subnets, err := r.subnets(ctx, group, machines)
+	if err != nil {
+		return nil, err
+	}
+	for i := range subnets {
+		for _, m := range machines {
+			if string(m.Spec.SubnetID) == subnets[i].ID && m.DeletionTimestamp.IsZero() {
+				subnets[i].Machines++
+			}
+		}
+	}
+	chosen := plan.Place(count, subnets)
+	if len(chosen) == count {
+		return chosen, nil
+	}
+	ids := make([]string, 0, len(subnets))
+	for _, subnet := range subnets {
+		ids = append(ids, subnet.ID)
+	}
+	return chosen, &problem{reason: reasonFull, again: roomAgain, message: fmt.Sprintf("%d more machines found no free address in the subnets %s: delete machines, or name other subnets in spec.subnetIDs",
+		count-len(chosen), strings.Join(ids, ", "))}
+}
+
+// subnets are those that machines of a group may be launched in now, with the addresses that are left.
+func (r *groups) subnets(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) ([]plan.Subnet, error) {
+	usage, err := r.Usage()
+	if err != nil {
+		return nil, fmt.Errorf("looking at the subnets of the cluster's VPC: %w", err)
+	}
+	var objects v1alpha1.SubnetList
+	if err := r.managementLive.List(ctx, &objects); err != nil {
+		return nil, fmt.Errorf("listing subnets: %w", err)
+	}
+	var all v1alpha1.MachineList
+	if err := r.management.List(ctx, &all); err != nil {
+		return nil, fmt.Errorf("listing machines: %w", err)
+	}
+	named := group.Spec.SubnetIDs
+	if len(named) == 0 {
+		for _, id := range r.Network.SubnetIDs() {
+			named = append(named, v1alpha1.SubnetID(id))
+		}
+	}
+	var subnets []plan.Subnet
+	for _, id := range named {
+		at := slices.IndexFunc(usage, func(u machine.Usage) bool { return u.ID == string(id) })
+		deleting := slices.ContainsFunc(objects.Items, func(s v1alpha1.Subnet) bool { return s.Name == string(id) && !s.DeletionTimestamp.IsZero() })
+		switch {
+		case at >= 0 && !deleting:
+			subnets = append(subnets, plan.Subnet{ID: usage[at].ID, Zone: usage[at].Zone, Free: usage[at].Room() - len(taken(usage[at], append(all.Items, machines...)))})
+		case len(group.Spec.SubnetIDs) > 0:
+			return nil, &problem{reason: reasonNoSubnet, again: roomAgain, message: fmt.Sprintf("spec.subnetIDs: there is no subnet %s in %s, the cluster's VPC, or it is being deleted: name others", id, r.Network.VPCID)}
+		}
+	}
+	if len(subnets) == 0 {
+		return nil, &problem{reason: reasonNoSubnet, again: roomAgain, message: fmt.Sprintf("no subnet of the cluster is left in %s: name others in spec.subnetIDs", r.Network.VPCID)}
+	}
+	return subnets, nil
+}
+
+// taken lists the machines that have an address of a subnet, or will have: those that were made a moment ago have none yet.
+func taken(usage machine.Usage, all []v1alpha1.Machine) []string {
+	ids := slices.Clone(usage.Machines)
+	for i := range all {
+		if m := &all[i]; string(m.Spec.SubnetID) == usage.ID && !slices.Contains(ids, m.Name) {
+			ids = append(ids, m.Name)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
+	"muster.dev/muster/internal/cluster/machine"
+)
+
+const (
+	subnetA, subnetB = clusternetworktest.SubnetA, clusternetworktest.SubnetB
+	// subnetC is of the cluster's VPC and not the cluster's.
+	subnetC = "subnet-0123456789abcdefc"
+)
+
+// small has subnets with room for so many machines, beside one that another cluster has there.
+func small(w *world, rooms map[string]int) {
+	w.usage = nil
+	for i, id := range []string{subnetA, subnetB, subnetC} {
+		room, ok := rooms[id]
+		if !ok {
+			continue
+		}
+		usage := machine.Usage{
+			Subnet:   machine.Subnet{ID: id, VPC: clusternetworktest.VPCID, Zone: "us-east-1" + string(id[len(id)-1]), CIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 31, byte(i << 4), 0}), 28)},
+			Machines: []string{"i-0000000000000000f"},
+		}
+		for n := range usage.Room() - 1 - room { // the endpoints of clusters have the others
+			usage.Taken = append(usage.Taken, netip.AddrFrom4([4]byte{172, 31, byte(i << 4), byte(4 + n)}))
+		}
+		w.usage = append(w.usage, usage)
+	}
+}
+
+// placed counts the machines in each subnet.
+func placed(t *testing.T, w *world) string {
+	t.Helper()
+	counts := map[v1alpha1.SubnetID]int{}
+	for _, m := range w.list(t) {
+		counts[m.Spec.SubnetID]++
+	}
+	var parts []string
+	for _, id := range []v1alpha1.SubnetID{subnetA, subnetB, subnetC} {
+		parts = append(parts, fmt.Sprint(counts[id]))
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestPlacement(t *testing.T) {
+	for name, test := range map[string]struct {
+		rooms           map[string]int
+		named           []v1alpha1.SubnetID
+		desired         int32
+		deleting        string
+		want            string
+		reason, message string
+	}{
+		"evenly":                     {rooms: map[string]int{subnetA: 9, subnetB: 9, subnetC: 9}, desired: 4, want: "2 2 0"},
+		"a full one":                 {rooms: map[string]int{subnetA: 1, subnetB: 9}, desired: 4, want: "1 3 0"},
+		"others than the cluster's":  {rooms: map[string]int{subnetA: 9, subnetB: 9, subnetC: 9}, named: []v1alpha1.SubnetID{subnetC, subnetA}, desired: 3, want: "2 0 1"},
+		"not all":                    {rooms: map[string]int{subnetA: 1, subnetB: 1}, desired: 4, want: "1 1 0", reason: reasonFull, message: "2 more machines found no free address"},
+		"none":                       {rooms: map[string]int{subnetA: 0, subnetB: 0}, desired: 2, want: "0 0 0", reason: reasonFull, message: "2 more machines"},
+		"no such subnet":             {rooms: map[string]int{subnetA: 9, subnetB: 9}, named: []v1alpha1.SubnetID{subnetC}, desired: 1, want: "0 0 0", reason: reasonNoSubnet, message: subnetC},
+		"one that is deleted":        {rooms: map[string]int{subnetA: 9, subnetB: 9}, deleting: subnetB, desired: 3, want: "3 0 0"},
+		"a named one that is":        {rooms: map[string]int{subnetA: 9, subnetB: 9}, named: []v1alpha1.SubnetID{subnetB}, deleting: subnetB, desired: 1, want: "0 0 0", reason: reasonNoSubnet, message: "is being deleted"},
+		"none of the cluster's left": {rooms: map[string]int{subnetC: 9}, desired: 1, want: "0 0 0", reason: reasonNoSubnet, message: "name others"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			group := newTestGroup(test.desired)
+			group.Spec.SubnetIDs = test.named
+			w := newWorld(t, newTestCluster(), group)
+			small(w, test.rooms)
+			if test.deleting != "" {
+				subnet := &v1alpha1.Subnet{ObjectMeta: metav1.ObjectMeta{Name: test.deleting, Finalizers: []string{v1alpha1.FinalizerSubnet}}}
+				if err := w.management.Create(t.Context(), subnet); err != nil {
+					t.Fatal(err)
+				}
+				if err := w.management.Delete(t.Context(), subnet); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := w.groups()
+			result, err := r.Reconcile(t.Context(), groupRequest("workers"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := placed(t, w); got != test.want {
+				t.Errorf("machines are in %s, want %s", got, test.want)
+			}
+			if test.reason == "" {
+				return
+			}
+			wantGroup(t, w.group(t), test.reason, test.message)
+			if result.RequeueAfter != roomAgain {
+				t.Errorf("it looks again after %s", result.RequeueAfter)
+			}
+			small(w, map[string]int{subnetA: 9, subnetB: 9, subnetC: 9}) // somebody made room, which nobody tells of
+			if test.deleting != "" {
+				return
+			}
+			mustReconcile(t, r, "workers")
+			if got := len(w.list(t)); got != int(test.desired) {
+				t.Errorf("%d machines when there is room, want %d", got, test.desired)
+			}
+		})
+	}
+}
+
+// What was made a moment ago and is not launched yet takes an address, too; what was launched is not counted twice.
+func TestTaken(t *testing.T) {
+	usage := machine.Usage{Subnet: machine.Subnet{ID: subnetA}, Machines: []string{"i-1", "i-2"}}
+	var all []v1alpha1.Machine
+	for name, subnet := range map[string]v1alpha1.SubnetID{"i-2": subnetA, "i-3": subnetA, "i-4": subnetB} {
+		all = append(all, v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MachineSpec{SubnetID: subnet}})
+	}
+	if got := len(taken(usage, all)); got != 3 {
+		t.Errorf("%d addresses are taken", got)
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/cluster/vpccontroller"
+)
+
+// keepVPCs has the networks of the account be as their objects say until the context ends. Until it does, and while the management plane is
+// away, they are as they are described on disk.
+func (s *Service) keepVPCs(ctx context.Context, scheme *runtime.Scheme, account component.Account) {
+	_ = retry(ctx, "keeping VPCs", s.say, func(ctx context.Context) error { return s.runVPCController(ctx, scheme, account) })
+}
+
+func (s *Service) runVPCController(ctx context.Context, scheme *runtime.Scheme, account component.Account) error {
+	api, err := s.managementClient(account, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	all, err := vpc.List(account.State.VPCs())
+	if err != nil {
+		return err
+	}
+	// Before the controller reads objects: a VPC that it sees without its subnets has none.
+	if err := vpccontroller.First(ctx, api, all); err != nil {
+		return err
+	}
+	store, err := machine.NewStore(machine.StoreConfig{Dir: account.State.Machines(), Subnets: local.Subnets(account.State), Region: account.Region})
+	if err != nil {
+		return err
+	}
+	skipNames := true
+	manager, err := ctrl.NewManager(managementREST(account), ctrl.Options{
+		Scheme:         scheme,
+		Logger:         logr.FromSlogHandler(s.cfg.Log.Handler()),
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return managementMapper(), nil },
+		Metrics:        server.Options{BindAddress: "0"}, // served on the service's own socket
+		Controller:     config.Controller{SkipNameValidation: &skipNames},
+	})
+	if err != nil {
+		return fmt.Errorf("making the manager of the controller of VPCs: %w", err)
+	}
+	err = vpccontroller.Add(manager, vpccontroller.Config{
+		Root: account.State.VPCs(), Zones: zoneNames(account.Region), Store: store,
+		Networks:  vpccontroller.OnDisk{Root: account.State.VPCs(), Possible: account.VPC},
+		Processes: &vpcProcesses{service: s, account: account, supervisor: s.accountSupervisor()},
+	})
+	if err != nil {
+		return err
+	}
+	s.say("")
+	if err := manager.Start(ctx); err != nil {
+		return fmt.Errorf("running the controller of VPCs: %w", err)
+	}
+	return errControllersEnded
+}
+
+// accountSupervisor keeps the account's own processes running; nil until it does.
+func (s *Service) accountSupervisor() *supervise.Supervisor {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.supervisor
+}
+
+// vpcProcesses runs a process for each VPC, beside the account's others.
+type vpcProcesses struct {
+	service    *Service
+	account    component.Account
+	supervisor *supervise.Supervisor
+
+	mutex sync.Mutex
+	named map[string]bool // VPCs whose services' address the identity service's certificate is good for
+}
+
+// Start implements [vpccontroller.Processes].
+func (p *vpcProcesses) Start(id string) error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if !p.named[id] { // STS and IAM have an address in each
+		if err := p.service.ensureKeys(p.account, time.Now()); err != nil {
+			return err
+		}
+		if p.named == nil {
+			p.named = map[string]bool{}
+		}
+		p.named[id] = true
+	}
+	if !p.account.VPC {
+		return nil
+	}
+	return p.supervisor.Add(component.VPCSpec(p.account, id))
+}
+
+// Stop implements [vpccontroller.Processes].
+func (p *vpcProcesses) Stop(ctx context.Context, id string) error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	delete(p.named, id)
+	return p.supervisor.Remove(ctx, component.VPCSpec(p.account, id))
+}
