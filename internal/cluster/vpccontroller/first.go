@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,15 +21,21 @@ const DefaultCIDR = "172.31.0.0/16"
 
 const defaultSubnetBits = 20
 
-// Default describes the default VPC of a new account, with a subnet in each zone. makeID makes an id with a prefix.
+// Default describes the default VPC of a new account, with a subnet in each zone. makeID makes an id with a prefix. The first zone has the
+// smallest id of a subnet: it gets the first machine.
 func Default(zones []string, makeID func(prefix string) string) vpc.Description {
 	cidr := netip.MustParsePrefix(DefaultCIDR)
 	description := vpc.Description{ID: makeID("vpc-"), CIDR: cidr, Default: true}
+	ids := make([]string, 0, len(zones))
+	for range zones {
+		ids = append(ids, makeID("subnet-"))
+	}
+	slices.Sort(ids)
 	for i, zone := range zones {
 		block := cidr.Addr().As4()
 		block[2] += byte(i << (24 - defaultSubnetBits))
 		description.Subnets = append(description.Subnets, vpc.Subnet{
-			ID: makeID("subnet-"), Zone: zone, CIDR: netip.PrefixFrom(netip.AddrFrom4(block), defaultSubnetBits),
+			ID: ids[i], Zone: zone, CIDR: netip.PrefixFrom(netip.AddrFrom4(block), defaultSubnetBits),
 		})
 	}
 	return description
