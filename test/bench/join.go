@@ -28,8 +28,8 @@ import (
 
 const (
 	joinName    = "bench-host"
-	joinAddress = "192.168.64.220"
-	joinServer  = "192.168.64.2:443"
+	joinAddress = "172.31.0.220"
+	joinServer  = "172.31.0.4:443"
 )
 
 // joinKind is a way to make a host a node.

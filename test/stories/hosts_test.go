@@ -21,7 +21,7 @@ import (
 )
 
 // privateServer is the API server's endpoint in the VPC.
-const privateServer = "192.168.64.2:443"
+const privateServer = "172.31.0.4:443"
 
 // TestHosts brings hosts that muster did not make into one cluster, by muster join and by kubeadm join.
 func TestHosts(t *testing.T) {

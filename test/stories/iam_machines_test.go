@@ -96,7 +96,7 @@ func (w *iam) machineAsks(*people) {
 
 	// A token that the AWS CLI makes there is signed for that endpoint.
 	k := w.machineKeys(pageMachine, "muster-node")
-	token, err := ekstoken.Sign(w.t.Context(), aws.Config{Region: "us-east-1", BaseEndpoint: aws.String("https://192.168.64.3"), Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+	token, err := ekstoken.Sign(w.t.Context(), aws.Config{Region: "us-east-1", BaseEndpoint: aws.String("https://172.31.0.3"), Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: k.AccessKeyID, SecretAccessKey: k.SecretAccessKey, SessionToken: k.SessionToken}, nil
 	})}, "muster", time.Now())
 	if err != nil {
@@ -107,7 +107,7 @@ func (w *iam) machineAsks(*people) {
 	w.apply(workload)
 	w.mustKubectl("rollout", "status", "daemonset/hello", "--timeout=60s")
 	out, talk := w.muster("exec", pageMachine, "--", "sh", "-c", `pid=$(pgrep -o -f '^/workload serve') || exit 99
-nsenter --target "$pid" --net curl -sS --max-time 10 --cacert /etc/aws/ca.pem -d 'Action=GetCallerIdentity&Version=2011-06-15' https://192.168.64.3/`)
+nsenter --target "$pid" --net curl -sS --max-time 10 --cacert /etc/aws/ca.pem -d 'Action=GetCallerIdentity&Version=2011-06-15' https://172.31.0.3/`)
 	if !strings.Contains(out, "<Code>MissingAuthenticationToken</Code>") {
 		w.t.Errorf("a pod that trusts the account's authority hears %s%s", out, talk)
 	}

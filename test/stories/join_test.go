@@ -14,7 +14,7 @@ import (
 
 const (
 	ownHostName    = "worker-2"
-	ownHostAddress = "192.168.64.210"
+	ownHostAddress = "172.31.0.210"
 )
 
 // musterJoin brings a host with systemd into a cluster by muster join, and out of it by muster leave, in spite of all that can go

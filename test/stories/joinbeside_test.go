@@ -13,7 +13,7 @@ import (
 
 // otherTokens joins with a token that is good for another host: the request is denied, and the host says by which rule and why.
 func (s *joinStory) otherTokens(t *testing.T) {
-	out, _ := s.installation.muster("token", "create", "--node-name", "worker-9", "--address", "192.168.64.219")
+	out, _ := s.installation.muster("token", "create", "--node-name", "worker-9", "--address", "172.31.0.219")
 	token := strings.TrimSpace(out)
 	s.signed(token, true)
 	out, err := s.join(t.Context(), token, "--ca-cert-hash", s.hash)
@@ -78,7 +78,7 @@ func (s *joinStory) otherServer(t *testing.T) {
 // besideContainerd joins a host on which containerd runs as its distribution's unit: it is used, left alone, and goes on when the host
 // leaves. The cluster is known by a file, and runs kube-proxy itself.
 func (s *joinStory) besideContainerd(t *testing.T) {
-	beside := &joinStory{guest: newGuest(t, s.installation, s.hash, "worker-3", "192.168.64.211", host.ContainerdPrograms()...)}
+	beside := &joinStory{guest: newGuest(t, s.installation, s.hash, "worker-3", "172.31.0.211", host.ContainerdPrograms()...)}
 	h := beside.host
 	if err := h.InstallContainerd(t.Context()); err != nil {
 		t.Fatal(err)

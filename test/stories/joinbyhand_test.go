@@ -20,7 +20,7 @@ const podNetwork = `{
 // the host, so that a person approves its requests. It is the cluster's first node: the page shows all requests that there are.
 // When the host has joined end is called, if there is one.
 func joinByHand(t *testing.T, i *installation, hash string, end func(guest)) {
-	g := newGuest(t, i, hash, "test-node", "192.168.64.205", append(host.ContainerdPrograms(), "kubectl", "kubelet")...)
+	g := newGuest(t, i, hash, "test-node", "172.31.0.205", append(host.ContainerdPrograms(), "kubectl", "kubelet")...)
 	if err := g.host.InstallContainerd(t.Context()); err != nil {
 		t.Fatal(err)
 	}

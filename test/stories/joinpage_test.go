@@ -13,7 +13,7 @@ func (s *joinStory) page(t *testing.T) {
 	s.adminKubeconfig(t)
 	_, _, _ = s.installation.try("delete", "host", ownHostName) // earlier steps registered it, if they ran
 	s.installation.follow(page{
-		name: "join.md", least: 5, pairs: []string{"worker-1", ownHostName, "192.168.64.200", ownHostAddress},
+		name: "join.md", least: 5, pairs: []string{"worker-1", ownHostName, "172.31.0.200", ownHostAddress},
 		unsteady: regexp.MustCompile(`(?m)^ +(WARN .*|[\d.]+s .* … .*)\n`),
 		there: func(line, token string) (string, error) {
 			// This machine may have no program that loads modules of the kernel (see command).

@@ -15,7 +15,7 @@ import (
 
 const (
 	workerName    = "worker-1"
-	workerAddress = "192.168.64.200"
+	workerAddress = "172.31.0.200"
 )
 
 // kubeadmJoin brings a machine that muster did not make into a cluster by kubeadm, as upstream built it and as people know it.

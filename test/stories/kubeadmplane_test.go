@@ -21,7 +21,7 @@ import (
 
 const (
 	controlName    = "control-1"
-	controlAddress = "192.168.64.220"
+	controlAddress = "172.31.0.220"
 	// checkout is where the administrator has what a checkout of muster has.
 	checkout = "/root/muster"
 )
@@ -72,7 +72,7 @@ func newKubeadmCluster(t *testing.T) *kubeadmCluster {
 	if err := host.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	network, err := vpc.New(vpc.Config{Dir: filepath.Join(t.TempDir(), "vpc"), CIDR: netip.MustParsePrefix("192.168.64.0/18")})
+	network, err := vpc.New(vpc.Config{Dir: filepath.Join(t.TempDir(), "vpc"), CIDR: netip.MustParsePrefix("172.31.0.0/16")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,9 +46,9 @@ func TestMachineBoot(t *testing.T) {
 
 // The page's machine, and that of Amazon Linux 2.
 const (
-	pageMachine = "192.168.64.11"
-	oldMachine  = "192.168.64.12"
-	oldNode     = "ip-192-168-64-12.ec2.internal"
+	pageMachine = "172.31.0.5"
+	oldMachine  = "172.31.16.5"
+	oldNode     = "ip-172-31-16-5.ec2.internal"
 )
 
 // machineBootPage runs what docs/machine-boot.md shows. Its node group is in workers.yaml.
@@ -84,7 +84,7 @@ Content-Type: text/x-shellscript; charset="us-ascii"
 #!/bin/bash
 set -ex
 echo second >>/var/lib/scripts-ran
-/etc/eks/bootstrap.sh muster --b64-cluster-ca ` + authority + ` --apiserver-endpoint https://192.168.64.2:443 --dns-cluster-ip 10.100.0.10 --kubelet-extra-args '--node-labels=disk=ssd,rack=seven --max-pods=29' --use-max-pods false
+/etc/eks/bootstrap.sh muster --b64-cluster-ca ` + authority + ` --apiserver-endpoint https://172.31.0.4:443 --dns-cluster-ip 10.100.0.10 --kubelet-extra-args '--node-labels=disk=ssd,rack=seven --max-pods=29' --use-max-pods false
 
 --==BOUNDARY==
 Content-Type: application/node.eks.aws
@@ -114,7 +114,7 @@ spec:
 	}
 	i.scriptsRan("first\nsecond\n")
 	out, _ := i.muster("exec", oldMachine, "--", "cat", "/var/log/user-data.log")
-	if !strings.Contains(out, "--apiserver-endpoint: spec.cluster.apiServerEndpoint https://192.168.64.2:443") || !strings.Contains(out, "the node agent goes on from there") {
+	if !strings.Contains(out, "--apiserver-endpoint: spec.cluster.apiServerEndpoint https://172.31.0.4:443") || !strings.Contains(out, "the node agent goes on from there") {
 		t.Errorf("the log of the user data says:\n%s", out)
 	}
 	if modes, _ := i.muster("exec", oldMachine, "--", "stat", "--format=%a %U", "/etc/eks/nodeadm.d/40-bootstrap.yaml", "/var/log/user-data.log"); modes != "600 root\n600 root\n" {

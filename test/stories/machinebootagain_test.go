@@ -136,7 +136,7 @@ kind: NodeConfig
 spec:
   cluster:
     name: muster
-    apiServerEndpoint: https://192.168.64.2:443
+    apiServerEndpoint: https://172.31.0.4:443
     certificateAuthority: %s
     cidr: 10.100.0.0/16
   kubelet:

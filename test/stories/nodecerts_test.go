@@ -233,8 +233,8 @@ func (i *installation) kubeletTells(machine string) {
 // nodeCertificatesPage runs what docs/node-certificates.md shows, in its order, and compares what comes of it.
 func nodeCertificatesPage(t *testing.T, i *installation) {
 	machine, address := i.theMachine()
-	if address != "192.168.64.11" {
-		t.Fatalf("the page speaks of 192.168.64.11, and the machine has %s", address)
+	if address != "172.31.0.5" {
+		t.Fatalf("the page speaks of 172.31.0.5, and the machine has %s", address)
 	}
 	i.kubeletTells(machine)
 	i.follow(page{name: "node-certificates.md", least: 8})

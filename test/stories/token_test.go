@@ -103,7 +103,7 @@ func ask(t *testing.T, as *rest.Config, name string, spec certificatesv1.Certifi
 }
 
 func registeredHost(t *testing.T, i *installation) {
-	v := i.invite("--node-name", "worker-2", "--address", "192.168.64.202")
+	v := i.invite("--node-name", "worker-2", "--address", "172.31.0.202")
 	key := v.asks(t, "worker-2", "worker-2")
 	node := &rest.Config{Host: v.here, TLSClientConfig: rest.TLSClientConfig{CertData: i.certificate("worker-2"), KeyData: key}}
 	found, err := v.discover(t)
@@ -162,7 +162,7 @@ func registeredHost(t *testing.T, i *installation) {
 // boundTokens are good for the host that they are bound to, by its ID, its group, or a pattern of names, and not for its neighbour.
 func boundTokens(t *testing.T, i *installation) {
 	for _, host := range []string{"worker-6", "rack-7"} {
-		i.muster("token", "create", "--node-name", host, "--address", "192.168.64.20"+host[len(host)-1:], "--group", "of-"+host)
+		i.muster("token", "create", "--node-name", host, "--address", "172.31.0.20"+host[len(host)-1:], "--group", "of-"+host)
 	}
 	for rule, args := range map[string][]string{
 		"bootstrap-machine": {"--machine", "host-worker-6"},
@@ -180,7 +180,7 @@ func boundTokens(t *testing.T, i *installation) {
 
 // unboundToken waits for a person.
 func unboundToken(t *testing.T, i *installation) {
-	i.invite("--node-name", "worker-5", "--address", "192.168.64.205")
+	i.invite("--node-name", "worker-5", "--address", "172.31.0.205")
 	i.invite().asks(t, "worker-5", "worker-5")
 	i.waits("worker-5", "requester")
 	i.muster("csr", "approve", "worker-5", "--reason", "it is in my rack")

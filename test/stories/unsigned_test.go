@@ -18,7 +18,7 @@ func TestARequestThatNobodySigns(t *testing.T) {
 	i, hash := withoutNodes(t)
 	joinByHand(t, i, hash, func(g guest) {
 		i.muster("delete", "host", "test-node")
-		i.muster("token", "create", "--node-name", "test-node", "--address", "192.168.64.206", "--ttl", "1s")
+		i.muster("token", "create", "--node-name", "test-node", "--address", "172.31.0.206", "--ttl", "1s")
 		g.must("sh", "-c", "systemctl stop kubelet; rm /var/lib/kubelet/pki/kubelet-server-*; systemctl start kubelet")
 		var said string
 		took := i.eventually("the kubelet gives up waiting", 17*time.Minute, func() (err error) {

@@ -193,7 +193,7 @@ func (i *installation) nextAuthority() string {
 
 // otherAddress gives the host another address than the kubelet was told to use, and its own again.
 func (s *joinStory) otherAddress(t *testing.T) {
-	const other = "192.168.64.250"
+	const other = "172.31.0.250"
 	if out, err := s.host.Run(t.Context(), "sh", "-c", `set -e
 set -- $(ip -oneline -4 address show to `+ownHostAddress+`)
 echo "$2 $4" >/tmp/address

@@ -61,7 +61,7 @@ func (c *issuedCommand) command() *cobra.Command {
 each. Of each node or person and signer only the newest is shown, unless --all is given.
 This works with any cluster whose requests muster certificate-controller decides.`,
 		Example: `  muster certs issued
-  muster certs issued ip-192-168-64-11.ec2.internal --all
+  muster certs issued ip-172-31-0-5.ec2.internal --all
   muster certs issued --kubeconfig ~/.kube/config -o json | jq '.[] | select(.notAfter < (now + 86400 | todate))'`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: c.complete,

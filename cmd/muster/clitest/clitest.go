@@ -41,7 +41,7 @@ var Noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 const (
 	FirstMachine  = "i-0123456789abcdef0"
 	SecondMachine = "i-0fedcba9876543210"
-	FirstNode     = "ip-192-168-64-11.ec2.internal"
+	FirstNode     = "ip-172-31-0-5.ec2.internal"
 )
 
 // MadeBefore returns the metadata of an object that was created some time before Noon.

@@ -18,7 +18,7 @@ func World() []client.Object {
 	cluster := &v1alpha1.Cluster{ObjectMeta: MadeBefore("home", 2*time.Hour)}
 	cluster.Namespace, cluster.Spec.Name = "home", "home"
 	cluster.Status = v1alpha1.ClusterStatus{
-		Version: "v1.36.3", Endpoint: "https://127.0.0.1:6443", PrivateEndpoint: "https://192.168.64.4", VPCID: "vpc-0123456789abcdef0", PodCIDR: "10.244.0.0/16",
+		Version: "v1.36.3", Endpoint: "https://127.0.0.1:6443", PrivateEndpoint: "https://172.31.0.4", VPCID: "vpc-0123456789abcdef0", PodCIDR: "10.244.0.0/16",
 		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Up", LastTransitionTime: metav1.NewTime(Noon)}},
 	}
 
@@ -34,7 +34,7 @@ func World() []client.Object {
 	ready.Spec = v1alpha1.MachineSpec{ClusterName: "home", NodeGroup: "default", Provider: v1alpha1.ProviderLocal}
 	ready.Status = v1alpha1.MachineStatus{
 		Phase: v1alpha1.MachineReady, NodeName: FirstNode, ProviderID: "aws:///us-east-1a/" + FirstMachine, PodCIDR: "10.244.0.0/24",
-		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.168.64.11"}, {Type: corev1.NodeInternalDNS, Address: FirstNode}},
+		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.31.0.5"}, {Type: corev1.NodeInternalDNS, Address: FirstNode}},
 		Join: []v1alpha1.JoinRecord{
 			{Step: v1alpha1.StepLaunched, Time: metav1.NewMicroTime(Noon.Add(-time.Hour))},
 			{Step: v1alpha1.StepReady, Time: metav1.NewMicroTime(Noon.Add(-time.Hour + 1234*time.Millisecond))},
@@ -51,7 +51,7 @@ func World() []client.Object {
 	node.Spec.Unschedulable = true
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	node.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", OSImage: "Debian GNU/Linux 12", KernelVersion: "6.1.0", ContainerRuntimeVersion: "containerd://2.4.2"}
-	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.168.64.11"}}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.31.0.5"}}
 
 	week := int32(7 * 24 * 3600)
 	approved := &certificatesv1.CertificateSigningRequest{ObjectMeta: MadeBefore("csr-8x2vq", 58*time.Minute)}

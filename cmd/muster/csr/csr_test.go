@@ -37,7 +37,7 @@ func requests(t *testing.T) []client.Object {
 	waits.Spec = certificatesv1.CertificateSigningRequestSpec{
 		SignerName: certificatesv1.KubeletServingSignerName, Username: "system:node:" + clitest.FirstNode, Groups: []string{"system:nodes", "system:authenticated"},
 		Usages:  []certificatesv1.KeyUsage{"digital signature", "server auth"},
-		Request: pkitest.Kubelet(t, clitest.FirstNode, clitest.FirstNode, "192.168.64.99"),
+		Request: pkitest.Kubelet(t, clitest.FirstNode, clitest.FirstNode, "172.31.0.99"),
 	}
 	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "default"}, LastTimestamp: metav1.NewTime(clitest.Noon)}
 	event.InvolvedObject = corev1.ObjectReference{Kind: "CertificateSigningRequest", Name: waits.Name, UID: waits.UID}

@@ -17,7 +17,7 @@ import (
 )
 
 func kubeconfigOf(name string) string {
-	return "apiVersion: v1\nkind: Config\ncurrent-context: " + name + "\nclusters:\n- name: " + name + "\n  cluster: {server: 'https://192.168.64.2:443'}\n" +
+	return "apiVersion: v1\nkind: Config\ncurrent-context: " + name + "\nclusters:\n- name: " + name + "\n  cluster: {server: 'https://172.31.0.4:443'}\n" +
 		"users:\n- name: " + name + "\n  user: {token: x}\ncontexts:\n- name: " + name + "\n  context: {cluster: " + name + ", user: " + name + "}\n"
 }
 

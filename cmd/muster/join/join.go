@@ -50,13 +50,13 @@ the shell's history. --token-file, or --token - for standard input, avoids both.
 Flags have kubeadm's names, too: --discovery-token, --discovery-token-ca-cert-hash, --discovery-token-unsafe-skip-ca-verification,
 --discovery-file. See docs/join.md.`,
 		Example: `  # As muster token create --print-join-command prints it
-  muster join 192.168.64.2:443 --token abcdef.0123456789abcdef --ca-cert-hash sha256:…
+  muster join 172.31.0.4:443 --token abcdef.0123456789abcdef --ca-cert-hash sha256:…
 
   # The token from a file; labels and more from a NodeConfig
-  muster join 192.168.64.2:443 --token-file token --ca-cert-hash sha256:… --config-source node.yaml
+  muster join 172.31.0.4:443 --token-file token --ca-cert-hash sha256:… --config-source node.yaml
 
   # What it would do
-  muster join 192.168.64.2:443 --token-file token --ca-cert-hash sha256:… --dry-run`,
+  muster join 172.31.0.4:443 --token-file token --ca-cert-hash sha256:… --dry-run`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {

@@ -13,7 +13,7 @@ import (
 
 // What a join would write may hold the password of a registry: no form of --dry-run shows it.
 func TestNoPlanShowsSecrets(t *testing.T) {
-	plan := hostjoin.Plan{Endpoint: "https://192.168.64.2:443", Files: []hostjoin.PlannedFile{
+	plan := hostjoin.Plan{Endpoint: "https://172.31.0.4:443", Files: []hostjoin.PlannedFile{
 		{Path: "/etc/containerd/config.toml", Mode: "0600", Content: "[a.auth]\npassword = \"hunter2\"\n"},
 		{Path: "/etc/eks/kubelet/proxy", Mode: "0600", Content: "HTTPS_PROXY=http://me:hunter2@proxy:3128\n"},
 		{Path: "/x", Mode: "0600", Content: "abcdef.hunter2hunter2hu\n"},

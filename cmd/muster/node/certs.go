@@ -60,7 +60,7 @@ The exit code is 1 if anything is wrong: a certificate is missing, has expired o
 its key, or can be read by others than root.`,
 		Example: `  muster node certs
   muster node certs -o wide
-  muster node certs 192.168.64.11 -o json | jq '.[].notAfter'`,
+  muster node certs 172.31.0.5 -o json | jq '.[].notAfter'`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: plane.CompleteNames(c.Options, plane.NewDialers(), plane.Machines(), 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

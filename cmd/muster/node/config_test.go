@@ -57,8 +57,8 @@ func fieldsOf(path string, of reflect.Type) []string {
 const plainConfig = `apiVersion: node.muster.dev/v1alpha1
 kind: NodeConfig
 spec:
-  cluster: {name: demo, apiServerEndpoint: "https://192.168.64.2:443", certificateAuthority: AUTHORITY, cidr: 10.100.0.0/16}
-  instance: {environment: {default: {HTTPS_PROXY: "http://me:word@192.168.64.1:3128", DB_PASSWORD: s3cret}}}
+  cluster: {name: demo, apiServerEndpoint: "https://172.31.0.4:443", certificateAuthority: AUTHORITY, cidr: 10.100.0.0/16}
+  instance: {environment: {default: {HTTPS_PROXY: "http://me:word@172.31.0.1:3128", DB_PASSWORD: s3cret}}}
   join: {token: abcdef.0123456789abcdef}
 `
 
@@ -75,7 +75,7 @@ func configOf(t *testing.T, userData string, args ...string) (out string, err er
 		identity: func(context.Context) (imds.Identity, error) {
 			return imds.Identity{
 				ID: "i-0123456789abcdef0", Type: "m4.xlarge", Region: "us-east-1", AvailabilityZone: "us-east-1a",
-				PrivateIP: netip.MustParseAddr("192.168.64.11"), PrivateDNSName: "ip-192-168-64-11.ec2.internal",
+				PrivateIP: netip.MustParseAddr("172.31.0.5"), PrivateDNSName: "ip-172-31-0-5.ec2.internal",
 			}, nil
 		},
 		machine: func() (thishost.Hardware, error) {
@@ -114,7 +114,7 @@ func TestNodeConfigOfThisMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`"maxPods": 58`, `"memory": "893Mi"`, `"cpu": "70m"`, "--hostname-override=worker-1\n", "--node-ip=192.168.64.11\n",
+		`"maxPods": 58`, `"memory": "893Mi"`, `"cpu": "70m"`, "--hostname-override=worker-1\n", "--node-ip=172.31.0.5\n",
 		"aws:///us-east-1a/i-0123456789abcdef0", "==> /var/lib/kubelet/bootstrap-kubeconfig -rw------- <==",
 	} {
 		if !strings.Contains(out, want) {
@@ -138,11 +138,11 @@ func TestNodeConfigByRole(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(eks, "AUTHORITY", base64.StdEncoding.EncodeToString(authority), 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := configOf(t, "", "render", "-c", file, "--node-ip", "192.168.64.11")
+	out, err := configOf(t, "", "render", "-c", file, "--node-ip", "172.31.0.5")
 	if err != nil || !strings.HasPrefix(out, "Warning: there is no token, so a machine would join by its role; say --region") || strings.Contains(out, "users:") {
 		t.Errorf("somewhere else: %s, %v", out, err)
 	}
-	if out, err := configOf(t, "", "render", "-c", file, "--node-ip", "192.168.64.11", "--region", "us-east-1"); err != nil || !strings.Contains(out, exec) {
+	if out, err := configOf(t, "", "render", "-c", file, "--node-ip", "172.31.0.5", "--region", "us-east-1"); err != nil || !strings.Contains(out, exec) {
 		t.Errorf("with a region: %s, %v", out, err)
 	}
 	byRole := strings.Replace(plainConfig, "token: abcdef.0123456789abcdef", "instanceRole: true", 1)
@@ -211,7 +211,7 @@ func TestNodeConfigRefuses(t *testing.T) {
 		t.Errorf("user data of Amazon Linux 2: %v", err)
 	}
 	// A machine that finds its cluster by a token need not be told what it finds.
-	const joins = "apiVersion: node.muster.dev/v1alpha1\nkind: NodeConfig\nspec:\n  cluster: {apiServerEndpoint: \"https://192.168.64.2:443\"}\n  join: {token: abcdef.0123456789abcdef, unsafeSkipCAVerification: true}\n"
+	const joins = "apiVersion: node.muster.dev/v1alpha1\nkind: NodeConfig\nspec:\n  cluster: {apiServerEndpoint: \"https://172.31.0.4:443\"}\n  join: {token: abcdef.0123456789abcdef, unsafeSkipCAVerification: true}\n"
 	if out, err := configOf(t, joins, "check"); err != nil {
 		t.Errorf("%q, %v", out, err)
 	}

@@ -55,10 +55,10 @@ and passwords removed; files in a directory have them, with the modes that they 
 
 Flags describe the machine. The default is this machine: its hardware and, if its user data is among the sources, what the instance
 metadata service says about it.`,
-		Example: `  muster node config render -c user-data.txt --node-ip 192.168.64.11 --hostname worker-1 --instance-type m4.xlarge
+		Example: `  muster node config render -c user-data.txt --node-ip 172.31.0.5 --hostname worker-1 --instance-type m4.xlarge
 
   # As on a machine of the local provider, to compare with another version's
-  muster node config render -c user-data.txt --node-ip 192.168.64.11 --layout machine --to rendered`,
+  muster node config render -c user-data.txt --node-ip 172.31.0.5 --layout machine --to rendered`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.runRender(cmd, f) },
 	}
 	f.addCommon(cmd)

@@ -43,7 +43,7 @@ on. Without --client or --server, both are replaced. A node that joined by its m
 Nothing is changed before all are there, and a machine that loses its power meanwhile comes back with a kubelet that works.`,
 		Example: `  muster node rotate
   muster node rotate --server
-  muster node rotate 192.168.64.11 --client`,
+  muster node rotate 172.31.0.5 --client`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: plane.CompleteNames(r.Options, plane.NewDialers(), plane.Machines(), 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

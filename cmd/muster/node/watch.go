@@ -40,7 +40,7 @@ func newNodeWatchCommand(o *console.Options) *cobra.Command {
 A report is one line in the log and an Event of the Node; "muster node certs" shows it for as long as it lasts. Hosts of
 muster join run this as muster-node-watch.service; local machines do all of it by themselves.`,
 		Example: `  muster node watch
-  muster node watch --node-ip 192.168.64.200`,
+  muster node watch --node-ip 172.31.0.200`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if address != "" {

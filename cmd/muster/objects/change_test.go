@@ -229,7 +229,7 @@ func TestWaitSaysWhatIsInTheWay(t *testing.T) {
 func TestDeleteMachine(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, clitest.World()...)
-	err := b.Run(t.Context(), deleteOf(b, plane.Machines()), clitest.FirstNode, "192.168.64.11", "machine.muster.dev/"+clitest.FirstMachine, "nobody")
+	err := b.Run(t.Context(), deleteOf(b, plane.Machines()), clitest.FirstNode, "172.31.0.5", "machine.muster.dev/"+clitest.FirstMachine, "nobody")
 	clitest.WantErr(t, err, `machine "nobody" not found`, false)
 	if strings.Contains(err.Error(), "\n") {
 		t.Errorf("another is missing, too: %v", err)

@@ -76,8 +76,8 @@ at most.`,
   muster delete machine i-0123456789abcdef0
 
   # The same by the name of its node, or by its address
-  muster delete machine ip-192-168-64-11.ec2.internal
-  muster delete machine 192.168.64.11`,
+  muster delete machine ip-172-31-0-5.ec2.internal
+  muster delete machine 172.31.0.5`,
 	})
 }
 

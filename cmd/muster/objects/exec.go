@@ -49,11 +49,11 @@ nor the cluster: it works on a machine that cannot join, too.`,
   muster exec i-0123456789abcdef0
 
   # What runs on it
-  muster exec ip-192-168-64-11.ec2.internal -- ps aux
-  muster exec 192.168.64.11 -- ctr -n k8s.io containers list
+  muster exec ip-172-31-0-5.ec2.internal -- ps aux
+  muster exec 172.31.0.5 -- ctr -n k8s.io containers list
 
   # A script from here
-  muster exec 192.168.64.11 -- sh -s < check.sh`,
+  muster exec 172.31.0.5 -- sh -s < check.sh`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: plane.CompleteNames(e.Options, e.Planes, plane.Machines(), 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

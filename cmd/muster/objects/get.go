@@ -59,7 +59,7 @@ If an object is not as its spec says, the column MESSAGE says why. For pods and 
   muster get machines
 
   # One machine, by the name of its node, with everything there is to know
-  muster get machine ip-192-168-64-11.ec2.internal -o yaml
+  muster get machine ip-172-31-0-5.ec2.internal -o yaml
 
   # Node groups of one cluster, and its nodes
   muster get nodegroups --cluster blue

@@ -55,7 +55,7 @@ A machine is named by its instance id, its node's name or its private address. L
   muster logs kube-apiserver --tail 20 --follow
 
   # What happened on a machine in the last ten minutes
-  muster logs ip-192-168-64-11.ec2.internal --since 10m
+  muster logs ip-172-31-0-5.ec2.internal --since 10m
 
   # Its kubelet only
   muster logs i-0123456789abcdef0 --component kubelet`,

@@ -41,7 +41,7 @@ func stateful(t *testing.T, b *clitest.Bench) statedir.Dir {
 		cluster.Audit(0):               `{"kind":"Event","stageTimestamp":"2026-11-20T10:00:00Z"}` + "\n",
 		dir.MachineLogs(clitest.FirstMachine) + "/kubelet.log":    "I1120 10:00:01.000000 1 x.go:1] kubelet\n",
 		dir.MachineLogs(clitest.FirstMachine) + "/containerd.log": `time="2026-11-20T10:00:00Z" level=info msg=containerd` + "\n",
-		dir.Machine(clitest.FirstMachine) + "/instance.json":      `{"id":"` + clitest.FirstMachine + `","privateIP":"192.168.64.11","privateDNSName":"` + clitest.FirstNode + `","domain":"ec2.internal","zone":"us-east-1a"}`,
+		dir.Machine(clitest.FirstMachine) + "/instance.json":      `{"id":"` + clitest.FirstMachine + `","privateIP":"172.31.0.5","privateDNSName":"` + clitest.FirstNode + `","domain":"ec2.internal","zone":"us-east-1a"}`,
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestLogs(t *testing.T) {
 		{containerd + "kubelet    | " + kubelet, []string{clitest.FirstMachine}},
 		{containerd + "kubelet    | " + kubelet, []string{"machine/" + clitest.FirstMachine}},
 		{kubelet, []string{clitest.FirstNode, "--component", "kubelet"}},
-		{kubelet, []string{"192.168.64.11", "-c", "kubelet"}},
+		{kubelet, []string{"172.31.0.5", "-c", "kubelet"}},
 	} {
 		if err := runLogs(t.Context(), b, test.args...); err != nil {
 			t.Fatalf("%v: %v", test.args, err)
@@ -188,7 +188,7 @@ func TestExec(t *testing.T) {
 	if !env["TERM=vt100"] || env["KUBECONFIG=/nowhere"] {
 		t.Fatalf("environment %v", asked.Env)
 	}
-	if err := run("-it", "192.168.64.11"); err != nil || !asked.TTY || len(asked.Args) != 0 {
+	if err := run("-it", "172.31.0.5"); err != nil || !asked.TTY || len(asked.Args) != 0 {
 		t.Fatalf("asked for %+v (%v)", asked, err)
 	}
 	code = 42
@@ -253,7 +253,7 @@ func TestMachineRecordsAreReadAsProvidersWriteThem(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{})
 	records := plane.MachineRecords(stateful(t, b))
-	if len(records) != 1 || records[0].PrivateIP != netip.MustParseAddr("192.168.64.11") {
+	if len(records) != 1 || records[0].PrivateIP != netip.MustParseAddr("172.31.0.5") {
 		t.Fatalf("read %+v", records)
 	}
 }

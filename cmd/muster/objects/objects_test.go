@@ -51,7 +51,7 @@ func TestGet(t *testing.T) {
 		"machines-wide.txt":     {"ma", "-o", "wide"},
 		"machines-selected.txt": {"machine", "-l", "muster.dev/nodegroup=default", "--no-headers"},
 		"machine-by-node.json":  {"machine", clitest.FirstNode, "-o", "json"},
-		"machine-by-ip.txt":     {"machine", "192.168.64.11"},
+		"machine-by-ip.txt":     {"machine", "172.31.0.5"},
 		"machines-named.yaml":   {"machines", clitest.SecondMachine, clitest.FirstMachine, "-o", "yaml"},
 		"machines-names.txt":    {"machine/" + clitest.SecondMachine, "machine/" + clitest.FirstMachine, "-o", "name"},
 		"nodes.txt":             {"nodes"},
@@ -119,7 +119,7 @@ func TestGetErrors(t *testing.T) {
 	}{
 		{[]string{"machine", "nobody"}, `machine "nobody" not found; muster get machines lists them`, false},
 		{[]string{"machine", "i-0123456789abcdef1"}, `machine "i-0123456789abcdef1" not found; did you mean "i-0123456789abcdef0"?`, false},
-		{[]string{"machine", "ip-192"}, `did you mean "` + clitest.FirstNode + `"?`, false},
+		{[]string{"machine", "ip-172"}, `did you mean "` + clitest.FirstNode + `"?`, false},
 		{[]string{"ng", "defualt"}, `nodegroup "defualt" not found; did you mean "default"?`, false},
 		{[]string{"machines", "-o", "xml"}, `unknown output format "xml"; there are: table, wide, json, yaml, name`, true},
 		{[]string{"machines", "-l", "a b"}, "reading --selector", true},

@@ -46,7 +46,7 @@ nothing a machine can find the cluster and ask for a certificate, and the reques
 A token cannot take over the name of a node that exists. With --rejoin that node may join again once its certificate has expired, as
 it does when a machine was off for too long.`,
 		Example: `  # A host of your own: register it, and print the command to run on it
-  muster token create --node-name worker-1 --address 192.168.64.200 --print-join-command
+  muster token create --node-name worker-1 --address 172.31.0.200 --print-join-command
 
   # Its certificate expired while it was off
   muster token create --node-name worker-1 --rejoin --ttl 1h --print-join-command

@@ -50,7 +50,7 @@ func door(t *testing.T) []client.Object {
 	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw}))
 	return []client.Object{
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "cluster-info"}, Data: map[string]string{
-			"kubeconfig": "apiVersion: v1\nkind: Config\nclusters:\n- name: ''\n  cluster: {server: 'https://192.168.64.2:443', certificate-authority-data: " + ca + "}\n",
+			"kubeconfig": "apiVersion: v1\nkind: Config\nclusters:\n- name: ''\n  cluster: {server: 'https://172.31.0.4:443', certificate-authority-data: " + ca + "}\n",
 		}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "muster-system", Name: "machines"}, Data: map[string]string{"machines.yaml": "machines: []\n"}},
 	}
@@ -148,7 +148,7 @@ func TestTokenCreate(t *testing.T) {
 	clitest.WantErr(t, runTokens(t.Context(), b, nil, "create"), "there is a token aaaaaa already", false)
 
 	b.O.In = strings.NewReader("bbbbbb." + secretHalf + "\n")
-	args := []string{"create", "-", "--node-name", "worker-1", "--address", "192.168.64.200", "--address", "fd00::1", "--ttl", "0", "-o", "json", "--print-join-command", "--description", "rack 7"}
+	args := []string{"create", "-", "--node-name", "worker-1", "--address", "172.31.0.200", "--address", "fd00::1", "--ttl", "0", "-o", "json", "--print-join-command", "--description", "rack 7"}
 	if err := runTokens(t.Context(), b, nil, args...); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestTokenCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if made.Token != "bbbbbb."+secretHalf || made.Expires != nil || len(made.BoundTo) != 1 || made.BoundTo[0].Value != "worker-1" ||
-		!strings.HasPrefix(made.JoinCommand, "muster join 192.168.64.2:443 --token bbbbbb."+secretHalf+" --ca-cert-hash sha256:") || !strings.HasSuffix(made.JoinCommand, " --node-name worker-1") {
+		!strings.HasPrefix(made.JoinCommand, "muster join 172.31.0.4:443 --token bbbbbb."+secretHalf+" --ca-cert-hash sha256:") || !strings.HasSuffix(made.JoinCommand, " --node-name worker-1") {
 		t.Errorf("made %+v", made)
 	}
 	if said := b.Err.String(); !strings.Contains(said, "Host worker-1 is registered") || !strings.Contains(said, "never expires") || strings.Contains(said, secretHalf) {
@@ -167,14 +167,14 @@ func TestTokenCreate(t *testing.T) {
 	if err := b.Client.Get(t.Context(), client.ObjectKey{Namespace: "muster-system", Name: "machines"}, &hosts); err != nil {
 		t.Fatal(err)
 	}
-	if want := "machines:\n- addresses:\n  - 192.168.64.200\n  - fd00::1\n  id: host-worker-1\n  nodeName: worker-1\n"; hosts.Data["machines.yaml"] != want {
+	if want := "machines:\n- addresses:\n  - 172.31.0.200\n  - fd00::1\n  id: host-worker-1\n  nodeName: worker-1\n"; hosts.Data["machines.yaml"] != want {
 		t.Errorf("hosts are\n%s", hosts.Data["machines.yaml"])
 	}
 
 	// Registered again it is told what is different.
 	for _, again := range []struct{ id, address, said string }{
-		{"dddddd", "192.168.64.201", "Host worker-1 was registered already, and now is with address 192.168.64.201 instead of 192.168.64.200,fd00::1 (ConfigMap muster-system/machines); "},
-		{"eeeeee", "192.168.64.201", "Host worker-1 was registered already (ConfigMap muster-system/machines); "},
+		{"dddddd", "172.31.0.201", "Host worker-1 was registered already, and now is with address 172.31.0.201 instead of 172.31.0.200,fd00::1 (ConfigMap muster-system/machines); "},
+		{"eeeeee", "172.31.0.201", "Host worker-1 was registered already (ConfigMap muster-system/machines); "},
 	} {
 		if err := runTokens(t.Context(), b, nil, "create", again.id+"."+secretHalf, "--node-name", "worker-1", "--address", again.address); err != nil || !strings.Contains(b.Err.String(), again.said) {
 			t.Errorf("%v, said %q", err, b.Err.String())
@@ -191,7 +191,7 @@ func TestTokenCreate(t *testing.T) {
 	}
 
 	if err := runTokens(t.Context(), b, nil, "print-join-command", "bbbbbb", "--for", "kubeadm"); err != nil ||
-		!strings.HasPrefix(b.Out.String(), "kubeadm join 192.168.64.2:443 --token bbbbbb."+secretHalf+" --discovery-token-ca-cert-hash sha256:") {
+		!strings.HasPrefix(b.Out.String(), "kubeadm join 172.31.0.4:443 --token bbbbbb."+secretHalf+" --discovery-token-ca-cert-hash sha256:") {
 		t.Errorf("%v, %q", err, b.Out.String())
 	}
 	clitest.WantErr(t, runTokens(t.Context(), b, nil, "print-join-command", "zzzzzz"), "there is no token zzzzzz", false)
@@ -314,7 +314,7 @@ func TestTokenUsage(t *testing.T) {
 func TestTokenForMachinesThatAreNot(t *testing.T) {
 	t.Parallel()
 	b := clitest.NewBench(t, interceptor.Funcs{}, door(t)...)
-	if err := runTokens(t.Context(), b, nil, "create", "bbbbbb."+secretHalf, "--node-name", "worker-1", "--address", "192.168.64.200", "--group", "workers"); err != nil {
+	if err := runTokens(t.Context(), b, nil, "create", "bbbbbb."+secretHalf, "--node-name", "worker-1", "--address", "172.31.0.200", "--group", "workers"); err != nil {
 		t.Fatal(err)
 	}
 	before := len(tokenSecretsOf(t, b))
@@ -322,8 +322,8 @@ func TestTokenForMachinesThatAreNot(t *testing.T) {
 		args []string
 		says string
 	}{
-		"the API server's address":   {[]string{"--node-name", "worker-2", "--address", "192.168.64.2"}, "192.168.64.2:443 is where the API server is, so host worker-2 cannot be there"},
-		"the same in IPv6":           {[]string{"--node-name", "worker-2", "--address", "::ffff:192.168.64.2"}, "is where the API server is"},
+		"the API server's address":   {[]string{"--node-name", "worker-2", "--address", "172.31.0.4"}, "172.31.0.4:443 is where the API server is, so host worker-2 cannot be there"},
+		"the same in IPv6":           {[]string{"--node-name", "worker-2", "--address", "::ffff:172.31.0.4"}, "is where the API server is"},
 		"another's group":            {[]string{"--node-name", "worker-1", "--group", "others"}, `bound to the registered host host-worker-1, and its group "workers" does not fit the group "others"`},
 		"another's name":             {[]string{"--machine", "host-worker-1", "--node-name", "worker-2"}, `its node's name "worker-1" does not fit the name "worker-2"`},
 		"another machine":            {[]string{"--machine", "i-1", "--node-name", "worker-1"}, `its ID "host-worker-1" does not fit the machine "i-1"`},
@@ -345,7 +345,7 @@ func TestTokenForMachinesThatAreNot(t *testing.T) {
 		{"dddddd", []string{"--machine", "i-0123456789abcdef0"}, "no registered host has the machine i-0123456789abcdef0;"},
 		{"eeeeee", []string{"--group", "nobodys", "--pattern", "rack-*"}, "no registered host has the group nobodys and the pattern rack-*;"},
 		{"ffffff", []string{"--machine", "host-worker-1", "--group", "workers", "--pattern", "work*"}, ""},
-		{"gggggg", []string{"--node-name", "worker-1", "--address", "192.168.64.200", "--group", "others"}, ""}, // which it is from now on
+		{"gggggg", []string{"--node-name", "worker-1", "--address", "172.31.0.200", "--group", "others"}, ""}, // which it is from now on
 	} {
 		if err := runTokens(t.Context(), b, nil, append([]string{"create", tc.id + "." + secretHalf}, tc.args...)...); err != nil {
 			t.Fatal(err)
