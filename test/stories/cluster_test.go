@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -227,6 +228,16 @@ func (i *installation) processes() map[string]supervise.Process {
 		}
 	}
 	return byName
+}
+
+// vpcProcess is the name of the process of the default VPC, which is the VPC's id.
+func (i *installation) vpcProcess() string {
+	i.t.Helper()
+	network, err := vpc.OpenDefault(i.dir.VPCs())
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return network.ID()
 }
 
 // find lists the processes of the cluster. Those of another user are only known to the service.

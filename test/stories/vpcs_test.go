@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/host"
+)
+
+// anotherVPC has the range of the default VPC, and a cluster in it.
+const anotherVPC = `{apiVersion: muster.dev/v1alpha1, kind: VPC, metadata: {name: vpc-0123456789abcdef0}, spec: {cidrBlock: 172.31.0.0/16}}
+---
+{apiVersion: muster.dev/v1alpha1, kind: Subnet, metadata: {name: subnet-0123456789abcdef0}, spec: {vpcID: vpc-0123456789abcdef0, cidrBlock: 172.31.0.0/20, availabilityZone: us-east-1a}}
+---
+{apiVersion: muster.dev/v1alpha1, kind: Subnet, metadata: {name: subnet-0123456789abcdef1}, spec: {vpcID: vpc-0123456789abcdef0, cidrBlock: 172.31.16.0/20, availabilityZone: us-east-1b}}
+`
+
+const clusterInAnotherVPC = `{apiVersion: v1, kind: Namespace, metadata: {name: blue}}
+---
+{apiVersion: muster.dev/v1alpha1, kind: Cluster, metadata: {name: blue, namespace: blue}, spec: {name: blue, network: {subnetIDs: [subnet-0123456789abcdef1, subnet-0123456789abcdef0]}}}
+---
+{apiVersion: muster.dev/v1alpha1, kind: NodeGroup, metadata: {name: default, namespace: blue}, spec: {name: default, scalingConfig: {desiredSize: 2}}}
+`
+
+// The first machine of each cluster, and the second: their addresses are the same in both VPCs.
+const (
+	firstAddress, secondAddress = "172.31.0.5", "172.31.16.5"
+	// nobodys is an address of both VPCs that no machine has.
+	nobodys = "172.31.16.99"
+)
+
+// TestTwoVPCs is the tale of two VPCs with the same range, and a cluster in each: their machines have the same addresses, and reach nothing of each other.
+func TestTwoVPCs(t *testing.T) {
+	i := newInstallation(t)
+	i.muster("up", "--nodes", "2", "--timeout", "3m")
+	before := takeSnapshot(t, i.dir)
+	i.apply(anotherVPC, "--context=muster-management")
+	i.mustKubectl("--context=muster-management", "wait", "vpc/vpc-0123456789abcdef0", "subnet/subnet-0123456789abcdef0", "subnet/subnet-0123456789abcdef1", "--for=condition=Ready", "--timeout=30s")
+	i.apply(clusterInAnotherVPC, "--context=muster-management")
+	i.ready(3 * time.Minute)
+
+	machines := map[string]map[string]*os.File{} // by cluster and address
+	for _, cluster := range []string{"muster", "blue"} {
+		machines[cluster] = i.namespacesOf(cluster)
+		if got := slices.Sorted(maps.Keys(machines[cluster])); !slices.Equal(got, []string{firstAddress, secondAddress}) {
+			t.Fatalf("machines of %s have %v", cluster, got)
+		}
+	}
+	heard := map[string]<-chan string{}
+	for cluster, own := range machines {
+		heard[cluster] = hears(t, own[secondAddress], secondAddress+":4000")
+	}
+	for cluster, own := range machines {
+		for _, source := range []string{nobodys, secondAddress, "172.31.0.2", "10.250.0.1"} { // not its own
+			sends(t, own[firstAddress], source, secondAddress+":4000", "spoofed by "+cluster+" as "+source)
+		}
+		sends(t, own[firstAddress], firstAddress, secondAddress+":4000", cluster)
+	}
+	for cluster, messages := range heard {
+		select {
+		case message := <-messages:
+			if message != cluster {
+				t.Errorf("the machine of %s heard %q", cluster, message)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("the machine of %s heard nothing of its neighbour", cluster)
+		}
+		select {
+		case message := <-messages:
+			t.Errorf("the machine of %s heard %q, too", cluster, message)
+		case <-time.After(time.Second):
+		}
+	}
+
+	i.muster("delete", "cluster", "blue", "--cascade", "--timeout", "3m")
+	i.mustKubectl("--context=muster-management", "delete", "subnet", "subnet-0123456789abcdef0", "subnet-0123456789abcdef1", "--timeout=30s")
+	i.mustKubectl("--context=muster-management", "delete", "vpc", "vpc-0123456789abcdef0", "--timeout=30s")
+	before.expectSame(t, i.dir)
+	i.ready(time.Minute)
+}
+
+// namespacesOf opens the network namespaces of a cluster's machines, by address.
+func (i *installation) namespacesOf(cluster string) map[string]*os.File {
+	i.t.Helper()
+	var list struct {
+		Items []struct {
+			Metadata struct{ Name string }
+			Spec     struct{ ClusterName, SubnetID string }
+			Status   struct {
+				Addresses []struct{ Type, Address string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(i.mustKubectl("--context=muster-management", "get", "machines", "-o", "json")), &list); err != nil {
+		i.t.Fatal(err)
+	}
+	running := i.processes()
+	found := map[string]*os.File{}
+	for _, m := range list.Items {
+		if m.Spec.ClusterName != cluster {
+			continue
+		}
+		namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", running["machine/"+m.Metadata.Name].PID))
+		if err != nil {
+			i.t.Fatal(err)
+		}
+		i.t.Cleanup(func() { _ = namespace.Close() })
+		for _, a := range m.Status.Addresses {
+			if a.Type == "InternalIP" {
+				found[a.Address] = namespace
+			}
+		}
+	}
+	return found
+}
+
+// hears listens for datagrams in a namespace.
+func hears(t *testing.T, namespace *os.File, address string) <-chan string {
+	t.Helper()
+	var socket net.PacketConn
+	err := host.InNetwork(namespace, func() (err error) {
+		socket, err = new(net.ListenConfig).ListenPacket(t.Context(), "udp4", address)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	heard := make(chan string, 64)
+	go func() {
+		for {
+			raw := make([]byte, 128)
+			n, _, err := socket.ReadFrom(raw)
+			if err != nil {
+				return
+			}
+			heard <- string(raw[:n])
+		}
+	}()
+	return heard
+}
+
+// sends sends a datagram from a namespace by any source address, as root on a machine can.
+func sends(t *testing.T, namespace *os.File, source, to, message string) {
+	t.Helper()
+	anySource := net.Dialer{
+		LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(source), 0)),
+		ControlContext: func(_ context.Context, _, _ string, raw syscall.RawConn) (err error) {
+			if failed := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_TRANSPARENT, 1) }); failed != nil {
+				return failed
+			}
+			return err
+		},
+	}
+	err := host.InNetwork(namespace, func() error {
+		connection, err := anySource.DialContext(t.Context(), "udp4", to)
+		if err != nil {
+			return err
+		}
+		_, err = strings.NewReader(message).WriteTo(connection)
+		_ = connection.Close()
+		return err
+	})
+	if err != nil {
+		t.Errorf("sending as %s: %v", source, err)
+	}
+}
