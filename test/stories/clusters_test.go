@@ -29,7 +29,8 @@ import (
 func TestTwoClusters(t *testing.T) {
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "1", "--timeout", "3m")
-	before := takeSnapshot(t, i.dir)
+	i.mustKubectl("--context", "muster", "-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
+	before := takeSnapshot(t, i.dir) // with all that the first cluster runs
 
 	out, talk := i.muster("create", "cluster", "blue", "--nodes", "1", "--wait", "--timeout", "3m")
 	if out != "cluster.muster.dev/blue created\nnodegroup.muster.dev/default created\n" || !strings.Contains(talk, "Try: kubectl --context blue get nodes") {
