@@ -76,6 +76,21 @@ it does when a machine was off for too long.`,
 	return cmd
 }
 
+// wishFlags are the flags that fill the fields of a wish.
+var wishFlags = map[bootstraptoken.Field]string{
+	bootstraptoken.FieldTTL: "ttl", bootstraptoken.FieldMachine: "machine", bootstraptoken.FieldNodeName: "node-name",
+	bootstraptoken.FieldRejoin: "rejoin", bootstraptoken.FieldAddresses: "address",
+}
+
+// flagsNamed names the flags in an error about fields of a wish.
+func flagsNamed(err error) error {
+	var wrong *bootstraptoken.WishError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	return errors.New(wrong.Text(func(f bootstraptoken.Field) string { return "--" + wishFlags[f] }))
+}
+
 // given returns the token of the arguments: a random one, or one from standard input or the command line.
 func (c *tokenCommand) given(args []string) (token.Token, error) {
 	switch {
@@ -105,11 +120,11 @@ func (c *tokenCommand) runCreate(ctx context.Context, args []string, w createFla
 	}
 	b, err := w.Bootstrap(c.now(), func() (token.Token, error) { return c.given(args) })
 	if err != nil {
-		return console.UsageError{Err: err}
+		return console.UsageError{Err: flagsNamed(err)}
 	}
 	host, err := w.Host()
 	if err != nil {
-		return console.UsageError{Err: err}
+		return console.UsageError{Err: flagsNamed(err)}
 	}
 	scopes, err := b.Scopes()
 	if err != nil {

@@ -3,7 +3,6 @@
 package bootstraptoken
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -13,7 +12,8 @@ import (
 	"muster.dev/muster/internal/certificates/token"
 )
 
-// Wish is a request for a token, and for a host that is registered with it: the flags of muster token create, which its errors name.
+// Wish is a request for a token, and for a host that is registered with it. What is wrong with a field is
+// a [WishError].
 type Wish struct {
 	TTL         time.Duration // 0 for a token that never expires
 	Usages      []string
@@ -29,16 +29,16 @@ type Wish struct {
 	Addresses []string
 }
 
-// Bootstrap returns the token that is wished for, as of now, or an error that names the flag at fault. It calls draw for the token itself,
+// Bootstrap returns the token that is wished for, as of now, or an error that names the field at fault. It calls draw for the token itself,
 // once the rest of the wish is known to be possible.
 func (w Wish) Bootstrap(now time.Time, draw func() (token.Token, error)) (token.Bootstrap, error) {
 	switch {
 	case w.TTL < 0:
-		return token.Bootstrap{}, fmt.Errorf("invalid --ttl %s: must not be negative; 0 makes a token that never expires", w.TTL)
+		return token.Bootstrap{}, wrong("invalid %s %s: must not be negative; 0 makes a token that never expires", FieldTTL, w.TTL)
 	case w.TTL > 0 && w.TTL < time.Second:
-		return token.Bootstrap{}, fmt.Errorf("--ttl %s is too short: the end of a token is kept in whole seconds; give 1s or more, or 0 for a token without an end", w.TTL)
+		return token.Bootstrap{}, wrong("%s %s is too short: the end of a token is kept in whole seconds; give 1s or more, or 0 for a token without an end", FieldTTL, w.TTL)
 	case w.Rejoin && w.NodeName == "":
-		return token.Bootstrap{}, errors.New("--rejoin needs --node-name, the name of the node that may join again")
+		return token.Bootstrap{}, wrong("%s needs %s, the name of the node that may join again", FieldRejoin, FieldNodeName)
 	}
 	b := token.Bootstrap{Usages: w.Usages, Groups: w.Groups, Description: w.Description}
 	if w.TTL > 0 {
@@ -75,21 +75,21 @@ func (w Wish) scopes() []token.Scope {
 	return scopes
 }
 
-// Host returns the machine to register, nil if there is none, or an error that names the flag at fault.
+// Host returns the machine to register, nil if there is none, or an error that names the field at fault.
 func (w Wish) Host() (*policy.Machine, error) {
 	switch {
 	case len(w.Addresses) == 0:
 		return nil, nil //nolint:nilnil // none is meant
 	case w.NodeName == "":
-		return nil, errors.New("--address needs --node-name, the name of the host that it registers")
+		return nil, wrong("%s needs %s, the name of the host that it registers", FieldAddresses, FieldNodeName)
 	case w.Machine != "":
-		return nil, fmt.Errorf("--address registers the host as machine %s, so --machine can name no other one: leave it out", facts.HostID(w.NodeName))
+		return nil, wrong("%s registers the host as machine %s, so %s can name no other one: leave it out", FieldAddresses, facts.HostID(w.NodeName), FieldMachine)
 	}
 	m := &policy.Machine{ID: facts.HostID(w.NodeName), NodeName: w.NodeName, Group: w.Group}
 	for _, text := range w.Addresses {
 		address, err := netip.ParseAddr(text)
 		if err != nil || address.Zone() != "" {
-			return nil, fmt.Errorf("invalid --address %q: must be an IP address", text)
+			return nil, wrong("invalid %s %q: must be an IP address", FieldAddresses, text)
 		}
 		m.Addresses = append(m.Addresses, address)
 	}

@@ -5,6 +5,7 @@ package bootstraptoken_test
 import (
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,9 +69,9 @@ func TestImpossibleWish(t *testing.T) {
 		draw func() (token.Token, error)
 		says string
 	}{
-		{bootstraptoken.Wish{TTL: -1}, never, "invalid --ttl -1ns: must not be negative"},
+		{bootstraptoken.Wish{TTL: -1}, never, "invalid ttl -1ns: must not be negative"},
 		{bootstraptoken.Wish{TTL: time.Second - 1}, never, "is too short: the end of a token is kept in whole seconds"},
-		{bootstraptoken.Wish{Rejoin: true}, never, "--rejoin needs --node-name"},
+		{bootstraptoken.Wish{Rejoin: true}, never, "rejoin needs nodeName"},
 		{bootstraptoken.Wish{NodeName: "A_B"}, never, `"A_B" is not the name of a node`},
 		{bootstraptoken.Wish{}, func() (token.Token, error) { return token.Token{}, errors.New("no randomness") }, "no randomness"},
 		{bootstraptoken.Wish{}, drawn, "a token needs a usage"},
@@ -98,13 +99,27 @@ func TestWishedHost(t *testing.T) {
 		wish bootstraptoken.Wish
 		says string
 	}{
-		{bootstraptoken.Wish{Addresses: []string{"10.0.0.1"}}, "--address needs --node-name"},
-		{bootstraptoken.Wish{NodeName: "a", Machine: "i-1", Addresses: []string{"10.0.0.1"}}, "--address registers the host as machine host-a"},
-		{bootstraptoken.Wish{NodeName: "a", Addresses: []string{"10.0.0.1", "here"}}, `invalid --address "here": must be an IP address`},
-		{bootstraptoken.Wish{NodeName: "a", Addresses: []string{"fe80::1%eth0"}}, `invalid --address "fe80::1%eth0": must be an IP address`},
+		{bootstraptoken.Wish{Addresses: []string{"10.0.0.1"}}, "addresses needs nodeName"},
+		{bootstraptoken.Wish{NodeName: "a", Machine: "i-1", Addresses: []string{"10.0.0.1"}}, "addresses registers the host as machine host-a"},
+		{bootstraptoken.Wish{NodeName: "a", Addresses: []string{"10.0.0.1", "here"}}, `invalid addresses "here": must be an IP address`},
+		{bootstraptoken.Wish{NodeName: "a", Addresses: []string{"fe80::1%eth0"}}, `invalid addresses "fe80::1%eth0": must be an IP address`},
 		{bootstraptoken.Wish{NodeName: "a", Addresses: []string{"127.0.0.1"}}, `cannot register the host: `},
 	} {
 		_, err := tc.wish.Host()
 		wantErr(t, err, tc.says)
+	}
+}
+
+// A caller says it in the words of its user. What the user wrote stays as it is, even if it looks like a field or a verb of fmt.
+func TestWishErrorInOtherWords(t *testing.T) {
+	t.Parallel()
+	_, err := bootstraptoken.Wish{NodeName: "a", Addresses: []string{"addresses %s"}}.Host()
+	var wrong *bootstraptoken.WishError
+	if !errors.As(err, &wrong) {
+		t.Fatalf("got %v", err)
+	}
+	const want = `invalid --ADDRESSES "addresses %s": must be an IP address`
+	if got := wrong.Text(func(f bootstraptoken.Field) string { return "--" + strings.ToUpper(string(f)) }); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
