@@ -7,7 +7,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // FinalizerCluster keeps a Cluster until its control plane is removed.
 const FinalizerCluster = "muster.dev/cluster"
 
-// ConditionReady is true on a Cluster, NodeGroup or Machine that serves its purpose now.
+// ConditionReady on a Cluster, NodeGroup or Machine is True while the object serves its purpose.
 const ConditionReady = "Ready"
 
 // Cluster is one Kubernetes cluster: its control plane and the network that its machines live in. It is alone in a namespace of its own,
@@ -32,9 +32,9 @@ type Cluster struct {
 	Status ClusterStatus `json:"status,omitzero"`
 }
 
-// ClusterSpec is what a person asks of a cluster.
+// ClusterSpec is the desired state of a cluster.
 type ClusterSpec struct {
-	// Name is what the cluster is called, by EKS's rules. Command lines and tokens use it.
+	// Name of the cluster, by EKS's rules. Command lines and tokens use it.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
@@ -42,7 +42,7 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the name of a cluster cannot be changed; make a new cluster"
 	Name string `json:"name"`
 
-	// Version is the Kubernetes version, as "v1.36.3". Empty means the version that this muster was built with, the only one there is.
+	// Version is the Kubernetes version, as "v1.36.3". Empty means the version that muster was built with, which is the only one.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^v1\.[0-9]+\.[0-9]+$`
 	Version string `json:"version,omitempty"`
@@ -53,12 +53,12 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the network of a cluster cannot be changed; make a new cluster"
 	Network ClusterNetwork `json:"network,omitzero"`
 
-	// APIServer says where the API server listens.
+	// APIServer sets the address of the API server.
 	//
 	// +optional
 	APIServer ClusterAPIServer `json:"apiServer,omitzero"`
 
-	// Certificates says how long kubelets' certificates are good for.
+	// Certificates sets the lifetime of kubelets' certificates.
 	//
 	// +optional
 	// +kubebuilder:default={clientDuration: "168h", servingDuration: "168h"}
@@ -76,7 +76,7 @@ type ClusterSpec struct {
 	DeletionProtection bool `json:"deletionProtection,omitempty"`
 }
 
-// AuthenticationMode names the sources that say who somebody with an IAM identity is in the cluster.
+// AuthenticationMode names the sources that map an IAM identity to a user of the cluster.
 //
 // +kubebuilder:validation:Enum=CONFIG_MAP;API_AND_CONFIG_MAP;API
 type AuthenticationMode string
@@ -93,7 +93,7 @@ func AuthenticationModes() []AuthenticationMode {
 	return []AuthenticationMode{AuthenticationConfigMap, AuthenticationAPIAndConfigMap, AuthenticationAPI}
 }
 
-// ClusterAccessConfig is as on EKS.
+// ClusterAccessConfig is the accessConfig of EKS.
 type ClusterAccessConfig struct {
 	// AuthenticationMode goes one way: from CONFIG_MAP to API_AND_CONFIG_MAP to API.
 	//
@@ -102,7 +102,7 @@ type ClusterAccessConfig struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf || self == 'API' || oldSelf == 'CONFIG_MAP'",message="authenticationMode goes one way, from CONFIG_MAP to API_AND_CONFIG_MAP to API: entries of a source that is left behind would come back unseen"
 	AuthenticationMode AuthenticationMode `json:"authenticationMode,omitempty"`
 
-	// BootstrapClusterCreatorAdminPermissions makes an access entry with AmazonEKSClusterAdminPolicy for the user who made the
+	// BootstrapClusterCreatorAdminPermissions makes an access entry with AmazonEKSClusterAdminPolicy for the creator of the
 	// cluster, arn:aws:iam::000000000000:user/admin. It is made once: when it is deleted, it does not come back.
 	//
 	// +optional
@@ -134,38 +134,38 @@ type ClusterNetwork struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(id, self.exists_one(other, other == id))",message="a subnet must be named once"
 	SubnetIDs []SubnetID `json:"subnetIDs,omitempty"`
 
-	// PodCIDR is where pods get their addresses, a /24 a node. No other cluster of the VPC may have any of it. Left out, the first of
+	// PodCIDR is the range of pods' addresses, a /24 for each node. No other cluster of the VPC may have any of it. Left out, the first of
 	// 10.244.0.0/16, 10.245.0.0/16 and so on is taken that overlaps nothing else.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=18
 	PodCIDR string `json:"podCIDR,omitempty"`
 
-	// ServiceCIDR is where Services get their cluster addresses; the API server has its first, the cluster's DNS its tenth.
+	// ServiceCIDR is the range of Services' cluster addresses. The first is the API server's, the tenth the cluster DNS's.
 	// +kubebuilder:default="10.100.0.0/16"
 	// +kubebuilder:validation:MaxLength=18
 	ServiceCIDR string `json:"serviceCIDR,omitempty"`
 
-	// ClusterDomain ends the DNS names of Services.
+	// ClusterDomain is the suffix of the DNS names of Services.
 	// +kubebuilder:default="cluster.local"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 }
 
-// ClusterAPIServer says where the API server of a cluster is reached.
+// ClusterAPIServer sets the address of the API server of a cluster.
 type ClusterAPIServer struct {
-	// Port on the loopback address. 0 takes any free port once, and keeps it.
+	// Port on the loopback address. 0 means a free port, which is chosen once and kept.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 }
 
-// ClusterCertificates sets how long the certificates of kubelets are good for. The pattern of a duration is what Go can
+// ClusterCertificates sets the lifetime of kubelets' certificates. The pattern of a duration is what Go can
 // parse and no more: the schema's own format "duration" also takes "2 weeks", which no client could read back.
 type ClusterCertificates struct {
-	// ClientDuration of kubelets' client certificates.
+	// ClientDuration is the lifetime of kubelets' client certificates.
 	//
 	// +optional
 	// +kubebuilder:default="168h"
@@ -175,7 +175,7 @@ type ClusterCertificates struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10m') && duration(self) <= duration('8760h')",message="must be from 10m to 8760h (a year)"
 	ClientDuration *metav1.Duration `json:"clientDuration,omitempty"`
 
-	// ServingDuration of kubelets' serving certificates.
+	// ServingDuration is the lifetime of kubelets' serving certificates.
 	//
 	// +optional
 	// +kubebuilder:default="168h"
@@ -186,7 +186,7 @@ type ClusterCertificates struct {
 	ServingDuration *metav1.Duration `json:"servingDuration,omitempty"`
 }
 
-// ClusterStatus is what the service observed.
+// ClusterStatus is the observed state of a cluster.
 type ClusterStatus struct {
 	// Endpoint of the API server for people on this host.
 	// +optional
@@ -205,7 +205,7 @@ type ClusterStatus struct {
 	// +listType=atomic
 	SubnetIDs []SubnetID `json:"subnetIDs,omitempty"`
 
-	// PodCIDR is where pods get their addresses: the range that the spec names, or the one that was chosen.
+	// PodCIDR is the range of pods' addresses: the one that the spec names, or the one that was chosen.
 	// +optional
 	PodCIDR string `json:"podCIDR,omitempty"`
 
@@ -213,7 +213,7 @@ type ClusterStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Identity is as in EKS's DescribeCluster.
+	// Identity is the identity of EKS's DescribeCluster.
 	// +optional
 	Identity ClusterIdentity `json:"identity,omitzero"`
 
@@ -226,7 +226,7 @@ type ClusterStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterIdentity describes who issues the identities of the cluster's workloads.
+// ClusterIdentity describes the issuer of the identities of the cluster's workloads.
 type ClusterIdentity struct {
 	// OIDC is the OpenID Connect issuer of service account tokens.
 	// +optional
@@ -235,7 +235,7 @@ type ClusterIdentity struct {
 
 // ClusterOIDC is an OpenID Connect issuer.
 type ClusterOIDC struct {
-	// Issuer is its URL, which is fixed when the cluster is made: the claim iss of each token.
+	// Issuer is the URL of the issuer, the claim iss of each token. It is fixed when the cluster is made.
 	// +optional
 	Issuer string `json:"issuer,omitempty"`
 }

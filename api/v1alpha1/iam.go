@@ -19,13 +19,13 @@ const (
 	LabelIAMAccount = "muster.dev/iam-account"
 )
 
-// The kinds of identity and access management. They are written by the identity service, which speaks the AWS API. A client that
-// writes them by other ways must write what the service would have: it passes over an object that contradicts itself.
+// The kinds of identity and access management. They are written by the identity service, which speaks the AWS API. Another
+// client must write what the service would write: the service ignores an object that contradicts itself.
 //
 // IAM's names are not Kubernetes' (they have capitals, _ + = , . @), so an object has a name that is made of the account and the name;
 // two names that differ in case only make one name, and that is IAM's rule of uniqueness.
 
-// IAMAccount is an account: the border within which names are unique. Its name is the twelve digits of its id.
+// IAMAccount is an account, in which names are unique. Its name is the twelve digits of its id.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=iamaccounts,scope=Cluster,categories=iam
@@ -41,7 +41,7 @@ type IAMAccount struct {
 	Spec IAMAccountSpec `json:"spec"`
 }
 
-// IAMAccountSpec is what is known of an account.
+// IAMAccountSpec describes an account.
 type IAMAccountSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	ARN string `json:"arn"`
@@ -64,7 +64,7 @@ type IAMAccountList struct {
 	Items []IAMAccount `json:"items"`
 }
 
-// IAMName is where an entity of an account is and what it is called.
+// IAMName is the account, path and name of an entity.
 type IAMName struct {
 	// Account is the id of the account.
 	//
@@ -89,7 +89,7 @@ type IAMName struct {
 	// +kubebuilder:validation:MaxLength=700
 	ARN string `json:"arn"`
 
-	// Created is when the entity came to be, which its object may outlive: a new name is a new object.
+	// Created is the time at which the entity was made. Its object may be younger: a new name is a new object.
 	Created metav1.Time `json:"created"`
 }
 
@@ -157,7 +157,7 @@ type IAMUser struct {
 	Spec IAMUserSpec `json:"spec"`
 }
 
-// IAMUserSpec is what is known of a user.
+// IAMUserSpec describes a user.
 //
 // +kubebuilder:validation:XValidation:rule="self.arn == 'arn:aws:iam::' + self.account + ':user' + self.path + self.name",message="arn must be made of account, path and name"
 // +kubebuilder:validation:XValidation:rule="self.account == oldSelf.account && self.userID == oldSelf.userID && self.name.lowerAscii() == oldSelf.name.lowerAscii()",message="account and userID cannot be changed, and of the name only capitals: another name is another object"
@@ -169,7 +169,7 @@ type IAMUserSpec struct {
 	// +kubebuilder:validation:Pattern=`^AIDA[A-Z2-7]{17}$`
 	UserID string `json:"userID"`
 
-	// RenamedFrom is the name before the last change of it. The object of that name and this unique id counts no more.
+	// RenamedFrom is the previous name. The object of that name with this unique id is ignored.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
@@ -178,7 +178,7 @@ type IAMUserSpec struct {
 	// +optional
 	Tags IAMTags `json:"tags,omitempty"`
 
-	// PermissionsBoundary is the ARN of the managed policy that bounds what the policies of this user give.
+	// PermissionsBoundary is the ARN of the managed policy that limits what the policies of this user allow.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
@@ -197,7 +197,7 @@ type IAMUserList struct {
 	Items []IAMUser `json:"items"`
 }
 
-// IAMRole is a role, which others assume as its trust policy says.
+// IAMRole is a role, which principals assume that its trust policy allows.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=iamroles,scope=Cluster,categories=iam
@@ -212,7 +212,7 @@ type IAMRole struct {
 	Spec IAMRoleSpec `json:"spec"`
 }
 
-// IAMRoleSpec is what is known of a role.
+// IAMRoleSpec describes a role.
 //
 // +kubebuilder:validation:XValidation:rule="self.arn == 'arn:aws:iam::' + self.account + ':role' + self.path + self.name",message="arn must be made of account, path and name"
 // +kubebuilder:validation:XValidation:rule="self.account == oldSelf.account && self.roleID == oldSelf.roleID && self.name == oldSelf.name && self.path == oldSelf.path",message="account, roleID, name and path cannot be changed"
@@ -228,12 +228,12 @@ type IAMRoleSpec struct {
 	// +kubebuilder:validation:MaxLength=1000
 	Description string `json:"description,omitempty"`
 
-	// TrustPolicy says who may assume the role. Its principals are bound to unique ids.
+	// TrustPolicy names the principals that may assume the role. Its principals are bound to unique ids.
 	//
 	// +kubebuilder:validation:MaxLength=131072
 	TrustPolicy string `json:"trustPolicy"`
 
-	// MaxSessionSeconds is how long a session of the role may last at most.
+	// MaxSessionSeconds is the longest lifetime of a session of the role.
 	//
 	// +kubebuilder:validation:Minimum=3600
 	// +kubebuilder:validation:Maximum=43200
@@ -242,7 +242,7 @@ type IAMRoleSpec struct {
 	// +optional
 	Tags IAMTags `json:"tags,omitempty"`
 
-	// PermissionsBoundary is the ARN of the managed policy that bounds what the policies of this role give.
+	// PermissionsBoundary is the ARN of the managed policy that limits what the policies of this role allow.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
@@ -276,7 +276,7 @@ type IAMInstanceProfile struct {
 	Spec IAMInstanceProfileSpec `json:"spec"`
 }
 
-// IAMInstanceProfileSpec is what is known of an instance profile.
+// IAMInstanceProfileSpec describes an instance profile.
 //
 // +kubebuilder:validation:XValidation:rule="self.arn == 'arn:aws:iam::' + self.account + ':instance-profile' + self.path + self.name",message="arn must be made of account, path and name"
 // +kubebuilder:validation:XValidation:rule="self.account == oldSelf.account && self.profileID == oldSelf.profileID && self.name == oldSelf.name && self.path == oldSelf.path",message="account, profileID, name and path cannot be changed"
@@ -287,7 +287,7 @@ type IAMInstanceProfileSpec struct {
 	// +kubebuilder:validation:Pattern=`^AIPA[A-Z2-7]{17}$`
 	ProfileID string `json:"profileID"`
 
-	// RoleID is the unique id of its role: another role of the same name does not take the place of one that was deleted.
+	// RoleID is the unique id of the profile's role: a new role with the name of a deleted one does not take its place.
 	//
 	// +optional
 	// +kubebuilder:validation:Pattern=`^AROA[A-Z2-7]{17}$`
@@ -326,7 +326,7 @@ type IAMPolicy struct {
 	Spec IAMPolicySpec `json:"spec"`
 }
 
-// IAMPolicySpec is what is known of a managed policy.
+// IAMPolicySpec describes a managed policy.
 //
 // +kubebuilder:validation:XValidation:rule="self.arn == 'arn:aws:iam::' + self.account + ':policy' + self.path + self.name",message="arn must be made of account, path and name"
 // +kubebuilder:validation:XValidation:rule="self.account == oldSelf.account && self.policyID == oldSelf.policyID && self.name == oldSelf.name && self.path == oldSelf.path",message="account, policyID, name and path cannot be changed"
@@ -341,7 +341,7 @@ type IAMPolicySpec struct {
 	// +kubebuilder:validation:MaxLength=1000
 	Description string `json:"description,omitempty"`
 
-	// DefaultVersion is the one in force.
+	// DefaultVersion is the version in force.
 	//
 	// +kubebuilder:validation:MaxLength=12
 	DefaultVersion string `json:"defaultVersion"`
@@ -354,7 +354,7 @@ type IAMPolicySpec struct {
 	// +listMapKey=id
 	Versions []IAMPolicyVersion `json:"versions"`
 
-	// Updated is when the policy was changed last.
+	// Updated is the time of the last change.
 	Updated metav1.Time `json:"updated"`
 
 	// +optional

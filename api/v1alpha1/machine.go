@@ -30,7 +30,7 @@ const (
 	BootstrapGroupPrefix = "system:bootstrappers:muster:"
 )
 
-// MachinePhase sums up where a machine is in its life.
+// MachinePhase is the stage of a machine's life.
 type MachinePhase string
 
 // The phases of a machine, in the order it passes through them.
@@ -70,7 +70,7 @@ func JoinSteps() []JoinStep {
 	}
 }
 
-// Machine is one instance that a provider runs, and its way to being a node. Its name is the instance id.
+// Machine is one instance that a provider runs, and its progress to being a node. Its name is the instance id.
 // Only the service writes its status: the certificate controller decides by the names and addresses in it.
 //
 // +kubebuilder:object:root=true
@@ -105,15 +105,15 @@ type MachineSpec struct {
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z][0-9A-Za-z_-]*$`
 	ClusterName string `json:"clusterName"`
 
-	// NodeGroup is the spec.name of the NodeGroup that the machine is of.
+	// NodeGroup is the spec.name of the machine's NodeGroup.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z][0-9A-Za-z_-]*$`
 	NodeGroup string `json:"nodeGroup"`
 
-	// NodeGroupUID tells apart two node groups of one name that were there one after the other. It stands in for an owner reference, which
-	// an object without a namespace cannot have to one in a namespace. A machine without it belongs to whichever group has the name.
+	// NodeGroupUID tells a node group from an earlier one of the same name. It stands in for an owner reference, which an object without a
+	// namespace cannot have to one in a namespace. A machine without it belongs to the group that has the name.
 	//
 	// +optional
 	NodeGroupUID types.UID `json:"nodeGroupUID,omitempty"`
@@ -130,18 +130,18 @@ type MachineSpec struct {
 	// +optional
 	Labels NodeLabels `json:"labels,omitempty"`
 
-	// Taints its node registers with, copied from the group when the machine was made.
+	// Taints that the machine's node registers with, copied from the group when the machine was made.
 	//
 	// +optional
 	Taints NodeTaints `json:"taints,omitempty"`
 
-	// LaunchTemplate it was launched by, copied from the group when the machine was made.
+	// LaunchTemplate that the machine was launched by, copied from the group when the machine was made.
 	//
 	// +optional
 	LaunchTemplate *LaunchTemplate `json:"launchTemplate,omitempty"`
 
-	// InstanceProfile is the instance profile whose role the machine has: instance metadata gives it that role's credentials, and by
-	// them it joins. A machine without one joins by a bootstrap token.
+	// InstanceProfile of the machine. Instance metadata serves credentials of the profile's role, and the machine joins by them. A machine
+	// without a profile joins by a bootstrap token.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
@@ -149,7 +149,7 @@ type MachineSpec struct {
 	InstanceProfile string `json:"instanceProfile,omitempty"`
 }
 
-// MachineStatus is what the provider assigned and what the service observed.
+// MachineStatus holds what the provider assigned and what the service observed.
 type MachineStatus struct {
 	// +optional
 	Phase MachinePhase `json:"phase,omitempty"`
@@ -166,15 +166,15 @@ type MachineStatus struct {
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
 
-	// PodCIDR is the range of addresses of its pods, which the VPC routes to it.
+	// PodCIDR is the range of addresses of the machine's pods. The VPC routes it to the machine.
 	// +optional
 	PodCIDR string `json:"podCIDR,omitempty"`
 
-	// BootstrapTokenID is the public half of its bootstrap token while that exists.
+	// BootstrapTokenID is the public half of the machine's bootstrap token while the token exists.
 	// +optional
 	BootstrapTokenID string `json:"bootstrapTokenID,omitempty"`
 
-	// Join holds the steps of its way in, each with the moment it was first seen, in the order of JoinSteps.
+	// Join holds the steps of the machine's join, each with the time at which it was first seen, in the order of JoinSteps.
 	// +optional
 	// +listType=map
 	// +listMapKey=step
@@ -186,7 +186,7 @@ type MachineStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// JoinRecord is one step and its moment.
+// JoinRecord is one step of a join and its time.
 type JoinRecord struct {
 	Step JoinStep         `json:"step"`
 	Time metav1.MicroTime `json:"time"`

@@ -4,7 +4,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Provider names where machines come from.
+// Provider names the source of machines.
 //
 // +kubebuilder:validation:Enum=local;simulated
 type Provider string
@@ -16,7 +16,7 @@ const (
 	ProviderSimulated Provider = "simulated"
 )
 
-// NodeGroup keeps a number of like machines running, in the cluster whose namespace it is in. Its name follows from spec.name, by
+// NodeGroup keeps a number of machines of one kind running, in the cluster whose namespace it is in. Its name follows from spec.name, by
 // [NodeGroupSlug].
 //
 // +kubebuilder:object:root=true
@@ -40,13 +40,13 @@ type NodeGroup struct {
 	Status NodeGroupStatus `json:"status,omitzero"`
 }
 
-// NodeGroupSpec is what a person asks of a node group.
+// NodeGroupSpec is the desired state of a node group.
 //
 // +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.provider == oldSelf.provider",message="name and provider cannot be changed; make a new node group"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'simulated' || !has(self.bootstrap) || self.bootstrap != 'Role'",message="simulated machines have no instance metadata to get a role's credentials from; leave bootstrap out",fieldPath=".bootstrap"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeRole) || self.provider != 'simulated' && (!has(self.bootstrap) || self.bootstrap != 'Token')",message="machines that join by a bootstrap token have no role; leave nodeRole out",fieldPath=".nodeRole"
 type NodeGroupSpec struct {
-	// Name is what the node group is called, by EKS's rules. Groups of two clusters may have the same name.
+	// Name of the node group, by EKS's rules. Groups of two clusters may have the same name.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -84,9 +84,9 @@ type NodeGroupSpec struct {
 	// +optional
 	LaunchTemplate *LaunchTemplate `json:"launchTemplate,omitempty"`
 
-	// Bootstrap says how machines of the group prove themselves when they join: by the role that they were launched with, or by a
-	// bootstrap token that is made for each. Empty means Role for local machines and Token for simulated ones, which have no
-	// instance metadata to get a role's credentials from. Machines that run stay as they are.
+	// Bootstrap is how machines of the group prove their identity when they join: by the role that they were launched with, or by a
+	// bootstrap token of their own. Empty means Role for local machines and Token for simulated ones, which have no
+	// instance metadata to get a role's credentials from. A change does not affect running machines.
 	//
 	// +optional
 	Bootstrap Bootstrap `json:"bootstrap,omitempty"`
@@ -99,7 +99,7 @@ type NodeGroupSpec struct {
 	NodeRole string `json:"nodeRole,omitempty"`
 }
 
-// Bootstrap is how a machine proves itself when it joins.
+// Bootstrap is how a machine proves its identity when it joins.
 //
 // +kubebuilder:validation:Enum=Role;Token
 type Bootstrap string
@@ -129,32 +129,31 @@ func (s NodeGroupSpec) Role() string {
 	return s.NodeRole
 }
 
-// LaunchTemplate is how machines are launched, in the words of EC2.
+// LaunchTemplate describes how machines are launched, with the names of EC2.
 type LaunchTemplate struct {
-	// InstanceType is what the machines say they are, such as m5.large: how many pods they take follows from it. A machine of no
-	// type takes 110.
+	// InstanceType of the machines, such as m5.large. It decides how many pods a machine takes; without a type that is 110.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	InstanceType string `json:"instanceType,omitempty"`
 
-	// MetadataOptions are those of the instance metadata service.
+	// MetadataOptions of the instance metadata service.
 	//
 	// +optional
 	MetadataOptions MetadataOptions `json:"metadataOptions,omitzero"`
 
-	// UserData comes before muster's own: scripts, which run once, and NodeConfigs, over which muster's own wins. It is written as it
-	// is or in base64, and may be MIME multipart. Everyone who may read node groups can read it.
+	// UserData runs before muster's own: scripts, once, and NodeConfigs, in which muster's own has precedence. It is plain text or
+	// base64, and may be MIME multipart. Everyone who may read node groups can read it.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=16384
 	UserData string `json:"userData,omitempty"`
 }
 
-// MetadataOptions are how the instance metadata service treats a machine.
+// MetadataOptions configure the instance metadata service for a machine.
 type MetadataOptions struct {
-	// HTTPPutResponseHopLimit is how many hops its answers may take, 1 if it is left out: 1 reaches the machine only, 2 its pods too.
+	// HTTPPutResponseHopLimit is the hop limit of answers, by default 1: 1 reaches the machine alone, 2 its pods too.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -162,7 +161,7 @@ type MetadataOptions struct {
 	HTTPPutResponseHopLimit int32 `json:"httpPutResponseHopLimit,omitempty"`
 }
 
-// ScalingConfig says how many machines a group has.
+// ScalingConfig sets the number of machines of a group.
 //
 // +kubebuilder:validation:XValidation:rule="self.minSize <= self.desiredSize && self.desiredSize <= self.maxSize",message="desiredSize must be from minSize to maxSize",fieldPath=".desiredSize"
 type ScalingConfig struct {
@@ -181,13 +180,13 @@ type ScalingConfig struct {
 	DesiredSize int32 `json:"desiredSize"`
 }
 
-// NodeGroupStatus is what the service observed.
+// NodeGroupStatus is the observed state of a node group.
 type NodeGroupStatus struct {
 	// Replicas counts the machines of the group that are not being deleted.
 	// +optional
 	Replicas int32 `json:"replicas"`
 
-	// ReadyReplicas counts those whose Node is Ready.
+	// ReadyReplicas counts the machines of the group whose Node is Ready.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 

@@ -6,12 +6,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// EntryType says whose entry it is.
+// EntryType is the kind of principal that an entry is for.
 //
 // +kubebuilder:validation:Enum=STANDARD;EC2_LINUX;EC2_WINDOWS;FARGATE_LINUX;HYBRID_LINUX
 type EntryType string
 
-// The types. All but STANDARD are for the role of nodes, and say user name and groups by themselves.
+// The types. All but STANDARD are for roles of nodes, and imply the user name and the groups.
 const (
 	TypeStandard     EntryType = "STANDARD"
 	TypeEC2Linux     EntryType = "EC2_LINUX"
@@ -20,7 +20,7 @@ const (
 	TypeHybridLinux  EntryType = "HYBRID_LINUX"
 )
 
-// ScopeType says where an access policy holds.
+// ScopeType is the extent of an access policy.
 //
 // +kubebuilder:validation:Enum=cluster;namespace
 type ScopeType string
@@ -33,9 +33,9 @@ const (
 
 // The conditions of an access entry.
 const (
-	// ConditionAccepted reports whether the entry maps its principal. Its message says what is wrong with it.
+	// ConditionAccepted reports whether the entry maps its principal. The message names the fault.
 	ConditionAccepted = "Accepted"
-	// ConditionPoliciesApplied reports whether RBAC says what the entry's access policies say.
+	// ConditionPoliciesApplied reports whether the cluster has the RBAC objects of the entry's access policies.
 	ConditionPoliciesApplied = "PoliciesApplied"
 	// ConditionPrincipalKnown reports whether the principal that the entry was made for is recorded. It is False where there was none when
 	// the entry was made: then the entry lets nobody in.
@@ -89,7 +89,7 @@ type AccessEntrySpec struct {
 	// +kubebuilder:validation:Pattern=`^A[A-Z2-7]{3}[A-Z0-9]{12,124}$`
 	PrincipalID string `json:"principalID,omitempty"`
 
-	// Type says whether it is for people and programs or for the nodes of a kind.
+	// Type of the entry: STANDARD for people and programs, the others for nodes of one kind.
 	//
 	// +optional
 	// +kubebuilder:default=STANDARD
@@ -116,7 +116,7 @@ type AccessEntrySpec struct {
 	// +kubebuilder:validation:items:XValidation:rule="!self.startsWith('muster:access-entry:')",message="groups that begin with muster:access-entry: are those of access policies"
 	KubernetesGroups []string `json:"kubernetesGroups,omitempty"`
 
-	// AccessPolicies say what the principal may do.
+	// AccessPolicies are the permissions of the principal.
 	//
 	// +optional
 	// +listType=map
@@ -125,7 +125,7 @@ type AccessEntrySpec struct {
 	AccessPolicies []AccessPolicy `json:"accessPolicies,omitempty"`
 }
 
-// AccessPolicy is a fixed set of permissions, and where it holds.
+// AccessPolicy is a fixed set of permissions with its scope.
 type AccessPolicy struct {
 	// PolicyARN of one of EKS's access policies, such as arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy.
 	//
@@ -154,7 +154,7 @@ type AccessScope struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 
-// AccessEntryStatus is what muster makes of the entry.
+// AccessEntryStatus is the observed state of the entry.
 type AccessEntryStatus struct {
 	// +optional
 	// +listType=map

@@ -26,7 +26,7 @@ type IAMIdentityMapping struct {
 
 // IAMIdentityMappingSpec maps an ARN to a user.
 type IAMIdentityMappingSpec struct {
-	// ARN of a role or a user.
+	// ARN of a role or a user of IAM.
 	//
 	// +kubebuilder:validation:MinLength=20
 	// +kubebuilder:validation:MaxLength=2048
@@ -47,7 +47,7 @@ type IAMIdentityMappingSpec struct {
 	Groups []string `json:"groups,omitempty"`
 }
 
-// IAMIdentityMappingStatus is what the authenticator made of it.
+// IAMIdentityMappingStatus is the authenticator's view of the mapping.
 type IAMIdentityMappingStatus struct {
 	// CanonicalARN is the ARN in the form in which it is compared.
 	//
