@@ -113,7 +113,7 @@ func (w *iam) managementAway(*people) {
 		deleted = time.Now()
 		return err
 	})
-	w.refusedWithin(12*time.Second, "a user who was deleted after an outage is refused", token, http.StatusForbidden, "")
+	w.refusedWithin(promised, "a user who was deleted after an outage is refused", token, http.StatusForbidden, "")
 	w.t.Logf("after an outage of %s (%d kills) a deleted user was refused %s after the deletion", outage, kills, time.Since(deleted).Round(time.Millisecond))
 	w.mustKubectl("delete", "accessentry", "carol")
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"muster.dev/muster/internal/platform/watchretry"
 )
 
 // clusterAPIVersions that can be read, the best first.
@@ -43,6 +45,7 @@ func ClusterAPIMachines(config *rest.Config, namespace string) (cache.ListerWatc
 		metav1.AddToGroupVersion(scheme, gv)
 	}
 	c := rest.CopyConfig(config)
+	watchretry.Wrap(c)
 	c.GroupVersion = &schema.GroupVersion{Group: clusterAPIGroup, Version: clusterAPIVersions()[0]}
 	c.APIPath = "/apis"
 	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()

@@ -14,6 +14,7 @@ import (
 
 	v1alpha1 "muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/policy"
+	"muster.dev/muster/internal/platform/watchretry"
 )
 
 // NewMachines makes the source "machines": the Machines of Muster's management plane, where nodes cannot write. c.Objects is what
@@ -43,6 +44,7 @@ func Machines(config *rest.Config) (cache.ListerWatcher, error) {
 	}
 	metav1.AddToGroupVersion(scheme, v1alpha1.GroupVersion)
 	c := rest.CopyConfig(config)
+	watchretry.Wrap(c)
 	c.GroupVersion = &v1alpha1.GroupVersion
 	c.APIPath = "/apis"
 	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()

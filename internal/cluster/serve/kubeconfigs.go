@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/statedir"
+	"muster.dev/muster/internal/platform/watchretry"
 )
 
 // managementContext is the name of the context of the management plane.
@@ -67,12 +68,14 @@ func managementREST(a component.Account) *rest.Config {
 
 // serviceREST reads the files of its credential again when they change.
 func serviceREST(server, authority, credential string) *rest.Config {
-	return &rest.Config{
+	config := &rest.Config{
 		Host:            server,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: authority, CertFile: credential, KeyFile: credential},
 		UserAgent:       "muster-service",
 		QPS:             -1, // the API servers have priority and fairness; limiting twice only makes joins slow
 	}
+	watchretry.Wrap(config)
+	return config
 }
 
 // managementConfig is a client configuration for the management plane, as its administrator.

@@ -21,6 +21,7 @@ import (
 	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
 	"muster.dev/muster/internal/iam/arn"
 	"muster.dev/muster/internal/iam/identity"
+	"muster.dev/muster/internal/platform/watchretry"
 )
 
 // The ConfigMap that EKS reads.
@@ -46,6 +47,7 @@ func customObjects(config *rest.Config, version schema.GroupVersion, add func(*r
 	}
 	metav1.AddToGroupVersion(scheme, version)
 	c := rest.CopyConfig(config)
+	watchretry.Wrap(c)
 	c.GroupVersion = &version
 	c.APIPath = "/apis"
 	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()

@@ -16,7 +16,7 @@ import (
 // Informer keeps a copy of the objects of one kind and reports each change, for revocations: those may not be late.
 //
 // An informer of client-go's lists again only after a pause of 0.8 s to 1.6 s, and each API server that was started again makes it list
-// again ("too old resource version"). The pause of an Informer is 0.1 s at first and 0.75 s at most. An object that was deleted and made
+// again ("too old resource version"). The pause of an Informer is 0.1 s at first and 0.4 s at most. An object that was deleted and made
 // again under its name while nobody watched is reported as both. It lists and watches as informers always have: streaming lists save
 // memory where there is a lot, and there is not.
 type Informer struct {
@@ -29,8 +29,8 @@ type Informer struct {
 // NewInformer makes an Informer of objects like the example. Handle must be called before Run.
 func NewInformer(from cache.ListerWatcher, example runtime.Object) *Informer {
 	i := &Informer{store: cache.NewStore(cache.MetaNamespaceKeyFunc), handler: cache.ResourceEventHandlerFuncs{}}
-	i.reflector = cache.NewReflectorWithOptions(plain{listerWatcher{from}}, example, reflected{i}, cache.ReflectorOptions{
-		Backoff: &wait.Backoff{Duration: firstPause, Cap: longestPause, Factor: 2, Jitter: 0.5, Steps: int(time.Minute / firstPause)},
+	i.reflector = cache.NewReflectorWithOptions(plain{listerWatcher{from, informerPause}}, example, reflected{i}, cache.ReflectorOptions{
+		Backoff: &wait.Backoff{Duration: firstPause, Cap: informerPause, Factor: 2, Jitter: 0.5, Steps: int(time.Minute / firstPause)},
 	})
 	return i
 }

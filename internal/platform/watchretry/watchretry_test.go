@@ -81,6 +81,31 @@ func TestBackSoonAfterAnOutage(t *testing.T) {
 	}
 }
 
+// A server that is back and says that it is not ready is asked again at once, however long it was away.
+func TestAServerThatIsBackIsAskedAtOnce(t *testing.T) {
+	const outage = 5 * time.Minute
+	for range 20 { // pauses are random
+		synctest.Test(t, func(t *testing.T) {
+			var spoke time.Time
+			s := &server{}
+			s.says = func(since time.Duration) error {
+				switch {
+				case since < outage:
+					return errors.New("connection refused")
+				case spoke.IsZero():
+					spoke = time.Now()
+					return apierrors.NewServiceUnavailable("not all paths are installed")
+				}
+				return nil
+			}
+			_, err := s.listWatch().ListWithContext(t.Context(), metav1.ListOptions{})
+			if took := time.Since(spoke); err != nil || took > firstPause {
+				t.Errorf("%s after the server was back, %v", took, err)
+			}
+		})
+	}
+}
+
 func TestWhatIsMeantIsPassedOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
