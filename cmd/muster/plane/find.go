@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,12 +63,24 @@ func (k Kind) find(objects []client.Object, name string) (client.Object, error) 
 		all = append(all, NameOf(object))
 	}
 	if k.also != nil {
+		var found []client.Object // machines of two VPCs may have one address
 		for _, object := range objects {
 			others := k.also(object)
 			if name != "" && slices.Contains(others, name) {
-				return object, nil
+				found = append(found, object)
 			}
 			all = append(all, others...)
+		}
+		switch len(found) {
+		case 0:
+		case 1:
+			return found[0], nil
+		default:
+			ids := make([]string, 0, len(found))
+			for _, object := range found {
+				ids = append(ids, object.GetName())
+			}
+			return nil, several(k.Singular, name, ids)
 		}
 	}
 	hint := console.DidYouMean(name, all)
@@ -75,6 +88,11 @@ func (k Kind) find(objects []client.Object, name string) (client.Object, error) 
 		hint = "; muster get " + k.Word() + " lists them"
 	}
 	return nil, fmt.Errorf("%s %q not found%s", k.Singular, name, hint)
+}
+
+// several is the error for a name that more than one has.
+func several(what, name string, ids []string) error {
+	return fmt.Errorf("several %ss go by %q: give one of %s, or choose a cluster with --cluster", what, name, strings.Join(ids, ", "))
 }
 
 // MachineRecords reads what providers have on disk about machines, which needs no API server.
@@ -95,13 +113,20 @@ func MachineRecords(dir statedir.Dir) []machine.Record {
 // MachineID finds the machine that goes by a name: on the disk, or else in the management plane.
 func MachineID(ctx context.Context, o *console.Options, p Dialers, dir statedir.Dir, name string) (string, error) {
 	name = nodes().bare(Machines().bare(name))
-	var known []string
+	var known, found []string
 	for _, r := range MachineRecords(dir) {
 		names := []string{r.ID, r.PrivateDNSName, r.PrivateIP.String()}
-		if slices.Contains(names, name) {
-			return r.ID, nil
+		if slices.Contains(names, name) && (o.Cluster == "" || o.Cluster == r.Cluster || r.ID == name) {
+			found = append(found, r.ID)
 		}
 		known = append(known, names...)
+	}
+	switch len(found) {
+	case 0:
+	case 1:
+		return found[0], nil
+	default:
+		return "", several("machine", name, found)
 	}
 	ctx, cancel := context.WithTimeout(ctx, AskTime)
 	defer cancel()
