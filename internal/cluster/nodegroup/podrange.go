@@ -63,7 +63,7 @@ func (r *machines) podRange(ctx context.Context, m *v1alpha1.Machine, node *core
 		return netip.Prefix{}, fmt.Errorf("listing Machines for their pod ranges: %w", err)
 	}
 	for i := range list.Items {
-		if other := &list.Items[i]; other.Name != m.Name && other.Spec.Provider == m.Spec.Provider && other.Status.PodCIDR == to.String() {
+		if other := &list.Items[i]; other.Name != m.Name && other.Spec.ClusterName == m.Spec.ClusterName && other.Spec.Provider == m.Spec.Provider && other.Status.PodCIDR == to.String() {
 			return refuse("the range is that of machine " + other.Name)
 		}
 	}

@@ -105,3 +105,19 @@ func TestPodRangeOfTwoAtOnce(t *testing.T) {
 		t.Error("who has it not freed it")
 	}
 }
+
+// Clusters of two VPCs may have the same range of pods.
+func TestPodRangeOfAnotherCluster(t *testing.T) {
+	other := otherMachine("10.244.1.0/24")
+	other.Spec.ClusterName = "blue"
+	w := newWorld(t, newTestMachine(), other)
+	r := w.machines()
+	mustReconcile(t, r, id)
+	if err := w.cluster.Create(t.Context(), newTestNode(corev1.ConditionTrue)); err != nil {
+		t.Fatal(err)
+	}
+	mustReconcile(t, r, id)
+	if got := w.machine(t).Status.PodCIDR; got != "10.244.1.0/24" || len(w.routes.set) != 1 {
+		t.Errorf("podCIDR %q, routes %v", got, w.routes.set)
+	}
+}
