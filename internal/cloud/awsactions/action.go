@@ -81,11 +81,17 @@ func tagged() []string { return []string{"aws:RequestTag/KEY", "aws:TagKeys"} }
 type List struct {
 	services map[string]bool
 	actions  map[[2]string]Action
+	waiting  map[[2]string]bool
 }
 
 // NewList makes the list of all actions.
 func NewList() *List {
-	l := &List{services: map[string]bool{}, actions: map[[2]string]Action{}}
+	l := &List{services: map[string]bool{}, actions: map[[2]string]Action{}, waiting: map[[2]string]bool{}}
+	for service, names := range notYet() {
+		for _, name := range names {
+			l.waiting[[2]string{service, name}] = true
+		}
+	}
 	for _, s := range Services() {
 		l.services[s.Name] = true
 		for _, a := range s.Actions {
@@ -105,7 +111,7 @@ func (l *List) Find(service, action string) (Action, bool) {
 }
 
 // NotYet reports whether an action is on the list as real or a record, and nobody has written it.
-func NotYet(service, action string) bool { return slices.Contains(notYet()[service], action) }
+func (l *List) NotYet(service, action string) bool { return l.waiting[[2]string{service, action}] }
 
 // Problems says how what a service answers differs from the list. answered reports whether it answers an action.
 func Problems(answered func(service, action string) bool) []string {

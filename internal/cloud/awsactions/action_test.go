@@ -52,15 +52,15 @@ func TestTheList(t *testing.T) {
 
 // An operation of EKS counts when its effect is seen in a cluster, and at least 45 of its 70 do.
 func TestMostOfEKSIsReal(t *testing.T) {
-	real := 0
+	count := 0
 	actions := eksActions()
 	for _, a := range actions {
 		if a.Mark == Real {
-			real++
+			count++
 		}
 	}
-	if len(actions) != 70 || real < 45 {
-		t.Errorf("%d of %d operations of EKS are real", real, len(actions))
+	if len(actions) != 70 || count < 45 {
+		t.Errorf("%d of %d operations of EKS are real", count, len(actions))
 	}
 }
 
@@ -80,9 +80,10 @@ func TestFind(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
+	list := NewList()
 	fine := func(service, action string) bool {
-		a, _ := NewList().Find(service, action)
-		return a.Mark != Refused && !NotYet(service, action)
+		a, _ := list.Find(service, action)
+		return a.Mark != Refused && !list.NotYet(service, action)
 	}
 	if problems := Problems(fine); problems != nil {
 		t.Errorf("problems of the list with itself: %v", problems)

@@ -6,6 +6,6 @@
 //	What happens if                          Then
 //	an action is not on the list             the front answers that it does not know it
 //	an action is refused                     the front answers with the reason that the list gives
-//	nobody has written the action yet        it is in NotYet, and the front says so
+//	nobody has written the action yet        List.NotYet reports it, and the front says so
 //	an action is written and still NotYet    Problems reports it
 package awsactions

@@ -84,7 +84,7 @@ func TestSTSAndIAMAnswerWhatTheListSays(t *testing.T) {
 			return slices.Contains(all, action)
 		}
 		a, _ := list.Find(service, action)
-		return a.Mark != awsactions.Refused && !awsactions.NotYet(service, action)
+		return a.Mark != awsactions.Refused && !list.NotYet(service, action)
 	})
 	for _, problem := range problems {
 		t.Error(problem)

@@ -56,7 +56,7 @@ func readPage(page string) (services []Service, callers map[string][]string, pro
 			} else {
 				seen[id] = true
 			}
-			for _, caller := range strings.Split(cells[2], ", ") {
+			for caller := range strings.SplitSeq(cells[2], ", ") {
 				callers[caller] = append(callers[caller], section+":"+action.Name)
 			}
 			services[len(services)-1].Actions = append(services[len(services)-1].Actions, action)
@@ -80,7 +80,7 @@ func readRow(cells []string) (Action, error) {
 	if a.Mark == 0 {
 		return a, fmt.Errorf("the mark is %q: it must be real, record or refused", cells[1])
 	}
-	for _, caller := range strings.Split(cells[2], ", ") {
+	for caller := range strings.SplitSeq(cells[2], ", ") {
 		if !callerForm.MatchString(caller) {
 			return a, fmt.Errorf("the caller %q is not a word", caller)
 		}
