@@ -33,8 +33,9 @@ const (
 //go:embed instances.txt
 var instances string
 
-// interfaces returns how many network interfaces an instance of a type has, and how many IPv4 addresses each of them.
-func interfaces(instanceType string) (enis, addresses int32, ok bool) {
+// Interfaces returns how many network interfaces an instance of a type has, and how many IPv4 addresses each of them. It knows
+// the types that EKS's nodes know.
+func Interfaces(instanceType string) (enis, addresses int32, ok bool) {
 	if instanceType == "" {
 		return 0, 0, false
 	}
@@ -55,7 +56,7 @@ func interfaces(instanceType string) (enis, addresses int32, ok bool) {
 // type is not known. An expression computes another number from those. EKS takes the first number when an expression fails and
 // only logs it; here the node is not to start with a number that nobody asked for.
 func MaxPods(instanceType, expression string) (int32, string, error) {
-	enis, addresses, known := interfaces(instanceType)
+	enis, addresses, known := Interfaces(instanceType)
 	pods, source := int32(DefaultMaxPods), "the default: the network interfaces of the machine's type are not known"
 	if instanceType != "" {
 		source = fmt.Sprintf("the default: the network interfaces of %q are not known", instanceType)
