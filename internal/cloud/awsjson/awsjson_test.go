@@ -39,6 +39,7 @@ func TestRequests(t *testing.T) {
 		"method":          {"GET", "AmazonSSM.GetParameter", "", `UnknownOperationException: no operation of ssm is a GET`},
 		"no target":       {"POST", "", "{}", `X-Amz-Target ""`},
 		"another service": {"POST", "TrentService.GetParameter", "{}", "UnknownOperationException"},
+		"no service":      {"POST", "GetParameter", "{}", `X-Amz-Target "GetParameter"`},
 		"unknown":         {"POST", "AmazonSSM.Dance", "{}", `X-Amz-Target "AmazonSSM.Dance"`},
 		"body":            {"POST", "AmazonSSM.GetParameter", "{", "SerializationException: the body is not JSON"},
 		"value":           {"POST", "AmazonSSM.GetParameter", `{"Name":1}`, "SerializationException: Name: NUMBER_VALUE cannot be converted to a string"},

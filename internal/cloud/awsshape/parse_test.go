@@ -15,7 +15,7 @@ const small = `service zoo restjson 2020-01-01
 error NoSuchAnimal 404 NoSuchAnimal
 operation FeedAnimal FeedRequest - POST /cages/{cage}/animals/{name}
 operation ListAnimals ListRequest ListResponse GET /cages/{cage}/animals
-operation ListVets - - GET /cages/vets/animals
+operation InspectVets - - GET /cages/vets/animals
 structure NoSuchAnimal
  message string
 structure FeedRequest
@@ -79,7 +79,7 @@ func TestParseRefuses(t *testing.T) {
 		"wire name twice":     {" grams integer", " grams integer in=kind", "comes twice"},
 		"shape twice":         {"list Names string", "list FoodList string", "comes twice"},
 		"a scalar's name":     {"list Names string", "list blob string", "comes twice"},
-		"operation twice":     {"operation ListVets", "operation ListAnimals", "comes twice"},
+		"operation twice":     {"operation InspectVets", "operation ListAnimals", "comes twice"},
 		"no label":            {" name string label required\n", "", "no label name"},
 		"greedy label":        {"{name}", "{name+}", "whole segment"},
 		"half a label":        {"{name}", "x-{name}", "whole segment"},
@@ -103,7 +103,7 @@ func TestMatch(t *testing.T) {
 	s := parsed(t)
 	for path, want := range map[string]string{
 		"/cages/7/animals":            "ListAnimals 7",
-		"/cages/vets/animals":         "ListVets", // a literal is stronger than a label
+		"/cages/vets/animals":         "InspectVets", // a literal is stronger than a label
 		"/cages/a%2Fb/animals":        "ListAnimals a%2Fb",
 		"/cages//animals":             "",
 		"/cages/7/animals/":           "",
