@@ -47,7 +47,8 @@ const (
 func TestTwoVPCs(t *testing.T) {
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "2", "--timeout", "3m")
-	before := takeSnapshot(t, i.dir)
+	i.mustKubectl("--context", "muster", "-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
+	before := takeSnapshot(t, i.dir) // with all that the first cluster runs
 	i.apply(anotherVPC, "--context=muster-management")
 	i.mustKubectl("--context=muster-management", "wait", "vpc/vpc-0123456789abcdef0", "subnet/subnet-0123456789abcdef0", "subnet/subnet-0123456789abcdef1", "--for=condition=Ready", "--timeout=30s")
 	i.apply(clusterInAnotherVPC, "--context=muster-management")
