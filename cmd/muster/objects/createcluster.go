@@ -28,6 +28,7 @@ type createClusterCommand struct {
 
 	file, provider, version string
 	nodes                   int32
+	subnets                 []string
 	protect                 bool
 	dryRun, output          string
 	kubeconfig              string
@@ -53,6 +54,9 @@ Made again with the same settings everything stays as it is. To change a cluster
   # Without machines that run pods, as an ordinary user
   muster create cluster test --nodes 50 --provider simulated
 
+  # In a VPC of its own
+  muster create cluster blue --nodes 2 --subnets subnet-0123456789abcdef0,subnet-0123456789abcdef1
+
   # As described in a file
   muster create cluster -f blue.yaml --wait
 
@@ -76,6 +80,7 @@ Made again with the same settings everything stays as it is. To change a cluster
 	flags.Int32VarP(&c.nodes, "nodes", "N", 0, "number of machines of a node group \"default\"; 0 makes no group")
 	flags.StringVar(&c.provider, "provider", string(v1alpha1.ProviderLocal), "with --nodes: where machines come from, local (namespaces of this host; needs root) or simulated (they run no pods)")
 	flags.StringVar(&c.version, "version", "", "Kubernetes version, as in v1.36.3 (default: the one that this muster has)")
+	flags.StringSliceVar(&c.subnets, "subnets", nil, "subnets that the cluster is in, by id: of one VPC, in two zones or more (default: those of the default VPC)")
 	flags.BoolVar(&c.protect, "deletion-protection", false, "the cluster cannot be deleted until this is switched off")
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "with --wait: file to add the context to, instead of $KUBECONFIG or ~/.kube/config")
 	flags.BoolVar(&c.wait, "wait", false, "return when the cluster and every machine's node is Ready, and add the cluster's context to your kubeconfig")
@@ -94,7 +99,9 @@ Made again with the same settings everything stays as it is. To change a cluster
 }
 
 // fileSays are the flags for what a file says.
-func fileSays() []string { return []string{"nodes", "provider", "version", "deletion-protection"} }
+func fileSays() []string {
+	return []string{"nodes", "provider", "version", "subnets", "deletion-protection"}
+}
 
 // check refuses flags that contradict each other or would do nothing.
 func (c *createClusterCommand) check(flags *pflag.FlagSet, name string) error {
@@ -141,6 +148,9 @@ func (c *createClusterCommand) wanted(name string) (clusterconfig.Config, error)
 	}
 	wanted := clusterconfig.Named(name, int(c.nodes), v1alpha1.Provider(c.provider))
 	wanted.Cluster.Spec.Version, wanted.Cluster.Spec.DeletionProtection = c.version, c.protect
+	for _, id := range c.subnets {
+		wanted.Cluster.Spec.Network.SubnetIDs = append(wanted.Cluster.Spec.Network.SubnetIDs, v1alpha1.SubnetID(id))
+	}
 	if c.nodes == 0 {
 		wanted.NodeGroups = nil
 	}

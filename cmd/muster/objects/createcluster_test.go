@@ -173,6 +173,8 @@ NodeGroup default: spec.scalingConfig.desiredSize: Invalid value: -1: must`, fal
 		{[]string{"x", "--dry-run=maybe"}, `unknown --dry-run "maybe"; there are: client, server, none`, true},
 		{[]string{"x", "-o", "table"}, `unknown output format "table"`, true},
 		{[]string{"-f", "x", "--nodes", "1"}, "--nodes says what a file says: give either it or --file", true},
+		{[]string{"-f", "x", "--subnets", "subnet-0123456789abcdef0"}, "--subnets says what a file says", true},
+		{[]string{"x", "--subnets", "a,subnet-0123456789abcdef0"}, `spec.network.subnetIDs[0]: Invalid value: "a": must be the id of a subnet`, false},
 		{[]string{"-f", "x", "--deletion-protection"}, "--deletion-protection says what a file says", true},
 	} {
 		if test.args == nil {

@@ -38,7 +38,7 @@ func stateful(t *testing.T, b *clitest.Bench) statedir.Dir {
 		cluster.Log("etcd"):           `{"level":"info","ts":"2026-11-20T10:00:00Z","msg":"new"}` + "\n",
 		cluster.Log("etcd") + ".1":    `{"level":"info","ts":"2026-11-20T09:00:00Z","msg":"old"}` + "\n",
 		cluster.Log("kube-apiserver"): "I1120 10:00:00.000000 1 x.go:1] up\n",
-		cluster.Audit(0):               `{"kind":"Event","stageTimestamp":"2026-11-20T10:00:00Z"}` + "\n",
+		cluster.Audit(0):              `{"kind":"Event","stageTimestamp":"2026-11-20T10:00:00Z"}` + "\n",
 		dir.MachineLogs(clitest.FirstMachine) + "/kubelet.log":    "I1120 10:00:01.000000 1 x.go:1] kubelet\n",
 		dir.MachineLogs(clitest.FirstMachine) + "/containerd.log": `time="2026-11-20T10:00:00Z" level=info msg=containerd` + "\n",
 		dir.Machine(clitest.FirstMachine) + "/instance.json":      `{"id":"` + clitest.FirstMachine + `","privateIP":"172.31.0.5","privateDNSName":"` + clitest.FirstNode + `","domain":"ec2.internal","zone":"us-east-1a"}`,

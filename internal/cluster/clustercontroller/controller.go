@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 // Hosts runs clusters.
@@ -47,7 +48,6 @@ func (r *Refusal) Error() string { return r.Message }
 const (
 	ReasonCreating        = "Creating"
 	ReasonDeleting        = "Deleting"
-	ReasonWrongName       = "WrongName"
 	ReasonNodeGroupsExist = "NodeGroupsExist"
 	ReasonFailed          = "Failed"
 )
@@ -78,7 +78,7 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 		return r.remove(ctx, object)
 	}
 	if slug := v1alpha1.ClusterSlug(object.Spec.Name); object.Name != slug || object.Namespace != slug {
-		return reconcile.Result{}, r.say(ctx, object, ReasonWrongName, fmt.Sprintf(
+		return reconcile.Result{}, r.say(ctx, object, readiness.ReasonWrongName, fmt.Sprintf(
 			"cluster %q must have the name %[2]s, in namespace %[2]s; this one is %[3]s in namespace %[4]s: make it again there, and delete this one",
 			object.Spec.Name, slug, object.Name, object.Namespace))
 	}

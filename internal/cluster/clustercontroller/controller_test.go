@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 var errTest = errors.New("it does not work today")
@@ -67,11 +68,15 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-func (w *world) Host(_ context.Context, object *v1alpha1.Cluster) error { return w.do("host " + object.Spec.Name) }
+func (w *world) Host(_ context.Context, object *v1alpha1.Cluster) error {
+	return w.do("host " + object.Spec.Name)
+}
 
 func (w *world) State(string) (bool, string) { return w.served, w.message }
 
-func (w *world) Remove(_ context.Context, object *v1alpha1.Cluster) error { return w.do("remove " + object.Spec.Name) }
+func (w *world) Remove(_ context.Context, object *v1alpha1.Cluster) error {
+	return w.do("remove " + object.Spec.Name)
+}
 
 func (w *world) Empty(_ context.Context, namespace string) (int, error) {
 	if w.empty != nil {
@@ -165,11 +170,11 @@ func TestClusterIsRefused(t *testing.T) {
 		did             []string
 	}{
 		"the namespace of another": {
-			change: func(c *v1alpha1.Cluster) { c.Namespace = "green" }, reason: ReasonWrongName,
+			change: func(c *v1alpha1.Cluster) { c.Namespace = "green" }, reason: readiness.ReasonWrongName,
 			message: `cluster "blue" must have the name blue, in namespace blue; this one is blue in namespace green`,
 		},
 		"another hash": {
-			change: func(c *v1alpha1.Cluster) { c.Spec.Name = "Blue" }, reason: ReasonWrongName,
+			change: func(c *v1alpha1.Cluster) { c.Spec.Name = "Blue" }, reason: readiness.ReasonWrongName,
 			message: `cluster "Blue" must have the name ` + v1alpha1.ClusterSlug("Blue"),
 		},
 		"refused by the host": {

@@ -21,6 +21,11 @@ const (
 	ReasonNoPodRange = "NoPodRangeLeft"
 )
 
+// Reasons lists them.
+func Reasons() []string {
+	return []string{ReasonNoDefault, ReasonNoSubnet, ReasonSubnets, ReasonPodRange, ReasonNoPodRange}
+}
+
 // Problem is a network that a cluster cannot have. People have to change something.
 type Problem struct{ Reason, Message string }
 

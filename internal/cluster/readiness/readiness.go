@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusternetwork"
 )
 
 // Reasons of the condition Ready that need nobody's help: they pass by themselves.
@@ -48,8 +49,18 @@ func Word(object metav1.Object, conditions []metav1.Condition) string {
 	return cmp.Or(ready.Reason, "NotReady")
 }
 
-// refusals are reasons for which the service does not start a cluster at all. Waiting does not help.
-func refusals() []string { return []string{"InsufficientMemory", "InvalidSpec", "WrongName"} }
+// Reasons for which the service does not start a cluster at all, beside those of its network (package clusternetwork).
+const (
+	ReasonWrongName          = "WrongName"
+	ReasonInvalidSpec        = "InvalidSpec"
+	ReasonInsufficientMemory = "InsufficientMemory"
+	ReasonUnsupportedVersion = "UnsupportedVersion"
+)
+
+// refusals are all of them. Waiting does not help.
+func refusals() []string {
+	return append(clusternetwork.Reasons(), ReasonWrongName, ReasonInvalidSpec, ReasonInsufficientMemory, ReasonUnsupportedVersion)
+}
 
 // Refusal returns why a cluster is not started, or "".
 func Refusal(c *v1alpha1.Cluster) string {

@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 // clusterHosts runs the clusters that Cluster objects ask for.
@@ -29,13 +30,8 @@ type clusterHosts struct {
 	api     client.Client // of the management plane
 }
 
-// The reasons of a cluster that is refused.
-const (
-	reasonInvalid       = "InvalidSpec"
-	reasonChangeRefused = "ChangeRefused"
-	reasonMemory        = "InsufficientMemory"
-	reasonVersion       = "UnsupportedVersion"
-)
+// reasonChangeRefused is that of a cluster that runs on as it was.
+const reasonChangeRefused = "ChangeRefused"
 
 // Host implements [clustercontroller.Hosts].
 func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error {
@@ -56,10 +52,10 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 	}
 	wanted := clusterconfig.Config{Cluster: object.DeepCopy()}
 	if err := wanted.Validate(); err != nil {
-		return &clustercontroller.Refusal{Reason: reasonInvalid, Message: err.Error()}
+		return &clustercontroller.Refusal{Reason: readiness.ReasonInvalidSpec, Message: err.Error()}
 	}
 	if _, err := releaseOf(c.cfg.BinDir, object.Spec.Version); err != nil {
-		return &clustercontroller.Refusal{Reason: reasonVersion, Message: err.Error()}
+		return &clustercontroller.Refusal{Reason: readiness.ReasonUnsupportedVersion, Message: err.Error()}
 	}
 	var problem *clusternetwork.Problem
 	if _, err := resolveNetwork(component.Config{Account: c.account, Dir: dir, Cluster: *object}); errors.As(err, &problem) {
@@ -104,7 +100,7 @@ func (c clusterHosts) checkMemory() error {
 		}
 	}
 	if err := capacity.ControlPlanes(available, running); err != nil {
-		return &clustercontroller.Refusal{Reason: reasonMemory, Message: err.Error()}
+		return &clustercontroller.Refusal{Reason: readiness.ReasonInsufficientMemory, Message: err.Error()}
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -77,12 +78,12 @@ func TestHost(t *testing.T) {
 	}
 	bad := asked("green")
 	bad.Spec.Network.ServiceCIDR = "10.0.0.0/33"
-	if err := hosts.Host(t.Context(), bad); !errors.As(err, &refusal) || refusal.Reason != reasonInvalid || !strings.Contains(refusal.Message, "serviceCIDR") {
+	if err := hosts.Host(t.Context(), bad); !errors.As(err, &refusal) || refusal.Reason != readiness.ReasonInvalidSpec || !strings.Contains(refusal.Message, "serviceCIDR") {
 		t.Errorf("got %v", err)
 	}
 	bad = asked("green")
 	bad.Spec.Version = "v1.99.0"
-	if err := hosts.Host(t.Context(), bad); !errors.As(err, &refusal) || refusal.Reason != reasonVersion || !strings.Contains(refusal.Message, "there are no programs of Kubernetes v1.99.0: write v1.36.3") {
+	if err := hosts.Host(t.Context(), bad); !errors.As(err, &refusal) || refusal.Reason != readiness.ReasonUnsupportedVersion || !strings.Contains(refusal.Message, "there are no programs of Kubernetes v1.99.0: write v1.36.3") {
 		t.Errorf("got %v", err)
 	}
 	if dirs, err := hosts.cfg.State.ListClusters(); err != nil || len(dirs) != 1 {
@@ -99,7 +100,7 @@ func TestHostWithoutMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refusal *clustercontroller.Refusal
-	if err := hosts.Host(t.Context(), asked("green")); !errors.As(err, &refusal) || refusal.Reason != reasonMemory || !strings.Contains(refusal.Message, "the control plane of a cluster needs") {
+	if err := hosts.Host(t.Context(), asked("green")); !errors.As(err, &refusal) || refusal.Reason != readiness.ReasonInsufficientMemory || !strings.Contains(refusal.Message, "the control plane of a cluster needs") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(string(hosts.cfg.State.Cluster("green"))); err == nil {
