@@ -155,7 +155,7 @@ func hears(t *testing.T, namespace *os.File, address string) <-chan string {
 	return heard
 }
 
-// sends sends a datagram from a namespace by any source address, as root on a machine can.
+// sends writes a datagram from a namespace by any source address, as root on a machine can.
 func sends(t *testing.T, namespace *os.File, source, to, message string) {
 	t.Helper()
 	anySource := net.Dialer{

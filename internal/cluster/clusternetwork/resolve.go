@@ -155,15 +155,15 @@ func podRange(spec v1alpha1.ClusterNetwork, within VPC, taken []Taken) (netip.Pr
 
 // podRanges are the ranges that are chosen from, in this order: 10.244.0.0/16 and those above it, then those from 10.128.0.0/16 on.
 func podRanges() []netip.Prefix {
-	const first, last, lowest = 244, 255, 128
+	const first, lowest, end = 244, 128, 256
 	var ranges []netip.Prefix
-	add := func(from, to int) {
-		for n := from; n <= to; n++ {
-			ranges = append(ranges, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n), 0, 0}), 16))
+	for i := range end - lowest {
+		n := first + i
+		if n >= end {
+			n += lowest - end
 		}
+		ranges = append(ranges, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n & 0xff), 0, 0}), 16))
 	}
-	add(first, last)
-	add(lowest, first-1)
 	return ranges
 }
 

@@ -37,11 +37,7 @@ func authenticator(c Config) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
-	settings, err := c.authenticatorFile()
-	if err != nil {
-		return Spec{}, err
-	}
-	raw, err := yaml.Marshal(settings)
+	raw, err := yaml.Marshal(c.authenticatorFile())
 	if err != nil {
 		return Spec{}, fmt.Errorf("rendering the authenticator's file: %w", err)
 	}
@@ -59,7 +55,7 @@ func authenticator(c Config) (Spec, error) {
 }
 
 // authenticatorFile sets the authenticator of muster's own clusters up: it asks the account who made a token, as this cluster's authenticator.
-func (c Config) authenticatorFile() (authenticatorconfig.Configuration, error) {
+func (c Config) authenticatorFile() authenticatorconfig.Configuration {
 	services := clusternetwork.Services(c.Network.VPCCIDR)
 	credential := c.Credential("authenticator")
 	return authenticatorconfig.Configuration{
@@ -86,5 +82,5 @@ func (c Config) authenticatorFile() (authenticatorconfig.Configuration, error) {
 		},
 		Mapping:        authenticatorconfig.Mapping{Mode: string(c.Cluster.Spec.AccessConfig.AuthenticationMode), Namespace: policyconfig.HostsNamespace},
 		AccessPolicies: authenticatorconfig.AccessPolicies{Alone: true, Enabled: c.Cluster.Spec.AccessConfig.AuthenticationMode != v1alpha1.AuthenticationConfigMap}, // it has no entries
-	}, nil
+	}
 }

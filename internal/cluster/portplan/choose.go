@@ -8,7 +8,10 @@ import (
 
 // Ports are taken from Min up to Max, which is left out: below the range that Linux gives to outgoing connections (32768 and up), where a
 // port that was free yesterday may be in use by chance today.
-const Min, Max = 20000, 32000
+const (
+	Min = 20000
+	Max = 32000
+)
 
 // tries is how many ports are looked at for one that is free.
 const tries = 200

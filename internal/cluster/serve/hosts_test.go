@@ -33,6 +33,7 @@ func asked(name string) *v1alpha1.Cluster {
 }
 
 func newHosts(t *testing.T) clusterHosts {
+	t.Helper()
 	s, account := newAccount(t)
 	return clusterHosts{Service: s, account: account, api: fakeClient(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "muster:inventory:blue"}})}
 }
@@ -134,7 +135,7 @@ func TestRemoveCluster(t *testing.T) {
 		id := "i-0000000000000000" + string(rune('1'+i))
 		write(t, filepath.Join(state.Machine(id), "instance.json"), `{"id":"`+id+`","cluster":"`+name+`","privateIP":"10.0.0.11","privateDNSName":"ip-10-0-0-11.ec2.internal","zone":"us-east-1a"}`)
 		if err := network.SetEndpoint(vpc.Endpoint{
-			Cluster: name, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{172, 31, 0, byte(4 + i)})}, APIServer: netip.AddrPortFrom(netip.MustParseAddr(component.Loopback), uint16(i+1)), //nolint:gosec // G115: 1 or 2
+			Cluster: name, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{172, 31, 0, byte(4 + i)})}, APIServer: netip.AddrPortFrom(netip.MustParseAddr(component.Loopback), uint16(i+1)),
 			EgressSocket: state.EgressSocket(name), PodCIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(100 + i), 0, 0}), 16),
 		}); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,10 @@ func TestRecordFollowsTheObject(t *testing.T) {
 	object := wanted.Cluster.DeepCopy()
 	expect := func(what string, want v1alpha1.ClusterSpec, reloads int) {
 		t.Helper()
-		h.adopt(object)
+		err := h.adopt(object)
+		if refused := what == "a mode before"; (err != nil) != refused {
+			t.Errorf("%s: %v", what, err)
+		}
 		saved, err := clusterconfig.Read(h.dir.Record())
 		if err != nil {
 			t.Fatal(err)

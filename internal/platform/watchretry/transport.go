@@ -38,12 +38,10 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // starts reports whether a server may answer so because it was just started.
 func starts(response *http.Response) bool {
-	switch {
-	case response.StatusCode == http.StatusTooManyRequests:
+	if response.StatusCode == http.StatusTooManyRequests {
 		return !strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain")
-	default:
-		return response.StatusCode >= http.StatusInternalServerError
 	}
+	return response.StatusCode >= http.StatusInternalServerError
 }
 
 // WrappedRoundTripper lets client-go find the transport that holds the connections.

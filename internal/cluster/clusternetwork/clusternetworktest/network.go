@@ -11,8 +11,9 @@ import (
 
 // What the network is made of.
 const (
-	VPCID            = "vpc-0123456789abcdef0"
-	SubnetA, SubnetB = "subnet-0123456789abcdefa", "subnet-0123456789abcdefb"
+	VPCID   = "vpc-0123456789abcdef0"
+	SubnetA = "subnet-0123456789abcdefa"
+	SubnetB = "subnet-0123456789abcdefb"
 )
 
 // Network is one that the default VPC gives the first cluster.
