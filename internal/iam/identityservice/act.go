@@ -73,12 +73,17 @@ func register[In, Out any](s *Service, server *awsquery.Server, api awsquery.API
 
 // authorize asks the caller's policies.
 func (s *Service) authorize(c *call, action string, t target) error {
+	if c.session != nil && !c.role() {
+		return awsquery.Errorf(awsquery.AccessDenied, "credentials of GetSessionToken cannot call IAM: use the user's access key, or a role's session")
+	}
+	return s.permit(c, action, t)
+}
+
+// permit is nil if the caller's policies allow an action.
+func (s *Service) permit(c *call, action string, t target) error {
 	rights, err := s.rights(c.state, c.principal)
 	if err != nil {
 		return err
-	}
-	if c.session != nil && !c.role() {
-		return awsquery.Errorf(awsquery.AccessDenied, "credentials of GetSessionToken cannot call IAM: use the user's access key, or a role's session")
 	}
 	return denied(c.arn.String(), action, t.resource, rights.Decide(c.request(action, t)))
 }

@@ -35,12 +35,22 @@ func admittedOf(ctx context.Context) admitted {
 	return a
 }
 
-// admit finds the sender of a request: the key must exist, the signature must be made with it, and now.
+// admit finds the sender of a request of STS or IAM.
 func (s *Service) admit(ctx context.Context, r *http.Request, call awsquery.Call) (context.Context, error) {
+	lineOf(r.Context()).action = call.Action
+	a, err := s.sender(ctx, r, call.API.Name, call.Body)
+	if err != nil {
+		return nil, err
+	}
+	return context.WithValue(ctx, admittedKey{}, a), nil
+}
+
+// sender finds the sender of a request: the key must exist, the signature must be made with it, for this service, and now.
+func (s *Service) sender(ctx context.Context, r *http.Request, service string, body []byte) (admitted, error) {
 	now := s.config.Now()
 	line := lineOf(r.Context())
-	line.api, line.action = call.API.Name, call.Action
-	sum := sha256.Sum256(call.Body)
+	line.api = service
+	sum := sha256.Sum256(body)
 	request := sigv4.Request{
 		Method: r.Method, Host: r.Host, Path: r.URL.EscapedPath(), RawQuery: r.URL.RawQuery, Header: r.Header, PayloadHash: hex.EncodeToString(sum[:]),
 	}
@@ -53,48 +63,63 @@ func (s *Service) admit(ctx context.Context, r *http.Request, call awsquery.Call
 	}
 	signed, err := read(request)
 	if err != nil {
-		return nil, signatureError(err, "")
+		return admitted{}, signatureError(err, "")
 	}
 	line.accessKey = signed.AccessKeyID
 	state, err := s.config.Store.State()
 	if err != nil {
-		return nil, away(err)
+		return admitted{}, away(err)
 	}
 	p, err := s.lookup(state, signed.AccessKeyID, signed.SessionToken, now)
-	var no *refused
-	switch {
-	case errors.As(err, &no) && no.code == awsquery.ExpiredToken:
-		return nil, &awsquery.Error{Code: no.code, Message: "The security token included in the request is expired", Cause: err}
-	case errors.As(err, &no):
-		return nil, &awsquery.Error{Code: no.code, Message: "The security token included in the request is invalid.", Cause: err}
-	case err != nil:
-		return nil, err
+	if err != nil {
+		return admitted{}, badToken(err)
 	}
-	if signed.Service != call.API.Name {
-		return nil, awsquery.Errorf(awsquery.SignatureDoesNotMatch, "Credential should be scoped to correct service: '%s'.", call.API.Name)
-	}
-	if signed.Region != s.config.Region && signed.Region != globalRegion {
-		return nil, awsquery.Errorf(awsquery.SignatureDoesNotMatch, "Credential should be scoped to a valid region, not '%.40s'. There is one here, %s: "+
-			"set AWS_REGION to it, as `muster iam env` does.", signed.Region, s.config.Region)
+	if err := s.scoped(signed, service); err != nil {
+		return admitted{}, err
 	}
 	if err := signed.Verify(sigv4.Derive(p.secret.Reveal(), signed.Scope), request); err != nil {
-		return nil, signatureError(err, "The request signature we calculated does not match the signature you provided. "+
+		return admitted{}, signatureError(err, "The request signature we calculated does not match the signature you provided. "+
 			"Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
 	}
 	line.principal = p.arn.String()
 	if !s.limits.allow(signed.AccessKeyID, now) { // counted once it is proven: nobody spends another's requests
-		return nil, awsquery.Errorf(awsquery.Throttling, "Rate exceeded")
+		return admitted{}, awsquery.Errorf(awsquery.Throttling, "Rate exceeded")
 	}
 	if err := signed.Current(now, skew); err != nil {
-		return nil, expiredSignature(err, signed, now)
+		return admitted{}, expiredSignature(err, signed, now)
 	}
 	proven(ctx)
-	s.used.note(p.keyID, call.API.Name, signed.Region, now)
+	s.used.note(p.keyID, service, signed.Region, now)
 	a := admitted{principal: p, region: s.config.Region, now: now, secure: r.TLS != nil, userAgent: r.UserAgent()}
 	if source, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		a.source = source.Addr()
 	}
-	return context.WithValue(ctx, admittedKey{}, a), nil
+	return a, nil
+}
+
+// scoped reports whether a signature is for a service and a region that it is in. STS and IAM may be signed for the global region everywhere.
+func (s *Service) scoped(signed sigv4.Signed, service string) error {
+	if signed.Service != service {
+		return awsquery.Errorf(awsquery.SignatureDoesNotMatch, "Credential should be scoped to correct service: '%s'.", service)
+	}
+	global := service == awsquery.STS().Name || service == awsquery.IAM().Name
+	if signed.Region != s.config.Region && (!global || signed.Region != globalRegion) {
+		return awsquery.Errorf(awsquery.SignatureDoesNotMatch, "Credential should be scoped to a valid region, not '%.40s'. There is one here, %s: "+
+			"set AWS_REGION to it, as `muster iam env` does.", signed.Region, s.config.Region)
+	}
+	return nil
+}
+
+// badToken answers credentials that are not good, in AWS's words.
+func badToken(err error) error {
+	no, ok := errors.AsType[*refused](err)
+	switch {
+	case !ok:
+		return err
+	case no.code == awsquery.ExpiredToken:
+		return &awsquery.Error{Code: no.code, Message: "The security token included in the request is expired", Cause: err}
+	}
+	return &awsquery.Error{Code: no.code, Message: "The security token included in the request is invalid.", Cause: err}
 }
 
 // signatureError answers what was wrong with a signature, in AWS's words where tools look for them.

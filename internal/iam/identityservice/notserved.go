@@ -18,14 +18,19 @@ import (
 // unknownOperation is the code that services of AWS answer with what they do not do.
 const unknownOperation = "UnknownOperationException"
 
-// notServed answers requests that are signed for other services, which tools send here when their endpoint is set for all of them. Each
-// protocol has its own form of errors, and a client of one makes nothing of the errors of STS and IAM.
-func notServed(next http.Handler) http.Handler {
+// routed hands requests to the service that they are signed for. Tools send those of all services here when their endpoint is set for all of
+// them; those of services that are not here are refused. Each protocol has its own form of errors, and a client of one makes nothing of the
+// errors of STS and IAM.
+func (s *Service) routed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		signed, err := sigv4.ReadHeader(sigv4.Request{Header: r.Header, RawQuery: r.URL.RawQuery})
 		ours := signed.Service == "sts" || signed.Service == "iam" || signed.Service == "eks" && strings.Trim(r.URL.Path, "/") == "" // which EKS has nothing at
 		if err != nil || ours {
 			next.ServeHTTP(w, r)
+			return
+		}
+		if handler, ok := s.services[signed.Service]; ok {
+			handler.ServeHTTP(w, r)
 			return
 		}
 		line := lineOf(r.Context())
@@ -44,10 +49,7 @@ func notServed(next http.Handler) http.Handler {
 
 // notHere says which service is not here, and how its requests go elsewhere.
 func notHere(service string) string {
-	if service == "eks" {
-		return "muster serves STS and IAM here, and not EKS: clusters are seen by `muster status`, and `muster kubeconfig --iam` writes what `aws eks update-kubeconfig` would"
-	}
-	return "muster serves STS and IAM here, and this request is for the service " + service + ": AWS_ENDPOINT_URL sends those of all services here. To send it to AWS, " +
+	return "muster has no such service here, and this request is for the service " + service + ": AWS_ENDPOINT_URL sends those of all services here. To send it to AWS, " +
 		"use another shell, or take back what `muster iam env` set: unset AWS_ENDPOINT_URL AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE AWS_CA_BUNDLE AWS_REGION AWS_DEFAULT_REGION"
 }
 

@@ -19,8 +19,8 @@ import (
 	"muster.dev/muster/internal/iam/sigv4"
 )
 
-// With AWS_ENDPOINT_URL set the AWS CLI asks here for EKS too, which is another protocol: XML would show as a fault of the CLI.
-func TestEKSIsAnsweredInItsOwnProtocol(t *testing.T) {
+// A service without a handler is refused in the form of its own protocol: XML would show as a fault of the AWS CLI.
+func TestAServiceWithoutAHandlerIsRefusedInItsOwnProtocol(t *testing.T) {
 	w := newWorld(t, nil)
 	ask := func(path, service string) (int, http.Header, string) {
 		t.Helper()
@@ -55,7 +55,7 @@ func TestEKSIsAnsweredInItsOwnProtocol(t *testing.T) {
 			t.Fatalf("%s: %v: %s", path, err, body)
 		}
 		if status != http.StatusNotFound || header.Get("X-Amzn-Errortype") != "UnknownOperationException" || told.Type != "UnknownOperationException" ||
-			!strings.Contains(told.Message, "muster kubeconfig --iam") {
+			!strings.Contains(told.Message, "this request is for the service eks:") {
 			t.Errorf("%s: %d %v %+v", path, status, header, told)
 		}
 		id := header.Get("X-Amzn-Requestid")

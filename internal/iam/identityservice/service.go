@@ -63,6 +63,8 @@ type Service struct {
 	limits  limits
 	parsed  parsed
 	managed map[string]iam.Policy // AWS's own, by ARN
+	// services are the others that the account answers, by the name that requests are signed for.
+	services map[string]http.Handler
 	// writing is held by each change: what is checked before a write still holds at the write.
 	writing chan struct{}
 
@@ -90,7 +92,7 @@ func New(c Config) (*Service, error) {
 	if c.Connections <= 0 {
 		c.Connections = defaultConnections
 	}
-	s := &Service{config: c, managed: map[string]iam.Policy{}, writing: make(chan struct{}, 1), issued: map[string]issued{}}
+	s := &Service{config: c, managed: map[string]iam.Policy{}, writing: make(chan struct{}, 1), issued: map[string]issued{}, services: map[string]http.Handler{}}
 	s.limits.rate, s.limits.burst = c.Rate, c.Burst
 	for _, p := range iampolicy.AWSManaged() {
 		s.managed[p.ARN().String()] = p
@@ -116,7 +118,7 @@ func New(c Config) (*Service, error) {
 	s.registerSimulations(server)
 	s.registerContextKeys(server)
 	s.registerAccount(server)
-	s.handler = s.logged(notServed(server))
+	s.handler = s.logged(s.routed(server))
 	return s, nil
 }
 
