@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package awsfront answers the requests of AWS's tools: it finds the action, has the sender proven and asked for by IAM, decodes the input,
+// does the action, and writes the answer in the protocol of the service. An action is registered with [Register] and knows nothing of HTTP.
+//
+// A request goes through these steps, and the first that fails answers it:
+//
+//	body          read to its end, within a bound
+//	operation     by the protocol's rule; the refusal is told to proven senders only
+//	sender        the signature, the clock, the rate of the key
+//	list          what the account refuses, or nobody has written yet, is told with the reason
+//	rate          of the user or role, by class of actions
+//	input         decoded and checked by the table; a parameter that the action would ignore is refused
+//	rights        IAM, for each resource that the action is about
+//	action        its own checks, and its effect
+//
+// What happens if
+//
+//	an action panics                     500 InternalFailure; the log has the panic under the request's id
+//	an answer does not fit the table     the same: half an answer is none
+//	the sender goes away                 what was begun is finished, unless the action says otherwise
+//	the management plane is away         503, which SDKs try again
+package awsfront

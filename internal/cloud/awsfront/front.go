@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awsfront
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"muster.dev/muster/internal/cloud/awsactions"
+	"muster.dev/muster/internal/cloud/awscodec"
+	"muster.dev/muster/internal/cloud/awsshape"
+	"muster.dev/muster/internal/cloud/awstable"
+	"muster.dev/muster/internal/cloud/throttle"
+	"muster.dev/muster/internal/iam/arn"
+)
+
+// maxBody bounds a request. The largest that AWS takes is that of KMS's and Systems Manager's values; user data has 16 KiB.
+const maxBody = 256 << 10
+
+// Caller is the proven sender of a request.
+type Caller interface {
+	// ARN is the user's, or that of a session of a role.
+	ARN() arn.ARN
+	// Principal is the ARN of the user or role.
+	Principal() arn.ARN
+	Account() string
+}
+
+// Gate decides who comes in, and what they may do. Refusals are *awsquery.Error.
+type Gate interface {
+	Admit(r *http.Request, service string, body []byte) (Caller, error)
+	// Authorize asks about an action such as eks:DescribeCluster. The names of the conditions are in lower case.
+	Authorize(c Caller, action, resource string, conditions map[string][]string) error
+}
+
+// Outcome is what the log is told of a request.
+type Outcome struct {
+	RequestID, Action, Resource, Code, Message string
+	Cause                                      error
+}
+
+// Config is what a Front needs.
+type Config struct {
+	Gate Gate
+	// Report has the log tell what became of a request; it may be nil.
+	Report func(context.Context, Outcome)
+	// Metrics may be nil.
+	Metrics prometheus.Registerer
+	Now     func() time.Time // time.Now if nil
+}
+
+// Front answers requests.
+type Front struct {
+	config  Config
+	list    *awsactions.List
+	rates   *throttle.Limiter
+	metrics *metrics
+	actions map[[2]string]action
+}
+
+// action is a registered action, without its types.
+type action struct {
+	in, out reflect.Type
+	// read decodes the input; what it returns says what the request is about, and does it.
+	read func(*Call, *awsshape.Operation, awsshape.Object) (prepared, error)
+}
+
+type prepared struct {
+	about func(context.Context) ([]Target, error)
+	do    func(context.Context) (any, error)
+}
+
+// Target is one resource that a request is about, for IAM.
+type Target struct {
+	// Resource is an ARN, or "*".
+	Resource string
+	// Conditions are those of the request and the resource, by their names in any case.
+	Conditions map[string][]string
+}
+
+// Call is one request, its sender proven.
+type Call struct {
+	Caller          Caller
+	Service, Action string
+	ID              string
+	Now             time.Time
+	// Input is what was decoded, as the table has it.
+	Input awsshape.Object
+}
+
+// Spec is an action. The fields of In and Out are members of the operation's input and output, see [awsshape.Shape.Into].
+type Spec[In, Out any] struct {
+	// About says which resources a request is about. All must be allowed. Nil is for actions that are about no one resource.
+	About func(context.Context, *Call, *In) ([]Target, error)
+	Do    func(context.Context, *Call, *In) (*Out, error)
+}
+
+// New makes a Front without actions.
+func New(c Config) (*Front, error) {
+	if c.Gate == nil {
+		return nil, errors.New("a front of AWS APIs needs a gate")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Report == nil {
+		c.Report = func(context.Context, Outcome) {}
+	}
+	m, err := newMetrics(c.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	return &Front{config: c, list: awsactions.NewList(), rates: throttle.New(), metrics: m, actions: map[[2]string]action{}}, nil
+}
+
+// Register adds an action before the first request. A service or an action that is in no table is a defect of the program, which panics.
+func Register[In, Out any](f *Front, service, name string, spec Spec[In, Out]) {
+	table := awstable.Service(service)
+	if table == nil || table.Operation(name) == nil || f.Answers(service, name) {
+		panic(fmt.Sprintf("awsfront: %s:%s is in no table, or registered twice", service, name))
+	}
+	f.actions[[2]string{service, name}] = action{
+		in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](),
+		read: func(call *Call, operation *awsshape.Operation, object awsshape.Object) (prepared, error) {
+			in := new(In)
+			if operation.Input != nil {
+				unused, err := operation.Input.Into(object, in)
+				if err != nil {
+					return prepared{}, err
+				}
+				if len(unused) > 0 {
+					return prepared{}, unsupported(table, unused)
+				}
+			}
+			return prepared{
+				about: func(ctx context.Context) ([]Target, error) {
+					if spec.About == nil {
+						return []Target{{Resource: "*"}}, nil
+					}
+					return spec.About(ctx, call, in)
+				},
+				do: func(ctx context.Context) (any, error) {
+					out, err := spec.Do(ctx, call, in)
+					if err != nil || out == nil {
+						return nil, err
+					}
+					return out, nil
+				},
+			}, nil
+		},
+	}
+}
+
+// Answers reports whether an action is registered.
+func (f *Front) Answers(service, action string) bool {
+	_, ok := f.actions[[2]string{service, action}]
+	return ok
+}
+
+// Services are those that have an action.
+func (f *Front) Services() []string {
+	var names []string
+	for _, s := range awsactions.Services() {
+		for _, a := range s.Actions {
+			if f.Answers(s.Name, a.Name) {
+				names = append(names, s.Name)
+				break
+			}
+		}
+	}
+	return names
+}
+
+// Check compares the inputs and outputs of all actions with the tables. It is for tests.
+func (f *Front) Check() error {
+	var problems []error
+	for name, a := range f.actions {
+		operation := awstable.Service(name[0]).Operation(name[1])
+		for _, side := range []struct {
+			shape *awsshape.Shape
+			typ   reflect.Type
+		}{{operation.Input, a.in}, {operation.Output, a.out}} {
+			if side.shape == nil {
+				if side.typ.NumField() > 0 {
+					problems = append(problems, fmt.Errorf("%s:%s: %s has fields, and the table has no members", name[0], name[1], side.typ))
+				}
+				continue
+			}
+			if err := side.shape.Check(side.typ); err != nil {
+				problems = append(problems, fmt.Errorf("%s:%s: %w", name[0], name[1], err))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Handler answers the requests of a service.
+func (f *Front) Handler(service string) (http.Handler, error) {
+	table := awstable.Service(service)
+	if table == nil {
+		return nil, fmt.Errorf("there is no table of the service %q", service)
+	}
+	codec := awscodec.For(table.Protocol)
+	if codec == nil {
+		return nil, fmt.Errorf("there is no codec of protocol %q of the service %q", table.Protocol, service)
+	}
+	return &handler{front: f, table: table, codec: codec}, nil
+}

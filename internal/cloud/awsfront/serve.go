@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awsfront
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"muster.dev/muster/internal/cloud/awsfault"
+
+	"github.com/google/uuid"
+
+	"muster.dev/muster/internal/cloud/awsroute"
+	"muster.dev/muster/internal/cloud/awsshape"
+)
+
+// unknownAction is the action in logs and metrics of a request that names none.
+const unknownAction = "unknown"
+
+// handler answers one service.
+type handler struct {
+	front *Front
+	table *awsshape.Service
+	codec awsshape.Codec
+}
+
+// request is one on its way.
+type request struct {
+	*handler
+	id, action, resource string
+	operation            *awsshape.Operation
+}
+
+// ServeHTTP answers a request.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := h.front.config.Now()
+	q := &request{handler: h, id: uuid.Must(uuid.NewRandomFromReader(rand.Reader)).String(), action: unknownAction}
+	response, err := q.answer(w, r)
+	outcome := Outcome{RequestID: q.id, Action: q.action, Resource: q.resource}
+	if err != nil {
+		problem := refusal(h.table, err)
+		response = h.codec.EncodeError(h.table, q.id, problem)
+		outcome.Code, outcome.Message, outcome.Cause = problem.Code, problem.Message, problem.Cause
+	}
+	header := w.Header()
+	for name, value := range response.Header {
+		header.Set(name, value)
+	}
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(response.Status)
+	_, _ = w.Write(response.Body) //nolint:gosec // G705: no page but XML or JSON, escaped by the codecs, with nosniff; a lost client has gone
+	h.front.metrics.observe(h.table.Name, q.action, outcome.Code, h.front.config.Now().Sub(began))
+	h.front.config.Report(r.Context(), outcome)
+}
+
+// answer takes the request through all steps.
+func (q *request) answer(w http.ResponseWriter, r *http.Request) (response awsshape.Response, err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			err = fmt.Errorf("panic: %v\n%s", caught, debug.Stack())
+		}
+	}()
+	call, input, err := q.admit(w, r)
+	if err != nil {
+		return awsshape.Response{}, err
+	}
+	// A client that goes away does not leave its change half done: what an action needs to be stopped by is its own deadline.
+	output, err := q.act(context.WithoutCancel(r.Context()), call, input)
+	if err != nil {
+		return awsshape.Response{}, err
+	}
+	return q.codec.Encode(q.operation, q.id, output)
+}
+
+// admit finds the operation and the sender.
+func (q *request) admit(w http.ResponseWriter, r *http.Request) (*Call, func() (awsshape.Object, error), error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		return nil, nil, &awsfault.Error{Code: "RequestEntityTooLarge", Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The request has more than %d bytes", maxBody)}
+	} else if err != nil {
+		return nil, nil, &awsfault.Error{Code: "IncompleteBody", Message: "The body of the request ended too early", Cause: err}
+	}
+	routed, unrouted := q.codec.Route(q.table, awsshape.Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header, Body: body}, awsshape.DefaultLimits())
+	if unrouted == nil {
+		q.operation, q.action = routed.Operation, routed.Operation.Name
+	}
+	caller, err := q.front.config.Gate.Admit(r, q.table.Name, body)
+	if err != nil {
+		return nil, nil, err
+	}
+	if unrouted != nil {
+		return nil, nil, unrouted
+	}
+	now := q.front.config.Now()
+	if !q.front.Answers(q.table.Name, q.action) { // the list says why
+		if _, err := awsroute.Decide(q.front.list, awsroute.Target{Service: q.table.Name, Action: q.action, Protocol: q.table.Protocol, Signed: true}); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := q.front.rates.Allow(caller.Principal().String(), q.table.Name, q.action, now); err != nil {
+		return nil, nil, err
+	}
+	return &Call{Caller: caller, Service: q.table.Name, Action: q.action, ID: q.id, Now: now}, routed.Input, nil
+}
+
+// act decodes, asks IAM, and does the action.
+func (q *request) act(ctx context.Context, call *Call, input func() (awsshape.Object, error)) (any, error) {
+	registered, ok := q.front.actions[[2]string{q.table.Name, q.action}]
+	if !ok {
+		return nil, fmt.Errorf("%s:%s is on the list, and nothing answers it", q.table.Name, q.action)
+	}
+	var err error
+	if call.Input, err = input(); err != nil {
+		return nil, err
+	}
+	action, err := registered.read(call, q.operation, call.Input)
+	if err != nil {
+		return nil, err
+	}
+	targets, err := action.about(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(targets) == 0 {
+		return nil, fmt.Errorf("%s:%s says of nothing what it is about", q.table.Name, q.action)
+	}
+	for _, target := range targets {
+		q.resource = target.Resource
+		if err := q.front.config.Gate.Authorize(call.Caller, q.table.Name+":"+q.action, target.Resource, lowered(target.Conditions)); err != nil {
+			return nil, err
+		}
+	}
+	return action.do(ctx)
+}
+
+func lowered(conditions map[string][]string) map[string][]string {
+	low := make(map[string][]string, len(conditions))
+	for key, values := range conditions {
+		low[strings.ToLower(key)] = values
+	}
+	return low
+}
