@@ -74,6 +74,16 @@ type ClusterSpec struct {
 	//
 	// +optional
 	DeletionProtection bool `json:"deletionProtection,omitempty"`
+
+	// Tags are those of the AWS API: the condition keys aws:ResourceTag/KEY of policies are about them. They say nothing to Kubernetes.
+	//
+	// +optional
+	Tags Tags `json:"tags,omitempty"`
+
+	// EKS is what the EKS API is told of a cluster and tells again.
+	//
+	// +optional
+	EKS ClusterEKS `json:"eks,omitzero"`
 }
 
 // AuthenticationMode names the sources that map an IAM identity to a user of the cluster.
@@ -212,6 +222,10 @@ type ClusterStatus struct {
 	// Version of Kubernetes that the API server says it runs.
 	// +optional
 	Version string `json:"version,omitempty"`
+
+	// CertificateAuthority is what clients verify the API server's certificate by.
+	// +optional
+	CertificateAuthority ClusterCertificateAuthority `json:"certificateAuthority,omitzero"`
 
 	// Identity is the identity of EKS's DescribeCluster.
 	// +optional

@@ -97,6 +97,11 @@ type NodeGroupSpec struct {
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-~]+/)?)?[A-Za-z0-9_+=,.@-]{1,64}$`
 	NodeRole string `json:"nodeRole,omitempty"`
+
+	// Tags are those of the AWS API, see a Cluster's. They do not go to machines.
+	//
+	// +optional
+	Tags Tags `json:"tags,omitempty"`
 }
 
 // Bootstrap is how a machine proves its identity when it joins.

@@ -73,7 +73,8 @@ func ValidateCluster(c *Cluster) field.ErrorList {
 	if mode := c.Spec.AccessConfig.AuthenticationMode; !slices.Contains(AuthenticationModes(), mode) {
 		errs = append(errs, field.NotSupported(spec.Child("accessConfig", "authenticationMode"), mode, AuthenticationModes()))
 	}
-	return errs
+	errs = append(errs, validateTags(spec.Child("tags"), c.Spec.Tags)...)
+	return append(errs, validateEKS(spec.Child("eks"), c.Spec.EKS)...)
 }
 
 // ValidateNodeGroup reports everything that is wrong with a defaulted NodeGroup: what the CRD refuses, this refuses. It also refuses a
@@ -91,6 +92,7 @@ func ValidateNodeGroup(g *NodeGroup) field.ErrorList {
 	if g.Spec.LaunchTemplate != nil {
 		errs = append(errs, validateLaunchTemplate(spec.Child("launchTemplate"), *g.Spec.LaunchTemplate)...)
 	}
+	errs = append(errs, validateTags(spec.Child("tags"), g.Spec.Tags)...)
 	return append(errs, validateBootstrap(spec, g.Spec)...)
 }
 

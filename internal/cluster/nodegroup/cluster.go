@@ -58,6 +58,9 @@ func (r *clusters) network(object *v1alpha1.Cluster) {
 func (r *clusters) look(ctx context.Context, object *v1alpha1.Cluster) time.Duration {
 	health := r.Health(ctx)
 	object.Status.Endpoint, object.Status.PrivateEndpoint, object.Status.Identity.OIDC.Issuer = health.Endpoint, health.PrivateEndpoint, health.Issuer
+	if health.Authority != "" {
+		object.Status.CertificateAuthority.Data = health.Authority
+	}
 	if health.Version != "" { // while it cannot be asked, it is what it was
 		object.Status.Version = health.Version
 	}

@@ -124,6 +124,7 @@ type Health struct {
 	PrivateEndpoint string
 	Version         string
 	Issuer          string // of service account tokens
+	Authority       string // of the API server's certificate, PEM in base64
 	Err             error  // why it is not ready; nil if it is
 }
 

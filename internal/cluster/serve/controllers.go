@@ -4,10 +4,12 @@ package serve
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
+	"os"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -23,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/exposure"
@@ -210,6 +213,11 @@ func (h *hosted) health(c component.Config, config *rest.Config) (func(context.C
 	}
 	return func(ctx context.Context) nodegroup.Health {
 		health := nodegroup.Health{Endpoint: c.ServerURL(), PrivateEndpoint: endpoint, Issuer: c.Issuer.URL}
+		if pem, err := os.ReadFile(c.Authority(authority.Cluster)); err == nil {
+			health.Authority = base64.StdEncoding.EncodeToString(pem)
+		} else {
+			health.Err = fmt.Errorf("reading the cluster's authority: %w", err)
+		}
 		for _, status := range h.components() {
 			if status.State != supervise.Ready {
 				health.Err = errors.Join(health.Err, fmt.Errorf("%s is %s: %s", status.Name, status.State, status.Message))

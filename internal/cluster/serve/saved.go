@@ -9,6 +9,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/platform/atomicfile"
@@ -63,6 +65,7 @@ func (h *hosted) adopt(object *v1alpha1.Cluster) error {
 	return nil
 }
 
+// record keeps what is asked of the cluster, and reports whether anything is to be run in another way.
 func (h *hosted) record(spec v1alpha1.ClusterSpec) (changed bool, err error) {
 	saved, err := clusterconfig.Read(h.dir.Record())
 	if err != nil {
@@ -71,6 +74,9 @@ func (h *hosted) record(spec v1alpha1.ClusterSpec) (changed bool, err error) {
 	if err := clusterconfig.CheckMode(saved.Cluster.Spec, spec); err != nil {
 		return false, err // the API server refuses it; a management plane that was restored may not know
 	}
+	before := saved.Cluster.Spec
 	saved.Cluster.Spec = spec
-	return saveConfig(h.dir.Record(), saved)
+	changed, err = saveConfig(h.dir.Record(), saved)
+	before.Tags, before.EKS = spec.Tags, spec.EKS // nothing runs by them
+	return changed && !equality.Semantic.DeepEqual(before, spec), err
 }
