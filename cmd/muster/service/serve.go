@@ -5,11 +5,13 @@ package service
 import (
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/cloud/awsapi"
 	"muster.dev/muster/internal/cluster/serve"
 )
 
@@ -37,7 +39,7 @@ When it ends, components and machines go on, and the next service takes them ove
 			if err != nil {
 				return err
 			}
-			service, err := serve.NewService(serve.Config{State: dir, BinDir: binDir, Log: newLogger(o), Guarded: guarded})
+			service, err := serve.NewService(serve.Config{State: dir, BinDir: binDir, Log: newLogger(o), Guarded: guarded, AWS: awsAPIs})
 			if err != nil {
 				return err
 			}
@@ -46,6 +48,14 @@ When it ends, components and machines go on, and the next service takes them ove
 	}
 	cmd.Flags().BoolVar(&guarded, "guarded", false, "keep a guard process that starts this service again when it dies")
 	return cmd
+}
+
+// awsAPIs are the AWS APIs of the account beside STS and IAM.
+func awsAPIs(a serve.AWS) (map[string]http.Handler, error) {
+	return awsapi.Handlers(awsapi.Config{
+		Identity: a.Identity, Management: a.Management, Metrics: a.Metrics, PageKey: a.Account.State.PageKey(),
+		Region: a.Account.Region.Name, LocalMachines: a.Account.VPC,
+	})
 }
 
 // NewGuardCommand returns the hidden command that keeps "muster serve" running.

@@ -62,7 +62,7 @@ func TestRoutes(t *testing.T) {
 		"ec2, no action":          {sent("POST", "/", "", signed("ec2", form, ""), nil), "ec2  ec2query", "MissingAction 400"},
 		"another service's":       {sent("POST", "/", "", signed("ec2", form, ""), action("CreateRole", "2010-05-08")), "ec2 CreateRole ec2query", "InvalidAction 400"},
 		"autoscaling":             {sent("POST", "/", "", signed("autoscaling", form, ""), action("SetDesiredCapacity", "2011-01-01")), "autoscaling SetDesiredCapacity query", "UnsupportedOperation 400"},
-		"eks":                     {sent("GET", "/clusters", "include=all", signed("eks", "", ""), nil), "eks ListClusters restjson", "InvalidRequestException 400"},
+		"eks":                     {sent("GET", "/clusters", "include=all", signed("eks", "", ""), nil), "eks ListClusters restjson", ""},
 		"eks, refused":            {sent("DELETE", "/clusters/a/fargate-profiles/b", "", signed("eks", "", ""), nil), "eks DeleteFargateProfile restjson", "InvalidRequestException 400"},
 		"eks, no such path":       {sent("GET", "/nowhere", "", signed("eks", "", ""), nil), "eks  restjson", "UnknownOperationException 404"},
 		"eks-auth":                {sent("POST", "/clusters/a/assume-role-for-pod-identity", "", signed("eks-auth", "", ""), nil), "eks-auth AssumeRoleForPodIdentity restjson", "InvalidRequestException 400"},

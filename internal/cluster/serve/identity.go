@@ -76,6 +76,15 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	if err != nil {
 		return err
 	}
+	if s.cfg.AWS != nil {
+		handlers, err := s.cfg.AWS(AWS{Identity: service, Management: api, Metrics: s.metrics, Account: c})
+		if err != nil {
+			return fmt.Errorf("making the AWS APIs: %w", err)
+		}
+		for name, handler := range handlers {
+			service.Handle(name, handler)
+		}
+	}
 	machines.Handle(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { service.InstancesChanged(o.(*v1alpha1.Machine).Name) },
 		UpdateFunc: func(old, now any) { machineChanged(service, old.(*v1alpha1.Machine), now.(*v1alpha1.Machine)) },

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -40,6 +41,18 @@ type Config struct {
 	Log    *slog.Logger
 	// Guarded makes the service keep a guard that starts it again when it dies.
 	Guarded bool
+	// AWS makes the handlers of the account's AWS APIs, by the name of the service, which answer where STS and IAM do. It is called each time that
+	// the identity service begins; nil leaves STS and IAM alone.
+	AWS func(AWS) (map[string]http.Handler, error)
+}
+
+// AWS is what AWS APIs work with.
+type AWS struct {
+	Identity *identityservice.Service
+	// Management is a client of the management plane without a cache.
+	Management client.Client
+	Metrics    prometheus.Registerer
+	Account    component.Account
 }
 
 // Service runs the account of one state directory: its management plane, its identity service, and its clusters.
@@ -61,6 +74,8 @@ type Service struct {
 	identities identityservice.Store // while the identity service runs
 	hosted     map[statedir.Cluster]*hosted
 
+	metrics *prometheus.Registry
+
 	issuerFailure string // why issuers' documents are not served
 }
 
@@ -73,6 +88,7 @@ func NewService(cfg Config) (*Service, error) {
 		cfg: cfg, started: time.Now(), look: make(chan struct{}, 1), managed: make(chan struct{}),
 		memory: host.MemoryAvailable, ports: portplan.New(cfg.State),
 		keys: rotator.NewKeys(authority.NewAccountStore(cfg.State.PKI())), hosted: map[statedir.Cluster]*hosted{},
+		metrics: prometheus.NewRegistry(),
 	}, nil
 }
 
@@ -88,15 +104,14 @@ func (s *Service) Run(ctx context.Context) error {
 	if err := os.MkdirAll(s.cfg.State.Run(), 0o700); err != nil {
 		return fmt.Errorf("making directory %s for sockets: %w", s.cfg.State.Run(), err)
 	}
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), componentCollector{s})
+	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), componentCollector{s})
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel(nil)
-	group.Go(func() { cancel(s.serveSocket(ctx, metrics)) })
+	group.Go(func() { cancel(s.serveSocket(ctx, s.metrics)) })
 
 	if err := s.runAccount(ctx); err != nil {
 		cancel(err)

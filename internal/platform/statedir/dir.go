@@ -155,6 +155,9 @@ func (d Dir) IAMConfig() string { return d.join("iam", "config") }
 // SessionKeys are what the identity service seals sessions with.
 func (d Dir) SessionKeys() string { return d.join("iam", "session-keys.json") }
 
+// PageKey is what the tokens of lists in the AWS APIs are sealed with.
+func (d Dir) PageKey() string { return d.join("iam", "page.key") }
+
 // Components holds a folder of files for each component of the account.
 func (d Dir) Components() string { return d.join("components") }
 

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awsapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/eks"
+	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/iam/identityservice"
+)
+
+// Config is what the APIs need.
+type Config struct {
+	Identity *identityservice.Service
+	// Management reads and writes the management plane, past any cache.
+	Management client.Client
+	Metrics    prometheus.Registerer // may be nil
+	// PageKey is the file of the key that seals the tokens of lists. It is made if it is not there.
+	PageKey string
+	Region  string
+	// LocalMachines says whether this host can make machines of namespaces.
+	LocalMachines bool
+}
+
+// Handlers are the handlers of the services, by the name that requests are signed for.
+func Handlers(c Config) (map[string]http.Handler, error) {
+	front, err := newFront(c)
+	if err != nil {
+		return nil, err
+	}
+	handlers := map[string]http.Handler{}
+	for _, service := range front.Services() {
+		if handlers[service], err = front.Handler(service); err != nil {
+			return nil, err
+		}
+	}
+	return handlers, nil
+}
+
+func newFront(c Config) (*awsfront.Front, error) {
+	if c.Identity == nil {
+		return nil, errors.New("the AWS APIs need an identity service")
+	}
+	key, err := pageKey(c.PageKey)
+	if err != nil {
+		return nil, err
+	}
+	front, err := awsfront.New(awsfront.Config{Gate: gate{c.Identity}, Metrics: c.Metrics, Report: report})
+	if err != nil {
+		return nil, err
+	}
+	if err := eks.Register(front, eks.Config{
+		Management: c.Management, Pages: nexttoken.NewSealer(key), Region: c.Region, LocalMachines: c.LocalMachines,
+	}); err != nil {
+		return nil, err
+	}
+	return front, nil
+}
+
+// gate is the identity service, by which requests of all services come in.
+type gate struct{ identity *identityservice.Service }
+
+func (g gate) Admit(r *http.Request, service string, body []byte) (awsfront.Caller, error) {
+	caller, err := g.identity.Admit(r, service, body)
+	if err != nil {
+		return nil, err
+	}
+	return caller, nil
+}
+
+func (g gate) Authorize(c awsfront.Caller, action, resource string, conditions map[string][]string) error {
+	caller, ok := c.(identityservice.Caller)
+	if !ok {
+		return errors.New("the caller did not come in here")
+	}
+	return g.identity.Authorize(caller, action, resource, conditions)
+}
+
+func report(ctx context.Context, o awsfront.Outcome) {
+	identityservice.Report(ctx, identityservice.Outcome{
+		RequestID: o.RequestID, Action: o.Action, Resource: o.Resource, Code: o.Code, Message: o.Message, Cause: o.Cause,
+	})
+}

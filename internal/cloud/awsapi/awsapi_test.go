@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awsapi
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
+)
+
+type noInstances struct{}
+
+func (noInstances) Lookup(string) (profile, privateDNSName string, ok bool) { return "", "", false }
+
+func config(t *testing.T) Config {
+	t.Helper()
+	dir := t.TempDir()
+	sealer, err := identityservice.OpenSealer(filepath.Join(dir, "keys.json"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity, err := identityservice.New(identityservice.Config{
+		Store: identityservicetest.NewMemory(), Sealer: sealer, Instances: noInstances{}, Region: "us-east-1", Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{Identity: identity, Management: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), PageKey: filepath.Join(dir, "page.key"), Region: "us-east-1"}
+}
+
+func TestEveryActionFitsItsTable(t *testing.T) {
+	c := config(t)
+	front, err := newFront(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := front.Check(); err != nil {
+		t.Error(err)
+	}
+	handlers, err := Handlers(c)
+	if err != nil || handlers["eks"] == nil || len(handlers) != len(front.Services()) {
+		t.Errorf("handlers %v, %v", handlers, err)
+	}
+}
+
+func TestThePageKeyIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "page.key")
+	first, err := pageKey(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := pageKey(path); err != nil || again != first || first == ([32]byte{}) {
+		t.Errorf("%v, %v, then %v", err, first, again)
+	}
+	if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if other, err := pageKey(path); err != nil || other == first {
+		t.Errorf("of a damaged file: %v, %v", other, err)
+	}
+	if _, err := pageKey(t.TempDir()); err == nil {
+		t.Error("a directory is a key")
+	}
+}

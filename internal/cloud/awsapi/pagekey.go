@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awsapi
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/platform/atomicfile"
+)
+
+// pageKey reads the key that seals the tokens of lists, or makes it. A file that is damaged is made anew: what ends is the lists that clients
+// are in the middle of.
+func pageKey(path string) (key [nexttoken.KeySize]byte, err error) {
+	raw, err := os.ReadFile(path)
+	if err == nil && len(raw) == len(key) {
+		return [nexttoken.KeySize]byte(raw), nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return key, fmt.Errorf("reading the key of lists: %w", err)
+	}
+	if _, err := rand.Read(key[:]); err != nil {
+		return key, fmt.Errorf("making the key of lists: %w", err)
+	}
+	return key, atomicfile.Write(path, key[:], 0o600)
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cluster/baseline"
+	"muster.dev/muster/internal/platform/version"
+)
+
+const (
+	anywhere = "0.0.0.0/0"
+	ipv4     = "ipv4"
+	extended = "EXTENDED"
+)
+
+var namePattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]*$`)
+
+type createClusterInput struct {
+	Name, Version, RoleARN, ClientRequestToken string
+	ResourcesVPCConfig                         vpcRequest
+	KubernetesNetworkConfig                    *networkConfig
+	Logging                                    *logging
+	Tags                                       map[string]string
+	AccessConfig                               *accessConfig
+	UpgradePolicy                              *upgradePolicy
+	BootstrapSelfManagedAddons                 *bool
+	DeletionProtection                         *bool
+}
+
+func (a *api) createCluster() awsfront.Spec[createClusterInput, clusterOutput] {
+	return awsfront.Spec[createClusterInput, clusterOutput]{
+		About: func(_ context.Context, _ *awsfront.Call, in *createClusterInput) ([]awsfront.Target, error) {
+			return []awsfront.Target{{Resource: "*", Conditions: in.conditions()}}, nil
+		},
+		Do: a.doCreateCluster,
+	}
+}
+
+// conditions are the keys that a request sets.
+func (in *createClusterInput) conditions() map[string][]string {
+	set := map[string][]string{}
+	requestTags(set, in.Tags)
+	boolean := func(key string, value *bool) {
+		if value != nil {
+			set[key] = []string{fmt.Sprint(*value)}
+		}
+	}
+	text := func(key, value string) {
+		if value != "" {
+			set[key] = []string{value}
+		}
+	}
+	text("eks:kubernetesVersion", in.Version)
+	boolean("eks:endpointPublicAccess", in.ResourcesVPCConfig.EndpointPublicAccess)
+	boolean("eks:endpointPrivateAccess", in.ResourcesVPCConfig.EndpointPrivateAccess)
+	boolean("eks:bootstrapSelfManagedAddons", in.BootstrapSelfManagedAddons)
+	boolean("eks:deletionProtection", in.DeletionProtection)
+	if in.AccessConfig != nil {
+		text("eks:authenticationMode", in.AccessConfig.AuthenticationMode)
+		boolean("eks:bootstrapClusterCreatorAdminPermissions", in.AccessConfig.BootstrapClusterCreatorAdminPermissions)
+	}
+	if in.UpgradePolicy != nil {
+		text("eks:supportType", in.UpgradePolicy.SupportType)
+	}
+	if in.Logging != nil {
+		for _, setup := range in.Logging.ClusterLogging {
+			for _, kind := range setup.Types {
+				boolean("eks:loggingType/"+kind, setup.Enabled)
+			}
+		}
+	}
+	return set
+}
+
+func (a *api) doCreateCluster(ctx context.Context, call *awsfront.Call, in *createClusterInput) (*clusterOutput, error) {
+	wanted, err := in.wanted()
+	if err != nil {
+		return nil, err
+	}
+	sent, err := tokenOf(call, in.ClientRequestToken)
+	if err != nil {
+		return nil, err
+	}
+	defer a.locks.hold(in.Name)()
+	exists := fault(inUse, in.Name, "", "Cluster already exists with name: %s", in.Name)
+	there, err := a.findCluster(ctx, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	if there != nil {
+		if again, err := sent.made(there); err != nil || !again {
+			return nil, errors.Join(err, otherwise(err, exists))
+		}
+		return &clusterOutput{a.show(call, there)}, nil
+	}
+	if wanted.Spec.Network.SubnetIDs, err = a.clusterSubnets(ctx, in.ResourcesVPCConfig.SubnetIDs); err != nil {
+		return nil, err
+	}
+	if err := a.checkClusterRole(ctx, in.RoleARN); err != nil {
+		return nil, err
+	}
+	sent.mark(wanted)
+	if err := baseline.EnsureNamespace(ctx, a.Management, wanted.Namespace); err != nil {
+		return nil, away(err)
+	}
+	if err := a.Management.Create(ctx, wanted); err != nil {
+		return nil, refusedWrite(err, exists)
+	}
+	return &clusterOutput{a.show(call, wanted)}, nil
+}
+
+// otherwise is an error where there is no other.
+func otherwise(err, instead error) error {
+	if err != nil {
+		return nil
+	}
+	return instead
+}
+
+// wanted is the object that a request asks for, its subnets aside.
+func (in *createClusterInput) wanted() (*v1alpha1.Cluster, error) {
+	refuse := func(format string, args ...any) (*v1alpha1.Cluster, error) {
+		return nil, fault(invalidParameter, in.Name, "", format, args...)
+	}
+	if !namePattern.MatchString(in.Name) || len(in.Name) > v1alpha1.MaxClusterName {
+		return refuse("The cluster name %.120q is not valid: it must begin with a letter or digit and be of at most %d letters, digits, - and _", in.Name, v1alpha1.MaxClusterName)
+	}
+	slug := v1alpha1.ClusterSlug(in.Name)
+	c := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: slug, Name: slug}, Spec: v1alpha1.ClusterSpec{
+		Name: in.Name, DeletionProtection: deref(in.DeletionProtection, false), EKS: v1alpha1.ClusterEKS{RoleARN: in.RoleARN},
+	}}
+	var err error
+	if c.Spec.Tags, err = readTags(in.Tags); err != nil {
+		return nil, err
+	}
+	if in.Version != "" {
+		if !slices.ContainsFunc(versions(), func(v clusterVersion) bool { return v.ClusterVersion == in.Version }) {
+			return refuse("unsupported Kubernetes version %.20q: there is %s", in.Version, minor(version.Kubernetes))
+		}
+		c.Spec.Version = version.Kubernetes
+	}
+	if err := in.network(c); err != nil {
+		return nil, err
+	}
+	if access := in.AccessConfig; access != nil {
+		mode := v1alpha1.AuthenticationMode(access.AuthenticationMode)
+		if mode != "" && !slices.Contains(v1alpha1.AuthenticationModes(), mode) {
+			return refuse("authenticationMode %.40q is not known: it must be one of %v", mode, v1alpha1.AuthenticationModes())
+		}
+		c.Spec.AccessConfig = v1alpha1.ClusterAccessConfig{AuthenticationMode: mode, BootstrapClusterCreatorAdminPermissions: access.BootstrapClusterCreatorAdminPermissions}
+	}
+	if in.AccessConfig == nil || in.AccessConfig.AuthenticationMode == "" {
+		c.Spec.AccessConfig.AuthenticationMode = v1alpha1.AuthenticationConfigMap // EKS's default; muster's own is another
+	}
+	if policy := in.UpgradePolicy; policy != nil {
+		if policy.SupportType != "" && policy.SupportType != extended && policy.SupportType != "STANDARD" {
+			return refuse("supportType %.40q is not known: it must be STANDARD or EXTENDED", policy.SupportType)
+		}
+		c.Spec.EKS.SupportType = policy.SupportType
+	}
+	if in.Logging != nil {
+		if c.Spec.EKS.LoggingTypes, err = switched(nil, *in.Logging); err != nil {
+			return nil, err
+		}
+	}
+	c.Default()
+	return c, nil
+}
+
+// network reads what a request says of networks.
+func (in *createClusterInput) network(c *v1alpha1.Cluster) error {
+	asked := in.ResourcesVPCConfig
+	c.Spec.EKS.Endpoint = v1alpha1.ClusterEKSEndpoint{PublicAccess: asked.EndpointPublicAccess, PrivateAccess: asked.EndpointPrivateAccess}
+	switch {
+	case len(asked.SecurityGroupIDs) > 0:
+		return fault(invalidParameter, in.Name, "", "Muster has no security groups yet: leave securityGroupIds %v out", asked.SecurityGroupIDs)
+	case len(asked.PublicAccessCIDRs) > 0 && !slices.Equal(asked.PublicAccessCIDRs, []string{anywhere}):
+		return fault(invalidParameter, in.Name, "", "Muster's public endpoint is on the host's loopback address and has no publicAccessCidrs: leave %v out", asked.PublicAccessCIDRs)
+	case !deref(asked.EndpointPublicAccess, true) && !deref(asked.EndpointPrivateAccess, false):
+		return fault(invalidParameter, in.Name, "", "Private and public endpoint access cannot be false")
+	case in.KubernetesNetworkConfig == nil:
+		return nil
+	}
+	if family := in.KubernetesNetworkConfig.IPFamily; family != "" && family != ipv4 {
+		return fault(invalidParameter, in.Name, "", "Muster's clusters have IPv4 addresses: ipFamily must be ipv4, not %.20q", family)
+	}
+	if text := in.KubernetesNetworkConfig.ServiceIPv4CIDR; text != "" {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil || !prefix.Addr().Is4() || prefix != prefix.Masked() || !prefix.Addr().IsPrivate() || prefix.Bits() < 12 || prefix.Bits() > 24 {
+			return fault(invalidParameter, in.Name, "", "serviceIpv4Cidr %.40q is not valid: it must be a private IPv4 network from /12 to /24, such as 10.100.0.0/16", text)
+		}
+		c.Spec.Network.ServiceCIDR = text
+	}
+	return nil
+}
+
+// switched are the types of logs that are enabled after a change.
+func switched(enabled []v1alpha1.LoggingType, change logging) ([]v1alpha1.LoggingType, error) {
+	on := map[v1alpha1.LoggingType]bool{}
+	for _, kind := range enabled {
+		on[kind] = true
+	}
+	for _, setup := range change.ClusterLogging {
+		for _, text := range setup.Types {
+			kind := v1alpha1.LoggingType(text)
+			if !slices.Contains(v1alpha1.LoggingTypes(), kind) {
+				return nil, awsfault.Errorf(invalidParameter, "The log type %.40q is not known: it must be one of %v", text, v1alpha1.LoggingTypes())
+			}
+			on[kind] = deref(setup.Enabled, false)
+		}
+	}
+	var types []v1alpha1.LoggingType
+	for _, kind := range v1alpha1.LoggingTypes() {
+		if on[kind] {
+			types = append(types, kind)
+		}
+	}
+	return types, nil
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/platform/version"
+)
+
+type createNodegroupInput struct {
+	ClusterName, NodegroupName, NodeRole, AMIType, CapacityType, Version, ClientRequestToken string
+	ScalingConfig                                                                            *scaling
+	Subnets, InstanceTypes                                                                   []string
+	Labels                                                                                   map[string]string
+	Taints                                                                                   []taint
+	Tags                                                                                     map[string]string
+	UpdateConfig                                                                             *updateConfig
+}
+
+func (a *api) createNodegroup() awsfront.Spec[createNodegroupInput, nodegroupOutput] {
+	return awsfront.Spec[createNodegroupInput, nodegroupOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *createNodegroupInput) ([]awsfront.Target, error) {
+			targets, err := a.aboutCluster(ctx, call, in.ClusterName)
+			if err == nil {
+				requestTags(targets[0].Conditions, in.Tags)
+			}
+			return targets, err
+		},
+		Do: a.doCreateNodegroup,
+	}
+}
+
+func (a *api) doCreateNodegroup(ctx context.Context, call *awsfront.Call, in *createNodegroupInput) (*nodegroupOutput, error) {
+	sent, err := tokenOf(call, in.ClientRequestToken)
+	if err != nil {
+		return nil, err
+	}
+	defer a.locks.hold(in.ClusterName)()
+	of, err := a.cluster(ctx, in.ClusterName)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := a.wantedNodegroup(of, in)
+	if err != nil {
+		return nil, err
+	}
+	exists := fault(inUse, in.ClusterName, in.NodegroupName, "NodeGroup already exists with name %s and cluster name %s", in.NodegroupName, in.ClusterName)
+	there, err := a.findNodegroup(ctx, of, in.NodegroupName)
+	if err != nil {
+		return nil, err
+	}
+	if there != nil {
+		if again, err := sent.made(there); err != nil || !again {
+			return nil, errors.Join(err, otherwise(err, exists))
+		}
+		return &nodegroupOutput{a.showNodegroup(call, of, there)}, nil
+	}
+	if status, _ := clusterStatus(of); status != active {
+		return nil, fault(invalidRequest, in.ClusterName, in.NodegroupName, "Cluster '%s' is not in ACTIVE status: it is %s", in.ClusterName, status)
+	}
+	if wanted.Spec.SubnetIDs, err = a.nodegroupSubnets(ctx, of, in.Subnets); err != nil {
+		return nil, err
+	}
+	if err := a.checkNodeRole(ctx, in); err != nil {
+		return nil, err
+	}
+	sent.mark(wanted)
+	if err := a.Management.Create(ctx, wanted); err != nil {
+		return nil, refusedWrite(err, exists)
+	}
+	return &nodegroupOutput{a.showNodegroup(call, of, wanted)}, nil
+}
+
+// checkNodeRole refuses a role that no machine could have.
+func (a *api) checkNodeRole(ctx context.Context, in *createNodegroupInput) error {
+	if !isRoleARN(in.NodeRole) {
+		return fault(invalidParameter, in.ClusterName, in.NodegroupName, "The nodeRole %.300q is not the ARN of a role", in.NodeRole)
+	}
+	found, err := a.role(ctx, in.NodeRole)
+	switch {
+	case err != nil:
+		return err
+	case found == nil:
+		return fault(invalidParameter, in.ClusterName, in.NodegroupName, "The role %s does not exist", in.NodeRole)
+	case !a.trusts(found, principalEC2):
+		return fault(invalidParameter, in.ClusterName, in.NodegroupName, "Following required service principals [%s] were not found in the trust relationships of nodeRole %s", principalEC2, in.NodeRole)
+	}
+	return nil
+}
+
+// wantedNodegroup is the object that a request asks for.
+func (a *api) wantedNodegroup(of *v1alpha1.Cluster, in *createNodegroupInput) (*v1alpha1.NodeGroup, error) {
+	refuse := func(format string, args ...any) (*v1alpha1.NodeGroup, error) {
+		return nil, fault(invalidParameter, in.ClusterName, in.NodegroupName, format, args...)
+	}
+	ami, capacity := in.AMIType, in.CapacityType
+	switch {
+	case !namePattern.MatchString(in.NodegroupName) || len(in.NodegroupName) > v1alpha1.MaxNodeGroupName:
+		return refuse("The node group name %.80q is not valid: it must begin with a letter or digit and be of at most %d letters, digits, - and _", in.NodegroupName, v1alpha1.MaxNodeGroupName)
+	case !a.LocalMachines:
+		return nil, awsfault.Errorf(invalidRequest, "This service runs without root and can make no machines: start it with root, or make a node group of simulated machines with `muster create nodegroup --provider simulated`")
+	case ami != "" && ami != amiType:
+		return refuse("Muster has machines of one kind, %s: leave amiType %.60q out", amiType, ami)
+	case capacity != "" && capacity != onDemand:
+		return refuse("Muster has no machines of capacityType %.40q: leave it out, or write %s", capacity, onDemand)
+	case in.Version != "" && in.Version != minor(version.Kubernetes):
+		return refuse("Muster has no machines of Kubernetes %.20q: leave version out, or write %s", in.Version, minor(version.Kubernetes))
+	case len(in.InstanceTypes) > 1:
+		return refuse("A node group has machines of one type: give one of instanceTypes %v", in.InstanceTypes)
+	case in.UpdateConfig != nil && in.UpdateConfig.MaxUnavailable != nil && *in.UpdateConfig.MaxUnavailable != 1:
+		return refuse("Muster replaces one machine at a time: maxUnavailable must be 1, not %d", *in.UpdateConfig.MaxUnavailable)
+	}
+	g := &v1alpha1.NodeGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: v1alpha1.NodeGroupSlug(in.NodegroupName)},
+		Spec: v1alpha1.NodeGroupSpec{
+			Name: in.NodegroupName, Provider: v1alpha1.ProviderLocal, NodeRole: in.NodeRole,
+			LaunchTemplate: &v1alpha1.LaunchTemplate{InstanceType: defaultInstanceType},
+			ScalingConfig:  v1alpha1.ScalingConfig{MinSize: 1, MaxSize: 2, DesiredSize: 1},
+		},
+	}
+	if len(in.InstanceTypes) == 1 {
+		g.Spec.LaunchTemplate.InstanceType = in.InstanceTypes[0]
+	}
+	var err error
+	if g.Spec.Tags, err = readTags(in.Tags); err != nil {
+		return nil, err
+	}
+	if in.ScalingConfig != nil {
+		if g.Spec.ScalingConfig, err = scaled(g.Spec.ScalingConfig, *in.ScalingConfig); err != nil {
+			return nil, err
+		}
+	}
+	g.Spec.Labels = labelsFrom(in.Labels)
+	if g.Spec.Taints, err = taintsFrom(in.Taints); err != nil {
+		return nil, err
+	}
+	if problems := v1alpha1.ValidateNodeGroup(g); len(problems) > 0 {
+		return refuse("%v", problems.ToAggregate())
+	}
+	return g, nil
+}
+
+// scaled is the size of a group after a change.
+func scaled(from v1alpha1.ScalingConfig, change scaling) (v1alpha1.ScalingConfig, error) {
+	for _, size := range []struct {
+		into *int32
+		to   *int32
+	}{{&from.MinSize, change.MinSize}, {&from.MaxSize, change.MaxSize}, {&from.DesiredSize, change.DesiredSize}} {
+		if size.to != nil {
+			*size.into = *size.to
+		}
+	}
+	switch {
+	case from.MinSize < 0:
+		return from, awsfault.Errorf(invalidParameter, "Minimum capacity %d can't be less than 0", from.MinSize)
+	case from.MaxSize < 1:
+		return from, awsfault.Errorf(invalidParameter, "Maximum capacity %d can't be less than 1", from.MaxSize)
+	case from.MinSize > from.DesiredSize:
+		return from, awsfault.Errorf(invalidParameter, "Minimum capacity %d can't be greater than desired size %d", from.MinSize, from.DesiredSize)
+	case from.DesiredSize > from.MaxSize:
+		return from, awsfault.Errorf(invalidParameter, "Desired capacity %d can't be greater than max size %d", from.DesiredSize, from.MaxSize)
+	}
+	return from, nil
+}
+
+func labelsFrom(labels map[string]string) v1alpha1.NodeLabels {
+	if len(labels) == 0 {
+		return nil
+	}
+	kept := v1alpha1.NodeLabels{}
+	for key, value := range labels {
+		kept[key] = v1alpha1.LabelValue(value)
+	}
+	return kept
+}
+
+func taintsFrom(taints []taint) (v1alpha1.NodeTaints, error) {
+	var kept v1alpha1.NodeTaints
+	for _, t := range taints {
+		effect, ok := effects[t.Effect]
+		if !ok {
+			return nil, awsfault.Errorf(invalidParameter, "The effect %.40q of taint %.80q is not known: it must be NO_SCHEDULE, NO_EXECUTE or PREFER_NO_SCHEDULE", t.Effect, t.Key)
+		}
+		if slices.ContainsFunc(kept, func(o v1alpha1.NodeTaint) bool { return o.Key == t.Key && o.Effect == effect }) {
+			return nil, awsfault.Errorf(invalidParameter, "The taint %.80q with effect %s is there twice", t.Key, t.Effect)
+		}
+		kept = append(kept, v1alpha1.NodeTaint{Key: t.Key, Value: v1alpha1.LabelValue(t.Value), Effect: effect})
+	}
+	return kept, nil
+}

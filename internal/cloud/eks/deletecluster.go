@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+func (a *api) deleteCluster() awsfront.Spec[named, clusterOutput] {
+	return awsfront.Spec[named, clusterOutput]{
+		About: a.aboutNamed,
+		Do: func(ctx context.Context, call *awsfront.Call, in *named) (*clusterOutput, error) {
+			defer a.locks.hold(in.Name)()
+			found, err := a.cluster(ctx, in.Name)
+			if err != nil {
+				return nil, err
+			}
+			var groups v1alpha1.NodeGroupList
+			if err := a.Management.List(ctx, &groups, client.InNamespace(found.Namespace)); err != nil {
+				return nil, away(fmt.Errorf("listing node groups of cluster %s: %w", in.Name, err))
+			}
+			switch {
+			case len(groups.Items) > 0:
+				return nil, fault(inUse, in.Name, groups.Items[0].Spec.Name, "Cluster has nodegroups attached")
+			case found.Spec.DeletionProtection:
+				return nil, fault(invalidRequest, in.Name, "", "Cluster cannot be deleted because deletion protection is enabled. Disable deletion protection and try again")
+			case found.DeletionTimestamp.IsZero():
+				// One that was made again under the name meanwhile is another cluster.
+				err := a.Management.Delete(ctx, found, client.Preconditions{UID: &found.UID})
+				if client.IgnoreNotFound(err) != nil {
+					return nil, away(fmt.Errorf("deleting cluster %s: %w", in.Name, err))
+				}
+				found.DeletionTimestamp = new(metav1.NewTime(call.Now))
+			}
+			return &clusterOutput{a.show(call, found)}, nil
+		},
+	}
+}

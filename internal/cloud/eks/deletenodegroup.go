@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+func (a *api) deleteNodegroup() awsfront.Spec[namedGroup, nodegroupOutput] {
+	return awsfront.Spec[namedGroup, nodegroupOutput]{
+		About: a.aboutNamedGroup,
+		Do: func(ctx context.Context, call *awsfront.Call, in *namedGroup) (*nodegroupOutput, error) {
+			defer a.locks.hold(in.ClusterName)()
+			of, found, err := a.nodegroup(ctx, in.ClusterName, in.NodegroupName)
+			if err != nil {
+				return nil, err
+			}
+			if found.DeletionTimestamp.IsZero() {
+				if err := a.Management.Delete(ctx, found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
+					return nil, away(fmt.Errorf("deleting node group %s: %w", in.NodegroupName, err))
+				}
+				found.DeletionTimestamp = new(metav1.NewTime(call.Now))
+			}
+			return &nodegroupOutput{a.showNodegroup(call, of, found)}, nil
+		},
+	}
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+// named is the input of actions about one cluster.
+type named struct{ Name string }
+
+type clusterOutput struct{ Cluster *cluster }
+
+func (a *api) describeCluster() awsfront.Spec[named, clusterOutput] {
+	return awsfront.Spec[named, clusterOutput]{
+		About: a.aboutNamed,
+		Do: func(ctx context.Context, call *awsfront.Call, in *named) (*clusterOutput, error) {
+			found, err := a.cluster(ctx, in.Name)
+			if err != nil {
+				return nil, err
+			}
+			return &clusterOutput{a.show(call, found)}, nil
+		},
+	}
+}
+
+func (a *api) aboutNamed(ctx context.Context, call *awsfront.Call, in *named) ([]awsfront.Target, error) {
+	return a.aboutCluster(ctx, call, in.Name)
+}

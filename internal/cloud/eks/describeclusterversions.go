@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/platform/version"
+)
+
+type versionsInput struct {
+	ClusterType             string
+	MaxResults              *int32
+	NextToken               string
+	DefaultOnly, IncludeAll *bool
+	ClusterVersions         []string
+	Status, VersionStatus   string
+}
+
+type versionsOutput struct {
+	ClusterVersions []clusterVersion
+	NextToken       string
+}
+
+type clusterVersion struct {
+	ClusterVersion, ClusterType, DefaultPlatformVersion, KubernetesPatchVersion, Status, VersionStatus string
+	DefaultVersion                                                                                     *bool
+}
+
+func (a *api) describeClusterVersions() awsfront.Spec[versionsInput, versionsOutput] {
+	return awsfront.Spec[versionsInput, versionsOutput]{
+		Do: func(_ context.Context, call *awsfront.Call, in *versionsInput) (*versionsOutput, error) {
+			if in.ClusterType != "" && in.ClusterType != service {
+				return nil, awsfault.Errorf(invalidParameter, "There are no clusters of type %.40q here: leave clusterType out, or write eks", in.ClusterType)
+			}
+			all := slices.DeleteFunc(versions(), func(v clusterVersion) bool {
+				return len(in.ClusterVersions) > 0 && !slices.Contains(in.ClusterVersions, v.ClusterVersion) ||
+					in.Status != "" && !strings.EqualFold(in.Status, v.Status) || in.VersionStatus != "" && in.VersionStatus != v.VersionStatus
+			})
+			out := &versionsOutput{}
+			var err error
+			out.ClusterVersions, out.NextToken, err = page(a, call, []any{in.ClusterVersions, in.Status, in.VersionStatus}, all,
+				func(v clusterVersion) string { return v.ClusterVersion }, in.NextToken, in.MaxResults)
+			return out, err
+		},
+	}
+}
+
+// versions are those that there are programs of.
+func versions() []clusterVersion {
+	return []clusterVersion{{
+		ClusterVersion: minor(version.Kubernetes), ClusterType: service, DefaultPlatformVersion: platformVersion,
+		KubernetesPatchVersion: strings.TrimPrefix(version.Kubernetes, "v"), Status: "standard-support", VersionStatus: "STANDARD_SUPPORT", DefaultVersion: new(true),
+	}}
+}

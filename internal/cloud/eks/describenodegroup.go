@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+// namedGroup is the input of actions about one node group.
+type namedGroup struct{ ClusterName, NodegroupName string }
+
+type nodegroupOutput struct{ Nodegroup *nodegroup }
+
+func (a *api) aboutNamedGroup(ctx context.Context, call *awsfront.Call, in *namedGroup) ([]awsfront.Target, error) {
+	return a.aboutNodegroup(ctx, call, in.ClusterName, in.NodegroupName)
+}
+
+func (a *api) describeNodegroup() awsfront.Spec[namedGroup, nodegroupOutput] {
+	return awsfront.Spec[namedGroup, nodegroupOutput]{
+		About: a.aboutNamedGroup,
+		Do: func(ctx context.Context, call *awsfront.Call, in *namedGroup) (*nodegroupOutput, error) {
+			of, found, err := a.nodegroup(ctx, in.ClusterName, in.NodegroupName)
+			if err != nil {
+				return nil, err
+			}
+			return &nodegroupOutput{a.showNodegroup(call, of, found)}, nil
+		},
+	}
+}
+
+type listNodegroupsInput struct {
+	ClusterName string
+	MaxResults  *int32
+	NextToken   string
+}
+
+type listNodegroupsOutput struct {
+	Nodegroups []string
+	NextToken  string
+}
+
+func (a *api) listNodegroups() awsfront.Spec[listNodegroupsInput, listNodegroupsOutput] {
+	return awsfront.Spec[listNodegroupsInput, listNodegroupsOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *listNodegroupsInput) ([]awsfront.Target, error) {
+			return a.aboutCluster(ctx, call, in.ClusterName)
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *listNodegroupsInput) (*listNodegroupsOutput, error) {
+			of, err := a.cluster(ctx, in.ClusterName)
+			if err != nil {
+				return nil, err
+			}
+			var all v1alpha1.NodeGroupList
+			if err := a.Management.List(ctx, &all, client.InNamespace(of.Namespace)); err != nil {
+				return nil, away(fmt.Errorf("listing node groups of cluster %s: %w", in.ClusterName, err))
+			}
+			names := make([]string, 0, len(all.Items))
+			for i := range all.Items {
+				if g := &all.Items[i]; g.Name == v1alpha1.NodeGroupSlug(g.Spec.Name) {
+					names = append(names, g.Spec.Name)
+				}
+			}
+			out := &listNodegroupsOutput{}
+			out.Nodegroups, out.NextToken, err = page(a, call, in.ClusterName, names, itself, in.NextToken, in.MaxResults)
+			return out, err
+		},
+	}
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package eks has the actions of EKS's API, over the Clusters and NodeGroups of the management plane. There is nothing beside the objects: what
+// kubectl makes is in the API, and the reverse. Objects are read from the API server for each request, so an answer has what was written before it.
+//
+// An action is a file, and its function is in the list in register.go. It says which resources IAM is asked about, and does it; package awsfront
+// does the rest. Times, names and messages are those of EKS, because tools compare them.
+//
+// Where EKS has a choice that Muster cannot honour, the request is refused with InvalidParameterException and the name of the parameter; what
+// has no effect here and is merely kept is in spec.eks of the Cluster.
+//
+// What happens if
+//
+//	a create is sent twice with one token      the second is answered with what the first made
+//	the service is killed before the write     nothing was done
+//	it is killed after the write               the object is there, and its controllers go on with it
+//	two creates of one name come at once       the API server makes one; the other is told that it exists
+//	a node group is made while its cluster is  refused, or the cluster waits for the node group to be deleted: its controller keeps it
+//	deleted
+package eks

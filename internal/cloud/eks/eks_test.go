@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsactions"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/iam/awsquery"
+)
+
+const (
+	account = "000000000000"
+	region  = "eu-west-1"
+	eksRole = "arn:aws:iam::000000000000:role/eks"
+	nodes   = "arn:aws:iam::000000000000:role/nodes"
+)
+
+type caller struct{}
+
+func (caller) ARN() arn.ARN {
+	return arn.ARN{Partition: "aws", Service: "iam", Account: account, Resource: "user/admin"}
+}
+func (c caller) Principal() arn.ARN { return c.ARN() }
+func (caller) Account() string      { return account }
+
+// gate lets everybody in, and remembers what IAM is asked.
+type gate struct {
+	asked  []string
+	denies bool
+}
+
+func (*gate) Admit(*http.Request, string, []byte) (awsfront.Caller, error) { return caller{}, nil }
+
+func (g *gate) Authorize(_ awsfront.Caller, action, resource string, conditions map[string][]string) error {
+	keys := []string{}
+	for key, values := range conditions {
+		keys = append(keys, key+"="+strings.Join(values, "+"))
+	}
+	slices.Sort(keys)
+	g.asked = append(g.asked, strings.TrimSpace(fmt.Sprint(action, " ", resource, " ", strings.Join(keys, " "))))
+	if g.denies {
+		return awsquery.Errorf(awsquery.AccessDenied, "no")
+	}
+	return nil
+}
+
+type world struct {
+	t       *testing.T
+	gate    *gate
+	api     client.Client
+	front   *awsfront.Front
+	handler http.Handler
+}
+
+func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	objects = append(objects, role("eks", "eks.amazonaws.com", clusterPolicy), role("nodes", "ec2.amazonaws.com"),
+		subnet(1, "vpc-1", "a"), subnet(2, "vpc-1", "b"), subnet(3, "vpc-1", "b"), subnet(4, "vpc-2", "a"))
+	n := 0
+	management := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Cluster{}, &v1alpha1.NodeGroup{}).
+		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			n++
+			object.SetUID(types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", n)))
+			object.SetCreationTimestamp(metav1.NewTime(time.Unix(1800000000, 0)))
+			return c.Create(ctx, object, options...)
+		}}).Build()
+	w := &world{t: t, gate: &gate{}, api: management}
+	var err error
+	if w.front, err = awsfront.New(awsfront.Config{Gate: w.gate, Report: func(_ context.Context, o awsfront.Outcome) {
+		if o.Cause != nil {
+			w.t.Log(o.Action, o.Cause)
+		}
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	config := Config{Management: management, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: region, LocalMachines: true}
+	if change != nil {
+		change(&config)
+	}
+	if err := Register(w.front, config); err != nil {
+		t.Fatal(err)
+	}
+	if w.handler, err = w.front.Handler(service); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func subnet(n int, vpc, zone string) *v1alpha1.Subnet {
+	return &v1alpha1.Subnet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("subnet-%d", n)}, Spec: v1alpha1.SubnetSpec{VPCID: vpc, AvailabilityZone: region + zone}}
+}
+
+func role(name, principal string, policies ...string) *v1alpha1.IAMRole {
+	r := &v1alpha1.IAMRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	r.Spec.Name, r.Spec.ARN, r.Spec.AttachedPolicies = name, "arn:aws:iam::"+account+":role/"+name, policies
+	r.Spec.TrustPolicy = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + principal + `"},"Action":"sts:AssumeRole"}]}`
+	return r
+}
+
+// ask sends a request, and compares what comes: a status, and parts of the body.
+func (w *world) ask(method, path, body string, status int, has ...string) string {
+	w.t.Helper()
+	r := httptest.NewRequestWithContext(w.t.Context(), method, path, strings.NewReader(body))
+	answer := httptest.NewRecorder()
+	w.handler.ServeHTTP(answer, r)
+	text := answer.Body.String()
+	if answer.Code != status {
+		w.t.Errorf("%s %s: %d %s, want %d", method, path, answer.Code, text, status)
+	}
+	for _, part := range has {
+		if !strings.Contains(text, part) {
+			w.t.Errorf("%s %s: %s, want %s", method, path, text, part)
+		}
+	}
+	return text
+}
+
+const makeOne = `{"name":"Blue_1","roleArn":"` + eksRole + `","resourcesVpcConfig":{"subnetIds":["subnet-1","subnet-2"]},"clientRequestToken":"t1","tags":{"team":"a"},` +
+	`"logging":{"clusterLogging":[{"types":["audit","api"],"enabled":true}]},"accessConfig":{"authenticationMode":"API"}}`
+
+// served has a cluster as its controllers leave it.
+func (w *world) served(name string) {
+	w.t.Helper()
+	slug := v1alpha1.ClusterSlug(name)
+	c := &v1alpha1.Cluster{}
+	if err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: slug, Name: slug}, c); err != nil {
+		w.t.Fatal(err)
+	}
+	c.Finalizers = []string{v1alpha1.FinalizerCluster}
+	if err := w.api.Update(w.t.Context(), c); err != nil {
+		w.t.Fatal(err)
+	}
+	c.Status.VPCID, c.Status.SubnetIDs = "vpc-1", c.Spec.Network.SubnetIDs
+	c.Status.Version, c.Status.Endpoint, c.Status.CertificateAuthority.Data, c.Status.Identity.OIDC.Issuer = "v1.36.3", "https://127.0.0.1:6443", "UEVN", "https://h/id/1"
+	c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Healthy", LastTransitionTime: metav1.Now()}}
+	if err := w.api.Status().Update(w.t.Context(), c); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestTheActionsFitTheTable(t *testing.T) {
+	w := newWorld(t, nil)
+	if err := w.front.Check(); err != nil {
+		t.Error(err)
+	}
+	// What the list says of EKS is so.
+	fine := func(service, action string) bool {
+		if service == "eks" {
+			return w.front.Answers(service, action)
+		}
+		a, _ := awsactions.NewList().Find(service, action)
+		return a.Mark != awsactions.Refused && !awsactions.NewList().NotYet(service, action)
+	}
+	for _, problem := range awsactions.Problems(fine) {
+		t.Error(problem)
+	}
+}
+
+func TestALifeOfACluster(t *testing.T) {
+	w := newWorld(t, nil)
+	w.ask("GET", "/clusters", "", 200, `{"clusters":[]}`)
+	w.ask("GET", "/clusters/Blue_1", "", 404, "No cluster found for name: Blue_1.", `"__type":"ResourceNotFoundException"`, `"clusterName":"Blue_1"`)
+	made := w.ask("POST", "/clusters", makeOne, 200, `"status":"CREATING"`, `"arn":"arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1"`, `"createdAt":1800000000`,
+		`{"types":["api","audit"],"enabled":true}`, `{"types":["authenticator","controllerManager","scheduler"],"enabled":false}`, `"tags":{"team":"a"}`)
+	if again := w.ask("POST", "/clusters", makeOne, 200); again != made {
+		t.Errorf("sent twice: %s\nwas %s", again, made)
+	}
+	w.ask("POST", "/clusters", strings.Replace(makeOne, `"API"`, `"CONFIG_MAP"`, 1), 400, "earlier request with other parameters")
+	w.ask("POST", "/clusters", strings.Replace(makeOne, `"t1"`, `"t2"`, 1), 409, "Cluster already exists with name: Blue_1")
+	w.ask("POST", "/clusters/Blue_1/node-groups", makeGroup, 400, "is not in ACTIVE status")
+	w.served("Blue_1")
+	shown := w.ask("GET", "/clusters/Blue_1", "", 200, `"status":"ACTIVE"`, `"version":"1.36"`, `"endpoint":"https://127.0.0.1:6443"`, `"vpcId":"vpc-1"`, `"subnetIds":["subnet-1","subnet-2"]`,
+		`"certificateAuthority":{"data":"UEVN"}`, `"identity":{"oidc":{"issuer":"https://h/id/1"}}`, `"authenticationMode":"API"`, `"roleArn":"`+eksRole+`"`, `"deletionProtection":false`,
+		`"platformVersion":"eks.1"`, `"serviceIpv4Cidr":"10.100.0.0/16"`, `"health":{"issues":[]}`, `"endpointPublicAccess":true`)
+	if strings.Contains(shown, "encryptionConfig") || strings.Contains(shown, "clientRequestToken") {
+		t.Errorf("it tells what nobody sent: %s", shown)
+	}
+	w.ask("GET", "/clusters?include=all&maxResults=1", "", 200, `{"clusters":["Blue_1"]}`)
+	w.ask("DELETE", "/clusters/Blue_1", "", 200, `"status":"DELETING"`)
+	w.ask("GET", "/clusters/Blue_1", "", 200, `"status":"DELETING"`) // its controllers end it
+	w.ask("DELETE", "/clusters/none", "", 404, "No cluster found for name: none.")
+
+	asked := strings.Join(w.gate.asked, "\n")
+	for _, want := range []string{
+		"eks:CreateCluster * aws:requesttag/team=a aws:tagkeys=team eks:authenticationmode=API eks:loggingtype/api=true eks:loggingtype/audit=true",
+		"eks:DescribeCluster arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1 aws:resourcetag/team=a", "eks:ListClusters *",
+		"eks:DeleteCluster arn:aws:eks:eu-west-1:000000000000:cluster/none",
+	} {
+		if !strings.Contains(asked, want) {
+			t.Errorf("IAM is not asked %s:\n%s", want, asked)
+		}
+	}
+}
+
+func TestClustersThatAreRefused(t *testing.T) {
+	w := newWorld(t, nil, role("bare", "eks.amazonaws.com"), role("stranger", "ec2.amazonaws.com", clusterPolicy))
+	for name, c := range map[string]struct{ old, new, says string }{
+		"no such role":          {eksRole, "arn:aws:iam::000000000000:role/none", "does not exist"},
+		"a role without trust":  {"role/eks", "role/stranger", "Role could not be assumed because the trusted entity is not correct"},
+		"a role without policy": {"role/eks", "role/bare", "The provided role doesn't have the Amazon EKS Managed Policies associated with it"},
+		"a bad name":            {"Blue_1", "-blue", "The cluster name"},
+		"a version":             {`"tags"`, `"version":"1.20","tags"`, "unsupported Kubernetes version"},
+		"one zone":              {`"subnet-1"`, `"subnet-3"`, "Subnets specified must be in at least two different AZs"},
+		"two VPCs":              {`"subnet-1"`, `"subnet-4"`, "Subnets provided must be from same VPC"},
+		"no such subnet":        {`"subnet-1"`, `"subnet-9"`, "The subnet ID 'subnet-9' does not exist"},
+		"no endpoint":           {`"resourcesVpcConfig":{`, `"resourcesVpcConfig":{"endpointPublicAccess":false,`, "Private and public endpoint access cannot be false"},
+		"a range":               {`"tags"`, `"kubernetesNetworkConfig":{"serviceIpv4Cidr":"8.8.8.0/24"},"tags"`, "serviceIpv4Cidr"},
+		"IPv6":                  {`"tags"`, `"kubernetesNetworkConfig":{"ipFamily":"ipv6"},"tags"`, "ipFamily"},
+		"a log type":            {`"audit"`, `"everything"`, "everything"},
+		"a mode":                {`"API"`, `"EVERYBODY"`, "EVERYBODY"},
+		"a tag of AWS's":        {`"team"`, `"aws:team"`, "aws:"},
+		"what is not here":      {`"tags"`, `"outpostConfig":{"outpostArns":["a"],"controlPlaneInstanceType":"m5"},"tags"`, "does not support outpostConfig"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.t = t
+			body := strings.Replace(makeOne, c.old, c.new, 1)
+			if body == makeOne {
+				t.Fatal("nothing is replaced")
+			}
+			w.ask("POST", "/clusters", body, 400, `"__type":"InvalidParameterException"`, c.says)
+		})
+	}
+	var all v1alpha1.ClusterList
+	if err := w.api.List(t.Context(), &all); err != nil || len(all.Items) != 0 {
+		t.Errorf("there are %d clusters, %v", len(all.Items), err)
+	}
+}
+
+const makeGroup = `{"nodegroupName":"Web_1","nodeRole":"` + nodes + `","subnets":["subnet-3"],"scalingConfig":{"minSize":1,"maxSize":3,"desiredSize":2},"labels":{"pool":"web"},` +
+	`"taints":[{"key":"a","value":"b","effect":"NO_SCHEDULE"}],"instanceTypes":["m5.large"],"tags":{"team":"b"},"clientRequestToken":"g1"}`
+
+func TestALifeOfANodeGroup(t *testing.T) {
+	w := newWorld(t, nil)
+	w.ask("POST", "/clusters/Blue_1/node-groups", makeGroup, 404, "No cluster found for name: Blue_1.")
+	w.ask("POST", "/clusters", makeOne, 200)
+	w.served("Blue_1")
+	made := w.ask("POST", "/clusters/Blue_1/node-groups", makeGroup, 200, `"status":"CREATING"`, `"scalingConfig":{"minSize":1,"maxSize":3,"desiredSize":2}`, `"labels":{"pool":"web"}`,
+		`"taints":[{"key":"a","value":"b","effect":"NO_SCHEDULE"}]`, `"instanceTypes":["m5.large"]`, `"nodeRole":"`+nodes+`"`, `"subnets":["subnet-3"]`, `"clusterName":"Blue_1"`, `"tags":{"team":"b"}`)
+	if again := w.ask("POST", "/clusters/Blue_1/node-groups", makeGroup, 200); again != made {
+		t.Errorf("sent twice: %s\nwas %s", again, made)
+	}
+	w.ask("POST", "/clusters/Blue_1/node-groups", strings.Replace(makeGroup, "g1", "g2", 1), 409, "NodeGroup already exists with name Web_1 and cluster name Blue_1")
+	w.ask("GET", "/clusters/Blue_1/node-groups", "", 200, `{"nodegroups":["Web_1"]}`)
+	w.ask("GET", "/clusters/Blue_1/node-groups/none", "", 404, "No node group found for name: none.", `"nodegroupName":"none"`)
+	w.ask("DELETE", "/clusters/Blue_1", "", 409, "Cluster has nodegroups attached")
+	for name, c := range map[string]struct{ old, new, says string }{
+		"a size":        {`"desiredSize":2`, `"desiredSize":4`, "Desired capacity 4 can't be greater than max size 3"},
+		"an effect":     {"NO_SCHEDULE", "NoSchedule", "The effect"},
+		"a role":        {nodes, eksRole, "Following required service principals [ec2.amazonaws.com]"},
+		"types":         {`["m5.large"]`, `["m5.large","m5.xlarge"]`, "machines of one type"},
+		"spot":          {`"subnets"`, `"capacityType":"SPOT","subnets"`, "SPOT"},
+		"a subnet":      {"subnet-3", "subnet-4", "must be of the cluster's VPC"},
+		"a disk":        {`"subnets"`, `"diskSize":20,"subnets"`, "does not support diskSize"},
+		"a label":       {`"pool"`, `"kubernetes.io/x"`, "spec.labels"},
+		"a name":        {"Web_1", "we b", "The node group name"},
+		"a remote user": {`"subnets"`, `"remoteAccess":{"ec2SshKey":"k"},"subnets"`, "does not support remoteAccess"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.t = t
+			body := strings.Replace(strings.Replace(makeGroup, "Web_1", "other", 1), c.old, c.new, 1)
+			if name == "a name" {
+				body = strings.Replace(makeGroup, c.old, c.new, 1)
+			}
+			w.ask("POST", "/clusters/Blue_1/node-groups", body, 400, `"__type":"InvalidParameterException"`, c.says)
+		})
+	}
+	w.t = t
+	w.ask("DELETE", "/clusters/Blue_1/node-groups/Web_1", "", 200, `"status":"DELETING"`)
+	w.ask("GET", "/clusters/Blue_1/node-groups/Web_1", "", 404)
+	asked := strings.Join(w.gate.asked, "\n")
+	for _, want := range []string{
+		"eks:CreateNodegroup arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1 aws:requesttag/team=b aws:resourcetag/team=a aws:tagkeys=team",
+		"eks:DescribeNodegroup arn:aws:eks:eu-west-1:000000000000:nodegroup/Blue_1/none/*",
+		"eks:DeleteNodegroup arn:aws:eks:eu-west-1:000000000000:nodegroup/Blue_1/Web_1/00000000-0000-0000-0000-000000000003 aws:resourcetag/team=b",
+	} {
+		if !strings.Contains(asked, want) {
+			t.Errorf("IAM is not asked %s:\n%s", want, asked)
+		}
+	}
+	rootless := newWorld(t, func(c *Config) { c.LocalMachines = false })
+	rootless.ask("POST", "/clusters", makeOne, 200)
+	rootless.served("Blue_1")
+	rootless.ask("POST", "/clusters/Blue_1/node-groups", makeGroup, 400, "InvalidRequestException", "without root")
+}
+
+func TestTags(t *testing.T) {
+	w := newWorld(t, nil)
+	w.ask("POST", "/clusters", makeOne, 200)
+	w.served("Blue_1")
+	path := "/tags/" + url.PathEscape("arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1")
+	w.ask("GET", path, "", 200, `{"tags":{"team":"a"}}`)
+	w.ask("POST", path, `{"tags":{"team":"c","cost":"1"}}`, 200, "{}")
+	w.ask("GET", path, "", 200, `{"tags":{"cost":"1","team":"c"}}`)
+	w.ask("DELETE", path+"?tagKeys=cost&tagKeys=none", "", 200, "{}")
+	w.ask("GET", "/clusters/Blue_1", "", 200, `"tags":{"team":"c"}`)
+	w.ask("POST", path, `{"tags":{"aws:x":"c"}}`, 400, "BadRequestException")
+	w.ask("GET", strings.Replace(path, "Blue_1", "none", 1), "", 404, "NotFoundException")
+	w.ask("GET", strings.Replace(path, "eu-west-1", "eu-west-2", 1), "", 404, "NotFoundException")
+	w.ask("GET", "/tags/x", "", 400, "BadRequestException")
+	w.gate.denies = true
+	w.ask("POST", path, `{"tags":{"team":"d"}}`, 403, "AccessDeniedException")
+	w.ask("POST", "/clusters", strings.Replace(makeOne, "Blue_1", "other", 1), 403, "AccessDeniedException")
+	w.ask("DELETE", "/clusters/Blue_1", "", 403)
+	w.gate.denies = false
+	w.ask("GET", "/clusters/Blue_1", "", 200, `"tags":{"team":"c"}`, "ACTIVE")
+	w.ask("GET", "/clusters/other", "", 404)
+}
+
+func TestPagesAndVersions(t *testing.T) {
+	w := newWorld(t, nil)
+	want := []string{}
+	for i := range 5 {
+		name := fmt.Sprintf("c%d", i)
+		w.ask("POST", "/clusters", strings.Replace(strings.Replace(makeOne, "Blue_1", name, 1), "t1", name, 1), 200)
+		want = append(want, name)
+	}
+	var got []string
+	for next := ""; ; {
+		var page struct {
+			Clusters  []string
+			NextToken string
+		}
+		if err := json.NewDecoder(bytes.NewBufferString(w.ask("GET", "/clusters?maxResults=2&nextToken="+next, "", 200))).Decode(&page); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, page.Clusters...)
+		if next = page.NextToken; next == "" {
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("pages are of %v", got)
+	}
+	w.ask("GET", "/clusters?nextToken=x", "", 400, "InvalidParameterException")
+	w.ask("GET", "/clusters?maxResults=101", "", 400, "InvalidParameterException")
+	w.ask("GET", "/cluster-versions", "", 200, `"clusterVersion":"1.36"`, `"defaultVersion":true`, `"kubernetesPatchVersion":"1.36.3"`)
+	w.ask("GET", "/cluster-versions?clusterVersions=1.20", "", 200, `{"clusterVersions":[]}`)
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"fmt"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+type listClustersInput struct {
+	MaxResults *int32
+	NextToken  string
+	Include    []string // "all" adds clusters that are connected and not run here, of which there are none
+}
+
+type listClustersOutput struct {
+	Clusters  []string
+	NextToken string
+}
+
+func (a *api) listClusters() awsfront.Spec[listClustersInput, listClustersOutput] {
+	return awsfront.Spec[listClustersInput, listClustersOutput]{
+		Do: func(ctx context.Context, call *awsfront.Call, in *listClustersInput) (*listClustersOutput, error) {
+			for _, word := range in.Include {
+				if word != "all" {
+					return nil, awsfault.Errorf(invalidParameter, "include %q is not known: it must be all", word)
+				}
+			}
+			var all v1alpha1.ClusterList
+			if err := a.Management.List(ctx, &all); err != nil {
+				return nil, away(fmt.Errorf("listing clusters: %w", err))
+			}
+			names := make([]string, 0, len(all.Items))
+			for i := range all.Items {
+				if c := &all.Items[i]; c.Name == v1alpha1.ClusterSlug(c.Spec.Name) && c.Namespace == c.Name { // others are not served, and not found by their name
+					names = append(names, c.Spec.Name)
+				}
+			}
+			out := &listClustersOutput{}
+			var err error
+			out.Clusters, out.NextToken, err = page(a, call, nil, names, itself, in.NextToken, in.MaxResults)
+			return out, err
+		},
+	}
+}

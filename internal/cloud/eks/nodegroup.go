@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cluster/readiness"
+	"muster.dev/muster/internal/platform/version"
+)
+
+// What node groups are of.
+const (
+	amiType             = "AL2023_x86_64_STANDARD"
+	onDemand            = "ON_DEMAND"
+	defaultInstanceType = "t3.medium" // EKS's
+)
+
+// The status of a node group, beside those of a cluster.
+const createFailed = "CREATE_FAILED"
+
+// nodegroup is EKS's, as it is answered.
+type nodegroup struct {
+	NodegroupName, NodegroupARN, ClusterName, Version, Status, CapacityType, AMIType, NodeRole string
+	CreatedAt, ModifiedAt                                                                      time.Time
+	ScalingConfig                                                                              *scaling
+	InstanceTypes, Subnets                                                                     []string
+	Labels                                                                                     map[string]string
+	Taints                                                                                     []taint
+	Resources                                                                                  resources
+	Health                                                                                     health
+	UpdateConfig                                                                               *updateConfig
+	Tags                                                                                       map[string]string
+}
+
+type scaling struct{ MinSize, MaxSize, DesiredSize *int32 }
+
+type taint struct{ Key, Value, Effect string }
+
+type resources struct{ AutoScalingGroups []group }
+
+type group struct{ Name string }
+
+type health struct{ Issues []issue }
+
+type issue struct {
+	Code, Message string
+	ResourceIDs   []string
+}
+
+type updateConfig struct{ MaxUnavailable *int32 }
+
+// The effects of taints, as EKS and Kubernetes call them.
+var effects = map[string]corev1.TaintEffect{
+	"NO_SCHEDULE": corev1.TaintEffectNoSchedule, "NO_EXECUTE": corev1.TaintEffectNoExecute, "PREFER_NO_SCHEDULE": corev1.TaintEffectPreferNoSchedule,
+}
+
+// showNodegroup is a node group as EKS tells of it.
+func (a *api) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alpha1.NodeGroup) *nodegroup {
+	shown := &nodegroup{
+		NodegroupName: g.Spec.Name, NodegroupARN: a.nodegroupARN(call, of.Spec.Name, g), ClusterName: of.Spec.Name,
+		Version: minor(cmp.Or(of.Status.Version, of.Spec.Version, version.Kubernetes)), CapacityType: onDemand, AMIType: amiType,
+		NodeRole: roleARN(call, g.Spec.Role()), CreatedAt: g.CreationTimestamp.Time, ModifiedAt: modified(g),
+		ScalingConfig: &scaling{new(g.Spec.ScalingConfig.MinSize), new(g.Spec.ScalingConfig.MaxSize), new(g.Spec.ScalingConfig.DesiredSize)},
+		InstanceTypes: []string{}, Subnets: shownSubnets(g.Spec.SubnetIDs, of.Status.SubnetIDs, of.Spec.Network.SubnetIDs), Labels: map[string]string{}, Taints: []taint{},
+		Resources: resources{[]group{}}, UpdateConfig: &updateConfig{new(int32(1))}, Tags: shownTags(g.Spec.Tags),
+	}
+	if template := g.Spec.LaunchTemplate; template != nil && template.InstanceType != "" {
+		shown.InstanceTypes = []string{template.InstanceType}
+	}
+	for key, value := range g.Spec.Labels {
+		shown.Labels[key] = string(value)
+	}
+	for _, t := range g.Spec.Taints {
+		for name, effect := range effects {
+			if effect == t.Effect {
+				shown.Taints = append(shown.Taints, taint{t.Key, string(t.Value), name})
+			}
+		}
+	}
+	shown.Status, shown.Health.Issues = nodegroupStatus(g)
+	return shown
+}
+
+// roleARN is the ARN of a role that may be written as a name.
+func roleARN(call *awsfront.Call, role string) string {
+	if role == "" || strings.HasPrefix(role, "arn:") {
+		return role
+	}
+	return "arn:aws:iam::" + call.Caller.Account() + ":role/" + role
+}
+
+// modified is when the group was changed last, as far as it is known: by a person, or by what its machines did.
+func modified(g *v1alpha1.NodeGroup) time.Time {
+	last := g.CreationTimestamp.Time
+	if ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.LastTransitionTime.After(last) {
+		last = ready.LastTransitionTime.Time
+	}
+	for _, entry := range g.ManagedFields {
+		if entry.Time != nil && entry.Subresource == "" && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	return last
+}
+
+// nodegroupStatus is the word and the issues that EKS has for what a group's conditions say. A group of which a machine is Ready,
+// or that was changed since it was made, is ACTIVE: what ails it is an issue of its health.
+func nodegroupStatus(g *v1alpha1.NodeGroup) (status string, issues []issue) {
+	issues = []issue{}
+	ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)
+	if obstacle := readiness.Obstacle(g); obstacle != "" {
+		issues = append(issues, issue{healthCode(ready.Reason), obstacle, []string{g.Spec.Name}})
+	}
+	switch {
+	case !g.DeletionTimestamp.IsZero():
+		return deleting, issues
+	case ready != nil && ready.Status == metav1.ConditionTrue, g.Status.ReadyReplicas > 0, g.Generation > 1:
+		return active, issues
+	case len(issues) > 0:
+		return createFailed, issues
+	}
+	return creating, issues
+}
+
+// healthCode is EKS's code for the reason of a group that is not Ready.
+func healthCode(reason string) string {
+	switch reason {
+	case "IamNodeRoleNotFound", "NodeCreationFailure", "AccessDenied", "InstanceLimitExceeded":
+		return reason
+	case "InsufficientCapacity", "InsufficientMemory":
+		return "AsgInstanceLaunchFailures"
+	}
+	return "InternalFailure"
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awstag"
+	"muster.dev/muster/internal/iam/arn"
+)
+
+// readTags checks the tags of a request.
+func readTags(tags map[string]string) (v1alpha1.Tags, error) {
+	list := make([]awstag.Tag, 0, len(tags))
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		list = append(list, awstag.Tag{Key: key, Value: tags[key]})
+	}
+	read, err := awstag.Read(service, list)
+	if err != nil {
+		return nil, err
+	}
+	return tagsFrom(read), nil
+}
+
+func tagsFrom(tags map[string]string) v1alpha1.Tags {
+	if len(tags) == 0 {
+		return nil
+	}
+	kept := make(v1alpha1.Tags, len(tags))
+	for key, value := range tags {
+		kept[key] = v1alpha1.TagValue(value)
+	}
+	return kept
+}
+
+// shownTags are tags as they are answered: an empty map where there are none.
+func shownTags(tags v1alpha1.Tags) map[string]string {
+	shown := make(map[string]string, len(tags))
+	for key, value := range tags {
+		shown[key] = string(value)
+	}
+	return shown
+}
+
+// resourceTags adds the condition keys of a resource's tags.
+func resourceTags(conditions map[string][]string, tags v1alpha1.Tags) {
+	for key, value := range tags {
+		conditions["aws:ResourceTag/"+key] = []string{string(value)}
+	}
+}
+
+// requestTags adds the condition keys of the tags that a request sets.
+func requestTags(conditions map[string][]string, tags map[string]string) {
+	for key, value := range tags {
+		conditions["aws:RequestTag/"+key] = []string{value}
+	}
+	if len(tags) > 0 {
+		conditions["aws:TagKeys"] = slices.Sorted(maps.Keys(tags))
+	}
+}
+
+type tagInput struct {
+	ResourceARN string
+	Tags        map[string]string
+}
+
+type untagInput struct {
+	ResourceARN string
+	TagKeys     []string
+}
+
+type listTagsInput struct{ ResourceARN string }
+
+type listTagsOutput struct{ Tags map[string]string }
+
+func (a *api) listTags() awsfront.Spec[listTagsInput, listTagsOutput] {
+	return awsfront.Spec[listTagsInput, listTagsOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *listTagsInput) ([]awsfront.Target, error) {
+			return a.aboutTagged(ctx, call, in.ResourceARN, nil)
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *listTagsInput) (*listTagsOutput, error) {
+			_, tags, err := a.tagged(ctx, call, in.ResourceARN)
+			if err != nil {
+				return nil, err
+			}
+			return &listTagsOutput{Tags: shownTags(*tags)}, nil
+		},
+	}
+}
+
+func (a *api) tag() awsfront.Spec[tagInput, struct{}] {
+	return awsfront.Spec[tagInput, struct{}]{
+		About: func(ctx context.Context, call *awsfront.Call, in *tagInput) ([]awsfront.Target, error) {
+			conditions := map[string][]string{}
+			requestTags(conditions, in.Tags)
+			return a.aboutTagged(ctx, call, in.ResourceARN, conditions)
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *tagInput) (*struct{}, error) {
+			if _, err := readTags(in.Tags); err != nil {
+				return nil, asBadRequest(err)
+			}
+			return nil, a.retag(ctx, call, in.ResourceARN, func(has map[string]string) (map[string]string, error) {
+				return awstag.Merge(service, has, in.Tags)
+			})
+		},
+	}
+}
+
+func (a *api) untag() awsfront.Spec[untagInput, struct{}] {
+	return awsfront.Spec[untagInput, struct{}]{
+		About: func(ctx context.Context, call *awsfront.Call, in *untagInput) ([]awsfront.Target, error) {
+			return a.aboutTagged(ctx, call, in.ResourceARN, map[string][]string{"aws:TagKeys": in.TagKeys})
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *untagInput) (*struct{}, error) {
+			removals := make([]awstag.Removal, 0, len(in.TagKeys))
+			for _, key := range in.TagKeys {
+				removals = append(removals, awstag.Removal{Key: key})
+			}
+			return nil, a.retag(ctx, call, in.ResourceARN, func(has map[string]string) (map[string]string, error) {
+				return awstag.Remove(service, has, removals)
+			})
+		},
+	}
+}
+
+// asBadRequest gives a refusal the code that the actions of tags have.
+func asBadRequest(err error) error {
+	if known, ok := err.(*awsfault.Error); ok { //nolint:errorlint // package awstag returns it as it is
+		return awsfault.Errorf(badRequest, "%s", known.Message)
+	}
+	return err
+}
+
+// aboutTagged is the resource of an ARN as IAM is asked about it.
+func (a *api) aboutTagged(ctx context.Context, call *awsfront.Call, text string, conditions map[string][]string) ([]awsfront.Target, error) {
+	if conditions == nil {
+		conditions = map[string][]string{}
+	}
+	target := awsfront.Target{Resource: text, Conditions: conditions}
+	_, tags, err := a.tagged(ctx, call, text)
+	if known, ok := err.(*awsfault.Error); ok { //nolint:errorlint // tagged returns it as it is
+		if known.Code == tagsNotFound {
+			return []awsfront.Target{target}, nil // whoever may not see it is not told that it is not there
+		}
+		return nil, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	resourceTags(conditions, *tags)
+	return []awsfront.Target{target}, nil
+}
+
+// tagged reads the object of an ARN, and where its tags are.
+func (a *api) tagged(ctx context.Context, call *awsfront.Call, text string) (client.Object, *v1alpha1.Tags, error) {
+	missing := awsfault.Errorf(tagsNotFound, "The resource %.300s does not exist", text).WithStatus(404)
+	parsed, err := arn.Parse(text)
+	if err != nil || parsed.Service != service {
+		return nil, nil, awsfault.Errorf(badRequest, "The resource ARN %.300q is not one of EKS's, like %s", text, a.clusterARN(call, "NAME"))
+	}
+	if parsed.Region != a.Region || parsed.Account != call.Caller.Account() {
+		return nil, nil, missing
+	}
+	parts := strings.Split(parsed.Resource, "/")
+	switch {
+	case parts[0] == "cluster" && len(parts) == 2:
+		found, err := a.findCluster(ctx, parts[1])
+		if err != nil {
+			return nil, nil, err
+		}
+		if found != nil {
+			return found, &found.Spec.Tags, nil
+		}
+	case parts[0] == "nodegroup" && len(parts) == 4:
+		of, err := a.findCluster(ctx, parts[1])
+		if err != nil || of == nil {
+			return nil, nil, orMissing(err, missing)
+		}
+		found, err := a.findNodegroup(ctx, of, parts[2])
+		if err != nil {
+			return nil, nil, err
+		}
+		if found != nil && string(found.UID) == parts[3] {
+			return found, &found.Spec.Tags, nil
+		}
+	}
+	return nil, nil, missing
+}
+
+func orMissing(err error, missing *awsfault.Error) error {
+	if err != nil {
+		return err
+	}
+	return missing
+}
+
+// retag changes the tags of a resource. Nobody else's change between reading and writing is lost: the API server refuses the write then.
+func (a *api) retag(ctx context.Context, call *awsfront.Call, text string, change func(map[string]string) (map[string]string, error)) error {
+	defer a.locks.hold("tags/" + text)()
+	for {
+		object, tags, err := a.tagged(ctx, call, text)
+		if err != nil {
+			return err
+		}
+		before, ok := object.DeepCopyObject().(client.Object)
+		if !ok {
+			return fmt.Errorf("a copy of %T is no object", object)
+		}
+		changed, err := change(shownTags(*tags))
+		if err != nil {
+			return asBadRequest(err)
+		}
+		*tags = tagsFrom(changed)
+		err = a.Management.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsConflict(err) || ctx.Err() != nil { // a status is written every few seconds
+			return away(fmt.Errorf("changing tags: %w", err))
+		}
+	}
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestEKSByTheAWSCLI makes a cluster and a node group with the AWS CLI, looks at them, and deletes them.
+func TestEKSByTheAWSCLI(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("aws"); err != nil {
+		t.Fatal("there is no AWS CLI, which tools/testneeds.sh installs: nothing is tested")
+	}
+	i := newInstallation(t)
+	i.muster("up", "--nodes", "0")
+	i.ready(60 * time.Second)
+	w := newIAM(t, i)
+	role := w.clusterRole()
+	var subnets []string
+	for field := range strings.FieldsSeq(i.mustKubectl("--context", "muster-management", "get", "subnets", "-o", "jsonpath={.items[*].metadata.name}")) {
+		subnets = append(subnets, field)
+	}
+	if len(subnets) < 2 {
+		t.Fatalf("the default VPC has the subnets %v", subnets)
+	}
+
+	t.Run("what kubectl or muster made is there", func(t *testing.T) {
+		w := w.step(t)
+		if shown := w.describeCluster("muster"); shown.Status != "ACTIVE" || shown.Endpoint == "" || shown.ResourcesVpcConfig.VpcID == "" {
+			t.Errorf("%+v", shown)
+		}
+	})
+	create := func(name string) []string {
+		return []string{
+			"eks", "create-cluster", "--name", name, "--role-arn", role, "--resources-vpc-config", "subnetIds=" + strings.Join(subnets[:2], ","),
+			"--access-config", "authenticationMode=API", "--tags", "team=a", "--client-request-token", "one",
+		}
+	}
+	t.Run("refused", func(t *testing.T) {
+		w := w.step(t)
+		alice := w.user("alice")
+		for _, c := range []struct {
+			who  []string
+			args []string
+			says string
+		}{
+			{w.as(alice), []string{"eks", "describe-cluster", "--name", "muster"}, "(AccessDeniedException) when calling the DescribeCluster operation: User: " + aliceARN + " is not authorized to perform: eks:DescribeCluster on resource: arn:aws:eks:us-east-1:000000000000:cluster/muster"},
+			{w.as(alice), create("Blue_1"), "AccessDeniedException"},
+			{w.admin, []string{"eks", "describe-cluster", "--name", "none"}, "(ResourceNotFoundException) when calling the DescribeCluster operation: No cluster found for name: none."},
+			{w.admin, []string{"eks", "create-cluster", "--name", "Blue_1", "--role-arn", role + "x", "--resources-vpc-config", "{}"}, "(InvalidParameterException)"},
+			{w.admin, []string{"eks", "list-fargate-profiles", "--cluster-name", "muster"}, "(InvalidRequestException)"},
+			{w.as(keys{AccessKeyID: alice.AccessKeyID, SecretAccessKey: "x" + alice.SecretAccessKey[1:]}), []string{"eks", "list-clusters"}, "(InvalidSignatureException)"},
+		} {
+			if out, err := w.aws(c.who, c.args...); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v: %s, %v, want %s", c.args, out, err, c.says)
+			}
+		}
+	})
+	t.Run("a cluster", func(t *testing.T) {
+		w := w.step(t)
+		began := time.Now()
+		w.mustAWS(nil, create("Blue_1")...)
+		w.mustAWS(nil, create("Blue_1")...) // sent again with its token
+		w.eventually("cluster Blue_1 is ACTIVE", 120*time.Second, func() error { return is(w.describeCluster("Blue_1").Status, "ACTIVE") })
+		t.Logf("create-cluster to ACTIVE: %v", time.Since(began).Round(100*time.Millisecond))
+		shown := w.describeCluster("Blue_1")
+		if shown.Tags["team"] != "a" || shown.RoleArn != role || len(shown.ResourcesVpcConfig.SubnetIds) != 2 || !strings.HasPrefix(shown.Identity.OIDC.Issuer, "https://") || shown.CertificateAuthority.Data == "" {
+			t.Errorf("%+v", shown)
+		}
+	})
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	t.Run("a node group", func(t *testing.T) {
+		w := w.step(t)
+		began := time.Now()
+		w.mustAWS(nil, "eks", "create-nodegroup", "--cluster-name", "Blue_1", "--nodegroup-name", "web", "--node-role", "arn:aws:iam::"+iamAccount+":role/muster-node",
+			"--subnets", subnets[0], "--scaling-config", "minSize=0,maxSize=2,desiredSize=1", "--labels", "pool=web", "--instance-types", "m5.large")
+		w.eventually("node group web is ACTIVE", 120*time.Second, func() error { return is(w.nodegroupStatus("Blue_1", "web"), "ACTIVE") })
+		t.Logf("create-nodegroup to ACTIVE: %v", time.Since(began).Round(100*time.Millisecond))
+		if _, err := w.aws(w.admin, "eks", "update-kubeconfig", "--name", "Blue_1", "--kubeconfig", kubeconfig); err != nil {
+			t.Fatal(err)
+		}
+		out, err := w.run(w.admin, filepath.Join(w.bin, "kubectl"), "--kubeconfig", kubeconfig, "get", "nodes", "-l", "pool=web,node.kubernetes.io/instance-type=m5.large", "-o", "name")
+		if err != nil || strings.Count(out, "node/") != 1 {
+			t.Errorf("nodes: %q, %v", out, err)
+		}
+	})
+	t.Run("deleted", func(t *testing.T) {
+		w := w.step(t)
+		if _, err := w.aws(w.admin, "eks", "delete-cluster", "--name", "Blue_1"); err == nil || !strings.Contains(err.Error(), "(ResourceInUseException) when calling the DeleteCluster operation: Cluster has nodegroups attached") {
+			t.Errorf("a cluster with a node group: %v", err)
+		}
+		w.mustAWS(nil, "eks", "delete-nodegroup", "--cluster-name", "Blue_1", "--nodegroup-name", "web")
+		w.eventually("node group web is gone", 60*time.Second, func() error {
+			return gone(w.aws(w.admin, "eks", "describe-nodegroup", "--cluster-name", "Blue_1", "--nodegroup-name", "web"))
+		})
+		w.mustAWS(nil, "eks", "delete-cluster", "--name", "Blue_1")
+		w.eventually("cluster Blue_1 is gone", 60*time.Second, func() error {
+			return gone(w.aws(w.admin, "eks", "describe-cluster", "--name", "Blue_1"))
+		})
+		var list struct{ Clusters []string }
+		if w.mustAWS(&list, "eks", "list-clusters"); fmt.Sprint(list.Clusters) != "[muster]" {
+			t.Errorf("clusters %v", list.Clusters)
+		}
+	})
+}
+
+// clusterRole makes a role that EKS's API takes.
+func (w *iam) clusterRole() string {
+	w.t.Helper()
+	var made struct{ Role struct{ Arn string } }
+	w.mustAWS(&made, "iam", "create-role", "--role-name", "eks", "--assume-role-policy-document",
+		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"eks.amazonaws.com"},"Action":["sts:AssumeRole","sts:TagSession"]}]}`)
+	w.mustAWS(nil, "iam", "attach-role-policy", "--role-name", "eks", "--policy-arn", "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy")
+	return made.Role.Arn
+}
+
+// describedCluster is what the story looks at of a cluster.
+type describedCluster struct {
+	Status, Endpoint, RoleArn string
+	ResourcesVpcConfig        struct {
+		SubnetIds []string
+		VpcID     string
+	}
+	CertificateAuthority struct{ Data string }
+	Identity             struct{ OIDC struct{ Issuer string } }
+	Tags                 map[string]string
+}
+
+func (w *iam) describeCluster(name string) describedCluster {
+	w.t.Helper()
+	var shown struct{ Cluster describedCluster }
+	w.mustAWS(&shown, "eks", "describe-cluster", "--name", name)
+	return shown.Cluster
+}
+
+func (w *iam) nodegroupStatus(cluster, name string) string {
+	w.t.Helper()
+	var shown struct {
+		Nodegroup struct {
+			Status string
+			Health json.RawMessage
+		}
+	}
+	w.mustAWS(&shown, "eks", "describe-nodegroup", "--cluster-name", cluster, "--nodegroup-name", name)
+	if shown.Nodegroup.Status == "CREATE_FAILED" {
+		w.t.Logf("health: %s", shown.Nodegroup.Health)
+	}
+	return shown.Nodegroup.Status
+}
+
+func is(got, want string) error {
+	if got != want {
+		return fmt.Errorf("it is %s", got)
+	}
+	return nil
+}
+
+// gone reports whether EKS does not find something any more.
+func gone(out string, err error) error {
+	switch {
+	case err == nil:
+		return errors.New("it is there: " + out)
+	case strings.Contains(err.Error(), "(ResourceNotFoundException)"):
+		return nil
+	}
+	return err
+}
