@@ -92,6 +92,26 @@ func TestEKSByTheAWSCLI(t *testing.T) {
 			t.Errorf("nodes: %q, %v", out, err)
 		}
 	})
+	t.Run("an access entry", func(t *testing.T) {
+		w := w.step(t)
+		bob := w.user("bob")
+		const bobARN = "arn:aws:iam::" + iamAccount + ":user/bob"
+		sees := func() error {
+			_, err := w.run(w.as(bob), filepath.Join(w.bin, "kubectl"), "--kubeconfig", kubeconfig, "get", "pods")
+			return err
+		}
+		if err := sees(); err == nil {
+			t.Error("bob is let in before there is an entry")
+		}
+		w.mustAWS(nil, "eks", "create-access-entry", "--cluster-name", "Blue_1", "--principal-arn", bobARN)
+		w.mustAWS(nil, "eks", "associate-access-policy", "--cluster-name", "Blue_1", "--principal-arn", bobARN,
+			"--policy-arn", "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy", "--access-scope", "type=cluster")
+		w.eventually("bob sees pods", 30*time.Second, sees)
+		w.mustAWS(nil, "eks", "delete-access-entry", "--cluster-name", "Blue_1", "--principal-arn", bobARN)
+		if _, err := w.aws(w.admin, "eks", "describe-access-entry", "--cluster-name", "Blue_1", "--principal-arn", bobARN); gone("", err) != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("deleted", func(t *testing.T) {
 		w := w.step(t)
 		if _, err := w.aws(w.admin, "eks", "delete-cluster", "--name", "Blue_1"); err == nil || !strings.Contains(err.Error(), "(ResourceInUseException) when calling the DeleteCluster operation: Cluster has nodegroups attached") {

@@ -54,7 +54,7 @@ When it ends, components and machines go on, and the next service takes them ove
 func awsAPIs(a serve.AWS) (map[string]http.Handler, error) {
 	return awsapi.Handlers(awsapi.Config{
 		Identity: a.Identity, Management: a.Management, Metrics: a.Metrics, PageKey: a.Account.State.PageKey(),
-		Region: a.Account.Region.Name, LocalMachines: a.Account.VPC,
+		Region: a.Account.Region.Name, LocalMachines: a.Account.VPC, Cluster: a.Cluster,
 	})
 }
 

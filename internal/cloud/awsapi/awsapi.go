@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/eks"
 	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/iam/accesspolicy"
 	"muster.dev/muster/internal/iam/identityservice"
 )
 
@@ -27,6 +28,8 @@ type Config struct {
 	Region  string
 	// LocalMachines says whether this host can make machines of namespaces.
 	LocalMachines bool
+	// Cluster makes a client of a cluster that is served, by its namespace.
+	Cluster func(namespace string) (client.Client, error)
 }
 
 // Handlers are the handlers of the services, by the name that requests are signed for.
@@ -56,8 +59,13 @@ func newFront(c Config) (*awsfront.Front, error) {
 	if err != nil {
 		return nil, err
 	}
+	var policies []string
+	for _, p := range accesspolicy.Policies() {
+		policies = append(policies, p.Name)
+	}
 	if err := eks.Register(front, eks.Config{
 		Management: c.Management, Pages: nexttoken.NewSealer(key), Region: c.Region, LocalMachines: c.LocalMachines,
+		Cluster: c.Cluster, AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
 	}); err != nil {
 		return nil, err
 	}

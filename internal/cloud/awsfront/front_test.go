@@ -223,8 +223,8 @@ func TestOnePrincipalDelaysNobodyElse(t *testing.T) {
 
 func TestAMistypedActionIsFound(t *testing.T) {
 	w := newWorld(t)
-	Register(w.front, "eks", "DeleteCluster", Spec[struct{ Nmae string }, struct{}]{})
-	if err := w.front.Check(); err == nil || !strings.Contains(err.Error(), "eks:DeleteCluster: ") || !strings.Contains(err.Error(), "Nmae") {
+	Register(w.front, "eks", "DeleteCluster", Spec[struct{ Title string }, struct{}]{})
+	if err := w.front.Check(); err == nil || !strings.Contains(err.Error(), "eks:DeleteCluster: ") || !strings.Contains(err.Error(), "Title") {
 		t.Error(err)
 	}
 	for _, name := range []string{"DeleteCluster", "DeletCluster"} {

@@ -4,7 +4,6 @@ package eks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -100,8 +99,12 @@ func (a *api) doCreateCluster(ctx context.Context, call *awsfront.Call, in *crea
 		return nil, err
 	}
 	if there != nil {
-		if again, err := sent.made(there); err != nil || !again {
-			return nil, errors.Join(err, otherwise(err, exists))
+		again, err := sent.made(there)
+		switch {
+		case err != nil:
+			return nil, err
+		case !again:
+			return nil, exists
 		}
 		return &clusterOutput{a.show(call, there)}, nil
 	}
@@ -119,14 +122,6 @@ func (a *api) doCreateCluster(ctx context.Context, call *awsfront.Call, in *crea
 		return nil, refusedWrite(err, exists)
 	}
 	return &clusterOutput{a.show(call, wanted)}, nil
-}
-
-// otherwise is an error where there is no other.
-func otherwise(err, instead error) error {
-	if err != nil {
-		return nil
-	}
-	return instead
 }
 
 // wanted is the object that a request asks for, its subnets aside.

@@ -4,7 +4,6 @@ package eks
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,8 +57,12 @@ func (a *api) doCreateNodegroup(ctx context.Context, call *awsfront.Call, in *cr
 		return nil, err
 	}
 	if there != nil {
-		if again, err := sent.made(there); err != nil || !again {
-			return nil, errors.Join(err, otherwise(err, exists))
+		again, err := sent.made(there)
+		switch {
+		case err != nil:
+			return nil, err
+		case !again:
+			return nil, exists
 		}
 		return &nodegroupOutput{a.showNodegroup(call, of, there)}, nil
 	}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsactions"
 	"muster.dev/muster/internal/cloud/awsfront"
@@ -32,10 +33,11 @@ import (
 )
 
 const (
-	account = "000000000000"
-	region  = "eu-west-1"
-	eksRole = "arn:aws:iam::000000000000:role/eks"
-	nodes   = "arn:aws:iam::000000000000:role/nodes"
+	account    = "000000000000"
+	region     = "eu-west-1"
+	eksRole    = "arn:aws:iam::000000000000:role/eks"
+	viewPolicy = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
+	nodes      = "arn:aws:iam::000000000000:role/nodes"
 )
 
 type caller struct{}
@@ -71,6 +73,7 @@ type world struct {
 	t       *testing.T
 	gate    *gate
 	api     client.Client
+	cluster client.Client
 	front   *awsfront.Front
 	handler http.Handler
 }
@@ -78,7 +81,7 @@ type world struct {
 func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, accessv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +105,20 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	config := Config{Management: management, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: region, LocalMachines: true}
+	config := Config{Management: management, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: region, LocalMachines: true, AccessPolicies: []string{"AmazonEKSViewPolicy"}}
+	w.cluster = fake.NewClientBuilder().WithScheme(scheme).Build()
+	config.Cluster = func(namespace string) (client.Client, error) {
+		if namespace != v1alpha1.ClusterSlug("Blue_1") {
+			return nil, fmt.Errorf("asked for %q", namespace)
+		}
+		return w.cluster, nil
+	}
+	config.AccessPolicy = func(arn string) error {
+		if arn != viewPolicy {
+			return fmt.Errorf("%s is not known", arn)
+		}
+		return nil
+	}
 	if change != nil {
 		change(&config)
 	}

@@ -104,10 +104,8 @@ func modified(g *v1alpha1.NodeGroup) time.Time {
 	if ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.LastTransitionTime.After(last) {
 		last = ready.LastTransitionTime.Time
 	}
-	for _, entry := range g.ManagedFields {
-		if entry.Time != nil && entry.Subresource == "" && entry.Time.After(last) {
-			last = entry.Time.Time
-		}
+	if changed := changedAt(g); changed.After(last) {
+		return changed
 	}
 	return last
 }

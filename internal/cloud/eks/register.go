@@ -22,6 +22,11 @@ type Config struct {
 	Region string
 	// LocalMachines says whether this host can make machines of namespaces, which takes root.
 	LocalMachines bool
+	// Cluster reads and writes the objects of a cluster that is served, by its namespace.
+	Cluster func(namespace string) (client.Client, error)
+	// AccessPolicies are the names of those that there are, and AccessPolicy says what is wrong with the ARN of one.
+	AccessPolicies []string
+	AccessPolicy   func(arn string) error
 }
 
 // api has the actions.
@@ -32,8 +37,8 @@ type api struct {
 
 // Register adds the actions to the front.
 func Register(f *awsfront.Front, c Config) error {
-	if c.Management == nil || c.Pages == nil || c.Region == "" {
-		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, and a region")
+	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.AccessPolicy == nil {
+		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, a way to clusters, and access policies")
 	}
 	a := &api{Config: c}
 
@@ -47,6 +52,16 @@ func Register(f *awsfront.Front, c Config) error {
 	awsfront.Register(f, service, "DeleteNodegroup", a.deleteNodegroup())
 	awsfront.Register(f, service, "DescribeNodegroup", a.describeNodegroup())
 	awsfront.Register(f, service, "ListNodegroups", a.listNodegroups())
+
+	awsfront.Register(f, service, "CreateAccessEntry", a.createAccessEntry())
+	awsfront.Register(f, service, "DeleteAccessEntry", a.deleteAccessEntry())
+	awsfront.Register(f, service, "DescribeAccessEntry", a.describeAccessEntry())
+	awsfront.Register(f, service, "ListAccessEntries", a.listAccessEntries())
+	awsfront.Register(f, service, "UpdateAccessEntry", a.updateAccessEntry())
+	awsfront.Register(f, service, "AssociateAccessPolicy", a.associateAccessPolicy())
+	awsfront.Register(f, service, "DisassociateAccessPolicy", a.disassociateAccessPolicy())
+	awsfront.Register(f, service, "ListAssociatedAccessPolicies", a.listAssociatedAccessPolicies())
+	awsfront.Register(f, service, "ListAccessPolicies", a.listAccessPolicies())
 
 	awsfront.Register(f, service, "ListTagsForResource", a.listTags())
 	awsfront.Register(f, service, "TagResource", a.tag())

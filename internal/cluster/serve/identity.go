@@ -22,6 +22,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/iam/identityservice"
@@ -77,7 +78,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		return err
 	}
 	if s.cfg.AWS != nil {
-		handlers, err := s.cfg.AWS(AWS{Identity: service, Management: api, Metrics: s.metrics, Account: c})
+		handlers, err := s.cfg.AWS(AWS{Identity: service, Management: api, Metrics: s.metrics, Account: c, Cluster: func(namespace string) (client.Client, error) { return s.clusterClient(scheme, namespace) }})
 		if err != nil {
 			return fmt.Errorf("making the AWS APIs: %w", err)
 		}
@@ -134,6 +135,18 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
+}
+
+// clusterClient makes a client of a cluster that is served, for its access entries.
+func (s *Service) clusterClient(scheme *runtime.Scheme, namespace string) (client.Client, error) {
+	h := s.cluster(namespace)
+	if h == nil || namespace == "" {
+		return nil, fmt.Errorf("no cluster of namespace %q is served", namespace)
+	}
+	h.mu.Lock()
+	specs := h.specs
+	h.mu.Unlock()
+	return client.New(clusterREST(specs), client.Options{Scheme: scheme, Mapper: clusteraccess.Mapper()})
 }
 
 // accountCredential is a credential by which the account and its callers know each other.

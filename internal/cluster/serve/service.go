@@ -53,6 +53,8 @@ type AWS struct {
 	Management client.Client
 	Metrics    prometheus.Registerer
 	Account    component.Account
+	// Cluster makes a client of a cluster that is served, by its namespace, for access entries.
+	Cluster func(namespace string) (client.Client, error)
 }
 
 // Service runs the account of one state directory: its management plane, its identity service, and its clusters.

@@ -37,7 +37,7 @@ func admittedOf(ctx context.Context) admitted {
 
 // admit finds the sender of a request of STS or IAM.
 func (s *Service) admit(ctx context.Context, r *http.Request, call awsquery.Call) (context.Context, error) {
-	lineOf(r.Context()).action = call.Action
+	lineOf(ctx).action = call.Action
 	a, err := s.sender(ctx, r, call.API.Name, call.Body)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (s *Service) admit(ctx context.Context, r *http.Request, call awsquery.Call
 // sender finds the sender of a request: the key must exist, the signature must be made with it, for this service, and now.
 func (s *Service) sender(ctx context.Context, r *http.Request, service string, body []byte) (admitted, error) {
 	now := s.config.Now()
-	line := lineOf(r.Context())
+	line := lineOf(ctx)
 	line.api = service
 	sum := sha256.Sum256(body)
 	request := sigv4.Request{

@@ -57,11 +57,11 @@ func (s *Service) logged(next http.Handler) http.Handler {
 			level = slog.LevelWarn
 			attributes = append(attributes, slog.Any("warnings", entry.warnings))
 		}
-		event := "identity request"
 		if _, other := s.services[entry.api]; other {
-			event = "aws request"
+			s.config.Log.LogAttrs(r.Context(), level, "aws request", attributes...)
+			return
 		}
-		s.config.Log.LogAttrs(r.Context(), level, event, attributes...)
+		s.config.Log.LogAttrs(r.Context(), level, "identity request", attributes...)
 	})
 }
 

@@ -32,8 +32,7 @@ func zoo(w *world) {
 		if err == nil {
 			err = w.service.Authorize(caller, "zoo:Feed", "arn:aws:zoo:"+region+":"+account+":cage/one", map[string][]string{"zoo:size": {"big"}})
 		}
-		var known *awsquery.Error
-		if errors.As(err, &known) {
+		if known, ok := errors.AsType[*awsquery.Error](err); ok {
 			identityservice.Report(r.Context(), identityservice.Outcome{RequestID: "id-1", Action: "Feed", Resource: "cage", Code: string(known.Code), Message: known.Message, Cause: known.Cause})
 			answer.WriteHeader(known.Code.Status())
 			_, _ = fmt.Fprint(answer, known.Error())
@@ -102,6 +101,7 @@ func TestOtherServicesOfTheAccountKnowWhoAsks(t *testing.T) {
 	stranger := keeper
 	stranger.id = "AKIAABCDEFGHIJKLMNOP"
 
+	const keeperARN = "arn:aws:iam::000000000000:user/keeper"
 	now := time.Now()
 	for name, c := range map[string]struct {
 		signer
@@ -111,7 +111,7 @@ func TestOtherServicesOfTheAccountKnowWhoAsks(t *testing.T) {
 		status       int
 		told         string
 	}{
-		"may":                       {signer: keeper, body: `{"hay":1}`, status: 200, told: "arn:aws:iam::000000000000:user/keeper arn:aws:iam::000000000000:user/keeper 000000000000"},
+		"may":                       {signer: keeper, body: `{"hay":1}`, status: 200, told: keeperARN + " " + keeperARN + " 000000000000"},
 		"a machine's session":       {signer: signer{machine.AccessKeyID, machine.SecretAccessKey, machine.SessionToken}, status: 200, told: "arn:aws:sts::000000000000:assumed-role/ape/i-1 arn:aws:iam::000000000000:role/ape 000000000000"},
 		"may not":                   {signer: visitor, status: 403, told: "AccessDenied: User: arn:aws:iam::000000000000:user/visitor is not authorized to perform: zoo:Feed on resource: arn:aws:zoo:eu-west-1:000000000000:cage/one because no identity-based policy allows the zoo:Feed action"},
 		"an unknown key":            {signer: stranger, status: 403, told: "InvalidClientTokenId"},
