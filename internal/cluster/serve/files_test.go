@@ -251,7 +251,7 @@ func TestPlan(t *testing.T) {
 	ports := dir.Cluster(clusterconfig.DefaultClusterName).Ports()
 	write(t, ports, `{"etcd": 20001, "apiServer": 20003}`)
 	specs, problem = plan(t, dir, all)
-	if got := text(specs); problem != "" || !strings.Contains(got, "--listen-client-urls=https://127.0.0.1:20001") || strings.Contains(got, "20003") {
+	if got := text(specs); problem != "" || !strings.Contains(got, "--listen-client-urls=https://127.0.0.1:20001") || strings.Contains(got, ":20003") {
 		t.Errorf("with ports: %s%s", got, problem)
 	}
 	write(t, ports, `{`)
