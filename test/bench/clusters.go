@@ -3,8 +3,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +23,8 @@ import (
 const (
 	// clustersInAll is how many clusters there are in the end, the first included.
 	clustersInAll = 5
+	// settleTime is how long control planes are left alone before they count as idle, since the last one has just started.
+	settleTime = 30 * time.Second
 	// idleTime is how long an idle control plane is watched.
 	idleTime = time.Minute
 	// clusterPatience is how long a cluster may take, many times what it takes.
@@ -62,6 +66,9 @@ func benchClusters(ctx context.Context, bin string) error {
 		return err
 	}
 	fmt.Println()
+	if err := pause(ctx, settleTime); err != nil {
+		return err
+	}
 	m, err := measureMemory(t.state())
 	if err != nil {
 		return err
@@ -98,48 +105,54 @@ func (t trial) until(ctx context.Context, began time.Time, ask func() bool) (tim
 	return time.Since(began), nil
 }
 
-// idle measures what each cluster's processes take of a core.
+// idle measures what each process takes of a core, and the processes of each cluster together.
 func (t trial) idle(ctx context.Context) error {
 	before, err := t.processorTime()
 	if err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(idleTime):
+	if err := pause(ctx, idleTime); err != nil {
+		return err
 	}
 	after, err := t.processorTime()
 	if err != nil {
 		return err
 	}
-	w := newTable()
-	_, _ = fmt.Fprintln(w, "idle control plane\t% of a core\t")
-	names := make([]string, 0, len(after))
-	for name := range after {
-		names = append(names, name)
+	percent := map[string]float64{}
+	for process, spent := range after {
+		share := 100 * (spent - before[process]).Seconds() / idleTime.Seconds()
+		cluster, _ := component.SplitProcess(process)
+		percent[process] += share
+		percent[cmp.Or(cluster, "the account")+", all"] += share
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		_, _ = fmt.Fprintf(w, "%s\t%.1f\t\n", name, 100*(after[name]-before[name]).Seconds()/idleTime.Seconds())
+	w := newTable()
+	_, _ = fmt.Fprintln(w, "idle\t% of a core\t")
+	for _, name := range slices.Sorted(maps.Keys(percent)) {
+		_, _ = fmt.Fprintf(w, "%s\t%.2f\t\n", name, percent[name])
 	}
 	return w.Flush()
 }
 
-// processorTime sums up what the processes of each cluster have taken, and those of the account.
+// pause waits, unless the measurement is called off.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// processorTime is what each process of the clusters and of the account has taken so far, machines left out.
 func (t trial) processorTime() (map[string]time.Duration, error) {
 	found, err := supervise.Find(t.state())
 	if err != nil {
 		return nil, err
 	}
-	sum := map[string]time.Duration{}
+	spent := map[string]time.Duration{}
 	for _, p := range found {
 		if strings.HasPrefix(p.Name, "machine/") {
 			continue
-		}
-		cluster, _ := component.SplitProcess(p.Name)
-		if cluster == "" {
-			cluster = "(account)"
 		}
 		raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "stat"))
 		if err != nil {
@@ -152,8 +165,8 @@ func (t trial) processorTime() (map[string]time.Duration, error) {
 			if err != nil {
 				return nil, fmt.Errorf("reading the processor time of %s: %w", p.Name, err)
 			}
-			sum[cluster] += time.Duration(ticks) * 10 * time.Millisecond
+			spent[p.Name] += time.Duration(ticks) * 10 * time.Millisecond
 		}
 	}
-	return sum, nil
+	return spent, nil
 }
