@@ -19,8 +19,9 @@ import (
 //
 //	1: one etcd for both planes (no file said so)
 //	2: an etcd for each plane; was never released
-//	3: an account with many clusters, each in a directory of its own
-const layoutVersion = 3
+//	3: an account with many clusters, each in a directory of its own; was never released
+//	4: VPCs with subnets, the network of each cluster in a file, an audit log for each instance of an API server
+const layoutVersion = 4
 
 // firstConfig is where a state directory of version 1 kept its one cluster.
 const firstConfig = "muster.yaml"
@@ -50,7 +51,7 @@ func checkLayout(dir statedir.Dir) error {
 }
 
 func older(dir statedir.Dir) error {
-	return fmt.Errorf("state directory %s was made by an earlier Muster, which knew one cluster and no account, and cannot be converted: remove it with `muster down --delete`, or choose another --state-dir", dir)
+	return fmt.Errorf("state directory %s was made by an earlier Muster and cannot be converted: remove it with `muster down --delete`, or choose another --state-dir", dir)
 }
 
 // markLayout says which layout a new state directory has. It comes before everything else that is kept there.

@@ -17,13 +17,14 @@ func TestLayout(t *testing.T) {
 		layout string // none if empty
 		want   string // in the error; none if empty
 	}{
-		"a new directory":        {false, "", ""},
-		"this version's":         {false, "3\n", ""},
-		"of before the version":  {true, "", "made by an earlier Muster"},
-		"of one cluster":         {true, "2\n", "made by an earlier Muster"},
-		"of a later Muster":      {false, "4\n", "has layout version 4, and this Muster knows 3"},
-		"no number":              {false, "two\n", `holds "two" and must hold 3`},
-		"a number there was not": {false, "0\n", `holds "0" and must hold 3`},
+		"a new directory":         {false, "", ""},
+		"this version's":          {false, "4\n", ""},
+		"of before the version":   {true, "", "made by an earlier Muster"},
+		"of one cluster":          {true, "2\n", "made by an earlier Muster"},
+		"before VPCs had subnets": {false, "3\n", "made by an earlier Muster"},
+		"of a later Muster":       {false, "5\n", "has layout version 5, and this Muster knows 4"},
+		"no number":               {false, "two\n", `holds "two" and must hold 4`},
+		"a number there was not":  {false, "0\n", `holds "0" and must hold 4`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := statedir.Dir(t.TempDir())
