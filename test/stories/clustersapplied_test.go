@@ -29,6 +29,9 @@ func TestFiveClustersAtOnce(t *testing.T) {
 		}
 	}
 
+	if out, err := i.kubectl("--context", "muster-management", "delete", "namespace", "muster-iam", "--dry-run=server"); err == nil || !strings.Contains(err.Error(), "is Muster's own") {
+		t.Errorf("the namespace of access keys can be deleted: %s, %v", out, err)
+	}
 	names := []string{"a", "default", "Upper_Case", strings.Repeat("n", 63), "Z" + strings.Repeat("9-_x", 24) + "end"}
 	var documents []string
 	for _, name := range names {

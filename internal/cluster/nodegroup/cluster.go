@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 const (
@@ -66,6 +67,10 @@ func (r *clusters) look(ctx context.Context, object *v1alpha1.Cluster) time.Dura
 	}
 	if health.Err != nil {
 		setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionFalse, "Unhealthy", health.Err.Error())
+		return unhealthyAgain
+	}
+	if health.Refused != "" {
+		setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionFalse, readiness.ReasonChangeRefused, "it runs on as it was: "+health.Refused)
 		return unhealthyAgain
 	}
 	setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionTrue, "Healthy", "the API server answers")

@@ -37,6 +37,7 @@ func TestCluster(t *testing.T) {
 	}{
 		{"healthy", "muster", Health{Endpoint: "https://127.0.0.1:1", PrivateEndpoint: "https://192.168.64.2", Version: "v1.36.3", Issuer: "https://127.93.14.201/id/A"}, true, "Healthy", "answers", "https://127.0.0.1:1"},
 		{"unhealthy", "muster", Health{Endpoint: "https://127.0.0.1:1", Err: errors.New("etcd is down")}, false, "Unhealthy", "etcd is down", "https://127.0.0.1:1"},
+		{"changed to what cannot be", "muster", Health{Endpoint: "https://127.0.0.1:1", Refused: "there is no such version"}, false, "ChangeRefused", "runs on as it was: there is no such version", "https://127.0.0.1:1"},
 		{"a long story", "muster", Health{Err: errors.New(strings.Repeat("x", 5000))}, false, "Unhealthy", "xxx...", ""},
 	}
 	for _, test := range tests {

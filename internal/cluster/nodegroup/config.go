@@ -125,6 +125,7 @@ type Health struct {
 	Version         string
 	Issuer          string // of service account tokens
 	Authority       string // of the API server's certificate, PEM in base64
+	Refused         string // why it was not changed to what its object asks for; empty if it was
 	Err             error  // why it is not ready; nil if it is
 }
 

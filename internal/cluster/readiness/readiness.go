@@ -57,7 +57,10 @@ const (
 	ReasonUnsupportedVersion = "UnsupportedVersion"
 )
 
-// refusals are all of them. Waiting does not help.
+// ReasonChangeRefused is that of a cluster that runs on as it was, since what it was changed to cannot be.
+const ReasonChangeRefused = "ChangeRefused"
+
+// refusals are all for which it is not started. Waiting does not help.
 func refusals() []string {
 	return append(clusternetwork.Reasons(), ReasonWrongName, ReasonInvalidSpec, ReasonInsufficientMemory, ReasonUnsupportedVersion)
 }

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/capacity"
+	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/cluster/supervise"
@@ -49,6 +50,9 @@ func (s Session) check(binDir string, running bool) error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkNetwork(own); err != nil {
+		return err
+	}
 	wantsLocal := slices.ContainsFunc(s.Wanted.NodeGroups, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider == v1alpha1.ProviderLocal })
 	if wantsLocal && (s.Explicit || !s.State.Exists()) {
 		if err := s.checkLocal(binDir, own); err != nil {
@@ -79,6 +83,17 @@ func (s Session) check(binDir string, running bool) error {
 		}
 	}
 	return nil
+}
+
+// checkNetwork refuses a network that a new cluster cannot have beside the account's VPCs and other clusters.
+func (s Session) checkNetwork(own account.Account) error {
+	if _, err := os.Stat(s.Cluster().Record()); err == nil {
+		return nil // it has one
+	}
+	_, _, err := planNetwork(s.State, component.Config{
+		Account: component.Account{State: s.State, Region: own.Region}, Dir: s.Cluster(), Cluster: *s.Wanted.Cluster,
+	})
+	return err
 }
 
 // checkLocal asks the local provider whether this host can run machines: root, programs, control group controllers.

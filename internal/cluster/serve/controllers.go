@@ -213,6 +213,9 @@ func (h *hosted) health(c component.Config, config *rest.Config) (func(context.C
 	}
 	return func(ctx context.Context) nodegroup.Health {
 		health := nodegroup.Health{Endpoint: c.ServerURL(), PrivateEndpoint: endpoint, Issuer: c.Issuer.URL}
+		h.mu.Lock()
+		health.Refused = h.refusal
+		h.mu.Unlock()
 		if pem, err := os.ReadFile(c.Authority(authority.Cluster)); err == nil {
 			health.Authority = base64.StdEncoding.EncodeToString(pem)
 		} else {

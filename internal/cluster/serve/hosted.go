@@ -39,6 +39,7 @@ type hosted struct {
 
 	mu         sync.Mutex
 	message    string
+	refusal    string // of the last change that was asked for: it runs on as it was
 	supervisor *supervise.Supervisor
 	specs      component.Config
 	issuerID   string           // of the issuer, once its keys are known

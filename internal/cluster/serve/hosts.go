@@ -30,9 +30,6 @@ type clusterHosts struct {
 	api     client.Client // of the management plane
 }
 
-// reasonChangeRefused is that of a cluster that runs on as it was.
-const reasonChangeRefused = "ChangeRefused"
-
 // Host implements [clustercontroller.Hosts].
 func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error {
 	dir := c.cfg.State.Cluster(object.Namespace)
@@ -42,8 +39,9 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 		}
 	}
 	if h := c.cluster(object.Namespace); h != nil {
-		if err := h.adopt(object); err != nil {
-			return &clustercontroller.Refusal{Reason: reasonChangeRefused, Message: err.Error()}
+		served, _ := c.State(object.Namespace)
+		if err := h.adopt(object); err != nil && !served { // its own controllers say so while it is served
+			return &clustercontroller.Refusal{Reason: readiness.ReasonChangeRefused, Message: err.Error()}
 		}
 		return nil
 	}

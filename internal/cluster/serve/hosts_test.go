@@ -72,9 +72,25 @@ func TestHost(t *testing.T) {
 	if err := hosts.Host(t.Context(), object); err != nil || len(h.reload) != 1 {
 		t.Errorf("%v, %d reloads", err, len(h.reload))
 	}
-	object.Spec.AccessConfig.AuthenticationMode = v1alpha1.AuthenticationConfigMap
 	var refusal *clustercontroller.Refusal
-	if err := hosts.Host(t.Context(), object); !errors.As(err, &refusal) || refusal.Reason != reasonChangeRefused || !strings.Contains(refusal.Message, "cannot go back") {
+	refused := func(what string) {
+		t.Helper()
+		h.setReader(fakeClient(t))
+		if err := hosts.Host(t.Context(), object); err != nil || !strings.Contains(h.refusal, what) {
+			t.Errorf("while it is served its own controllers are to say %q: %v, %q", what, err, h.refusal)
+		}
+		h.setReader(nil)
+	}
+	object.Spec.Version = "v1.99.0"
+	refused("there are no programs of Kubernetes v1.99.0")
+	object.Spec.Version = ""
+	refused("")
+	if h.refusal != "" {
+		t.Errorf("still refused: %s", h.refusal)
+	}
+	object.Spec.AccessConfig.AuthenticationMode = v1alpha1.AuthenticationConfigMap
+	refused("cannot go back")
+	if err := hosts.Host(t.Context(), object); !errors.As(err, &refusal) || refusal.Reason != readiness.ReasonChangeRefused || !strings.Contains(refusal.Message, "cannot go back") {
 		t.Errorf("got %v", err)
 	}
 	bad := asked("green")

@@ -54,6 +54,12 @@ type savedMeta struct {
 // adopt keeps the record as people want the cluster to be, and has the cluster follow it.
 func (h *hosted) adopt(object *v1alpha1.Cluster) error {
 	changed, err := h.record(object.Spec)
+	h.mu.Lock()
+	h.refusal = ""
+	if err != nil {
+		h.refusal = err.Error()
+	}
+	h.mu.Unlock()
 	if err != nil {
 		return err
 	}
@@ -72,6 +78,9 @@ func (h *hosted) record(spec v1alpha1.ClusterSpec) (changed bool, err error) {
 	}
 	if err := clusterconfig.CheckMode(saved.Cluster.Spec, spec); err != nil {
 		return false, err // the API server refuses it; a management plane that was restored may not know
+	}
+	if _, err := releaseOf(h.service.cfg.BinDir, spec.Version); err != nil {
+		return false, err
 	}
 	before := saved.Cluster.Spec
 	saved.Cluster.Spec = spec
