@@ -119,9 +119,9 @@ func registeredHost(t *testing.T, i *installation) {
 			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
 		})
 	}
-	serving("serving-right", net.IPv4(192, 168, 64, 202))
+	serving("serving-right", net.IPv4(172, 31, 0, 202))
 	i.certificate("serving-right")
-	serving("serving-wrong", net.IPv4(192, 168, 64, 203))
+	serving("serving-wrong", net.IPv4(172, 31, 0, 203))
 	i.waits("serving-wrong", "address-assigned")
 	if out := i.mustKubectl("auth", "can-i", "watch", "configmaps/machines", "-n", "muster-system", "--as", "eks:certificate-controller"); out != "yes" {
 		t.Errorf("may the certificate controller watch the list of hosts? %s", out)
