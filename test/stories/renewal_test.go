@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/issuer"
 )
 
 // renewal issues every component's certificate anew, as the service does a month before the end, and sees all of them served
@@ -43,6 +44,11 @@ func renewal(t *testing.T, i *installation) {
 		t.Fatal(err)
 	}
 	c.Issuers = component.Issuers{Address: own.Address, Host: own.Address.String()}
+	of, err := issuer.Read(i.cluster().Issuer())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Issuer = component.Issuer{URL: of.String(), Keys: of.Keys(), ID: of.ID}
 	old := map[string]string{}
 	servers := map[string]int{
 		"etcd": c.Ports.Etcd, "management-etcd": c.Account.Ports.ManagementEtcd, "kube-apiserver": c.Ports.APIServer, "management-apiserver": c.Account.Ports.Management,
