@@ -17,9 +17,10 @@ import (
 
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/updatecontroller"
 )
 
-// runAccountControllers reconciles what is the account's until the context ends: Clusters and their namespaces.
+// runAccountControllers reconciles what is the account's until the context ends: Clusters and their namespaces, and Updates.
 func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Scheme, account component.Account) error {
 	skipNames := true
 	manager, err := ctrl.NewManager(managementREST(account), ctrl.Options{
@@ -33,6 +34,9 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 		return fmt.Errorf("making the manager of the account's controllers: %w", err)
 	}
 	if err := clustercontroller.Add(manager, clusterHosts{Service: s, account: account, api: manager.GetClient()}); err != nil {
+		return err
+	}
+	if err := updatecontroller.Add(manager); err != nil {
 		return err
 	}
 	if err := manager.Start(ctx); err != nil {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package updatecontroller
+
+import "muster.dev/muster/api/v1alpha1"
+
+// changeCluster sets in a cluster what an update asks for.
+func changeCluster(c *v1alpha1.Cluster, change v1alpha1.UpdateChange) {
+	if change.AuthenticationMode != "" {
+		c.Spec.AccessConfig.AuthenticationMode = change.AuthenticationMode
+	}
+	if change.DeletionProtection != nil {
+		c.Spec.DeletionProtection = *change.DeletionProtection
+	}
+	if change.Logging != nil {
+		c.Spec.EKS.LoggingTypes = change.Logging.Types
+	}
+	if change.SupportType != "" {
+		c.Spec.EKS.SupportType = change.SupportType
+	}
+	if change.Endpoint != nil {
+		if change.Endpoint.PublicAccess != nil {
+			c.Spec.EKS.Endpoint.PublicAccess = change.Endpoint.PublicAccess
+		}
+		if change.Endpoint.PrivateAccess != nil {
+			c.Spec.EKS.Endpoint.PrivateAccess = change.Endpoint.PrivateAccess
+		}
+	}
+}
+
+// changeNodeGroup sets in a node group what an update asks for.
+func changeNodeGroup(g *v1alpha1.NodeGroup, change v1alpha1.UpdateChange) {
+	if change.Scaling == nil {
+		return
+	}
+	for _, size := range []struct{ from, into *int32 }{
+		{change.Scaling.MinSize, &g.Spec.ScalingConfig.MinSize},
+		{change.Scaling.MaxSize, &g.Spec.ScalingConfig.MaxSize},
+		{change.Scaling.DesiredSize, &g.Spec.ScalingConfig.DesiredSize},
+	} {
+		if size.from != nil {
+			*size.into = *size.from
+		}
+	}
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package updatecontroller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+const (
+	// again is the time between two looks at an update in progress.
+	again = 500 * time.Millisecond
+	// soon is the time until a look with a newer cache.
+	soon = 50 * time.Millisecond
+	// keptUpdates is how many updates of a cluster are kept.
+	keptUpdates = 100
+	// maxMessage is how long a message in a status may be.
+	maxMessage = 1024
+)
+
+// Add adds the controller of Updates to a manager of the management plane.
+func Add(mgr manager.Manager) error {
+	err := builder.ControllerManagedBy(mgr).Named("updates").For(&v1alpha1.Update{}).Complete(&updates{api: mgr.GetClient(), now: time.Now})
+	if err != nil {
+		return fmt.Errorf("adding the controller of updates: %w", err)
+	}
+	return nil
+}
+
+// updates reconciles Updates.
+type updates struct {
+	api client.Client
+	now func() time.Time
+}
+
+// Reconcile implements [reconcile.Reconciler].
+func (r *updates) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	u := &v1alpha1.Update{}
+	if err := r.api.Get(ctx, request.NamespacedName, u); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !u.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	is, err := r.look(ctx, u)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	d := next(u, is, r.now())
+	if d.step == stepApply {
+		err := r.apply(ctx, u, is)
+		switch {
+		case err == nil:
+			return reconcile.Result{RequeueAfter: soon}, nil
+		case !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err):
+			return settle(fmt.Errorf("making the change of update %s: %w", u.Name, err))
+		}
+		d = fail(codeNotPermitted, "%s", err.Error())
+	}
+	switch d.step {
+	case stepWait:
+		return lookAgain(again, r.write(ctx, u, func(s *v1alpha1.UpdateStatus) { s.Message = d.message }))
+	case stepNote:
+		return lookAgain(soon, r.write(ctx, u, func(s *v1alpha1.UpdateStatus) { s.AppliedAt = new(metav1.NewTime(r.now())) }))
+	case stepSucceed:
+		return settle(r.write(ctx, u, func(s *v1alpha1.UpdateStatus) { r.end(s, v1alpha1.UpdateSuccessful) }))
+	case stepFail:
+		return settle(r.write(ctx, u, func(s *v1alpha1.UpdateStatus) {
+			r.end(s, v1alpha1.UpdateFailed)
+			resource := u.Spec.ClusterName
+			if u.Spec.NodeGroup != "" {
+				resource = u.Spec.NodeGroup
+			}
+			s.Errors = []v1alpha1.UpdateError{{ErrorCode: d.code, ErrorMessage: shorten(d.message), ResourceIDs: []string{resource}}}
+		}))
+	case stepNone, stepApply:
+	}
+	return reconcile.Result{}, r.prune(ctx, u.Namespace)
+}
+
+// look reads what the next step depends on.
+func (r *updates) look(ctx context.Context, u *v1alpha1.Update) (facts, error) {
+	var is facts
+	if u.Phase() != v1alpha1.UpdateInProgress {
+		return is, nil
+	}
+	cluster := &v1alpha1.Cluster{}
+	err := r.api.Get(ctx, client.ObjectKey{Namespace: u.Namespace, Name: u.Namespace}, cluster)
+	if err == nil && cluster.Spec.Name == u.Spec.ClusterName {
+		is.cluster = cluster
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return is, fmt.Errorf("reading cluster %s: %w", u.Spec.ClusterName, err)
+	}
+	if u.Spec.NodeGroup != "" {
+		group := &v1alpha1.NodeGroup{}
+		err := r.api.Get(ctx, client.ObjectKey{Namespace: u.Namespace, Name: v1alpha1.NodeGroupSlug(u.Spec.NodeGroup)}, group)
+		if err == nil && group.Spec.Name == u.Spec.NodeGroup {
+			is.group = group
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return is, fmt.Errorf("reading node group %s: %w", u.Spec.NodeGroup, err)
+		}
+	}
+	var all v1alpha1.UpdateList
+	if err := r.api.List(ctx, &all, client.InNamespace(u.Namespace)); err != nil {
+		return is, fmt.Errorf("listing the updates of cluster %s: %w", u.Spec.ClusterName, err)
+	}
+	for i := range all.Items {
+		other := &all.Items[i]
+		if other.Phase() == v1alpha1.UpdateInProgress && other.Spec.NodeGroup == u.Spec.NodeGroup && isBefore(other, u) {
+			is.older = other.Name
+		}
+	}
+	return is, nil
+}
+
+// apply changes the target, unless somebody else has changed it since it was read.
+func (r *updates) apply(ctx context.Context, u *v1alpha1.Update, is facts) error {
+	if u.Spec.NodeGroup != "" {
+		before := is.group.DeepCopy()
+		changeNodeGroup(is.group, u.Spec.Change)
+		metav1.SetMetaDataAnnotation(&is.group.ObjectMeta, v1alpha1.AnnotationUpdate, u.Name)
+		return r.api.Patch(ctx, is.group, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	}
+	before := is.cluster.DeepCopy()
+	changeCluster(is.cluster, u.Spec.Change)
+	metav1.SetMetaDataAnnotation(&is.cluster.ObjectMeta, v1alpha1.AnnotationUpdate, u.Name)
+	return r.api.Patch(ctx, is.cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// end ends an update.
+func (r *updates) end(s *v1alpha1.UpdateStatus, phase v1alpha1.UpdatePhase) {
+	s.Phase, s.Message, s.FinishedAt = phase, "", new(metav1.NewTime(r.now()))
+}
+
+// write changes the status of an update, if anything changes.
+func (r *updates) write(ctx context.Context, u *v1alpha1.Update, change func(*v1alpha1.UpdateStatus)) error {
+	before := u.DeepCopy()
+	u.Status.Phase = v1alpha1.UpdateInProgress
+	change(&u.Status)
+	u.Status.Message = shorten(u.Status.Message)
+	if equality.Semantic.DeepEqual(before.Status, u.Status) {
+		return nil
+	}
+	err := r.api.Status().Patch(ctx, u, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of update %s: %w", u.Name, err)
+	}
+	return nil
+}
+
+// prune deletes the oldest updates of a cluster that have ended, beyond the number that is kept.
+func (r *updates) prune(ctx context.Context, namespace string) error {
+	var all v1alpha1.UpdateList
+	if err := r.api.List(ctx, &all, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("listing the updates of namespace %s: %w", namespace, err)
+	}
+	tooMany := len(all.Items) - keptUpdates
+	slices.SortFunc(all.Items, func(a, b v1alpha1.Update) int {
+		if isBefore(&a, &b) {
+			return -1
+		}
+		return 1
+	})
+	for i := range all.Items {
+		if tooMany <= 0 {
+			break
+		}
+		if all.Items[i].Phase() == v1alpha1.UpdateInProgress {
+			continue
+		}
+		tooMany--
+		if err := r.api.Delete(ctx, &all.Items[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting update %s: %w", all.Items[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// shorten keeps a message within what a status may hold.
+func shorten(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+}
+
+// settle makes of a conflict another look: the cache was behind.
+func settle(err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: soon}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+// lookAgain has another look after a time, or sooner if the cache was behind.
+func lookAgain(after time.Duration, err error) (reconcile.Result, error) {
+	result, err := settle(err)
+	if err == nil && result.RequeueAfter == 0 {
+		result.RequeueAfter = after
+	}
+	return result, err
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package updatecontroller is the controller of Updates: it makes the change that an Update asks for in its Cluster or NodeGroup, waits until the
+// change has taken effect, and says how it ended.
+//
+//	in progress ──► (an older one of the same target? wait) ──► change the target ──► note when ──► wait for the effect ──► Successful
+//	                                                               └─ refused, or the target is gone ────────────┴──► Failed
+//
+// The write that changes the target puts the name of the Update on it, [v1alpha1.AnnotationUpdate]. So the change is made once: a size that
+// somebody sets afterwards is not set back.
+//
+// What happens if:
+//
+//	the service is killed before the change      the next one makes it
+//	it is killed after the change                the annotation says that it is made; the next one waits for the effect
+//	somebody else changes the target meanwhile   the write is refused by the API server and made again with what is there then
+//	the API server refuses the change            Failed, OperationNotPermitted, with its words
+//	the target is deleted, or made again         Failed, OperationNotPermitted
+//	machines do not become Ready                 Failed, NodeCreationFailure, after 20 minutes; the size stays as it was asked for
+//	the API server of the cluster does not answer  Failed, ClusterUnreachable, after 20 minutes
+//	a cluster has more than 100 updates          the oldest that have ended are deleted
+package updatecontroller

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package updatecontroller
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/readiness"
+)
+
+// EKS's codes of errors of updates.
+const (
+	codeNotPermitted = "OperationNotPermitted"
+	codeNodeCreation = "NodeCreationFailure"
+	codeUnreachable  = "ClusterUnreachable"
+)
+
+const (
+	// patience is the time that a change may take to have its effect.
+	patience = 20 * time.Minute
+	// settling is the time after a change of access in which the authenticator is started again. The condition Ready does not show it.
+	settling = 5 * time.Second
+)
+
+// step is what is to be done about an update.
+type step int
+
+const (
+	stepNone    step = iota // it has ended
+	stepWait                // look again
+	stepApply               // change the target
+	stepNote                // write when the target was changed
+	stepSucceed             // write that it took effect
+	stepFail                // write that it did not
+)
+
+// facts are what the next step depends on.
+type facts struct {
+	// cluster is nil if there is none.
+	cluster *v1alpha1.Cluster
+	// group is nil if there is none, or if the update is one of the cluster.
+	group *v1alpha1.NodeGroup
+	// older is the name of an update of the same target that is in progress and comes first, or "".
+	older string
+}
+
+// decision is the next step, with what the update waits for or failed of.
+type decision struct {
+	step          step
+	code, message string
+}
+
+func wait(format string, args ...any) decision {
+	return decision{step: stepWait, message: fmt.Sprintf(format, args...)}
+}
+
+func fail(code, format string, args ...any) decision {
+	return decision{stepFail, code, fmt.Sprintf(format, args...)}
+}
+
+// next says what is to be done about an update.
+func next(u *v1alpha1.Update, is facts, now time.Time) decision {
+	if u.Phase() != v1alpha1.UpdateInProgress {
+		return decision{}
+	}
+	target, what := is.target(u)
+	switch {
+	case target == nil, u.Spec.TargetUID != "" && string(target.GetUID()) != u.Spec.TargetUID:
+		return fail(codeNotPermitted, "%s is gone", what)
+	case !target.GetDeletionTimestamp().IsZero():
+		return fail(codeNotPermitted, "%s is being deleted", what)
+	case u.Status.AppliedAt == nil && target.GetAnnotations()[v1alpha1.AnnotationUpdate] == u.Name:
+		return decision{step: stepNote}
+	case u.Status.AppliedAt == nil && is.older != "":
+		return wait("update %s of %s comes first", is.older, what)
+	case u.Status.AppliedAt == nil:
+		return decision{step: stepApply}
+	}
+	late := now.Sub(u.Status.AppliedAt.Time) >= patience
+	if u.Spec.NodeGroup != "" {
+		return groupEffect(is.group, late)
+	}
+	return clusterEffect(u, is.cluster, late, now)
+}
+
+// target is the object that an update changes, and what it is called.
+func (f facts) target(u *v1alpha1.Update) (object metav1.Object, what string) {
+	if u.Spec.NodeGroup != "" {
+		if what = fmt.Sprintf("node group %s", u.Spec.NodeGroup); f.group != nil {
+			object = f.group
+		}
+		return object, what
+	}
+	if what = fmt.Sprintf("cluster %s", u.Spec.ClusterName); f.cluster != nil {
+		object = f.cluster
+	}
+	return object, what
+}
+
+// clusterEffect compares a cluster that was changed with what it is to be.
+func clusterEffect(u *v1alpha1.Update, c *v1alpha1.Cluster, late bool, now time.Time) decision {
+	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
+	current := ready != nil && ready.ObservedGeneration >= c.Generation && c.Status.ObservedGeneration >= c.Generation
+	settled := u.Spec.Change.AuthenticationMode == "" || now.Sub(u.Status.AppliedAt.Time) >= settling
+	switch {
+	case current && settled && ready.Status == metav1.ConditionTrue:
+		return decision{step: stepSucceed}
+	case late:
+		return fail(codeUnreachable, "the change has had no effect for %v: %s", patience, messageOf(ready))
+	}
+	return wait("the control plane takes the change: %s", messageOf(ready))
+}
+
+// groupEffect compares a node group that was changed with what it is to be.
+func groupEffect(g *v1alpha1.NodeGroup, late bool) decision {
+	ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)
+	current := ready != nil && ready.ObservedGeneration >= g.Generation && g.Status.ObservedGeneration >= g.Generation
+	desired := g.Spec.ScalingConfig.DesiredSize
+	switch {
+	case current && ready.Status == metav1.ConditionTrue && g.Status.Replicas == desired && g.Status.ReadyReplicas == desired:
+		return decision{step: stepSucceed}
+	case late:
+		return fail(codeNodeCreation, "%d of %d machines are Ready after %v: %s", g.Status.ReadyReplicas, desired, patience, cmp.Or(readiness.Obstacle(g), messageOf(ready)))
+	}
+	return wait("%s", messageOf(ready))
+}
+
+func messageOf(ready *metav1.Condition) string {
+	if ready == nil {
+		return "nothing has been heard of it yet"
+	}
+	return cmp.Or(ready.Message, ready.Reason)
+}
+
+// isBefore reports whether an update comes before another of the same target.
+func isBefore(a, b *v1alpha1.Update) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Name < b.Name
+}
