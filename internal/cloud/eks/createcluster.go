@@ -22,6 +22,7 @@ const (
 	anywhere = "0.0.0.0/0"
 	ipv4     = "ipv4"
 	extended = "EXTENDED"
+	standard = "STANDARD"
 )
 
 var namePattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]*$`)
@@ -160,7 +161,7 @@ func (in *createClusterInput) wanted() (*v1alpha1.Cluster, error) {
 		c.Spec.AccessConfig.AuthenticationMode = v1alpha1.AuthenticationConfigMap // EKS's default; muster's own is another
 	}
 	if policy := in.UpgradePolicy; policy != nil {
-		if policy.SupportType != "" && policy.SupportType != extended && policy.SupportType != "STANDARD" {
+		if policy.SupportType != "" && policy.SupportType != extended && policy.SupportType != standard {
 			return refuse("supportType %.40q is not known: it must be STANDARD or EXTENDED", policy.SupportType)
 		}
 		c.Spec.EKS.SupportType = policy.SupportType

@@ -14,6 +14,7 @@
 //	a create is sent twice with one token      the second is answered with what the first made
 //	the service is killed before the write     nothing was done
 //	it is killed after the write               the object is there, and its controllers go on with it
+//	another change is sent during an update    refused with ResourceInUseException, unless it is the same request
 //	two creates of one name come at once       the API server makes one; the other is told that it exists
 //	a node group is made while its cluster is  refused, or the cluster waits for the node group to be deleted: its controller keeps it
 //	deleted

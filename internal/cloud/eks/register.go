@@ -53,6 +53,11 @@ func Register(f *awsfront.Front, c Config) error {
 	awsfront.Register(f, service, "DescribeNodegroup", a.describeNodegroup())
 	awsfront.Register(f, service, "ListNodegroups", a.listNodegroups())
 
+	awsfront.Register(f, service, "DescribeUpdate", a.describeUpdate())
+	awsfront.Register(f, service, "ListUpdates", a.listUpdates())
+	awsfront.Register(f, service, "UpdateClusterConfig", a.updateClusterConfig())
+	awsfront.Register(f, service, "UpdateNodegroupConfig", a.updateNodegroupConfig())
+
 	awsfront.Register(f, service, "CreateAccessEntry", a.createAccessEntry())
 	awsfront.Register(f, service, "DeleteAccessEntry", a.deleteAccessEntry())
 	awsfront.Register(f, service, "DescribeAccessEntry", a.describeAccessEntry())

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+// update is EKS's, as it is answered.
+type update struct {
+	ID, Status, Type string
+	Params           []updateParam
+	CreatedAt        time.Time
+	Errors           []updateError
+}
+
+type updateParam struct{ Type, Value string }
+
+type updateError struct {
+	ErrorCode, ErrorMessage string
+	ResourceIDs             []string
+}
+
+type updateOutput struct{ Update *update }
+
+// showUpdate is an update as EKS tells of it.
+func showUpdate(u *v1alpha1.Update) *update {
+	shown := &update{
+		ID: u.Name, Status: string(u.Phase()), Type: string(u.Spec.Type), CreatedAt: u.CreationTimestamp.Time,
+		Params: []updateParam{}, Errors: []updateError{},
+	}
+	for _, p := range u.Spec.Params {
+		shown.Params = append(shown.Params, updateParam(p))
+	}
+	for _, e := range u.Status.Errors {
+		shown.Errors = append(shown.Errors, updateError(e))
+	}
+	return shown
+}
+
+// updatesOf lists the updates of a cluster, or of a node group if there is one.
+func (a *api) updatesOf(ctx context.Context, of *v1alpha1.Cluster, group *v1alpha1.NodeGroup) ([]v1alpha1.Update, error) {
+	var all v1alpha1.UpdateList
+	if err := a.Management.List(ctx, &all, client.InNamespace(of.Namespace)); err != nil {
+		return nil, away(fmt.Errorf("listing the updates of cluster %s: %w", of.Spec.Name, err))
+	}
+	var found []v1alpha1.Update
+	for i := range all.Items {
+		if isUpdateOf(&all.Items[i], of, group) {
+			found = append(found, all.Items[i])
+		}
+	}
+	return found, nil
+}
+
+// isUpdateOf reports whether an update is one of the cluster, or of the node group if there is one. One of an earlier object of that name is not.
+func isUpdateOf(u *v1alpha1.Update, of *v1alpha1.Cluster, group *v1alpha1.NodeGroup) bool {
+	name, uid := "", of.UID
+	if group != nil {
+		name, uid = group.Spec.Name, group.UID
+	}
+	return u.Spec.ClusterName == of.Spec.Name && u.Spec.NodeGroup == name && (u.Spec.TargetUID == "" || u.Spec.TargetUID == string(uid))
+}
+
+// planned is a change of a cluster, or of a node group if there is one, that a request asks for.
+type planned struct {
+	of     *v1alpha1.Cluster
+	group  *v1alpha1.NodeGroup
+	kind   v1alpha1.UpdateType
+	params []v1alpha1.UpdateParam
+	change v1alpha1.UpdateChange
+}
+
+// repeated finds the update that this very request has made before. While there is another one in progress, the request is refused.
+func (a *api) repeated(ctx context.Context, sent token, of *v1alpha1.Cluster, group *v1alpha1.NodeGroup) (*v1alpha1.Update, error) {
+	all, err := a.updatesOf(ctx, of, group)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if again, err := sent.made(&all[i]); err != nil || again {
+			return &all[i], err
+		}
+	}
+	for i := range all {
+		if all[i].Phase() != v1alpha1.UpdateInProgress {
+			continue
+		}
+		if group != nil {
+			return nil, fault(inUse, of.Spec.Name, group.Spec.Name, "Nodegroup cannot be updated as it is currently not in Active State: update %s is in progress", all[i].Name)
+		}
+		return nil, fault(inUse, of.Spec.Name, "", "Cannot %s because cluster %s currently has update %s in progress", all[i].Spec.Type, of.Spec.Name, all[i].Name)
+	}
+	return nil, nil
+}
+
+// accept makes the object of a change. Its controller does the rest.
+func (a *api) accept(ctx context.Context, sent token, p planned) (*updateOutput, error) {
+	u := &v1alpha1.Update{ObjectMeta: metav1.ObjectMeta{Namespace: p.of.Namespace, Name: uuid.NewString()}, Spec: v1alpha1.UpdateSpec{
+		ClusterName: p.of.Spec.Name, TargetUID: string(p.of.UID), Type: p.kind, Params: p.params, Change: p.change,
+	}}
+	if p.group != nil {
+		u.Spec.NodeGroup, u.Spec.TargetUID = p.group.Spec.Name, string(p.group.UID)
+	}
+	sent.mark(u)
+	if err := a.Management.Create(ctx, u); err != nil {
+		return nil, refusedWrite(err, fault(inUse, p.of.Spec.Name, "", "An update of this id exists: try again"))
+	}
+	return &updateOutput{showUpdate(u)}, nil
+}
+
+// targetOf reads the cluster, and the node group if one is named, that a request about updates is about.
+func (a *api) targetOf(ctx context.Context, in updateTarget) (*v1alpha1.Cluster, *v1alpha1.NodeGroup, error) {
+	if in.NodegroupName != "" {
+		return a.nodegroup(ctx, in.Name, in.NodegroupName)
+	}
+	of, err := a.cluster(ctx, in.Name)
+	return of, nil, err
+}
+
+// updateTarget is the part of an input that says whose updates are meant.
+type updateTarget struct{ Name, NodegroupName string }
+
+func (a *api) aboutUpdates(ctx context.Context, call *awsfront.Call, in updateTarget) ([]awsfront.Target, error) {
+	if in.NodegroupName != "" {
+		return a.aboutNodegroup(ctx, call, in.Name, in.NodegroupName)
+	}
+	return a.aboutCluster(ctx, call, in.Name)
+}
+
+// findUpdate reads an update of a cluster or node group that is there.
+func (a *api) findUpdate(ctx context.Context, in updateTarget, id string) (*v1alpha1.Update, error) {
+	of, group, err := a.targetOf(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	missing := fault(notFound, in.Name, in.NodegroupName, "No update found for ID: %.100s", id)
+	if _, err := uuid.Parse(id); err != nil {
+		return nil, missing
+	}
+	u := &v1alpha1.Update{}
+	err = a.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: id}, u)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && !isUpdateOf(u, of, group):
+		return nil, missing
+	case err != nil:
+		return nil, away(fmt.Errorf("reading update %s: %w", id, err))
+	}
+	return u, nil
+}

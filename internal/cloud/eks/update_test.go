@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// made is the id of the update in an answer.
+func made(t *testing.T, answer string) string {
+	t.Helper()
+	var out struct{ Update struct{ ID string } }
+	if err := json.Unmarshal([]byte(answer), &out); err != nil || len(out.Update.ID) != 36 {
+		t.Fatalf("%s: %v", answer, err)
+	}
+	return out.Update.ID
+}
+
+// ends has an update ended, as its controller does.
+func (w *world) ends(id string, status v1alpha1.UpdateStatus) {
+	w.t.Helper()
+	u := &v1alpha1.Update{}
+	if err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: v1alpha1.ClusterSlug("Blue_1"), Name: id}, u); err != nil {
+		w.t.Fatal(err)
+	}
+	u.Status = status
+	if err := w.api.Update(w.t.Context(), u); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestUpdatesOfACluster(t *testing.T) {
+	const path = "/clusters/Blue_1/update-config"
+	const protect = `{"deletionProtection":true,"clientRequestToken":"u1"}`
+	w := newWorld(t, nil)
+	w.ask("POST", path, protect, 404, "No cluster found for name: Blue_1.")
+	w.ask("POST", "/clusters", strings.Replace(makeOne, `"API"`, `"API_AND_CONFIG_MAP"`, 1), 200)
+	w.ask("POST", path, protect, 409, "ResourceInUseException", "is not in ACTIVE status: it is CREATING")
+	w.served("Blue_1")
+	answer := w.ask("POST", path, protect, 200, `"status":"InProgress"`, `"type":"DeletionProtectionUpdate"`, `"params":[{"type":"DeletionProtection","value":"true"}]`, `"errors":[]`, `"createdAt":1800000000`)
+	if again := w.ask("POST", path, protect, 200); again != answer {
+		t.Errorf("sent twice: %s\nwas %s", again, answer)
+	}
+	first := made(t, answer)
+	w.ask("POST", path, strings.Replace(protect, "true", "false", 1), 400, "earlier request with other parameters")
+	w.ask("POST", path, `{"upgradePolicy":{"supportType":"STANDARD"}}`, 409, "ResourceInUseException", "has update "+first+" in progress")
+	w.ends(first, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateFailed, Errors: []v1alpha1.UpdateError{{ErrorCode: "OperationNotPermitted", ErrorMessage: "why", ResourceIDs: []string{"Blue_1"}}}})
+	w.ask("GET", "/clusters/Blue_1/updates/"+first, "", 200, `"status":"Failed"`, `"errors":[{"errorCode":"OperationNotPermitted","errorMessage":"why","resourceIds":["Blue_1"]}]`)
+	w.ask("POST", path, protect, 200, `"status":"Failed"`) // what became of it
+
+	for name, c := range map[string]struct{ body, says string }{
+		"nothing":          {`{}`, "The type for cluster update was not provided."},
+		"two at once":      {`{"deletionProtection":true,"upgradePolicy":{"supportType":"STANDARD"}}`, "Only one type of update can be allowed."},
+		"as it is":         {`{"deletionProtection":false}`, "No changes needed"},
+		"the same mode":    {`{"accessConfig":{"authenticationMode":"API_AND_CONFIG_MAP"}}`, "No changes needed"},
+		"a mode back":      {`{"accessConfig":{"authenticationMode":"CONFIG_MAP"}}`, "Unsupported authentication mode update from API_AND_CONFIG_MAP to CONFIG_MAP"},
+		"no mode":          {`{"accessConfig":{"authenticationMode":"ANY"}}`, "is not known"},
+		"the same logs":    {`{"logging":{"clusterLogging":[{"types":["api"],"enabled":true}]}}`, "No changes needed for the logging config provided"},
+		"no log":           {`{"logging":{"clusterLogging":[{"types":["all"],"enabled":true}]}}`, "The log type"},
+		"no endpoint":      {`{"resourcesVpcConfig":{"endpointPublicAccess":false}}`, "Private and public endpoint access cannot be false"},
+		"the same ones":    {`{"resourcesVpcConfig":{"endpointPublicAccess":true}}`, "already at the desired configuration"},
+		"subnets":          {`{"resourcesVpcConfig":{"subnetIds":["subnet-1","subnet-3"]}}`, "keep their subnets"},
+		"security groups":  {`{"resourcesVpcConfig":{"securityGroupIds":["sg-1"]}}`, "no security groups yet"},
+		"ranges":           {`{"resourcesVpcConfig":{"publicAccessCidrs":["10.0.0.0/8"]}}`, "publicAccessCidrs"},
+		"support":          {`{"upgradePolicy":{"supportType":"LONG"}}`, "STANDARD or EXTENDED"},
+		"what is not here": {`{"zonalShiftConfig":{"enabled":true}}`, "does not support zonalShiftConfig"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.t = t
+			w.ask("POST", path, c.body, 400, `"__type":"InvalidParameterException"`, c.says)
+		})
+	}
+	w.t = t
+	ids := []string{first}
+	for _, c := range []struct{ body, kind, param string }{
+		{`{"accessConfig":{"authenticationMode":"API"}}`, "AccessConfigUpdate", `{"type":"AuthenticationMode","value":"API"}`},
+		{`{"logging":{"clusterLogging":[{"types":["scheduler"],"enabled":true}]}}`, "LoggingUpdate", `{\"types\":[\"scheduler\"],\"enabled\":true}`},
+		{`{"resourcesVpcConfig":{"endpointPrivateAccess":true}}`, "EndpointAccessUpdate", `{"type":"EndpointPrivateAccess","value":"true"}`},
+		{`{"upgradePolicy":{"supportType":"STANDARD"}}`, "UpgradePolicyUpdate", `{"type":"UpgradePolicy","value":"STANDARD"}`},
+	} {
+		id := made(t, w.ask("POST", path, c.body, 200, `"type":"`+c.kind+`"`, c.param))
+		w.ends(id, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateSuccessful})
+		ids = append(ids, id)
+	}
+	var stored v1alpha1.UpdateList
+	if err := w.api.List(t.Context(), &stored); err != nil || len(stored.Items) != len(ids) {
+		t.Errorf("there are %d updates, want %d: %v", len(stored.Items), len(ids), err)
+	}
+	for _, u := range stored.Items {
+		if l := u.Spec.Change.Logging; l != nil && fmt.Sprint(l.Types) != "[api audit scheduler]" {
+			t.Errorf("logs %v", l.Types)
+		}
+	}
+	listed := ""
+	for next, pages := "", 0; pages < 9; pages++ {
+		var page struct {
+			UpdateIDs []string
+			NextToken string
+		}
+		if err := json.Unmarshal([]byte(w.ask("GET", "/clusters/Blue_1/updates?maxResults=2&nextToken="+next, "", 200)), &page); err != nil {
+			t.Fatal(err)
+		}
+		listed += strings.Join(page.UpdateIDs, " ") + " "
+		if next = page.NextToken; next == "" {
+			break
+		}
+	}
+	for _, id := range ids {
+		if strings.Count(listed, id) != 1 {
+			t.Errorf("update %s is listed %d times", id, strings.Count(listed, id))
+		}
+	}
+	w.ask("GET", "/clusters/Blue_1/updates/none", "", 404, "No update found for ID: none")
+	w.ask("GET", "/clusters/Blue_1/updates/00000000-0000-0000-0000-000000000000", "", 404, "ResourceNotFoundException")
+	w.ask("GET", "/clusters/none/updates", "", 404, "No cluster found for name: none.")
+	w.ask("GET", "/clusters/Blue_1/updates?addonName=x", "", 400, "does not support addonName")
+	w.gate.denies = true
+	w.ask("POST", path, `{"deletionProtection":true}`, 403, "AccessDeniedException")
+	w.ask("GET", "/clusters/Blue_1/updates", "", 403)
+	w.ask("GET", "/clusters/Blue_1/updates/"+first, "", 403)
+	asked := strings.Join(w.gate.asked, "\n")
+	for _, want := range []string{
+		"eks:UpdateClusterConfig arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1 aws:resourcetag/team=a eks:deletionprotection=true",
+		"aws:resourcetag/team=a eks:authenticationmode=API", "aws:resourcetag/team=a eks:loggingtype/scheduler=true", "aws:resourcetag/team=a eks:endpointprivateaccess=true",
+		"eks:DescribeUpdate arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1 aws:resourcetag/team=a",
+	} {
+		if !strings.Contains(asked, want) {
+			t.Errorf("IAM is not asked %s:\n%s", want, asked)
+		}
+	}
+}
+
+func TestUpdatesOfANodeGroup(t *testing.T) {
+	const path = "/clusters/Blue_1/node-groups/Web_1/update-config"
+	const scale = `{"scalingConfig":{"desiredSize":3},"clientRequestToken":"n1"}`
+	w := newWorld(t, nil)
+	w.ask("POST", "/clusters", makeOne, 200)
+	w.served("Blue_1")
+	w.ask("POST", path, scale, 404, "No node group found for name: Web_1.")
+	w.ask("POST", "/clusters/Blue_1/node-groups", makeGroup, 200)
+	w.ask("POST", path, `{"scalingConfig":{"desiredSize":4}}`, 400, "InvalidParameterException", "Desired capacity 4 can't be greater than max size 3")
+	w.ask("POST", path, `{}`, 400, "InvalidParameterException", "The request changes nothing")
+	w.ask("POST", path, `{"labels":{"addOrUpdateLabels":{"a":"b"}}}`, 400, "InvalidParameterException", "does not support labels")
+	answer := w.ask("POST", path, scale, 200, `"type":"ConfigUpdate"`, `"params":[{"type":"DesiredSize","value":"3"}]`)
+	if again := w.ask("POST", path, scale, 200); again != answer {
+		t.Errorf("sent twice: %s\nwas %s", again, answer)
+	}
+	id := made(t, answer)
+	w.ask("POST", path, `{"scalingConfig":{"minSize":0}}`, 409, "ResourceInUseException", id)
+	w.ask("GET", "/clusters/Blue_1/updates", "", 200, `{"updateIds":[]}`) // of the cluster itself
+	w.ask("GET", "/clusters/Blue_1/updates/"+id, "", 404)
+	w.ask("GET", "/clusters/Blue_1/updates?nodegroupName=Web_1", "", 200, `{"updateIds":["`+id+`"]}`)
+	w.ask("GET", "/clusters/Blue_1/updates/"+id+"?nodegroupName=Web_1", "", 200, `"status":"InProgress"`)
+	u := &v1alpha1.Update{}
+	slug := v1alpha1.ClusterSlug("Blue_1")
+	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: slug, Name: id}, u); err != nil || u.Spec.Change.Scaling == nil || u.Spec.Change.Scaling.MinSize != nil || *u.Spec.Change.Scaling.DesiredSize != 3 {
+		t.Errorf("%+v, %v", u.Spec, err)
+	}
+	// The updates of a group are not those of the next one of its name.
+	w.ask("DELETE", "/clusters/Blue_1/node-groups/Web_1", "", 200)
+	w.ask("POST", "/clusters/Blue_1/node-groups", strings.Replace(makeGroup, "g1", "g2", 1), 200)
+	w.ask("GET", "/clusters/Blue_1/updates?nodegroupName=Web_1", "", 200, `{"updateIds":[]}`)
+	w.ask("POST", path, strings.Replace(scale, "n1", "n2", 1), 200)
+	if asked := strings.Join(w.gate.asked, "\n"); !strings.Contains(asked, "eks:UpdateNodegroupConfig arn:aws:eks:eu-west-1:000000000000:nodegroup/Blue_1/Web_1/00000000-0000-0000-0000-000000000003 aws:resourcetag/team=b") {
+		t.Error(asked)
+	}
+}
