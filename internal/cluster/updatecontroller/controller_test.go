@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 var (
@@ -62,6 +63,11 @@ func TestNext(t *testing.T) {
 	scale := v1alpha1.UpdateChange{Scaling: &v1alpha1.UpdateScaling{DesiredSize: new(int32(2))}}
 	mode := v1alpha1.UpdateChange{AuthenticationMode: v1alpha1.AuthenticationAPI}
 	applied := func(u *v1alpha1.Update, _ *facts) { u.Status.AppliedAt = new(metav1.NewTime(start)) }
+	refused := func(u *v1alpha1.Update, f *facts) {
+		applied(u, f)
+		ready := &f.cluster.Status.Conditions[0]
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, readiness.ReasonChangeRefused, "it runs on as it was"
+	}
 	for name, c := range map[string]struct {
 		change v1alpha1.UpdateChange
 		with   func(*v1alpha1.Update, *facts)
@@ -85,6 +91,8 @@ func TestNext(t *testing.T) {
 		"cluster: not looked at":         {protect, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.cluster.Generation = 2 }, 0, wait("the control plane takes the change: the API server answers")},
 		"cluster: nobody heard":          {protect, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.cluster.Status.Conditions = nil }, patience, fail(codeUnreachable, "the change has had no effect for 20m0s: nothing has been heard of it yet")},
 		"mode: the authenticator starts": {mode, applied, settling - 1, wait("the control plane takes the change: the API server answers")},
+		"mode: refused":                  {mode, refused, settling, fail(codeNotPermitted, "it runs on as it was")},
+		"mode: refused before":           {mode, refused, settling - 1, wait("the control plane takes the change: it runs on as it was")},
 		"mode: in effect":                {mode, applied, settling, decision{step: stepSucceed}},
 		"group: in effect":               {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 2) }, 0, decision{step: stepSucceed}},
 		"group: joining":                 {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 1) }, patience - 1, wait("machines join")},

@@ -15,6 +15,7 @@
 //	it is killed after the change                the annotation says that it is made; the next one waits for the effect
 //	somebody else changes the target meanwhile   the write is refused by the API server and made again with what is there then
 //	the API server refuses the change            Failed, OperationNotPermitted, with its words
+//	the cluster runs on as it was, ChangeRefused Failed, OperationNotPermitted, with the reason
 //	the target is deleted, or made again         Failed, OperationNotPermitted
 //	machines do not become Ready                 Failed, NodeCreationFailure, after 20 minutes; the size stays as it was asked for
 //	the API server of the cluster does not answer  Failed, ClusterUnreachable, after 20 minutes

@@ -24,7 +24,8 @@ const (
 const (
 	// patience is the time that a change may take to have its effect.
 	patience = 20 * time.Minute
-	// settling is the time after a change of access in which the authenticator is started again. The condition Ready does not show it.
+	// settling is the time after a change in which the condition Ready may still be that of before: the authenticator is started again after a
+	// change of access, and a refusal may be that of an earlier change.
 	settling = 5 * time.Second
 )
 
@@ -107,9 +108,11 @@ func (f facts) target(u *v1alpha1.Update) (object metav1.Object, what string) {
 func clusterEffect(u *v1alpha1.Update, c *v1alpha1.Cluster, late bool, now time.Time) decision {
 	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
 	current := ready != nil && ready.ObservedGeneration >= c.Generation && c.Status.ObservedGeneration >= c.Generation
-	settled := u.Spec.Change.AuthenticationMode == "" || now.Sub(u.Status.AppliedAt.Time) >= settling
+	settled := now.Sub(u.Status.AppliedAt.Time) >= settling
 	switch {
-	case current && settled && ready.Status == metav1.ConditionTrue:
+	case current && settled && ready.Reason == readiness.ReasonChangeRefused:
+		return fail(codeNotPermitted, "%s", messageOf(ready))
+	case current && (settled || u.Spec.Change.AuthenticationMode == "") && ready.Status == metav1.ConditionTrue:
 		return decision{step: stepSucceed}
 	case late:
 		return fail(codeUnreachable, "the change has had no effect for %v: %s", patience, messageOf(ready))
