@@ -47,8 +47,8 @@ func TestMachineBoot(t *testing.T) {
 // The page's machine, and that of Amazon Linux 2.
 const (
 	pageMachine = "172.31.0.5"
-	oldMachine  = "172.31.16.5"
-	oldNode     = "ip-172-31-16-5.ec2.internal"
+	oldMachine  = "172.31.0.6"
+	oldNode     = "ip-172-31-0-6.ec2.internal"
 )
 
 // machineBootPage runs what docs/machine-boot.md shows. Its node group is in workers.yaml.
@@ -152,7 +152,7 @@ func (i *installation) nodeIsReady(node string, timeout time.Duration) {
 func toldOnMachine(t *testing.T, i *installation) {
 	out, _ := i.muster("exec", oldMachine, "--", "muster", "node", "config", "show", "-c", "imds://user-data", "-c", "/etc/eks/nodeadm.d")
 	for _, want := range []string{
-		`spec\.cluster\.apiServerEndpoint +https://192\.168\.64\.2:443 +\S*40-bootstrap\.yaml`,
+		`spec\.cluster\.apiServerEndpoint +https://172\.31\.0\.4:443 +\S*40-bootstrap\.yaml`,
 		`spec\.kubelet\.flags\[0\] +--node-labels=muster\.dev/nodegroup=old,team=green +user data`,
 		`spec\.kubelet\.flags\[1\] +--node-labels=disk=ssd,rack=seven +\S*40-bootstrap\.yaml`,
 		`spec\.cluster\.podCIDR +10\.244\.0\.0/16 +user data`,
