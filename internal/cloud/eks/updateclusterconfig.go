@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -38,9 +39,7 @@ func (a *api) updateClusterConfig() awsfront.Spec[updateClusterConfigInput, upda
 			if in.AccessConfig != nil {
 				same.AccessConfig = &accessConfig{AuthenticationMode: in.AccessConfig.AuthenticationMode}
 			}
-			for key, values := range same.conditions() {
-				targets[0].Conditions[key] = values
-			}
+			maps.Copy(targets[0].Conditions, same.conditions())
 			return targets, nil
 		},
 		Do: a.doUpdateClusterConfig,

@@ -12,7 +12,7 @@
 // What happens if:
 //
 //	the service is killed before the change      the next one makes it
-//	it is killed after the change                the annotation says that it is made; the next one waits for the effect
+//	the service is killed after it               the annotation says that it is made; the next one waits for the effect
 //	somebody else changes the target meanwhile   the write is refused by the API server and made again with what is there then
 //	the API server refuses the change            Failed, OperationNotPermitted, with its words
 //	the cluster runs on as it was, ChangeRefused Failed, OperationNotPermitted, with the reason
