@@ -170,7 +170,7 @@ func (c RotateConfig) obtain(ctx context.Context, client kubernetes.Interface, c
 func (c RotateConfig) await(ctx context.Context, client kubernetes.Interface, created *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
-	said := ""
+	said, began := "", c.Now()
 	var last error
 	for {
 		now, err := client.CertificatesV1().CertificateSigningRequests().Get(ctx, created.Name, metav1.GetOptions{})
@@ -192,7 +192,7 @@ func (c RotateConfig) await(ctx context.Context, client kubernetes.Interface, cr
 				return nil, fmt.Errorf("request %s is %s: %s", now.Name, r.State, or(r.Why, "nobody said why"))
 			default: // it is waited for
 			}
-			if text := waitsFor(r); text != said && c.Now().Sub(created.CreationTimestamp.Time) > time.Second {
+			if text := waitsFor(r); text != said && c.Now().Sub(began) > time.Second {
 				said = text
 				c.Say("request %s waits: %s", now.Name, text)
 			}
