@@ -18,48 +18,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/cluster/vpc/vpctest"
 	"muster.dev/muster/internal/platform/host"
 )
-
-// Numbers of protocols in frames (if_ether(7)); the last one is free for experiments (IEEE 802).
-const (
-	etherIPv4  = 0x0800
-	etherARP   = 0x0806
-	etherIPv6  = 0x86dd
-	etherOther = 0x88b5
-)
-
-// frame is one of Ethernet.
-func frame(to, from net.HardwareAddr, kind uint16, payload []byte) []byte {
-	return append(binary.BigEndian.AppendUint16(append(bytes.Clone(to), from...), kind), payload...)
-}
-
-// datagram is an IPv4 packet with a UDP datagram, whose checksum is left out (RFC 768).
-func datagram(from netip.Addr, to netip.AddrPort, data string) []byte {
-	source, destination := from.As4(), to.Addr().As4()
-	header := []byte{0x45, 0, 0, 0, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0}
-	header = append(append(header, source[:]...), destination[:]...)
-	binary.BigEndian.PutUint16(header[2:], uint16(len(header)+8+len(data)))
-	var sum uint32
-	for i := 0; i < len(header); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(header[i:]))
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	binary.BigEndian.PutUint16(header[10:], ^uint16(sum))
-	packet := binary.BigEndian.AppendUint16(header, 4000)
-	packet = binary.BigEndian.AppendUint16(packet, to.Port())
-	packet = binary.BigEndian.AppendUint16(packet, uint16(8+len(data)))
-	return append(append(packet, 0, 0), data...)
-}
-
-// question is an ARP request.
-func question(from net.HardwareAddr, sender, wanted netip.Addr) []byte {
-	a, b := sender.As4(), wanted.As4()
-	request := append([]byte{0, 1, 8, 0, 6, 4, 0, 1}, from...)
-	return append(append(append(request, a[:]...), 0, 0, 0, 0, 0, 0), b[:]...)
-}
 
 // wire opens a machine's link for whole frames, all that come in included.
 func wire(t *testing.T, machine *os.File) (send func([]byte), receive func(patience time.Duration) []byte) {
@@ -167,12 +128,12 @@ func TestSourcesAreChecked(t *testing.T) {
 				"192.168.64.1", "192.168.64.2", "192.168.64.3", "169.254.169.254", "169.254.1.1",
 				"192.168.64.0", "192.168.127.255", "255.255.255.255", "224.0.0.1", "0.0.0.0", "127.0.0.1", "203.0.113.7",
 			} {
-				send(frame(routerMAC, hardware, etherIPv4, datagram(netip.MustParseAddr(source), destination, "forged")))
+				send(vpctest.Frame(routerMAC, hardware, vpctest.IPv4, vpctest.Datagram(netip.MustParseAddr(source), destination, "forged")))
 			}
 		}
 		var got []string
 		for _, source := range []string{secondMachine, "10.244.2.7"} {
-			send(frame(routerMAC, own, etherIPv4, datagram(netip.MustParseAddr(source), destination, "good")))
+			send(vpctest.Frame(routerMAC, own, vpctest.IPv4, vpctest.Datagram(netip.MustParseAddr(source), destination, "good")))
 		}
 		for len(got) < 2 {
 			select {
@@ -206,22 +167,22 @@ func TestMachinesShareNoLink(t *testing.T) {
 		MAC(netip.MustParseAddr(firstMachine)), {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {0x33, 0x33, 0, 0, 0, 1}, {1, 0, 0x5e, 0, 0, 1}, {1, 0x80, 0xc2, 0, 0, 0},
 	} {
 		for kind, payload := range map[uint16][]byte{
-			etherIPv4:  datagram(netip.MustParseAddr(firstMachine), to, "forged"),
-			etherARP:   question(own, netip.MustParseAddr("192.168.64.1"), to.Addr()),
-			etherIPv6:  append([]byte{0x60, 0, 0, 0, 0, 8, 59, 1}, make([]byte, 40)...),
-			etherOther: bytes.Repeat([]byte{7}, 46),
+			vpctest.IPv4:  vpctest.Datagram(netip.MustParseAddr(firstMachine), to, "forged"),
+			vpctest.ARP:   vpctest.Request(own, netip.MustParseAddr("192.168.64.1"), to.Addr()),
+			vpctest.IPv6:  append([]byte{0x60, 0, 0, 0, 0, 8, 59, 1}, make([]byte, 40)...),
+			vpctest.Other: bytes.Repeat([]byte{7}, 46),
 		} {
-			send(frame(destination, own, kind, payload))
+			send(vpctest.Frame(destination, own, kind, payload))
 		}
 	}
 	// What is routed comes, and from the router's hardware address: the victim is listening.
-	send(frame(routerMAC, own, etherIPv4, datagram(netip.MustParseAddr(secondMachine), to, "good")))
+	send(vpctest.Frame(routerMAC, own, vpctest.IPv4, vpctest.Datagram(netip.MustParseAddr(secondMachine), to, "good")))
 	for {
 		raw := receive(10 * time.Second)
 		if raw == nil {
 			t.Fatal("what was sent to the router did not come either")
 		}
-		if !bytes.Equal(raw[6:12], routerMAC) || binary.BigEndian.Uint16(raw[12:]) != etherIPv4 {
+		if !bytes.Equal(raw[6:12], routerMAC) || binary.BigEndian.Uint16(raw[12:]) != vpctest.IPv4 {
 			t.Errorf("it sees a frame from %s: %x", net.HardwareAddr(raw[6:12]), raw[12:])
 			continue
 		}
@@ -240,22 +201,22 @@ func TestTheRouterBelievesNobody(t *testing.T) {
 	forger := newMachine(t, n, secondMachine)
 	send, receive := wire(t, forger)
 	routerMAC := n.routerMAC(netip.MustParseAddr(secondMachine))
-	own, everybody := MAC(netip.MustParseAddr(secondMachine)), net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	own := MAC(netip.MustParseAddr(secondMachine))
 	victim, itself, router := netip.MustParseAddr(firstMachine), netip.MustParseAddr(secondMachine), Router(cidr)
 	for range 5 {
 		announce(t, forger, firstMachine, own)
 		announce(t, forger, secondMachine, MAC(victim))
-		send(frame(everybody, own, etherARP, question(own, victim, router)))
-		send(frame(everybody, own, etherARP, question(own, itself, victim)))
-		send(frame(routerMAC, own, etherARP, question(own, itself, victim))) // a proxy would answer this without delay
+		send(vpctest.Frame(vpctest.Everybody, own, vpctest.ARP, vpctest.Request(own, victim, router)))
+		send(vpctest.Frame(vpctest.Everybody, own, vpctest.ARP, vpctest.Request(own, itself, victim)))
+		send(vpctest.Frame(routerMAC, own, vpctest.ARP, vpctest.Request(own, itself, victim))) // a proxy would answer this without delay
 	}
-	send(frame(everybody, own, etherARP, question(own, itself, router)))
+	send(vpctest.Frame(vpctest.Everybody, own, vpctest.ARP, vpctest.Request(own, itself, router)))
 	for {
 		raw := receive(10 * time.Second)
 		if raw == nil {
 			t.Fatal("the router does not answer")
 		}
-		if binary.BigEndian.Uint16(raw[12:]) != etherARP {
+		if binary.BigEndian.Uint16(raw[12:]) != vpctest.ARP {
 			continue
 		}
 		said, _ := netip.AddrFromSlice(raw[28:32])

@@ -23,6 +23,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/cluster/vpc/vpctest"
 	"muster.dev/muster/internal/node/imds"
 	"muster.dev/muster/internal/platform/host"
 )
@@ -275,10 +276,7 @@ func announce(t *testing.T, namespace *os.File, address string, hardware net.Har
 			return err
 		}
 		defer func() { _ = unix.Close(socket) }()
-		ip := netip.MustParseAddr(address).As4()
-		everybody := []byte{255, 255, 255, 255, 255, 255}
-		frame := append(append(bytes.Clone(everybody), hardware...), 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 2)
-		frame = append(append(append(append(frame, hardware...), ip[:]...), everybody...), ip[:]...)
+		frame := vpctest.Frame(vpctest.Everybody, hardware, vpctest.ARP, vpctest.Announcement(hardware, netip.MustParseAddr(address)))
 		for range 5 {
 			if err := unix.Sendto(socket, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Index, Halen: 6}); err != nil {
 				return err
