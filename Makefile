@@ -38,7 +38,7 @@ STORIES := ^muster.dev/muster/test(/|$$)
 # Packages for which the race detector would be work for nothing: the pure ones (ARCHITECTURE.md lists them), which start no goroutine, and
 # what links EC2's client, which takes more than a minute to compile with it.
 PURE := $(shell awk '/^    internal\//{wing=substr($$1,10)} /^      pure /{print wing $$2}' ARCHITECTURE.md | paste -sd '|')
-PLAIN := ^muster.dev/muster($$|/(api|cmd|deploy)(/|$$)|/internal/(certificates/certificatecontroller|certificates/facts/ec2|$(PURE))$$)
+PLAIN := ^muster.dev/muster($$|/(api|cmd|deploy)(/|$$)|/internal/(certificates/certificatecontroller|certificates/facts/ec2instances|$(PURE))$$)
 
 # Lint vets; doing it again here would cost minutes on a cold cache.
 # Stories mostly wait: the race detector's packages are compiled meanwhile, by whatever processor is idle; nothing but that runs beside

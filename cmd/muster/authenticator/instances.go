@@ -6,7 +6,7 @@ import (
 	"context"
 	"log/slog"
 
-	"muster.dev/muster/internal/certificates/facts/ec2"
+	"muster.dev/muster/internal/certificates/facts/ec2instances"
 	"muster.dev/muster/internal/iam/authenticatorconfig"
 	"muster.dev/muster/internal/iam/authenticatorserver"
 	"muster.dev/muster/internal/iam/tokenverify"
@@ -14,7 +14,7 @@ import (
 
 // instances looks up instances in EC2, as the certificate controller does.
 func instances(ctx context.Context, from authenticatorconfig.EC2, onCall func(), logger *slog.Logger) (authenticatorserver.Describe, error) {
-	lookup, err := ec2.NewLookup(ctx, ec2.LookupConfig{
+	lookup, err := ec2instances.NewLookup(ctx, ec2instances.LookupConfig{
 		Region: from.Region, Endpoint: from.Endpoint, PerSecond: from.PerSecond, Burst: from.Burst, OnCall: onCall, Logger: logger,
 	})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"muster.dev/muster/internal/certificates/csrcontroller"
 	"muster.dev/muster/internal/certificates/facts"
-	"muster.dev/muster/internal/certificates/facts/ec2"
+	"muster.dev/muster/internal/certificates/facts/ec2instances"
 	"muster.dev/muster/internal/certificates/policyconfig"
 )
 
@@ -87,8 +87,8 @@ func (a *assembled) source(ctx context.Context, name string, s policyconfig.Sour
 		}
 		return facts.NewClusterAPI(facts.WatchConfig{Name: name, Objects: objects, ClusterName: s.ClusterAPI.ClusterName, OnChange: changed, Logger: logger})
 	case s.EC2 != nil:
-		return ec2.New(ctx, ec2.Config{
-			Name: name, Region: s.EC2.Region, Endpoint: s.EC2.Endpoint, Filters: s.EC2.Filters, NodeNames: ec2.NodeNames(s.EC2.NodeNames),
+		return ec2instances.New(ctx, ec2instances.Config{
+			Name: name, Region: s.EC2.Region, Endpoint: s.EC2.Endpoint, Filters: s.EC2.Filters, NodeNames: ec2instances.NodeNames(s.EC2.NodeNames),
 			GroupTag: s.EC2.GroupTag, OnChange: changed, Logger: logger,
 		})
 	case s.NodeStatus != nil:

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"muster.dev/muster/internal/certificates/facts/ec2"
+	"muster.dev/muster/internal/certificates/facts/ec2instances"
 	"muster.dev/muster/internal/iam/authenticatorconfig"
 	"muster.dev/muster/internal/iam/tokenverify"
 	"muster.dev/muster/internal/iam/tokenverify/ststest"
@@ -54,7 +54,7 @@ func TestAnAuthenticatorAsksEC2OnlyAboutThoseWhomAnEntryMakesNodes(t *testing.T)
 
 // instancesOfEC2 looks up instances as the command does.
 func instancesOfEC2(ctx context.Context, from authenticatorconfig.EC2, onCall func(), logger *slog.Logger) (Describe, error) {
-	lookup, err := ec2.NewLookup(ctx, ec2.LookupConfig{Region: from.Region, Endpoint: from.Endpoint, OnCall: onCall, Logger: logger})
+	lookup, err := ec2instances.NewLookup(ctx, ec2instances.LookupConfig{Region: from.Region, Endpoint: from.Endpoint, OnCall: onCall, Logger: logger})
 	if err != nil {
 		return nil, err
 	}

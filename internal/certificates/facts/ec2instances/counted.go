@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ec2
+package ec2instances
 
 import (
 	"context"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ec2 is the source of machines "ec2": the answers of DescribeInstances, by any endpoint that speaks EC2's protocol. Only this
+// Package ec2instances is the source of machines "ec2": the answers of DescribeInstances, by any endpoint that speaks EC2's protocol. Only this
 // package imports the SDK.
 //
 // A node cannot write what EC2 says about its instance, unless its own role may change instances or network interfaces. All
 // addresses of all interfaces count as the instance's, also those that a network plugin hands out to pods. EC2 is also asked for the
 // owner of a name or an address. Only carrier's and customer-owned addresses are found at instances alone that were looked up lately:
 // each would be one more call for every address, and no kubelet serves at them.
-package ec2
+package ec2instances
 
 import (
 	"context"
