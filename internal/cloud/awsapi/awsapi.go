@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/ec2"
 	"muster.dev/muster/internal/cloud/eks"
 	"muster.dev/muster/internal/cloud/nexttoken"
 	"muster.dev/muster/internal/iam/accesspolicy"
@@ -63,8 +64,12 @@ func newFront(c Config) (*awsfront.Front, error) {
 	for _, p := range accesspolicy.Policies() {
 		policies = append(policies, p.Name)
 	}
+	pages := nexttoken.NewSealer(key)
+	if err := ec2.Register(front, ec2.Config{Management: c.Management, Pages: pages, Region: c.Region}); err != nil {
+		return nil, err
+	}
 	if err := eks.Register(front, eks.Config{
-		Management: c.Management, Pages: nexttoken.NewSealer(key), Region: c.Region, LocalMachines: c.LocalMachines,
+		Management: c.Management, Pages: pages, Region: c.Region, LocalMachines: c.LocalMachines,
 		Cluster: c.Cluster, AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
 	}); err != nil {
 		return nil, err

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsactions"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/iam/awsquery"
+)
+
+const (
+	account    = "000000000000"
+	testRegion = "eu-west-1"
+	vpcA       = "vpc-0000000000000000a"
+	vpcB       = "vpc-0000000000000000b"
+)
+
+type caller struct{}
+
+func (caller) ARN() arn.ARN {
+	return arn.ARN{Partition: "aws", Service: "iam", Account: account, Resource: "user/admin"}
+}
+func (c caller) Principal() arn.ARN { return c.ARN() }
+func (caller) Account() string      { return account }
+
+// gate lets everybody in, and remembers what IAM is asked.
+type gate struct {
+	asked  []string
+	denies bool
+}
+
+func (*gate) Admit(*http.Request, string, []byte) (awsfront.Caller, error) { return caller{}, nil }
+
+func (g *gate) Authorize(_ awsfront.Caller, action, resource string, conditions map[string][]string) error {
+	keys := []string{}
+	for key, values := range conditions {
+		keys = append(keys, key+"="+strings.Join(values, "+"))
+	}
+	slices.Sort(keys)
+	g.asked = append(g.asked, strings.TrimSpace(fmt.Sprint(action, " ", resource, " ", strings.Join(keys, " "))))
+	if g.denies {
+		return awsquery.Errorf(awsquery.AccessDenied, "no")
+	}
+	return nil
+}
+
+// world is a front with the actions over a management plane in memory.
+type world struct {
+	t       *testing.T
+	gate    *gate
+	api     client.Client
+	front   *awsfront.Front
+	handler http.Handler
+}
+
+func newWorld(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	management := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.VPC{}, &v1alpha1.Subnet{}).
+		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			n++
+			object.SetUID(types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", n)))
+			object.SetCreationTimestamp(metav1.NewTime(time.Unix(1800000000+int64(n), 0)))
+			return c.Create(ctx, object, options...)
+		}}).Build()
+	w := &world{t: t, gate: &gate{}, api: management}
+	var err error
+	if w.front, err = awsfront.New(awsfront.Config{Gate: w.gate, Report: func(_ context.Context, o awsfront.Outcome) {
+		if o.Cause != nil {
+			w.t.Log(o.Action, o.Cause)
+		}
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Register(w.front, Config{Management: management, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion}); err != nil {
+		t.Fatal(err)
+	}
+	if w.handler, err = w.front.Handler(service); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// ask sends a request, as "CreateVpc&CidrBlock=10.0.0.0/16", and compares what comes: a status, and parts of the body.
+func (w *world) ask(request string, status int, has ...string) string {
+	w.t.Helper()
+	parameters := url.Values{"Version": {"2016-11-15"}}
+	for i, part := range strings.Split(request, "&") {
+		name, value, _ := strings.Cut(part, "=")
+		if i == 0 {
+			name, value = "Action", part
+		}
+		parameters.Set(name, value)
+	}
+	r := httptest.NewRequestWithContext(w.t.Context(), http.MethodPost, "/", strings.NewReader(parameters.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
+	answer := httptest.NewRecorder()
+	w.handler.ServeHTTP(answer, r)
+	text := strings.ReplaceAll(answer.Body.String(), "&apos;", "'")
+	if answer.Code != status {
+		w.t.Errorf("%s: %d %s, want %d", request, answer.Code, text, status)
+	}
+	for _, part := range has {
+		if !strings.Contains(text, part) {
+			w.t.Errorf("%s: %s, want %s", request, text, part)
+		}
+	}
+	return text
+}
+
+// between returns what stands between the first two of a text: an id of an answer.
+func between(text, before, after string) string {
+	_, rest, _ := strings.Cut(text, before)
+	found, _, _ := strings.Cut(rest, after)
+	return found
+}
+
+// wasAsked fails if IAM was not asked one of these.
+func (w *world) wasAsked(wants ...string) {
+	w.t.Helper()
+	for _, want := range wants {
+		if !slices.ContainsFunc(w.gate.asked, func(asked string) bool { return strings.HasPrefix(asked, want) }) {
+			w.t.Errorf("IAM is not asked %s:\n%s", want, strings.Join(w.gate.asked, "\n"))
+		}
+	}
+}
+
+func aVPC(id, cidr string) *v1alpha1.VPC {
+	return &v1alpha1.VPC{
+		ObjectMeta: metav1.ObjectMeta{Name: id, Finalizers: []string{v1alpha1.FinalizerVPC}}, Spec: v1alpha1.VPCSpec{CIDRBlock: cidr},
+		Status: v1alpha1.VPCStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}},
+	}
+}
+
+func TestTheActionsFitTheTable(t *testing.T) {
+	w := newWorld(t)
+	if err := w.front.Check(); err != nil {
+		t.Error(err)
+	}
+	// What the list says of EC2 is so.
+	fine := func(service, action string) bool {
+		if service == "ec2" {
+			return w.front.Answers(service, action)
+		}
+		a, _ := awsactions.NewList().Find(service, action)
+		return a.Mark != awsactions.Refused && !awsactions.NewList().NotYet(service, action)
+	}
+	for _, problem := range awsactions.Problems(fine) {
+		t.Error(problem)
+	}
+}
+
+func TestDescribeVpcs(t *testing.T) {
+	w := newWorld(t, aVPC(vpcA, "10.0.0.0/16"), &v1alpha1.VPC{ObjectMeta: metav1.ObjectMeta{Name: vpcB}, Spec: v1alpha1.VPCSpec{CIDRBlock: "10.1.0.0/16", IsDefault: true}})
+	w.ask("DescribeVpcs&VpcId.1="+vpcA, 200, "<vpcId>"+vpcA+"</vpcId>", "<state>available</state>", "<cidrBlock>10.0.0.0/16</cidrBlock>", "<associationId>vpc-cidr-assoc-0000000000000000a</associationId>",
+		"<dhcpOptionsId>dopt-", "<instanceTenancy>default</instanceTenancy>", "<isDefault>false</isDefault>", "<ownerId>"+account+"</ownerId>")
+	if text := w.ask("DescribeVpcs&Filter.1.Name=is-default&Filter.1.Value.1=true", 200, vpcB, "<state>pending</state>"); strings.Contains(text, vpcA) {
+		t.Errorf("the filter lets through %s", text)
+	}
+	w.ask("DescribeVpcs&VpcId.1=vpc-1", 400, "InvalidVpcID.Malformed")
+	w.ask("DescribeVpcs&VpcId.1=vpc-0000000000000000c", 400, "<Code>InvalidVpcID.NotFound</Code>", "The vpc ID 'vpc-0000000000000000c' does not exist")
+	w.ask("DescribeVpcs&Filter.1.Name=colour&Filter.1.Value.1=red", 400, "The filter 'colour' is invalid")
+	w.ask("DescribeVpcs&MaxResults=2", 400, "InvalidParameterValue")
+	w.ask("DescribeVpcs&DryRun=true", 412, "DryRunOperation")
+	w.ask("DescribeVpcs&NextToken=forged", 400, "InvalidNextToken")
+	w.wasAsked("ec2:DescribeVpcs * ec2:region=eu-west-1")
+	w.gate.denies = true
+	w.ask("DescribeVpcs", 403, "UnauthorizedOperation")
+}
+
+func TestDescribeAvailabilityZones(t *testing.T) {
+	w := newWorld(t)
+	w.ask("DescribeAvailabilityZones", 200, "<zoneName>eu-west-1a</zoneName>", "<zoneId>euw1-az3</zoneId>", "<zoneState>available</zoneState>", "<zoneType>availability-zone</zoneType>", "<optInStatus>opt-in-not-required</optInStatus>")
+	if text := w.ask("DescribeAvailabilityZones&ZoneName.1=eu-west-1b", 200, "eu-west-1b"); strings.Contains(text, "eu-west-1a") {
+		t.Errorf("asked for one: %s", text)
+	}
+	if text := w.ask("DescribeAvailabilityZones&Filter.1.Name=zone-id&Filter.1.Value.1=euw1-az2", 200, "eu-west-1b"); strings.Contains(text, "eu-west-1a") {
+		t.Errorf("asked for one: %s", text)
+	}
+	w.ask("DescribeAvailabilityZones&ZoneName.1=eu-west-1z", 400, "Invalid availability zone: [eu-west-1z]")
+	w.ask("DescribeAvailabilityZones&DryRun=true", 412, "DryRunOperation")
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/ec2id"
+)
+
+// The codes of EC2 that are of no one noun.
+const (
+	invalidParameter   = "InvalidParameterValue"
+	invalidCombination = "InvalidParameterCombination"
+	missingParameter   = "MissingParameter"
+	dependencyViolated = "DependencyViolation"
+	notPermitted       = "OperationNotPermitted"
+	incorrectState     = "IncorrectState"
+)
+
+// away turns what the API server says into an answer that clients try again where that helps.
+func away(err error) error {
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return &awsfault.Error{Code: invalidParameter, Message: err.Error(), Cause: err}
+	case apierrors.IsConflict(err):
+		return &awsfault.Error{Code: incorrectState, Message: "The resource was changed by somebody else meanwhile: try again", Cause: err}
+	}
+	return &awsfault.Error{Code: "Unavailable", Status: 503, Message: "The management plane does not answer: try again, or see `muster status`", Cause: err}
+}
+
+// get reads the object of an id into object. The error says that the id is malformed, or that nothing has it.
+func (a *api) get(ctx context.Context, kind ec2id.Kind, id string, object client.Object) error {
+	if err := kind.Check(id); err != nil {
+		return err
+	}
+	err := a.Management.Get(ctx, client.ObjectKey{Name: id}, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return kind.NotFound(id)
+	case err != nil:
+		return away(fmt.Errorf("reading %s: %w", id, err))
+	}
+	return nil
+}
+
+// list reads all objects of a kind.
+func (a *api) list(ctx context.Context, into client.ObjectList) error {
+	if err := a.Management.List(ctx, into); err != nil {
+		return away(fmt.Errorf("listing %T: %w", into, err))
+	}
+	return nil
+}
+
+// change reads an object, has it changed and writes it. Nobody else's change between reading and writing is lost: the API server refuses the
+// write then, and all is done again.
+func (a *api) change(ctx context.Context, kind ec2id.Kind, id string, object client.Object, change func() error) error {
+	defer a.locks.Hold(id)()
+	for {
+		if err := a.get(ctx, kind, id, object); err != nil {
+			return err
+		}
+		before, ok := object.DeepCopyObject().(client.Object)
+		if !ok {
+			return fmt.Errorf("a copy of %T is no object", object)
+		}
+		if err := change(); err != nil {
+			return err
+		}
+		err := a.Management.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		switch {
+		case err == nil:
+			return nil
+		case apierrors.IsNotFound(err):
+			return kind.NotFound(id)
+		case !apierrors.IsConflict(err) || ctx.Err() != nil: // a status is written every few seconds
+			return away(fmt.Errorf("changing %s: %w", id, err))
+		}
+	}
+}
+
+// newID makes an id.
+func newID(kind ec2id.Kind) string {
+	var random [ec2id.Entropy]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return kind.New(random)
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/keylock"
+	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/cluster/region"
+)
+
+const service = "ec2"
+
+// Config is what the actions need.
+type Config struct {
+	// Management reads and writes the management plane, past any cache.
+	Management client.Client
+	// Pages seals the tokens of lists.
+	Pages  *nexttoken.Sealer
+	Region string
+}
+
+// api has the actions.
+type api struct {
+	Config
+	region  region.Region
+	locks   keylock.Locks
+	taggers []tagger
+}
+
+// Register adds the actions to the front.
+func Register(f *awsfront.Front, c Config) error {
+	if c.Management == nil || c.Pages == nil {
+		return errors.New("the actions of EC2 need a client of the management plane and a sealer of pages")
+	}
+	own, err := region.Find(c.Region)
+	if err != nil {
+		return fmt.Errorf("the actions of EC2: %w", err)
+	}
+	a := &api{Config: c, region: own}
+
+	a.registerVPCs(f)
+	a.registerZones(f)
+	return nil
+}
+
+// register adds an action. Its targets get the condition key that all requests to EC2 have.
+func register[In, Out any](a *api, f *awsfront.Front, name string, spec awsfront.Spec[In, Out]) {
+	about := spec.About
+	if about == nil {
+		about = func(context.Context, *awsfront.Call, *In) ([]awsfront.Target, error) {
+			return []awsfront.Target{{Resource: "*"}}, nil
+		}
+	}
+	spec.About = func(ctx context.Context, call *awsfront.Call, in *In) ([]awsfront.Target, error) {
+		targets, err := about(ctx, call, in)
+		for i := range targets {
+			conditions := maps.Clone(targets[i].Conditions)
+			if conditions == nil {
+				conditions = map[string][]string{}
+			}
+			conditions["ec2:Region"] = []string{a.Region}
+			targets[i].Conditions = conditions
+		}
+		return targets, err
+	}
+	awsfront.Register(f, service, name, spec)
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"crypto/sha256"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awstag"
+	"muster.dev/muster/internal/cloud/ec2filter"
+	"muster.dev/muster/internal/cloud/ec2id"
+)
+
+func (a *api) registerVPCs(f *awsfront.Front) {
+	register(a, f, "DescribeVpcs", a.describeVpcs())
+}
+
+// vpc is a VPC as EC2 shows it.
+type vpc struct {
+	VpcID                   string
+	OwnerID                 string
+	State                   string
+	CidrBlock               string
+	CidrBlockAssociationSet []cidrAssociation
+	DhcpOptionsID           string
+	InstanceTenancy         string
+	IsDefault               bool
+	Tags                    []awstag.Tag
+}
+
+type cidrAssociation struct {
+	AssociationID  string
+	CidrBlock      string
+	CidrBlockState struct{ State string }
+}
+
+type describeVpcsInput struct {
+	paged
+	VpcIDs []string
+}
+
+type describeVpcsOutput struct {
+	Vpcs      []vpc
+	NextToken string
+}
+
+func (a *api) describeVpcs() awsfront.Spec[describeVpcsInput, describeVpcsOutput] {
+	return awsfront.Spec[describeVpcsInput, describeVpcsOutput]{
+		Do: func(ctx context.Context, call *awsfront.Call, in *describeVpcsInput) (*describeVpcsOutput, error) {
+			var all v1alpha1.VPCList
+			if err := a.list(ctx, &all); err != nil {
+				return nil, err
+			}
+			shown := make([]vpc, 0, len(all.Items))
+			for i := range all.Items {
+				shown = append(shown, showVPC(call, &all.Items[i]))
+			}
+			out := &describeVpcsOutput{}
+			var err error
+			out.Vpcs, out.NextToken, err = choose(a, call, vpcNoun(), shown, in.VpcIDs, in.paged)
+			return out, err
+		},
+	}
+}
+
+func vpcNoun() noun[vpc] {
+	return noun[vpc]{
+		kind: ec2id.VPC, id: func(v *vpc) string { return v.VpcID }, tags: func(v *vpc) map[string]string { return mapped(v.Tags) },
+		rules: ec2filter.Rules{Names: []string{
+			"cidr", "cidr-block", "cidrBlock", "cidr-block-association.association-id", "cidr-block-association.cidr-block", "cidr-block-association.state",
+			"dhcp-options-id", "dhcpOptionsId", "is-default", "isDefault", "owner-id", "state", "vpc-id",
+			"ipv6-cidr-block-association.association-id", "ipv6-cidr-block-association.ipv6-cidr-block", "ipv6-cidr-block-association.ipv6-pool", "ipv6-cidr-block-association.state",
+		}},
+		values: func(v *vpc, name string) []string {
+			switch name {
+			case "cidr", "cidr-block", "cidrBlock", "cidr-block-association.cidr-block":
+				return []string{v.CidrBlock}
+			case "cidr-block-association.association-id":
+				return []string{v.CidrBlockAssociationSet[0].AssociationID}
+			case "cidr-block-association.state":
+				return []string{v.CidrBlockAssociationSet[0].CidrBlockState.State}
+			case "dhcp-options-id", "dhcpOptionsId":
+				return []string{v.DhcpOptionsID}
+			case "is-default", "isDefault":
+				return []string{text(v.IsDefault)}
+			case "owner-id":
+				return []string{v.OwnerID}
+			case "state":
+				return []string{v.State}
+			case "vpc-id":
+				return []string{v.VpcID}
+			}
+			return nil
+		},
+	}
+}
+
+func showVPC(call *awsfront.Call, v *v1alpha1.VPC) vpc {
+	shown := vpc{
+		VpcID: v.Name, OwnerID: call.Caller.Account(), State: "pending", CidrBlock: v.Spec.CIDRBlock, DhcpOptionsID: dhcpOptionsID(call),
+		InstanceTenancy: "default", IsDefault: v.Spec.IsDefault, Tags: []awstag.Tag{},
+	}
+	if meta.IsStatusConditionTrue(v.Status.Conditions, v1alpha1.ConditionReady) || !v.DeletionTimestamp.IsZero() {
+		shown.State = "available"
+	}
+	association := cidrAssociation{AssociationID: "vpc-cidr-assoc-" + strings.TrimPrefix(v.Name, ec2id.VPC.Prefix), CidrBlock: v.Spec.CIDRBlock}
+	association.CidrBlockState.State = "associated"
+	shown.CidrBlockAssociationSet = []cidrAssociation{association}
+	return shown
+}
+
+// dhcpOptionsID is the id of the one set of DHCP options that an account has, the same for ever.
+func dhcpOptionsID(call *awsfront.Call) string {
+	sum := sha256.Sum256([]byte("dhcp options of " + call.Caller.Account()))
+	return ec2id.DHCPOptions.New([ec2id.Entropy]byte(sum[:]))
+}
+
+// mapped are tags that are shown, as a map.
+func mapped(tags []awstag.Tag) map[string]string {
+	all := make(map[string]string, len(tags))
+	for _, t := range tags {
+		all[t.Key] = t.Value
+	}
+	return all
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"slices"
+
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/dryrun"
+	"muster.dev/muster/internal/cloud/ec2filter"
+)
+
+func (a *api) registerZones(f *awsfront.Front) {
+	register(a, f, "DescribeAvailabilityZones", a.describeAvailabilityZones())
+}
+
+// zone is an availability zone as EC2 shows it.
+type zone struct {
+	ZoneName           string
+	ZoneID             string
+	ZoneType           string
+	State              string
+	RegionName         string
+	GroupName          string
+	NetworkBorderGroup string
+	OptInStatus        string
+	Messages           []struct{ Message string }
+}
+
+type describeZonesInput struct {
+	filtered
+	AllAvailabilityZones bool // adds zones that one has to opt in to, of which there are none
+	ZoneIDs              []string
+	ZoneNames            []string
+}
+
+type describeZonesOutput struct{ AvailabilityZones []zone }
+
+func (a *api) describeAvailabilityZones() awsfront.Spec[describeZonesInput, describeZonesOutput] {
+	rules := ec2filter.Rules{Names: []string{
+		"group-name", "message", "opt-in-status", "parent-zone-id", "parent-zone-name", "region-name", "state", "zone-id", "zone-name", "zone-type",
+	}}
+	return awsfront.Spec[describeZonesInput, describeZonesOutput]{
+		Do: func(_ context.Context, _ *awsfront.Call, in *describeZonesInput) (*describeZonesOutput, error) {
+			filters, err := rules.Compile(in.Filters)
+			if err != nil {
+				return nil, err
+			}
+			out := &describeZonesOutput{AvailabilityZones: []zone{}}
+			names, ids := map[string]bool{}, map[string]bool{}
+			for _, own := range a.region.Zones {
+				names[own.Name], ids[own.ID] = true, true
+				z := zone{
+					ZoneName: own.Name, ZoneID: own.ID, ZoneType: "availability-zone", State: "available", RegionName: a.Region,
+					GroupName: a.Region + "-zg-1", NetworkBorderGroup: a.Region, OptInStatus: "opt-in-not-required", Messages: []struct{ Message string }{},
+				}
+				named := len(in.ZoneNames) == 0 && len(in.ZoneIDs) == 0 || slices.Contains(in.ZoneNames, z.ZoneName) || slices.Contains(in.ZoneIDs, z.ZoneID)
+				if named && filters.Match(ec2filter.Resource{Values: z.values}) {
+					out.AvailabilityZones = append(out.AvailabilityZones, z)
+				}
+			}
+			for _, name := range in.ZoneNames {
+				if !names[name] {
+					return nil, awsfault.Errorf(invalidParameter, "Invalid availability zone: [%.64s]", name)
+				}
+			}
+			for _, id := range in.ZoneIDs {
+				if !ids[id] {
+					return nil, awsfault.Errorf(invalidParameter, "Invalid availability zone-id: [%.64s]", id)
+				}
+			}
+			if err := dryrun.Would(in.DryRun); err != nil {
+				return nil, err
+			}
+			return out, nil
+		},
+	}
+}
+
+func (z zone) values(name string) []string {
+	switch name {
+	case "group-name":
+		return []string{z.GroupName}
+	case "opt-in-status":
+		return []string{z.OptInStatus}
+	case "region-name":
+		return []string{z.RegionName}
+	case "state":
+		return []string{z.State}
+	case "zone-id":
+		return []string{z.ZoneID}
+	case "zone-name":
+		return []string{z.ZoneName}
+	case "zone-type":
+		return []string{z.ZoneType}
+	}
+	return nil
+}
