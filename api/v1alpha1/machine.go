@@ -94,23 +94,27 @@ type Machine struct {
 	Status MachineStatus `json:"status,omitzero"`
 }
 
-// MachineSpec is fixed when the machine is made.
+// MachineSpec says what a machine is launched as. Its tags, security groups, protection and source check can be changed; the rest cannot.
 //
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a machine cannot be changed; delete it, and its group replaces it"
+// +kubebuilder:validation:XValidation:rule="self.provider == oldSelf.provider && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName) && has(self.nodeGroup) == has(oldSelf.nodeGroup) && (!has(self.nodeGroup) || self.nodeGroup == oldSelf.nodeGroup) && has(self.nodeGroupUID) == has(oldSelf.nodeGroupUID) && (!has(self.nodeGroupUID) || self.nodeGroupUID == oldSelf.nodeGroupUID) && has(self.subnetID) == has(oldSelf.subnetID) && (!has(self.subnetID) || self.subnetID == oldSelf.subnetID) && has(self.labels) == has(oldSelf.labels) && (!has(self.labels) || self.labels == oldSelf.labels) && has(self.taints) == has(oldSelf.taints) && (!has(self.taints) || self.taints == oldSelf.taints) && has(self.launchTemplate) == has(oldSelf.launchTemplate) && (!has(self.launchTemplate) || self.launchTemplate == oldSelf.launchTemplate) && has(self.instanceProfile) == has(oldSelf.instanceProfile) && (!has(self.instanceProfile) || self.instanceProfile == oldSelf.instanceProfile) && has(self.instanceType) == has(oldSelf.instanceType) && (!has(self.instanceType) || self.instanceType == oldSelf.instanceType) && has(self.imageID) == has(oldSelf.imageID) && (!has(self.imageID) || self.imageID == oldSelf.imageID) && has(self.keyName) == has(oldSelf.keyName) && (!has(self.keyName) || self.keyName == oldSelf.keyName) && has(self.userData) == has(oldSelf.userData) && (!has(self.userData) || self.userData == oldSelf.userData) && has(self.metadataOptions) == has(oldSelf.metadataOptions) && (!has(self.metadataOptions) || self.metadataOptions == oldSelf.metadataOptions) && has(self.reservation) == has(oldSelf.reservation) && (!has(self.reservation) || self.reservation == oldSelf.reservation)",message="of a machine only tags, securityGroupIDs, disableSourceCheck, disableAPITermination and protectedFromScaleIn can be changed; delete it, and its group replaces it"
+// +kubebuilder:validation:XValidation:rule="!has(self.nodeGroup) || has(self.clusterName)",message="a machine of a node group names its cluster",fieldPath=".clusterName"
 type MachineSpec struct {
-	// ClusterName is the spec.name of the Cluster that the machine joins.
+	// ClusterName is the spec.name of the Cluster that the machine joins. A machine without it is an instance that EC2's RunInstances made and
+	// whose user data names no cluster of the account: the account launches and terminates it, and nothing more.
 	//
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z][0-9A-Za-z_-]*$`
-	ClusterName string `json:"clusterName"`
+	ClusterName string `json:"clusterName,omitempty"`
 
-	// NodeGroup is the spec.name of the machine's NodeGroup.
+	// NodeGroup is the spec.name of the machine's NodeGroup. A machine that RunInstances made has none.
 	//
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z][0-9A-Za-z_-]*$`
-	NodeGroup string `json:"nodeGroup"`
+	NodeGroup string `json:"nodeGroup,omitempty"`
 
 	// NodeGroupUID tells a node group from an earlier one of the same name. It stands in for an owner reference, which an object without a
 	// namespace cannot have to one in a namespace. A machine without it belongs to the group that has the name.
@@ -141,12 +145,112 @@ type MachineSpec struct {
 	LaunchTemplate *LaunchTemplate `json:"launchTemplate,omitempty"`
 
 	// InstanceProfile of the machine. Instance metadata serves credentials of the profile's role, and the machine joins by them. A machine
-	// without a profile joins by a bootstrap token.
+	// without a profile joins by a bootstrap token if it is of a node group.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+=,.@-]+$`
 	InstanceProfile string `json:"instanceProfile,omitempty"`
+
+	// InstanceType of EC2's, such as m5.large. Empty means the launch template's.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	InstanceType string `json:"instanceType,omitempty"`
+
+	// ImageID is the image that the machine was launched from.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^ami-[0-9a-f]{8,17}$`
+	ImageID string `json:"imageID,omitempty"`
+
+	// SecurityGroupIDs are the security groups of the machine's network interface. None means the default group of its VPC, or the cluster's
+	// for a machine of a node group.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^sg-[0-9a-f]{8,17}$`
+	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
+
+	// KeyName is the key pair that RunInstances named. Nobody logs in to a machine by it.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	KeyName string `json:"keyName,omitempty"`
+
+	// UserData that the machine boots with, as it is, if it is of no node group. Everyone who may read machines can read it.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=21848
+	UserData []byte `json:"userData,omitempty"`
+
+	// MetadataOptions of the instance metadata service. Empty means the launch template's.
+	//
+	// +optional
+	MetadataOptions *MetadataOptions `json:"metadataOptions,omitempty"`
+
+	// Reservation is the request of RunInstances that made the machine.
+	//
+	// +optional
+	Reservation *Reservation `json:"reservation,omitempty"`
+
+	// Tags are those of the AWS API. Those that AWS sets itself, such as aws:autoscaling:groupName, follow from the machine and are not here.
+	//
+	// +optional
+	Tags Tags `json:"tags,omitempty"`
+
+	// DisableSourceCheck is kept and read back: the addresses that a machine sends from are checked all the same.
+	//
+	// +optional
+	DisableSourceCheck bool `json:"disableSourceCheck,omitempty"`
+
+	// DisableAPITermination refuses EC2's TerminateInstances.
+	//
+	// +optional
+	DisableAPITermination bool `json:"disableAPITermination,omitempty"`
+
+	// ProtectedFromScaleIn keeps the machine when its group has one too many, as long as the group has another.
+	//
+	// +optional
+	ProtectedFromScaleIn bool `json:"protectedFromScaleIn,omitempty"`
+}
+
+// Reservation is a request of RunInstances.
+type Reservation struct {
+	// ID of the request, the same for all of its machines.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^r-[0-9a-f]{8,17}$`
+	ID string `json:"id"`
+
+	// Index of the machine among those of the request.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Index int32 `json:"index,omitempty"`
+}
+
+// Type is the instance type that the machine was launched with; empty if nobody chose one.
+func (s MachineSpec) Type() string {
+	if s.InstanceType == "" && s.LaunchTemplate != nil {
+		return s.LaunchTemplate.InstanceType
+	}
+	return s.InstanceType
+}
+
+// Metadata is how the instance metadata service answers the machine.
+func (s MachineSpec) Metadata() MetadataOptions {
+	switch {
+	case s.MetadataOptions != nil:
+		return *s.MetadataOptions
+	case s.LaunchTemplate != nil:
+		return s.LaunchTemplate.MetadataOptions
+	}
+	return MetadataOptions{}
 }
 
 // MachineStatus holds what the provider assigned and what the service observed.

@@ -20,6 +20,10 @@ const (
 	oldMachine = `{apiVersion: muster.dev/v1alpha1, kind: Machine, metadata: {name: i-0123456789abcdef0}, spec: {clusterName: muster, nodeGroup: workers, provider: local}}`
 )
 
+const oldInstance = `{apiVersion: muster.dev/v1alpha1, kind: Machine, metadata: {name: i-0123456789abcdef0}, spec: {provider: local, securityGroupIDs: [sg-0123456789abcdef0], tags: {Name: a}}}`
+
+func instance(with string) string { return `{spec: {provider: local, ` + with + `}}` }
+
 func access(mode string) string {
 	return `{spec: {name: a, accessConfig: {authenticationMode: ` + mode + `}}}`
 }
@@ -66,6 +70,17 @@ func TestUpdates(t *testing.T) {
 		{"machine: another group", oldMachine, `{spec: {clusterName: muster, nodeGroup: other, provider: local}}`, []string{"spec"}},
 		{"machine: a group of the same name", oldMachine, `{spec: {clusterName: muster, nodeGroup: workers, nodeGroupUID: other, provider: local}}`, []string{"spec"}},
 		{"machine: a label", oldMachine, `{spec: {clusterName: muster, nodeGroup: workers, provider: local, labels: {a: b}}}`, []string{"spec"}},
+		{"instance: nothing", oldInstance, `{}`, nil},
+		{"instance: what can be changed", oldInstance, instance("disableSourceCheck: true, disableAPITermination: true, protectedFromScaleIn: true, securityGroupIDs: [sg-0123456789abcdef1], tags: {Name: b}"), nil},
+		{"instance: a cluster", oldInstance, instance("clusterName: a"), []string{"spec"}},
+		{"instance: a type", oldInstance, instance("instanceType: m5.large"), []string{"spec"}},
+		{"instance: an image", oldInstance, instance("imageID: ami-0123456789abcdef0"), []string{"spec"}},
+		{"instance: a key", oldInstance, instance("keyName: a"), []string{"spec"}},
+		{"instance: user data", oldInstance, instance("userData: AAAA"), []string{"spec"}},
+		{"instance: metadata", oldInstance, instance("metadataOptions: {httpPutResponseHopLimit: 2}"), []string{"spec"}},
+		{"instance: a reservation", oldInstance, instance("reservation: {id: r-0123456789abcdef0}"), []string{"spec"}},
+		{"instance: a role", oldInstance, instance("instanceProfile: a"), []string{"spec"}},
+		{"instance: a subnet", oldInstance, instance("subnetID: subnet-0123456789abcdef0"), []string{"spec"}},
 	}
 	api := servers(t)
 	for _, test := range tests {

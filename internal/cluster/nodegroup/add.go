@@ -120,7 +120,7 @@ func addGroups(mgr manager.Manager, p parts) error {
 		Watches(&v1alpha1.Machine{},
 			handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 				m, ok := object.(*v1alpha1.Machine)
-				if !ok || !p.ours(m) {
+				if !ok || !p.ours(m) || m.Spec.NodeGroup == "" {
 					return nil
 				}
 				return []reconcile.Request{{NamespacedName: groupOf(m)}} // also of one that is gone: then this is an orphan

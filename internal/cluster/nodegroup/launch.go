@@ -35,16 +35,20 @@ func (r *machines) launch(
 	}
 	started := r.Now()
 	instance, err := func() (machine.Instance, error) {
-		data, err := r.UserData(m, revealed)
-		if err != nil {
-			return was, fmt.Errorf("rendering the user data: %w", err)
+		data := m.Spec.UserData
+		if m.Spec.NodeGroup != "" {
+			rendered, err := r.UserData(m, revealed)
+			if err != nil {
+				return was, fmt.Errorf("rendering the user data: %w", err)
+			}
+			data = rendered
 		}
-		request := machine.LaunchRequest{ID: m.Name, UserData: data, Cluster: m.Spec.ClusterName, SubnetID: string(m.Spec.SubnetID)}
+		request := machine.LaunchRequest{
+			ID: m.Name, UserData: data, Cluster: m.Spec.ClusterName, SubnetID: string(m.Spec.SubnetID),
+			Type: m.Spec.Type(), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit),
+		}
 		if ids := r.Network.SubnetIDs(); request.SubnetID == "" && len(ids) > 0 { // no group made it
 			request.SubnetID = ids[0]
-		}
-		if template := m.Spec.LaunchTemplate; template != nil {
-			request.Type, request.HopLimit = template.InstanceType, int(template.MetadataOptions.HTTPPutResponseHopLimit)
 		}
 		instance, err := provider.Launch(ctx, request)
 		if err != nil {

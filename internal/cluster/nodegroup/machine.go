@@ -91,9 +91,10 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	m.Status.Join = joinlog.Merge(m.Status.Join, r.steps.Records(m.Name)...)
 	joined := node != nil || joinlog.Has(m.Status.Join, v1alpha1.StepReady)
 
-	// One that has joined is given no other token, also if its certificate expires: its pods may read user data by now.
+	// One that has joined is given no other token, also if its certificate expires: its pods may read user data by now. One without a group
+	// has what its own user data says, and is given none.
 	var credential credential
-	if joined || m.Spec.InstanceProfile != "" {
+	if joined || m.Spec.InstanceProfile != "" || m.Spec.NodeGroup == "" {
 		err = r.dropTokens(ctx, m)
 	} else {
 		credential, err = r.ensureToken(ctx, m)

@@ -63,7 +63,7 @@ func (r *groups) named(ctx context.Context, reader client.Reader, group client.O
 	}
 	var named []v1alpha1.Machine
 	for i := range list.Items {
-		if m := &list.Items[i]; r.ours(m) && groupOf(m) == group {
+		if m := &list.Items[i]; r.ours(m) && m.Spec.NodeGroup != "" && groupOf(m) == group {
 			named = append(named, *list.Items[i].DeepCopy()) // the cache's own objects are not to be changed
 		}
 	}
