@@ -35,14 +35,15 @@ func Inits(match func(Init) bool) ([]Init, error) {
 			continue
 		}
 		// A process that cannot be read belongs to somebody else, or has just ended.
-		if p, ok := readInit(pid); ok && match(p) {
+		if p, ok := InitAt(pid); ok && match(p) {
 			found = append(found, p)
 		}
 	}
 	return found, nil
 }
 
-func readInit(pid int) (Init, bool) {
+// InitAt reads the process that has the number, if it is one that Inits finds.
+func InitAt(pid int) (Init, bool) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	var stat syscall.Stat_t
 	if err := syscall.Stat(dir, &stat); err != nil || int(stat.Uid) != os.Geteuid() {

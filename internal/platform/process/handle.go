@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 
@@ -21,7 +22,7 @@ type Handle struct {
 
 // Hold takes hold of the process that has the number now. The error of one that is gone is ESRCH.
 func Hold(pid int) (*Handle, error) {
-	fd, err := unix.PidfdOpen(pid, 0)
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("taking hold of process %d: %w", pid, err)
 	}
@@ -39,19 +40,54 @@ func (h *Handle) Signal(signal syscall.Signal) error {
 	return nil
 }
 
-// Wait returns when the process has ended, or with the context's cause.
+// Ended reports whether the process has ended.
+func (h *Handle) Ended() bool {
+	ready, err := poll(h.fd)
+	return err == nil && ready
+}
+
+// Wait returns when the process has ended, or with the context's cause. It sleeps in the runtime's poller, so that a service that waits for
+// many processes is not woken by those that run on.
 func (h *Handle) Wait(ctx context.Context) error {
+	failed := func(err error) error { return fmt.Errorf("waiting for process %d to end: %w", h.PID, err) }
+	if ctx.Err() != nil {
+		return failed(context.Cause(ctx))
+	}
+	// A descriptor of its own, since a deadline is for all who wait by one.
+	own, err := unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return failed(err)
+	}
+	file := os.NewFile(uintptr(own), "pidfd")
+	defer func() { _ = file.Close() }()
+	waiter, err := file.SyscallConn()
+	if err != nil {
+		return failed(err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Unix(0, 1)) })
+	defer stop()
+	var polling error
+	err = waiter.Read(func(fd uintptr) (ended bool) {
+		ended, polling = poll(int(fd)) //nolint:gosec // G115: a file descriptor fits
+		return ended || polling != nil
+	})
+	switch {
+	case polling != nil:
+		return failed(polling)
+	case err != nil && ctx.Err() != nil:
+		return failed(context.Cause(ctx))
+	case err != nil:
+		return failed(err)
+	}
+	return nil
+}
+
+// poll asks the kernel whether the process of a descriptor has ended.
+func poll(fd int) (ended bool, err error) {
 	for {
-		if ctx.Err() != nil {
-			return fmt.Errorf("waiting for process %d to end: %w", h.PID, context.Cause(ctx))
-		}
-		// Its end wakes the poll at once; now and then it wakes by itself to look at the context.
-		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}, int((100 * time.Millisecond).Milliseconds())) //nolint:gosec // G115: a file descriptor fits
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("waiting for process %d to end: %w", h.PID, err)
-		}
-		if ready > 0 {
-			return nil
+		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) //nolint:gosec // G115: a file descriptor fits
+		if !errors.Is(err, unix.EINTR) {
+			return ready > 0, err
 		}
 	}
 }

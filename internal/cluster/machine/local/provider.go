@@ -19,7 +19,6 @@ import (
 
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/region"
-	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/process"
@@ -43,6 +42,7 @@ type Provider struct {
 	config  Config
 	store   *machine.Store
 	cgroups host.Cgroups
+	running running
 
 	mutex   sync.Mutex
 	locks   map[string]*sync.Mutex
@@ -82,7 +82,7 @@ func New(config Config) (*Provider, error) {
 		return nil, err
 	}
 	return &Provider{
-		config: config, store: store, cgroups: cgroups,
+		config: config, store: store, cgroups: cgroups, running: running{dir: config.State},
 		locks: map[string]*sync.Mutex{}, booting: map[string]bool{},
 	}, nil
 }
@@ -170,7 +170,11 @@ func (p *Provider) List(context.Context) ([]machine.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	running, err := findAll(p.config.State)
+	ids := make([]string, 0, len(records))
+	for _, record := range records {
+		ids = append(ids, record.ID)
+	}
+	running, err := p.running.of(ids...)
 	if err != nil {
 		return nil, err
 	}
@@ -309,26 +313,8 @@ func cgroupName(dir statedir.Dir, id string) string {
 // providerName marks the records of this provider.
 const providerName = "local"
 
-// processPrefix begins the mark of a machine's first process.
-const processPrefix = "machine/"
-
 func (p *Provider) find(id string) (pid int, running bool, err error) {
-	all, err := findAll(p.config.State)
-	pid, running = all[id]
+	found, err := p.running.of(id)
+	pid, running = found[id]
 	return pid, running, err
-}
-
-// findAll finds the first process of every machine that runs.
-func findAll(dir statedir.Dir) (map[string]int, error) {
-	inits, err := host.Inits(func(first host.Init) bool {
-		return first.Environment[supervise.EnvState] == string(dir) && strings.HasPrefix(first.Environment[supervise.EnvProcess], processPrefix)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("finding machines: %w", err)
-	}
-	found := make(map[string]int, len(inits))
-	for _, first := range inits {
-		found[strings.TrimPrefix(first.Environment[supervise.EnvProcess], processPrefix)] = first.PID
-	}
-	return found, nil
 }
