@@ -20,6 +20,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Update{}, &UpdateList{},
 		&VPC{}, &VPCList{},
 		&Subnet{}, &SubnetList{},
+		&AWSRecord{}, &AWSRecordList{},
 		&IAMAccount{}, &IAMAccountList{},
 		&IAMUser{}, &IAMUserList{},
 		&IAMRole{}, &IAMRoleList{},
