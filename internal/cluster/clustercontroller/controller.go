@@ -154,10 +154,28 @@ func (r *clusters) keeps(ctx context.Context, object *v1alpha1.Cluster) (reason,
 		return "", "", fmt.Errorf("listing the machines of cluster %s: %w", object.Spec.Name, err)
 	}
 	left := slices.DeleteFunc(machines.Items, func(m v1alpha1.Machine) bool { return m.Spec.ClusterName != object.Spec.Name })
+	if err := r.terminate(ctx, left); err != nil {
+		return "", "", err
+	}
 	if len(left) > 0 {
 		return ReasonDeleting, "its machines are being terminated: " + some(left, func(m v1alpha1.Machine) string { return m.Name }), nil
 	}
 	return "", "", nil
+}
+
+// terminate deletes the machines of a cluster without a node group, which RunInstances made: nobody else does, and only the cluster's controllers
+// can end them.
+func (r *clusters) terminate(ctx context.Context, machines []v1alpha1.Machine) error {
+	for i := range machines {
+		m := &machines[i]
+		if m.Spec.NodeGroup != "" || !m.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if err := r.api.Delete(ctx, m, client.Preconditions{UID: &m.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting machine %s, whose cluster is deleted: %w", m.Name, err)
+		}
+	}
+	return nil
 }
 
 // some lists the names of objects, five at most.

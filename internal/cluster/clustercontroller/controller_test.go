@@ -213,12 +213,35 @@ func TestClusterIsRefused(t *testing.T) {
 	}
 }
 
+// Nobody else deletes the machines of a cluster that are of no node group.
+func TestInstancesGoWithTheirCluster(t *testing.T) {
+	object := newCluster()
+	object.Finalizers = []string{v1alpha1.FinalizerCluster, metav1.FinalizerDeleteDependents}
+	instance := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "i-00000000000000001", Finalizers: []string{v1alpha1.FinalizerMachine}}, Spec: v1alpha1.MachineSpec{ClusterName: "blue"}}
+	others := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "i-00000000000000002"}, Spec: v1alpha1.MachineSpec{ClusterName: "green"}}
+	of := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "i-00000000000000003"}, Spec: v1alpha1.MachineSpec{ClusterName: "blue", NodeGroup: "workers"}}
+	w := newWorld(t, object, instance, others, of, newNamespace())
+	if err := w.api.Delete(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.reconcile("blue", "blue"); err != nil {
+		t.Fatal(err)
+	}
+	w.says(object, ReasonDeleting, "machines are being terminated: i-00000000000000001, i-00000000000000003")
+	if !w.get(instance) || instance.DeletionTimestamp.IsZero() {
+		t.Error("the instance is not deleted")
+	}
+	if !w.get(others) || !w.get(of) || len(w.did) > 0 {
+		t.Errorf("others went with it: %v", w.did)
+	}
+}
+
 func TestClusterIsRemoved(t *testing.T) {
 	object := newCluster()
 	object.Finalizers = []string{v1alpha1.FinalizerCluster, metav1.FinalizerDeleteDependents}
 	group := &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Name: "workers", Namespace: "blue"}, Spec: v1alpha1.NodeGroupSpec{Name: "workers"}}
 	other := &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Name: "workers", Namespace: "green"}, Spec: v1alpha1.NodeGroupSpec{Name: "workers"}}
-	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "i-00000000000000001"}, Spec: v1alpha1.MachineSpec{ClusterName: "blue"}}
+	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "i-00000000000000001"}, Spec: v1alpha1.MachineSpec{ClusterName: "blue", NodeGroup: "workers"}}
 	others := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "i-00000000000000002"}, Spec: v1alpha1.MachineSpec{ClusterName: "green"}}
 	namespace := newNamespace("keeps/it")
 	w := newWorld(t, object, group, other, machine, others, namespace)

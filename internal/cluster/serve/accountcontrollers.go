@@ -17,10 +17,12 @@ import (
 
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/instancecontroller"
 	"muster.dev/muster/internal/cluster/updatecontroller"
 )
 
-// runAccountControllers reconciles what is the account's until the context ends: Clusters and their namespaces, and Updates.
+// runAccountControllers reconciles what is the account's until the context ends: Clusters and their namespaces, Updates,
+// and Machines of no cluster.
 func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Scheme, account component.Account) error {
 	skipNames := true
 	manager, err := ctrl.NewManager(managementREST(account), ctrl.Options{
@@ -37,6 +39,13 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 		return err
 	}
 	if err := updatecontroller.Add(manager); err != nil {
+		return err
+	}
+	providers, err := machineProviders(account, s.cfg.Log)
+	if err != nil {
+		return err
+	}
+	if err := instancecontroller.Add(manager, instancecontroller.Config{Providers: providers, Log: s.cfg.Log}); err != nil {
 		return err
 	}
 	if err := manager.Start(ctx); err != nil {

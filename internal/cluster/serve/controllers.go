@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"os"
@@ -165,22 +166,12 @@ func ofCluster(namespace string) cache.Options {
 
 var errControllersEnded = errors.New("the controllers ended")
 
-// providers are those that this host can have.
+// providers are those that this host can have, and the routes to their machines.
 func (h *hosted) providers(c component.Config) (map[v1alpha1.Provider]machine.Provider, map[v1alpha1.Provider]nodegroup.Routes, error) {
-	providers, routes := map[v1alpha1.Provider]machine.Provider{}, map[v1alpha1.Provider]nodegroup.Routes{}
-	subnets := local.Subnets(c.State)
-	store, err := machine.NewStore(machine.StoreConfig{Dir: c.State.Machines(), Subnets: subnets, Region: c.Region})
-	if err != nil {
-		return nil, nil, err
-	}
-	if providers[v1alpha1.ProviderSimulated], err = simulated.New(simulated.Config{Store: store}); err != nil {
-		return nil, nil, err
-	}
-	if !c.VPC {
-		return providers, routes, nil
-	}
-	if providers[v1alpha1.ProviderLocal], err = local.New(local.Config{State: c.State, BinDir: c.BinDir, Subnets: subnets, Region: c.Region, Log: h.log}); err != nil {
-		return nil, nil, err
+	routes := map[v1alpha1.Provider]nodegroup.Routes{}
+	providers, err := machineProviders(c.Account, h.log)
+	if err != nil || !c.VPC {
+		return providers, routes, err
 	}
 	network, err := vpc.Open(c.State.VPCs(), c.Network.VPCID)
 	if err != nil {
@@ -188,6 +179,21 @@ func (h *hosted) providers(c component.Config) (map[v1alpha1.Provider]machine.Pr
 	}
 	routes[v1alpha1.ProviderLocal] = vpcRoutes{network}
 	return providers, routes, nil
+}
+
+// machineProviders are the providers of machines that this host can have.
+func machineProviders(c component.Account, log *slog.Logger) (map[v1alpha1.Provider]machine.Provider, error) {
+	subnets := local.Subnets(c.State)
+	store, err := machine.NewStore(machine.StoreConfig{Dir: c.State.Machines(), Subnets: subnets, Region: c.Region})
+	if err != nil {
+		return nil, err
+	}
+	providers := map[v1alpha1.Provider]machine.Provider{}
+	if providers[v1alpha1.ProviderSimulated], err = simulated.New(simulated.Config{Store: store}); err != nil || !c.VPC {
+		return providers, err
+	}
+	providers[v1alpha1.ProviderLocal], err = local.New(local.Config{State: c.State, BinDir: c.BinDir, Subnets: subnets, Region: c.Region, Log: log})
+	return providers, err
 }
 
 // vpcRoutes are the routes of the VPC's router.
