@@ -29,6 +29,8 @@ type Config struct {
 	Region  string
 	// LocalMachines says whether this host can make machines of namespaces.
 	LocalMachines bool
+	// UserData reads what a machine was launched with; machine.ErrNotFound if nothing.
+	UserData func(id string) ([]byte, error)
 	// Cluster makes a client of a cluster that is served, by its namespace.
 	Cluster func(namespace string) (client.Client, error)
 }
@@ -65,7 +67,9 @@ func newFront(c Config) (*awsfront.Front, error) {
 		policies = append(policies, p.Name)
 	}
 	pages := nexttoken.NewSealer(key)
-	if err := ec2.Register(front, ec2.Config{Management: c.Management, Pages: pages, Region: c.Region}); err != nil {
+	if err := ec2.Register(front, ec2.Config{
+		Management: c.Management, Pages: pages, Region: c.Region, LocalMachines: c.LocalMachines, UserData: c.UserData,
+	}); err != nil {
 		return nil, err
 	}
 	if err := eks.Register(front, eks.Config{

@@ -4,6 +4,7 @@ package ec2
 
 import (
 	"slices"
+	"strconv"
 
 	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
@@ -125,3 +126,6 @@ func text(yes bool) string {
 	}
 	return "false"
 }
+
+// number is what filters compare a number with.
+func number(n int32) string { return strconv.Itoa(int(n)) }

@@ -96,7 +96,10 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Register(w.front, Config{Management: management, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion}); err != nil {
+	if err := Register(w.front, Config{
+		Management: management, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion, LocalMachines: true,
+		UserData: func(id string) ([]byte, error) { return []byte("told to " + id), nil },
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if w.handler, err = w.front.Handler(service); err != nil {

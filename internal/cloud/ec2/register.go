@@ -25,6 +25,10 @@ type Config struct {
 	// Pages seals the tokens of lists.
 	Pages  *nexttoken.Sealer
 	Region string
+	// LocalMachines reports whether this host can make machines of namespaces, which takes root.
+	LocalMachines bool
+	// UserData reads what a machine of a node group was launched with; machine.ErrNotFound if nothing. Nil where there are no machines.
+	UserData func(id string) ([]byte, error)
 }
 
 // api has the actions.
@@ -47,6 +51,7 @@ func Register(f *awsfront.Front, c Config) error {
 	a := &api{Config: c, region: own}
 
 	a.registerVPCs(f)
+	a.registerInstances(f)
 	a.registerZones(f)
 	return nil
 }

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awstag"
+	"muster.dev/muster/internal/cloud/ec2id"
+)
+
+func (a *api) registerInstances(f *awsfront.Front) {
+	register(a, f, "DescribeInstances", a.describeInstances())
+	register(a, f, "DescribeInstanceStatus", a.describeInstanceStatus())
+	register(a, f, "DescribeInstanceAttribute", a.describeInstanceAttribute())
+	register(a, f, "ModifyInstanceAttribute", a.modifyInstanceAttribute())
+	register(a, f, "TerminateInstances", a.terminateInstances())
+
+	a.tagged(tagger{
+		kind: ec2id.Instance, resource: "instance",
+		about: func(ctx context.Context, call *awsfront.Call, id string) (awsfront.Target, error) {
+			m := &v1alpha1.Machine{}
+			if err := a.get(ctx, ec2id.Instance, id, m); err != nil {
+				return awsfront.Target{}, err
+			}
+			return a.instanceTarget(call, m), nil
+		},
+		change: func(ctx context.Context, id string, change func(map[string]string) (map[string]string, error)) error {
+			m := &v1alpha1.Machine{}
+			return a.change(ctx, ec2id.Instance, id, m, func() error {
+				changed, err := change(m.AWSTags())
+				if err != nil {
+					return err
+				}
+				m.Spec.Tags = ownTags(m, changed)
+				return nil
+			})
+		},
+		all: func(ctx context.Context) (map[string]v1alpha1.Tags, error) {
+			var all v1alpha1.MachineList
+			if err := a.list(ctx, &all); err != nil {
+				return nil, err
+			}
+			tags := map[string]v1alpha1.Tags{}
+			for i := range all.Items {
+				tags[all.Items[i].Name] = keptTags(all.Items[i].AWSTags())
+			}
+			return tags, nil
+		},
+	})
+}
+
+// ownTags are those of an instance's tags that are kept on its machine: not those that it has for its node group, unless they were changed.
+func ownTags(m *v1alpha1.Machine, tags map[string]string) v1alpha1.Tags {
+	bare := m.DeepCopy()
+	bare.Spec.Tags = nil
+	given := bare.AWSTags()
+	own := maps.Clone(tags)
+	maps.DeleteFunc(own, func(key, value string) bool {
+		_, explicit := m.Spec.Tags[key]
+		return given[key] == value && !explicit
+	})
+	return keptTags(own)
+}
+
+// instanceTarget is an instance as IAM is asked about it.
+func (a *api) instanceTarget(call *awsfront.Call, m *v1alpha1.Machine) awsfront.Target {
+	conditions := map[string][]string{
+		"ec2:InstanceID": {m.Name}, "ec2:InstanceMarketType": {"on-demand"}, "ec2:Tenancy": {"default"},
+		"ec2:MetadataHttpEndpoint": {"enabled"}, "ec2:MetadataHttpTokens": {"required"},
+	}
+	if kind := m.Spec.Type(); kind != "" {
+		conditions["ec2:InstanceType"] = []string{kind}
+	}
+	if m.Spec.InstanceProfile != "" {
+		conditions["ec2:InstanceProfile"] = []string{profileARN(call, m.Spec.InstanceProfile)}
+	}
+	if zone := zoneOf(m); zone != "" {
+		conditions["ec2:AvailabilityZone"] = []string{zone}
+	}
+	return a.target(call, "instance", m.Name, keptTags(m.AWSTags()), conditions)
+}
+
+// instance is one as EC2 shows it.
+type instance struct {
+	InstanceID, ImageID, InstanceType, KeyName, ClientToken, Architecture, Hypervisor, VirtualizationType, RootDeviceName, RootDeviceType string
+	PrivateDNSName, PrivateIPAddress, SubnetID, VpcID, StateTransitionReason, PlatformDetails, UsageOperation                             string
+	AmiLaunchIndex                                                                                                                        int32
+	LaunchTime                                                                                                                            time.Time
+	State                                                                                                                                 instanceState
+	StateReason                                                                                                                           *stateReason
+	Placement                                                                                                                             placement
+	IamInstanceProfile                                                                                                                    *instanceProfile
+	SecurityGroups                                                                                                                        []groupIdentifier
+	NetworkInterfaces                                                                                                                     []instanceInterface
+	BlockDeviceMappings                                                                                                                   []struct{}
+	MetadataOptions                                                                                                                       *shownMetadataOptions
+	Monitoring                                                                                                                            monitoring
+	EbsOptimized, EnaSupport                                                                                                              bool
+	SourceDestCheck                                                                                                                       *bool
+	Tags                                                                                                                                  []awstag.Tag
+
+	machine *v1alpha1.Machine
+	owner   []string
+	// reservation is the id of the request that made it.
+	reservation string
+}
+
+type instanceState struct {
+	Code int32
+	Name string
+}
+
+// The states of instances.
+var (
+	statePending      = instanceState{0, "pending"}
+	stateRunning      = instanceState{16, "running"}
+	stateShuttingDown = instanceState{32, "shutting-down"}
+	stateTerminated   = instanceState{48, "terminated"}
+)
+
+type stateReason struct{ Code, Message string }
+
+type placement struct{ AvailabilityZone, AvailabilityZoneID, GroupName, Tenancy string }
+
+type instanceProfile struct{ ARN, ID string }
+
+type groupIdentifier struct{ GroupID, GroupName string }
+
+type instanceInterface struct {
+	NetworkInterfaceID, MacAddress, Status, PrivateDNSName, PrivateIPAddress, SubnetID, VpcID, OwnerID, InterfaceType, Description string
+	SourceDestCheck                                                                                                                bool
+	Groups                                                                                                                         []groupIdentifier
+	PrivateIPAddresses                                                                                                             []privateAddress
+	Attachment                                                                                                                     interfaceAttachment
+}
+
+type privateAddress struct {
+	Primary                          bool
+	PrivateDNSName, PrivateIPAddress string
+}
+
+type interfaceAttachment struct {
+	AttachmentID, Status          string
+	DeviceIndex, NetworkCardIndex int32
+	DeleteOnTermination           bool
+	AttachTime                    time.Time
+}
+
+type shownMetadataOptions struct {
+	State, HTTPEndpoint, HTTPTokens, HTTPProtocolIpv6, InstanceMetadataTags string
+	HTTPPutResponseHopLimit                                                 int32
+}
+
+type monitoring struct{ State string }
+
+// stateOf is the state of an instance whose machine is there.
+func stateOf(m *v1alpha1.Machine) instanceState {
+	switch {
+	case !m.DeletionTimestamp.IsZero():
+		return stateShuttingDown
+	case m.Status.ProviderID == "":
+		return statePending
+	}
+	return stateRunning
+}
+
+// reservation has the instances of one request.
+type reservation struct {
+	ReservationID, OwnerID, RequesterID string
+	Groups                              []groupIdentifier
+	Instances                           []instance
+}
+
+// reserved puts instances into their reservations, in the order in which the first of each comes.
+func reserved(call *awsfront.Call, instances []instance) []reservation {
+	all := []reservation{}
+	for _, i := range instances {
+		at := slices.IndexFunc(all, func(r reservation) bool { return r.ReservationID == i.reservation })
+		if at < 0 {
+			at = len(all)
+			all = append(all, reservation{ReservationID: i.reservation, OwnerID: call.Caller.Account(), Groups: []groupIdentifier{}})
+			if i.machine.Spec.NodeGroup != "" {
+				all[at].RequesterID = call.Caller.Account() // Auto Scaling, on behalf of the account
+			}
+		}
+		all[at].Instances = append(all[at].Instances, i)
+	}
+	return all
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awstag"
+	"muster.dev/muster/internal/cloud/ec2id"
+	"muster.dev/muster/internal/cluster/instancetype"
+	"muster.dev/muster/internal/cluster/machine"
+	network "muster.dev/muster/internal/cluster/vpc"
+)
+
+const (
+	rootDevice = "/dev/xvda"
+	// annotationToken on a Machine is the client token of the request that made it, as DescribeInstances shows it.
+	annotationToken = "muster.dev/run-instances-token" //nolint:gosec // G101: the name of an annotation
+)
+
+// instanceView has what machines are shown with.
+type instanceView struct {
+	call     *awsfront.Call
+	api      *api
+	subnets  map[string]*v1alpha1.Subnet
+	profiles map[string]*v1alpha1.IAMInstanceProfile
+}
+
+// viewInstances reads what machines are shown with.
+func (a *api) viewInstances(ctx context.Context, call *awsfront.Call) (*instanceView, error) {
+	var subnets v1alpha1.SubnetList
+	if err := a.list(ctx, &subnets); err != nil {
+		return nil, err
+	}
+	var profiles v1alpha1.IAMInstanceProfileList
+	if err := a.list(ctx, &profiles); err != nil {
+		return nil, err
+	}
+	v := &instanceView{call: call, api: a, subnets: map[string]*v1alpha1.Subnet{}, profiles: map[string]*v1alpha1.IAMInstanceProfile{}}
+	for i := range subnets.Items {
+		v.subnets[subnets.Items[i].Name] = &subnets.Items[i]
+	}
+	for i := range profiles.Items {
+		v.profiles[profiles.Items[i].Spec.Name] = &profiles.Items[i]
+	}
+	return v, nil
+}
+
+// show is an instance as EC2 tells of it.
+func (v *instanceView) show(m *v1alpha1.Machine) instance {
+	shown := instance{
+		InstanceID: m.Name, ImageID: m.Spec.ImageID, InstanceType: cmp.Or(m.Spec.Type(), machine.DefaultType), KeyName: m.Spec.KeyName,
+		Architecture: instancetype.Architecture, Hypervisor: "xen", VirtualizationType: "hvm", RootDeviceName: rootDevice, RootDeviceType: "ebs", PlatformDetails: "Linux/UNIX",
+		UsageOperation: "RunInstances", LaunchTime: m.LaunchedAt().UTC().Truncate(time.Second), State: stateOf(m), Monitoring: monitoring{"disabled"},
+		EnaSupport: true, SourceDestCheck: new(!m.Spec.DisableSourceCheck), Tags: awstag.Sorted(m.AWSTags()),
+		SecurityGroups: []groupIdentifier{}, NetworkInterfaces: []instanceInterface{}, BlockDeviceMappings: []struct{}{},
+		SubnetID: string(m.Spec.SubnetID), ClientToken: m.Annotations[annotationToken],
+		PrivateDNSName: m.Status.NodeName, machine: m, owner: []string{v.call.Caller.Account()}, reservation: ec2id.Reservation.Prefix + strings.TrimPrefix(m.Name, ec2id.Instance.Prefix),
+		Placement: placement{AvailabilityZone: zoneOf(m), Tenancy: "default"},
+	}
+	if r := m.Spec.Reservation; r != nil {
+		shown.reservation, shown.AmiLaunchIndex = r.ID, r.Index
+	}
+	if subnet := v.subnets[string(m.Spec.SubnetID)]; subnet != nil {
+		shown.VpcID, shown.Placement.AvailabilityZone = subnet.Spec.VPCID, subnet.Spec.AvailabilityZone
+	}
+	if zone, err := v.api.region.Zone(shown.Placement.AvailabilityZone); err == nil {
+		shown.Placement.AvailabilityZoneID = zone.ID
+	}
+	if name := m.Spec.InstanceProfile; name != "" {
+		shown.IamInstanceProfile = &instanceProfile{ARN: profileARN(v.call, name)}
+		if p := v.profiles[name]; p != nil {
+			shown.IamInstanceProfile = &instanceProfile{p.Spec.ARN, p.Spec.ProfileID}
+		}
+	}
+	hops := m.Spec.Metadata().HTTPPutResponseHopLimit
+	shown.MetadataOptions = &shownMetadataOptions{"applied", "enabled", "required", "disabled", "disabled", max(hops, 1)}
+	for _, id := range m.Spec.SecurityGroupIDs {
+		shown.SecurityGroups = append(shown.SecurityGroups, groupIdentifier{GroupID: id})
+	}
+	if address := addressOf(m); address.IsValid() && m.DeletionTimestamp.IsZero() {
+		shown.PrivateIPAddress = address.String()
+		shown.NetworkInterfaces = append(shown.NetworkInterfaces, v.networkInterface(shown, address))
+	}
+	if !m.DeletionTimestamp.IsZero() {
+		shown.StateTransitionReason, shown.StateReason = ended(m.DeletionTimestamp.Time)
+	}
+	return shown
+}
+
+func (v *instanceView) networkInterface(of instance, address netip.Addr) instanceInterface {
+	id := strings.TrimPrefix(of.InstanceID, ec2id.Instance.Prefix)
+	return instanceInterface{
+		NetworkInterfaceID: ec2id.NetworkInterface.Prefix + id, MacAddress: network.MAC(address).String(), Status: "in-use", PrivateDNSName: of.PrivateDNSName,
+		PrivateIPAddress: address.String(), SubnetID: of.SubnetID, VpcID: of.VpcID, OwnerID: v.call.Caller.Account(), InterfaceType: "interface",
+		SourceDestCheck: *of.SourceDestCheck, Groups: of.SecurityGroups,
+		PrivateIPAddresses: []privateAddress{{true, of.PrivateDNSName, address.String()}},
+		Attachment:         interfaceAttachment{AttachmentID: "eni-attach-" + id, Status: "attached", DeleteOnTermination: true, AttachTime: of.LaunchTime},
+	}
+}
+
+// ended is why and when an instance was terminated, in EC2's words.
+func ended(at time.Time) (transition string, reason *stateReason) {
+	return "User initiated (" + at.UTC().Format("2006-01-02 15:04:05") + " GMT)",
+		&stateReason{"Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"}
+}
+
+// zoneOf is the availability zone of an instance that has been launched.
+func zoneOf(m *v1alpha1.Machine) string {
+	zone, _, _ := strings.Cut(strings.TrimPrefix(m.Status.ProviderID, "aws:///"), "/")
+	return zone
+}
+
+// addressOf is the private address of an instance that has been launched.
+func addressOf(m *v1alpha1.Machine) netip.Addr {
+	for _, address := range m.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			if ip, err := netip.ParseAddr(address.Address); err == nil {
+				return ip
+			}
+		}
+	}
+	return netip.Addr{}
+}
+
+// profileARN is the ARN of an instance profile that has no path.
+func profileARN(call *awsfront.Call, name string) string {
+	return "arn:aws:iam::" + call.Caller.Account() + ":instance-profile/" + name
+}
