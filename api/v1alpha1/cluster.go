@@ -227,6 +227,10 @@ type ClusterStatus struct {
 	// +optional
 	CertificateAuthority ClusterCertificateAuthority `json:"certificateAuthority,omitzero"`
 
+	// AuthenticationMode is the mode that the cluster's authenticator was started in. It is set once all components of that configuration are ready.
+	// +optional
+	AuthenticationMode AuthenticationMode `json:"authenticationMode,omitempty"`
+
 	// Identity is the identity of EKS's DescribeCluster.
 	// +optional
 	Identity ClusterIdentity `json:"identity,omitzero"`

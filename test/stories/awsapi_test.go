@@ -41,7 +41,7 @@ func TestEKSByTheAWSCLI(t *testing.T) {
 	create := func(name string) []string {
 		return []string{
 			"eks", "create-cluster", "--name", name, "--role-arn", role, "--resources-vpc-config", "subnetIds=" + strings.Join(subnets[:2], ","),
-			"--access-config", "authenticationMode=API", "--tags", "team=a", "--client-request-token", "one",
+			"--access-config", "authenticationMode=API_AND_CONFIG_MAP", "--tags", "team=a", "--client-request-token", "one",
 		}
 	}
 	t.Run("refused", func(t *testing.T) {
@@ -112,6 +112,8 @@ func TestEKSByTheAWSCLI(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("updates of the cluster", func(t *testing.T) { w.step(t).updatesOfCluster("Blue_1", kubeconfig) })
+	t.Run("updates of the node group", func(t *testing.T) { w.step(t).updatesOfNodegroup("Blue_1", "web", kubeconfig) })
 	t.Run("deleted", func(t *testing.T) {
 		w := w.step(t)
 		if _, err := w.aws(w.admin, "eks", "delete-cluster", "--name", "Blue_1"); err == nil || !strings.Contains(err.Error(), "(ResourceInUseException) when calling the DeleteCluster operation: Cluster has nodegroups attached") {
@@ -146,9 +148,17 @@ func (w *iam) clusterRole() string {
 type describedCluster struct {
 	Status, Endpoint, RoleArn string
 	ResourcesVpcConfig        struct {
-		SubnetIds []string
-		VpcID     string
+		SubnetIds             []string
+		VpcID                 string
+		EndpointPrivateAccess bool
 	}
+	Logging struct {
+		ClusterLogging []struct {
+			Types   []string
+			Enabled bool
+		}
+	}
+	UpgradePolicy        struct{ SupportType string }
 	CertificateAuthority struct{ Data string }
 	Identity             struct{ OIDC struct{ Issuer string } }
 	Tags                 map[string]string

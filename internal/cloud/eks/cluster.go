@@ -81,6 +81,7 @@ const (
 	active   = "ACTIVE"
 	deleting = "DELETING"
 	failed   = "FAILED"
+	updating = "UPDATING"
 )
 
 // show is a cluster as EKS tells of it.

@@ -5,6 +5,7 @@ package eks
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,11 @@ func (a *api) deleteCluster() awsfront.Spec[named, clusterOutput] {
 			if err != nil {
 				return nil, err
 			}
+			updates, err := a.updatesOf(ctx, found, nil)
+			if err != nil {
+				return nil, err
+			}
+			running := slices.IndexFunc(updates, inProgress)
 			var groups v1alpha1.NodeGroupList
 			if err := a.Management.List(ctx, &groups, client.InNamespace(found.Namespace)); err != nil {
 				return nil, away(fmt.Errorf("listing node groups of cluster %s: %w", in.Name, err))
@@ -31,6 +37,8 @@ func (a *api) deleteCluster() awsfront.Spec[named, clusterOutput] {
 				return nil, fault(inUse, in.Name, groups.Items[0].Spec.Name, "Cluster has nodegroups attached")
 			case found.Spec.DeletionProtection:
 				return nil, fault(invalidRequest, in.Name, "", "Cluster cannot be deleted because deletion protection is enabled. Disable deletion protection and try again")
+			case running >= 0 && found.DeletionTimestamp.IsZero():
+				return nil, fault(inUse, in.Name, "", "Cannot delete because cluster %s currently has update %s in progress", in.Name, updates[running].Name)
 			case found.DeletionTimestamp.IsZero():
 				// One that was made again under the name meanwhile is another cluster.
 				err := a.Management.Delete(ctx, found, client.Preconditions{UID: &found.UID})

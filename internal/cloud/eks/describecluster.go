@@ -21,7 +21,9 @@ func (a *api) describeCluster() awsfront.Spec[named, clusterOutput] {
 			if err != nil {
 				return nil, err
 			}
-			return &clusterOutput{a.show(call, found)}, nil
+			shown := a.show(call, found)
+			shown.Status, err = a.orUpdating(ctx, shown.Status, found, nil)
+			return &clusterOutput{shown}, err
 		},
 	}
 }

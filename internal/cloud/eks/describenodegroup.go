@@ -29,7 +29,9 @@ func (a *api) describeNodegroup() awsfront.Spec[namedGroup, nodegroupOutput] {
 			if err != nil {
 				return nil, err
 			}
-			return &nodegroupOutput{a.showNodegroup(call, of, found)}, nil
+			shown := a.showNodegroup(call, of, found)
+			shown.Status, err = a.orUpdating(ctx, shown.Status, of, found)
+			return &nodegroupOutput{shown}, err
 		},
 	}
 }

@@ -5,6 +5,7 @@ package eks
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -62,6 +63,23 @@ func (a *api) updatesOf(ctx context.Context, of *v1alpha1.Cluster, group *v1alph
 	}
 	return found, nil
 }
+
+// orUpdating is the status of a cluster, or of a node group if there is one: what it is otherwise, or UPDATING while an update of it is in progress.
+func (a *api) orUpdating(ctx context.Context, status string, of *v1alpha1.Cluster, group *v1alpha1.NodeGroup) (string, error) {
+	if status != active {
+		return status, nil
+	}
+	all, err := a.updatesOf(ctx, of, group)
+	if err != nil {
+		return "", err
+	}
+	if slices.ContainsFunc(all, inProgress) {
+		return updating, nil
+	}
+	return status, nil
+}
+
+func inProgress(u v1alpha1.Update) bool { return u.Phase() == v1alpha1.UpdateInProgress }
 
 // isUpdateOf reports whether an update is one of the cluster, or of the node group if there is one. One of an earlier object of that name is not.
 func isUpdateOf(u *v1alpha1.Update, of *v1alpha1.Cluster, group *v1alpha1.NodeGroup) bool {

@@ -49,6 +49,8 @@ func TestUpdatesOfACluster(t *testing.T) {
 		t.Errorf("sent twice: %s\nwas %s", again, answer)
 	}
 	first := made(t, answer)
+	w.ask("GET", "/clusters/Blue_1", "", 200, `"status":"UPDATING"`)
+	w.ask("DELETE", "/clusters/Blue_1", "", 409, "currently has update "+first+" in progress")
 	w.ask("POST", path, strings.Replace(protect, "true", "false", 1), 400, "earlier request with other parameters")
 	w.ask("POST", path, `{"upgradePolicy":{"supportType":"STANDARD"}}`, 409, "ResourceInUseException", "has update "+first+" in progress")
 	w.ends(first, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateFailed, Errors: []v1alpha1.UpdateError{{ErrorCode: "OperationNotPermitted", ErrorMessage: "why", ResourceIDs: []string{"Blue_1"}}}})
@@ -154,6 +156,7 @@ func TestUpdatesOfANodeGroup(t *testing.T) {
 	}
 	id := made(t, answer)
 	w.ask("POST", path, `{"scalingConfig":{"minSize":0}}`, 409, "ResourceInUseException", id)
+	w.ask("GET", "/clusters/Blue_1", "", 200, `"status":"ACTIVE"`)
 	w.ask("GET", "/clusters/Blue_1/updates", "", 200, `{"updateIds":[]}`) // of the cluster itself
 	w.ask("GET", "/clusters/Blue_1/updates/"+id, "", 404)
 	w.ask("GET", "/clusters/Blue_1/updates?nodegroupName=Web_1", "", 200, `{"updateIds":["`+id+`"]}`)

@@ -69,8 +69,9 @@ func (r *clusters) look(ctx context.Context, object *v1alpha1.Cluster) time.Dura
 		setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionFalse, "Unhealthy", health.Err.Error())
 		return unhealthyAgain
 	}
+	object.Status.AuthenticationMode = health.Mode
 	if health.Refused != "" {
-		setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionFalse, readiness.ReasonChangeRefused, "it runs on as it was: "+health.Refused)
+		setReady(&object.Status.Conditions, r.Now(), health.RefusedAt, metav1.ConditionFalse, readiness.ReasonChangeRefused, "it runs on as it was: "+health.Refused)
 		return unhealthyAgain
 	}
 	setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionTrue, "Healthy", "the API server answers")

@@ -37,7 +37,7 @@ func TestCluster(t *testing.T) {
 	}{
 		{"healthy", "muster", Health{Endpoint: "https://127.0.0.1:1", PrivateEndpoint: "https://192.168.64.2", Version: "v1.36.3", Issuer: "https://127.93.14.201/id/A"}, true, "Healthy", "answers", "https://127.0.0.1:1"},
 		{"unhealthy", "muster", Health{Endpoint: "https://127.0.0.1:1", Err: errors.New("etcd is down")}, false, "Unhealthy", "etcd is down", "https://127.0.0.1:1"},
-		{"changed to what cannot be", "muster", Health{Endpoint: "https://127.0.0.1:1", Refused: "there is no such version"}, false, "ChangeRefused", "runs on as it was: there is no such version", "https://127.0.0.1:1"},
+		{"changed to what cannot be", "muster", Health{Endpoint: "https://127.0.0.1:1", Refused: "there is no such version", RefusedAt: 1, Mode: v1alpha1.AuthenticationAPI}, false, "ChangeRefused", "runs on as it was: there is no such version", "https://127.0.0.1:1"},
 		{"a long story", "muster", Health{Err: errors.New(strings.Repeat("x", 5000))}, false, "Unhealthy", "xxx...", ""},
 	}
 	for _, test := range tests {
@@ -55,6 +55,9 @@ func TestCluster(t *testing.T) {
 			condition := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
 			if condition == nil || (condition.Status == "True") != test.ready || condition.Reason != test.reason || !strings.Contains(condition.Message, test.message) || len(condition.Message) > 1024 {
 				t.Errorf("condition %+v", condition)
+			}
+			if refused := test.health.RefusedAt; refused != 0 && condition.ObservedGeneration != refused || object.Status.AuthenticationMode != test.health.Mode {
+				t.Errorf("generation %d, mode %q", condition.ObservedGeneration, object.Status.AuthenticationMode)
 			}
 			if object.Status.Endpoint != test.endpoint || object.Status.Identity.OIDC.Issuer != test.health.Issuer || object.Status.ObservedGeneration != 1 {
 				t.Errorf("status %+v", object.Status)

@@ -123,10 +123,12 @@ type Health struct {
 	Endpoint        string
 	PrivateEndpoint string
 	Version         string
-	Issuer          string // of service account tokens
-	Authority       string // of the API server's certificate, PEM in base64
-	Refused         string // why it was not changed to what its object asks for; empty if it was
-	Err             error  // why it is not ready; nil if it is
+	Issuer          string                      // of service account tokens
+	Authority       string                      // of the API server's certificate, PEM in base64
+	Refused         string                      // why it was not changed to what its object asks for; empty if it was
+	RefusedAt       int64                       // the generation of the object that was refused
+	Mode            v1alpha1.AuthenticationMode // that its components were configured with
+	Err             error                       // why it is not ready; nil if it is
 }
 
 func (c Config) withDefaults() (Config, error) {

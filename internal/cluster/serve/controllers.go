@@ -218,9 +218,9 @@ func (h *hosted) health(c component.Config, config *rest.Config) (func(context.C
 		return nil, err
 	}
 	return func(ctx context.Context) nodegroup.Health {
-		health := nodegroup.Health{Endpoint: c.ServerURL(), PrivateEndpoint: endpoint, Issuer: c.Issuer.URL}
+		health := nodegroup.Health{Endpoint: c.ServerURL(), PrivateEndpoint: endpoint, Issuer: c.Issuer.URL, Mode: c.Cluster.Spec.AccessConfig.AuthenticationMode}
 		h.mu.Lock()
-		health.Refused = h.refusal
+		health.Refused, health.RefusedAt = h.refusal, h.refusedAt
 		h.mu.Unlock()
 		if pem, err := os.ReadFile(c.Authority(authority.Cluster)); err == nil {
 			health.Authority = base64.StdEncoding.EncodeToString(pem)

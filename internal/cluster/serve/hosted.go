@@ -40,6 +40,7 @@ type hosted struct {
 	mu         sync.Mutex
 	message    string
 	refusal    string // of the last change that was asked for: it runs on as it was
+	refusedAt  int64  // the generation of the object that asked for it
 	supervisor *supervise.Supervisor
 	specs      component.Config
 	issuerID   string           // of the issuer, once its keys are known

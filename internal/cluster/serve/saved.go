@@ -55,7 +55,7 @@ type savedMeta struct {
 func (h *hosted) adopt(object *v1alpha1.Cluster) error {
 	changed, err := h.record(object.Spec)
 	h.mu.Lock()
-	h.refusal = ""
+	h.refusal, h.refusedAt = "", object.Generation
 	if err != nil {
 		h.refusal = err.Error()
 	}

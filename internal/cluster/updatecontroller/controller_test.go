@@ -31,7 +31,7 @@ var (
 func newCluster() *v1alpha1.Cluster {
 	c := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "blue", Namespace: "blue", UID: "c1", Generation: 1}}
 	c.Spec.Name, c.Spec.AccessConfig.AuthenticationMode = "blue", v1alpha1.AuthenticationConfigMap
-	c.Status.ObservedGeneration = 1
+	c.Status.ObservedGeneration, c.Status.AuthenticationMode = 1, v1alpha1.AuthenticationConfigMap
 	c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Healthy", Message: "the API server answers", ObservedGeneration: 1}}
 	return c
 }
@@ -63,6 +63,10 @@ func TestNext(t *testing.T) {
 	scale := v1alpha1.UpdateChange{Scaling: &v1alpha1.UpdateScaling{DesiredSize: new(int32(2))}}
 	mode := v1alpha1.UpdateChange{AuthenticationMode: v1alpha1.AuthenticationAPI}
 	applied := func(u *v1alpha1.Update, _ *facts) { u.Status.AppliedAt = new(metav1.NewTime(start)) }
+	moded := func(u *v1alpha1.Update, f *facts) {
+		applied(u, f)
+		f.cluster.Spec.AccessConfig.AuthenticationMode = v1alpha1.AuthenticationAPI
+	}
 	refused := func(u *v1alpha1.Update, f *facts) {
 		applied(u, f)
 		ready := &f.cluster.Status.Conditions[0]
@@ -90,12 +94,16 @@ func TestNext(t *testing.T) {
 		"cluster: in effect":             {protect, applied, 0, decision{step: stepSucceed}},
 		"cluster: not looked at":         {protect, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.cluster.Generation = 2 }, 0, wait("the control plane takes the change: the API server answers")},
 		"cluster: nobody heard":          {protect, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.cluster.Status.Conditions = nil }, patience, fail(codeUnreachable, "the change has had no effect for 20m0s: nothing has been heard of it yet")},
-		"mode: the authenticator starts": {mode, applied, settling - 1, wait("the control plane takes the change: the API server answers")},
-		"mode: refused":                  {mode, refused, settling, fail(codeNotPermitted, "it runs on as it was")},
-		"mode: refused before":           {mode, refused, settling - 1, wait("the control plane takes the change: it runs on as it was")},
-		"mode: in effect":                {mode, applied, settling, decision{step: stepSucceed}},
-		"group: in effect":               {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 2) }, 0, decision{step: stepSucceed}},
-		"group: joining":                 {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 1) }, patience - 1, wait("machines join")},
+		"mode: the authenticator starts": {mode, moded, patience - 1, wait("the authenticator runs in mode CONFIG_MAP, and is to be started in mode API")},
+		"mode: never heard of":           {mode, func(u *v1alpha1.Update, f *facts) { moded(u, f); f.cluster.Status.AuthenticationMode = "" }, 0, wait("the authenticator runs in mode unknown, and is to be started in mode API")},
+		"mode: refused":                  {mode, refused, 0, fail(codeNotPermitted, "it runs on as it was")},
+		"mode: refused before":           {mode, func(u *v1alpha1.Update, f *facts) { refused(u, f); f.cluster.Generation = 2 }, 0, wait("the control plane takes the change: it runs on as it was")},
+		"mode: in effect": {mode, func(u *v1alpha1.Update, f *facts) {
+			moded(u, f)
+			f.cluster.Status.AuthenticationMode = v1alpha1.AuthenticationAPI
+		}, 0, decision{step: stepSucceed}},
+		"group: in effect": {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 2) }, 0, decision{step: stepSucceed}},
+		"group: joining":   {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 1) }, patience - 1, wait("machines join")},
 		"group: one leaves": {scale, func(u *v1alpha1.Update, f *facts) {
 			applied(u, f)
 			f.group = newGroup(2, 2)
@@ -242,7 +250,14 @@ func TestChangesOfAClusterComeInTurn(t *testing.T) {
 		t.Errorf("%+v", second.Status)
 	}
 	turn("u2")
-	w.now = w.now.Add(settling)
+	w.get(first)
+	if w.get(c); first.Status.Message == "" {
+		t.Errorf("it does not wait for the authenticator: %+v", first.Status)
+	}
+	c.Status.AuthenticationMode = v1alpha1.AuthenticationAPI
+	if err := w.api.Status().Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
 	turn("u2")
 	w.get(first)
 	if w.get(c); first.Status.Phase != v1alpha1.UpdateSuccessful || !c.Spec.DeletionProtection || c.Spec.AccessConfig.AuthenticationMode != v1alpha1.AuthenticationAPI ||

@@ -21,13 +21,8 @@ const (
 	codeUnreachable  = "ClusterUnreachable"
 )
 
-const (
-	// patience is the time that a change may take to have its effect.
-	patience = 20 * time.Minute
-	// settling is the time after a change in which the condition Ready may still be that of before: the authenticator is started again after a
-	// change of access, and a refusal may be that of an earlier change.
-	settling = 5 * time.Second
-)
+// patience is the time that a change may take to have its effect.
+const patience = 20 * time.Minute
 
 // step is what is to be done about an update.
 type step int
@@ -87,7 +82,7 @@ func next(u *v1alpha1.Update, is facts, now time.Time) decision {
 	if u.Spec.NodeGroup != "" {
 		return groupEffect(is.group, late)
 	}
-	return clusterEffect(u, is.cluster, late, now)
+	return clusterEffect(is.cluster, late)
 }
 
 // target is the object that an update changes, and what it is called.
@@ -104,18 +99,20 @@ func (f facts) target(u *v1alpha1.Update) (object metav1.Object, what string) {
 	return object, what
 }
 
-// clusterEffect compares a cluster that was changed with what it is to be.
-func clusterEffect(u *v1alpha1.Update, c *v1alpha1.Cluster, late bool, now time.Time) decision {
+// clusterEffect compares a cluster that was changed with what it is to be. Its condition Ready is about the generation that it names, also where
+// that is refused; the mode of its authenticator is a fact of its own, since components are ready before and after they are started anew.
+func clusterEffect(c *v1alpha1.Cluster, late bool) decision {
 	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
 	current := ready != nil && ready.ObservedGeneration >= c.Generation && c.Status.ObservedGeneration >= c.Generation
-	settled := now.Sub(u.Status.AppliedAt.Time) >= settling
-	switch {
-	case current && settled && ready.Reason == readiness.ReasonChangeRefused:
+	switch is, wanted := c.Status.AuthenticationMode, c.Spec.AccessConfig.AuthenticationMode; {
+	case current && ready.Reason == readiness.ReasonChangeRefused:
 		return fail(codeNotPermitted, "%s", messageOf(ready))
-	case current && (settled || u.Spec.Change.AuthenticationMode == "") && ready.Status == metav1.ConditionTrue:
+	case current && ready.Status == metav1.ConditionTrue && is == wanted:
 		return decision{step: stepSucceed}
 	case late:
 		return fail(codeUnreachable, "the change has had no effect for %v: %s", patience, messageOf(ready))
+	case current && ready.Status == metav1.ConditionTrue:
+		return wait("the authenticator runs in mode %s, and is to be started in mode %s", cmp.Or(string(is), "unknown"), wanted)
 	}
 	return wait("the control plane takes the change: %s", messageOf(ready))
 }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// shownUpdate is what the stories look at of an update.
+type shownUpdate struct {
+	ID, Status, Type string
+	Errors           []struct{ ErrorCode, ErrorMessage string }
+}
+
+// update sends a change, and returns the update that it is answered with.
+func (w *iam) update(args ...string) shownUpdate {
+	w.t.Helper()
+	var made struct{ Update shownUpdate }
+	w.mustAWS(&made, append([]string{"eks"}, args...)...)
+	return made.Update
+}
+
+// updated waits until an update of a cluster, or of what the other arguments name, is Successful.
+func (w *iam) updated(u shownUpdate, cluster string, of ...string) {
+	w.t.Helper()
+	began := time.Now()
+	w.eventually("update "+u.Type+" is Successful", 120*time.Second, func() error {
+		shown := w.update(append([]string{"describe-update", "--name", cluster, "--update-id", u.ID}, of...)...)
+		if shown.Status == "Failed" {
+			w.t.Fatalf("update %s: %+v", u.ID, shown)
+		}
+		return is(shown.Status, "Successful")
+	})
+	w.t.Logf("%s: %v", u.Type, time.Since(began).Round(100*time.Millisecond))
+	var list struct{ UpdateIDs []string }
+	w.mustAWS(&list, append([]string{"eks", "list-updates", "--name", cluster}, of...)...)
+	if !slices.Contains(list.UpdateIDs, u.ID) {
+		w.t.Errorf("updates %v, want %s among them", list.UpdateIDs, u.ID)
+	}
+}
+
+// kubectlIn runs kubectl against the cluster of a kubeconfig.
+func (w *iam) kubectlIn(who []string, kubeconfig string, args ...string) (string, error) {
+	w.t.Helper()
+	return w.run(who, filepath.Join(w.bin, "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
+}
+
+// updatesOfCluster changes a cluster of mode API_AND_CONFIG_MAP in each way that there is.
+func (w *iam) updatesOfCluster(cluster, kubeconfig string) {
+	w.t.Helper()
+	change := func(args ...string) shownUpdate {
+		return w.update(append([]string{"update-cluster-config", "--name", cluster}, args...)...)
+	}
+	w.updated(change("--logging", `{"clusterLogging":[{"types":["api","audit"],"enabled":true}]}`), cluster)
+	w.updated(change("--resources-vpc-config", "endpointPrivateAccess=true"), cluster)
+	w.updated(change("--upgrade-policy", "supportType=STANDARD"), cluster)
+	arn := "arn:aws:eks:us-east-1:" + iamAccount + ":cluster/" + cluster
+	w.mustAWS(nil, "eks", "tag-resource", "--resource-arn", arn, "--tags", "team=b,cost=1")
+	w.mustAWS(nil, "eks", "untag-resource", "--resource-arn", arn, "--tag-keys", "cost")
+	shown := w.describeCluster(cluster)
+	if logs := shown.Logging.ClusterLogging; len(logs) == 0 || strings.Join(logs[0].Types, " ") != "api audit" || !logs[0].Enabled || !shown.ResourcesVpcConfig.EndpointPrivateAccess ||
+		shown.UpgradePolicy.SupportType != "STANDARD" || len(shown.Tags) != 1 || shown.Tags["team"] != "b" {
+		w.t.Errorf("%+v", shown)
+	}
+
+	w.updated(change("--deletion-protection"), cluster)
+	if _, err := w.aws(w.admin, "eks", "delete-cluster", "--name", cluster); err == nil {
+		w.t.Error("a protected cluster is deleted")
+	}
+	w.updated(change("--no-deletion-protection"), cluster)
+
+	// Whoever aws-auth alone lets in is out once the update is Successful.
+	carol := w.user("carol")
+	authorized, err := w.kubectlIn(w.admin, kubeconfig, "-n", "kube-system", "create", "configmap", "aws-auth",
+		"--from-literal=mapUsers=[{\"userarn\": \"arn:aws:iam::"+iamAccount+":user/carol\", \"username\": \"carol\", \"groups\": [\"system:masters\"]}]")
+	if err != nil {
+		w.t.Fatal(authorized, err)
+	}
+	sees := func() error {
+		_, err := w.kubectlIn(w.as(carol), kubeconfig, "get", "nodes")
+		return err
+	}
+	w.eventually("carol sees nodes", 30*time.Second, sees)
+	w.updated(change("--access-config", "authenticationMode=API"), cluster)
+	w.eventually("carol sees nodes no more", 20*time.Second, func() error { // an API server believes a token for 10 s
+		if sees() == nil {
+			return errors.New("she does")
+		}
+		return nil
+	})
+	if _, err := w.aws(w.admin, "eks", "update-cluster-config", "--name", cluster, "--access-config", "authenticationMode=CONFIG_MAP"); err == nil || !strings.Contains(err.Error(), "InvalidParameterException") {
+		w.t.Errorf("a mode back: %v", err)
+	}
+}
+
+// updatesOfNodegroup changes the size of a node group of one machine.
+func (w *iam) updatesOfNodegroup(cluster, group, kubeconfig string) {
+	w.t.Helper()
+	config := []string{"update-nodegroup-config", "--cluster-name", cluster, "--nodegroup-name", group}
+	change := func(args ...string) shownUpdate { return w.update(append(slices.Clone(config), args...)...) }
+	bigger := change("--scaling-config", "desiredSize=2")
+	if status := w.nodegroupStatus(cluster, group); status != "UPDATING" {
+		w.t.Errorf("node group %s is %s while an update runs", group, status)
+	}
+	if _, err := w.aws(w.admin, append(append([]string{"eks"}, config...), "--scaling-config", "maxSize=3")...); err == nil || !strings.Contains(err.Error(), "(ResourceInUseException)") {
+		w.t.Errorf("another update meanwhile: %v", err)
+	}
+	w.updated(bigger, cluster, "--nodegroup-name", group)
+	if status := w.nodegroupStatus(cluster, group); status != "ACTIVE" {
+		w.t.Errorf("node group %s is %s after its update", group, status)
+	}
+	if out, err := w.kubectlIn(w.admin, kubeconfig, "get", "nodes", "-o", "name"); err != nil || strings.Count(out, "node/") != 2 {
+		w.t.Errorf("nodes %q, %v", out, err)
+	}
+}
