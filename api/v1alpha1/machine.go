@@ -274,6 +274,11 @@ type MachineStatus struct {
 	// +optional
 	PodCIDR string `json:"podCIDR,omitempty"`
 
+	// Node is what the machine's group has put on the machine's Node since that registered. Empty means that the Node has of the group what it
+	// registered with: the labels and taints of the spec.
+	// +optional
+	Node *MachineNode `json:"node,omitempty"`
+
 	// BootstrapTokenID is the public half of the machine's bootstrap token while the token exists.
 	// +optional
 	BootstrapTokenID string `json:"bootstrapTokenID,omitempty"`
@@ -288,6 +293,33 @@ type MachineStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// MachineNode records the labels and taints that a Node has of its group, so that those of other people stay when the group's change. It is here
+// and not on the Node, which a machine could write.
+type MachineNode struct {
+	// UID of the Node. Another Node has what it registered with.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+
+	// +optional
+	Labels NodeLabels `json:"labels,omitempty"`
+
+	// +optional
+	Taints NodeTaints `json:"taints,omitempty"`
+
+	// Next is what the Node is being given, and may have already.
+	// +optional
+	Next *MachineNodeNext `json:"next,omitempty"`
+}
+
+// MachineNodeNext is what a Node is being given of its group.
+type MachineNodeNext struct {
+	// +optional
+	Labels NodeLabels `json:"labels,omitempty"`
+
+	// +optional
+	Taints NodeTaints `json:"taints,omitempty"`
 }
 
 // JoinRecord is one step of a join and its time.

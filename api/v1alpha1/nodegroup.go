@@ -60,12 +60,13 @@ type NodeGroupSpec struct {
 
 	ScalingConfig ScalingConfig `json:"scalingConfig"`
 
-	// Labels that every node of the group registers with.
+	// Labels that every node of the group registers with. A change reaches the nodes that there are: they get those that are new, and lose those
+	// that are gone, unless somebody has given them another value on the node since.
 	//
 	// +optional
 	Labels NodeLabels `json:"labels,omitempty"`
 
-	// Taints that every node of the group registers with.
+	// Taints that every node of the group registers with. A change reaches the nodes that there are, as one of labels does.
 	//
 	// +optional
 	Taints NodeTaints `json:"taints,omitempty"`
@@ -194,6 +195,10 @@ type NodeGroupStatus struct {
 	// ReadyReplicas counts the machines of the group whose Node is Ready.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
+
+	// UpdatedReplicas counts the machines whose Node has the labels and taints of the group's spec, or registers with them.
+	// +optional
+	UpdatedReplicas int32 `json:"updatedReplicas"`
 
 	// Selector finds the group's machines, for the scale subresource.
 	// +optional

@@ -121,6 +121,40 @@ type UpdateChange struct {
 	//
 	// +optional
 	Scaling *UpdateScaling `json:"scaling,omitempty"`
+
+	// Labels of the node group that are set and removed.
+	//
+	// +optional
+	Labels *UpdateLabels `json:"labels,omitempty"`
+
+	// Taints of the node group that are set and removed.
+	//
+	// +optional
+	Taints *UpdateTaints `json:"taints,omitempty"`
+}
+
+// UpdateLabels changes labels. Those that are not named stay as they are.
+type UpdateLabels struct {
+	// +optional
+	Set NodeLabels `json:"set,omitempty"`
+
+	// Remove has the keys of labels.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=50
+	Remove []string `json:"remove,omitempty"`
+}
+
+// UpdateTaints changes taints. Those that are not named stay as they are.
+type UpdateTaints struct {
+	// +optional
+	Set NodeTaints `json:"set,omitempty"`
+
+	// Remove has the keys and effects of taints; the values do not matter.
+	//
+	// +optional
+	Remove NodeTaints `json:"remove,omitempty"`
 }
 
 // UpdateLoggingTypes are types of logs.

@@ -114,6 +114,7 @@ func TestEKSByTheAWSCLI(t *testing.T) {
 	})
 	t.Run("updates of the cluster", func(t *testing.T) { w.step(t).updatesOfCluster("Blue_1", kubeconfig) })
 	t.Run("updates of the node group", func(t *testing.T) { w.step(t).updatesOfNodegroup("Blue_1", "web", kubeconfig) })
+	t.Run("an update that waits", func(t *testing.T) { w.step(t).updateThatWaits("Blue_1") })
 	t.Run("deleted", func(t *testing.T) {
 		w := w.step(t)
 		if _, err := w.aws(w.admin, "eks", "delete-cluster", "--name", "Blue_1"); err == nil || !strings.Contains(err.Error(), "(ResourceInUseException) when calling the DeleteCluster operation: Cluster has nodegroups attached") {

@@ -4,6 +4,8 @@ package stories
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,23 +99,82 @@ func (w *iam) updatesOfCluster(cluster, kubeconfig string) {
 	}
 }
 
-// updatesOfNodegroup changes the size of a node group of one machine.
+// updatesOfNodegroup changes a node group of one machine: its size, and what its nodes are marked with.
 func (w *iam) updatesOfNodegroup(cluster, group, kubeconfig string) {
 	w.t.Helper()
-	config := []string{"update-nodegroup-config", "--cluster-name", cluster, "--nodegroup-name", group}
-	change := func(args ...string) shownUpdate { return w.update(append(slices.Clone(config), args...)...) }
-	bigger := change("--scaling-config", "desiredSize=2")
-	if status := w.nodegroupStatus(cluster, group); status != "UPDATING" {
-		w.t.Errorf("node group %s is %s while an update runs", group, status)
+	of := []string{"--nodegroup-name", group}
+	change := func(args ...string) shownUpdate {
+		return w.update(append([]string{"update-nodegroup-config", "--cluster-name", cluster, "--nodegroup-name", group}, args...)...)
 	}
-	if _, err := w.aws(w.admin, append(append([]string{"eks"}, config...), "--scaling-config", "maxSize=3")...); err == nil || !strings.Contains(err.Error(), "(ResourceInUseException)") {
+	kubectl := func(args ...string) string {
+		out, err := w.kubectlIn(w.admin, kubeconfig, args...)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return out
+	}
+	first := kubectl("get", "nodes", "-l", "pool=web", "-o", "name")
+	kubectl("label", first, "mine=x")
+	kubectl("taint", first, "mine=x:PreferNoSchedule")
+	w.updated(change("--labels", `{"addOrUpdateLabels":{"tier":"gold"},"removeLabels":["pool"]}`,
+		"--taints", `{"addOrUpdateTaints":[{"key":"only","value":"gold","effect":"NO_SCHEDULE"}]}`), cluster, of...)
+	w.updated(change("--scaling-config", "desiredSize=2"), cluster, of...)
+	if status := w.nodegroupStatus(cluster, group); status != "ACTIVE" {
+		w.t.Errorf("node group %s is %s after its updates", group, status)
+	}
+	const marks = `{range .items[*]}{.metadata.labels.tier}/{.metadata.labels.pool}/{.metadata.labels.mine}/{range .spec.taints[*]}{.key}={.value}:{.effect},{end} {end}`
+	marked := strings.Fields(kubectl("get", "nodes", "-o", "jsonpath="+marks))
+	slices.Sort(marked)
+	// The node that was there has what the group and what somebody put there; the one that came later what the group did.
+	if got := strings.Join(marked, " "); got != "gold///only=gold:NoSchedule, gold//x/mine=x:PreferNoSchedule,only=gold:NoSchedule," && got != "gold///only=gold:NoSchedule, gold//x/only=gold:NoSchedule,mine=x:PreferNoSchedule," {
+		w.t.Errorf("nodes have %s", got)
+	}
+
+	// By kubectl it is the same.
+	slug := strings.TrimSuffix(w.mustKubectl("--context", "muster-management", "get", "clusters", "-A", "-o", `jsonpath={.items[?(@.spec.name=="`+cluster+`")].metadata.namespace}`), "\n")
+	w.mustKubectl("--context", "muster-management", "-n", slug, "patch", "nodegroup", group, "--type", "merge", "-p", `{"spec":{"labels":{"tier":"iron"},"taints":null}}`)
+	w.eventually("both nodes have the label that kubectl set", 20*time.Second, func() error {
+		got := strings.Fields(kubectl("get", "nodes", "-o", "jsonpath="+marks))
+		slices.Sort(got)
+		return is(strings.Join(got, " "), "iron/// iron//x/mine=x:PreferNoSchedule,")
+	})
+}
+
+// updateThatWaits has a node group whose machine never becomes Ready: it is UPDATING, takes no other update, and says why.
+func (w *iam) updateThatWaits(cluster string) {
+	w.t.Helper()
+	const group = "late"
+	slug := strings.TrimSuffix(w.mustKubectl("--context", "muster-management", "get", "clusters", "-A", "-o", `jsonpath={.items[?(@.spec.name=="`+cluster+`")].metadata.namespace}`), "\n")
+	path := filepath.Join(w.t.TempDir(), "late.yaml")
+	manifest := "apiVersion: muster.dev/v1alpha1\nkind: NodeGroup\nmetadata: {name: late, namespace: " + slug + "}\n" +
+		"spec: {name: late, scalingConfig: {desiredSize: 0, maxSize: 2}, launchTemplate: {userData: \"#!/bin/sh\\nexit 7\\n\"}}\n"
+	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	w.mustKubectl("--context", "muster-management", "apply", "-f", path)
+	u := w.update("update-nodegroup-config", "--cluster-name", cluster, "--nodegroup-name", group, "--scaling-config", "desiredSize=1")
+	if status := w.nodegroupStatus(cluster, group); status != "UPDATING" {
+		w.t.Errorf("node group %s is %s while update %s runs", group, status, u.ID)
+	}
+	if _, err := w.aws(w.admin, "eks", "update-nodegroup-config", "--cluster-name", cluster, "--nodegroup-name", group, "--scaling-config", "maxSize=3"); err == nil || !strings.Contains(err.Error(), "(ResourceInUseException)") {
 		w.t.Errorf("another update meanwhile: %v", err)
 	}
-	w.updated(bigger, cluster, "--nodegroup-name", group)
-	if status := w.nodegroupStatus(cluster, group); status != "ACTIVE" {
-		w.t.Errorf("node group %s is %s after its update", group, status)
-	}
-	if out, err := w.kubectlIn(w.admin, kubeconfig, "get", "nodes", "-o", "name"); err != nil || strings.Count(out, "node/") != 2 {
-		w.t.Errorf("nodes %q, %v", out, err)
-	}
+	w.eventually("the health says why", 60*time.Second, func() error {
+		var shown struct {
+			Nodegroup struct {
+				Health struct {
+					Issues []struct{ Code, Message string }
+				}
+			}
+		}
+		w.mustAWS(&shown, "eks", "describe-nodegroup", "--cluster-name", cluster, "--nodegroup-name", group)
+		if issues := shown.Nodegroup.Health.Issues; len(issues) != 1 || issues[0].Code != "NodeCreationFailure" || !strings.Contains(issues[0].Message, "7") {
+			return fmt.Errorf("issues %+v", issues)
+		}
+		return nil
+	})
+	w.mustAWS(nil, "eks", "delete-nodegroup", "--cluster-name", cluster, "--nodegroup-name", group)
+	w.eventually("node group late is gone", 60*time.Second, func() error {
+		return gone(w.aws(w.admin, "eks", "describe-nodegroup", "--cluster-name", cluster, "--nodegroup-name", group))
+	})
 }

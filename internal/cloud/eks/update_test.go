@@ -149,7 +149,17 @@ func TestUpdatesOfANodeGroup(t *testing.T) {
 	w.ask("POST", "/clusters/Blue_1/node-groups", makeGroup, 200)
 	w.ask("POST", path, `{"scalingConfig":{"desiredSize":4}}`, 400, "InvalidParameterException", "Desired capacity 4 can't be greater than max size 3")
 	w.ask("POST", path, `{}`, 400, "InvalidParameterException", "The request changes nothing")
-	w.ask("POST", path, `{"labels":{"addOrUpdateLabels":{"a":"b"}}}`, 400, "InvalidParameterException", "does not support labels")
+	for body, says := range map[string]string{
+		`{"labels":{"addOrUpdateLabels":{"a":"b"},"removeLabels":["a"]}}`:                                                                     "cannot be both added and removed",
+		`{"labels":{"addOrUpdateLabels":{"kubernetes.io/x":"b"}}}`:                                                                            "spec.labels",
+		`{"taints":{"addOrUpdateTaints":[{"key":"a","effect":"NoExecute"}]}}`:                                                                 "The effect",
+		`{"taints":{"addOrUpdateTaints":[{"key":"a","effect":"NO_EXECUTE"}],"removeTaints":[{"key":"a","value":"x","effect":"NO_EXECUTE"}]}}`: "cannot be both added and removed",
+		`{"updateConfig":{"maxUnavailable":2}}`:                                                                                               "maxUnavailable must be 1",
+		`{"nodeRepairConfig":{"enabled":true}}`:                                                                                               "does not support nodeRepairConfig",
+		`{"labels":{}}`:                                                                                                                       "The request changes nothing",
+	} {
+		w.ask("POST", path, body, 400, "InvalidParameterException", says)
+	}
 	answer := w.ask("POST", path, scale, 200, `"type":"ConfigUpdate"`, `"params":[{"type":"DesiredSize","value":"3"}]`)
 	if again := w.ask("POST", path, scale, 200); again != answer {
 		t.Errorf("sent twice: %s\nwas %s", again, answer)
@@ -164,6 +174,14 @@ func TestUpdatesOfANodeGroup(t *testing.T) {
 	u := &v1alpha1.Update{}
 	slug := v1alpha1.ClusterSlug("Blue_1")
 	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: slug, Name: id}, u); err != nil || u.Spec.Change.Scaling == nil || u.Spec.Change.Scaling.MinSize != nil || *u.Spec.Change.Scaling.DesiredSize != 3 {
+		t.Errorf("%+v, %v", u.Spec, err)
+	}
+	w.ends(id, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateSuccessful})
+	w.ask("GET", "/clusters/Blue_1/node-groups/Web_1", "", 200, `"status":"CREATING"`)
+	id = made(t, w.ask("POST", path, `{"labels":{"addOrUpdateLabels":{"tier":"gold"},"removeLabels":["pool","pool"]},"taints":{"addOrUpdateTaints":[{"key":"c","value":"d","effect":"NO_EXECUTE"}],`+
+		`"removeTaints":[{"key":"a","value":"x","effect":"NO_SCHEDULE"}]}}`, 200, `{"type":"LabelsToAdd","value":"{\"tier\":\"gold\"}"}`, `{"type":"LabelsToRemove","value":"[\"pool\"]"}`,
+		`{"type":"TaintsToAdd","value":"[{\"effect\":\"NO_EXECUTE\",\"key\":\"c\",\"value\":\"d\"}]"}`, `"type":"TaintsToRemove"`))
+	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: slug, Name: id}, u); err != nil || u.Spec.Change.Labels.Set["tier"] != "gold" || len(u.Spec.Change.Taints.Remove) != 1 {
 		t.Errorf("%+v, %v", u.Spec, err)
 	}
 	// The updates of a group are not those of the next one of its name.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -103,13 +104,15 @@ func addMachines(mgr manager.Manager, p parts, remembered *memory, nudges <-chan
 	instances := source.Channel(nudges, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, id string) []reconcile.Request {
 		return []reconcile.Request{request(id)}
 	}))
+	r := &machines{parts: p, relaunch: newPacer(), memory: remembered, ranges: newPodRanges()}
 	return builder.ControllerManagedBy(mgr).
 		Named("machine").
 		For(&v1alpha1.Machine{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})). // its status is written here only
 		WatchesRawSource(nodes).
 		WatchesRawSource(instances).
+		Watches(&v1alpha1.NodeGroup{}, handler.EnqueueRequestsFromMapFunc(r.ofGroup), builder.WithPredicates(marksChanged())).
 		WithOptions(options(p.Workers)).
-		Complete(&machines{parts: p, relaunch: newPacer(), memory: remembered, ranges: newPodRanges()})
+		Complete(r)
 }
 
 func addGroups(mgr manager.Manager, p parts) error {
@@ -128,7 +131,8 @@ func addGroups(mgr manager.Manager, p parts) error {
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 				was, isMachine := e.ObjectOld.(*v1alpha1.Machine)
 				is, isMachineToo := e.ObjectNew.(*v1alpha1.Machine)
-				return !isMachine || !isMachineToo || observe(was) != observe(is) || troubled(was) != troubled(is)
+				return !isMachine || !isMachineToo || observe(was) != observe(is) || troubled(was) != troubled(is) ||
+					!equality.Semantic.DeepEqual(was.Status.Node, is.Status.Node)
 			}})).
 		Watches(&v1alpha1.Cluster{},
 			handler.EnqueueRequestsFromMapFunc(groups.ofCluster),

@@ -44,8 +44,11 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 	status.Selector = labels.Set{v1alpha1.LabelCluster: group.Namespace, v1alpha1.LabelNodeGroup: group.Name}.String()
 	var leaving int32
 	if machines != nil || failure == nil {
-		status.Replicas, status.ReadyReplicas = 0, 0
-		for _, machine := range observeAll(machines) {
+		status.Replicas, status.ReadyReplicas, status.UpdatedReplicas = 0, 0, 0
+		for i, machine := range observeAll(machines) {
+			if !machine.Deleting && updated(&machines[i], group) {
+				status.UpdatedReplicas++
+			}
 			switch {
 			case machine.Deleting:
 				leaving++

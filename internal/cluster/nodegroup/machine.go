@@ -120,11 +120,15 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 			return 0, r.failed(m, "RouteFailed", err)
 		}
 	}
+	marked, err := r.mark(ctx, m, node)
+	if err != nil {
+		return 0, r.failed(m, "NodeFailed", err)
+	}
 	said := troubled(m)
 	r.sum(m, instance, node)
 	reported := r.bootReport(provider, m, instance, said)
 	checked := r.admission(ctx, m, instance)
-	return soonest(wait, credential.left(r.Now()), routed, reported, checked, r.untilLate(m)), nil
+	return soonest(wait, credential.left(r.Now()), routed, marked, reported, checked, r.untilLate(m)), nil
 }
 
 // lost deletes a Machine whose instance is gone without it: its data cannot come back, and its group replaces it.

@@ -27,19 +27,3 @@ func changeCluster(c *v1alpha1.Cluster, change v1alpha1.UpdateChange) {
 		}
 	}
 }
-
-// changeNodeGroup sets in a node group what an update asks for.
-func changeNodeGroup(g *v1alpha1.NodeGroup, change v1alpha1.UpdateChange) {
-	if change.Scaling == nil {
-		return
-	}
-	for _, size := range []struct{ from, into *int32 }{
-		{change.Scaling.MinSize, &g.Spec.ScalingConfig.MinSize},
-		{change.Scaling.MaxSize, &g.Spec.ScalingConfig.MaxSize},
-		{change.Scaling.DesiredSize, &g.Spec.ScalingConfig.DesiredSize},
-	} {
-		if size.from != nil {
-			*size.into = *size.from
-		}
-	}
-}

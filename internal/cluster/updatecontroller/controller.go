@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/nodegroupspec"
 )
 
 const (
@@ -132,7 +133,7 @@ func (r *updates) look(ctx context.Context, u *v1alpha1.Update) (facts, error) {
 func (r *updates) apply(ctx context.Context, u *v1alpha1.Update, is facts) error {
 	if u.Spec.NodeGroup != "" {
 		before := is.group.DeepCopy()
-		changeNodeGroup(is.group, u.Spec.Change)
+		nodegroupspec.Change(&is.group.Spec, u.Spec.Change)
 		metav1.SetMetaDataAnnotation(&is.group.ObjectMeta, v1alpha1.AnnotationUpdate, u.Name)
 		return r.api.Patch(ctx, is.group, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	}

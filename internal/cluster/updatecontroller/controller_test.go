@@ -39,7 +39,7 @@ func newCluster() *v1alpha1.Cluster {
 func newGroup(desired, ready int32) *v1alpha1.NodeGroup {
 	g := &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "blue", UID: "g1", Generation: 1}}
 	g.Spec.Name, g.Spec.ScalingConfig = "web", v1alpha1.ScalingConfig{MaxSize: 9, DesiredSize: desired}
-	g.Status = v1alpha1.NodeGroupStatus{Replicas: ready, ReadyReplicas: ready, ObservedGeneration: 1}
+	g.Status = v1alpha1.NodeGroupStatus{Replicas: ready, ReadyReplicas: ready, UpdatedReplicas: ready, ObservedGeneration: 1}
 	status := metav1.ConditionTrue
 	if ready != desired {
 		status = metav1.ConditionFalse
@@ -109,6 +109,11 @@ func TestNext(t *testing.T) {
 			f.group = newGroup(2, 2)
 			f.group.Status.Replicas = 3
 		}, 0, wait("machines join")},
+		"group: not all are labelled": {scale, func(u *v1alpha1.Update, f *facts) {
+			applied(u, f)
+			f.group = newGroup(2, 2)
+			f.group.Status.UpdatedReplicas = 1
+		}, 0, wait("1 of 2 nodes have the group's labels and taints")},
 		"group: never": {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 1) }, patience, fail(codeNodeCreation, "1 of 2 machines are Ready after 20m0s: machines join")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -122,9 +122,14 @@ func groupEffect(g *v1alpha1.NodeGroup, late bool) decision {
 	ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)
 	current := ready != nil && ready.ObservedGeneration >= g.Generation && g.Status.ObservedGeneration >= g.Generation
 	desired := g.Spec.ScalingConfig.DesiredSize
+	sized := current && ready.Status == metav1.ConditionTrue && g.Status.Replicas == desired && g.Status.ReadyReplicas == desired
 	switch {
-	case current && ready.Status == metav1.ConditionTrue && g.Status.Replicas == desired && g.Status.ReadyReplicas == desired:
+	case sized && g.Status.UpdatedReplicas == desired:
 		return decision{step: stepSucceed}
+	case late && sized:
+		return fail(codeNodeCreation, "%d of %d nodes have the group's labels and taints after %v", g.Status.UpdatedReplicas, desired, patience)
+	case sized:
+		return wait("%d of %d nodes have the group's labels and taints", g.Status.UpdatedReplicas, desired)
 	case late:
 		return fail(codeNodeCreation, "%d of %d machines are Ready after %v: %s", g.Status.ReadyReplicas, desired, patience, cmp.Or(readiness.Obstacle(g), messageOf(ready)))
 	}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/nodegroupspec"
+)
+
+// The labels and taints of a group change on the nodes that there are. What changes is told from what the group put there before, which is in
+// the status of the machine, so that what other people put on a Node stays:
+//
+//	group changed ──► status.node.next says what the Node is being given ──► the Node is patched ──► status.node says that it has it
+//
+// A service that is killed in between patches the Node once more, with the same. A Node that registers late or anew has the labels and taints
+// of its machine's spec, and is brought up to date like the others.
+
+// mark gives the machine's Node the labels and taints of its group, a step at a time. It returns when the next step is due, or 0.
+func (r *machines) mark(ctx context.Context, m *v1alpha1.Machine, node *corev1.Node) (time.Duration, error) {
+	if node == nil || machineOf(node) != m.Name {
+		return 0, nil
+	}
+	group := &v1alpha1.NodeGroup{}
+	if err := r.management.Get(ctx, groupOf(m), group); apierrors.IsNotFound(err) {
+		return 0, nil
+	} else if err != nil {
+		return 0, fmt.Errorf("reading the node group, for labels and taints: %w", err)
+	}
+	if !belongs(m, group.UID) {
+		return 0, nil
+	}
+	if m.Status.Node != nil && m.Status.Node.UID != node.UID {
+		m.Status.Node = nil // that one is gone
+	}
+	is, wanted := marksOf(m), nodegroupspec.Marks{Labels: group.Spec.Labels, Taints: group.Spec.Taints}
+	if m.Status.Node == nil || m.Status.Node.Next == nil {
+		if is.Equal(wanted) {
+			return 0, nil
+		}
+		m.Status.Node = &v1alpha1.MachineNode{UID: node.UID, Labels: is.Labels, Taints: is.Taints, Next: &v1alpha1.MachineNodeNext{Labels: wanted.Labels, Taints: wanted.Taints}}
+		return catchUp, nil
+	}
+	next := nodegroupspec.Marks{Labels: m.Status.Node.Next.Labels, Taints: m.Status.Node.Next.Taints}
+	before := node.DeepCopy()
+	nodegroupspec.Mark(node, is, next)
+	if err := r.cluster.Patch(ctx, node, lockedPatch(before)); client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("changing labels and taints of Node %s: %w", node.Name, err)
+	}
+	m.Status.Node = &v1alpha1.MachineNode{UID: node.UID, Labels: next.Labels, Taints: next.Taints}
+	if !next.Equal(wanted) {
+		return catchUp, nil
+	}
+	return 0, nil
+}
+
+// marksOf is what the machine's Node has of its group, or registers with.
+func marksOf(m *v1alpha1.Machine) nodegroupspec.Marks {
+	if is := m.Status.Node; is != nil {
+		return nodegroupspec.Marks{Labels: is.Labels, Taints: is.Taints}
+	}
+	return nodegroupspec.Marks{Labels: m.Spec.Labels, Taints: m.Spec.Taints}
+}
+
+// updated reports whether the machine's Node has what its group asks for, or registers with it.
+func updated(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) bool {
+	return (m.Status.Node == nil || m.Status.Node.Next == nil) && marksOf(m).Equal(nodegroupspec.Marks{Labels: group.Spec.Labels, Taints: group.Spec.Taints})
+}
+
+// marksChanged is about groups whose nodes are to be changed.
+func marksChanged() predicate.Predicate {
+	never := func(event.GenericEvent) bool { return false }
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false }, // the machines of a group are looked at anyway
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: never,
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			was, ok := e.ObjectOld.(*v1alpha1.NodeGroup)
+			is, okToo := e.ObjectNew.(*v1alpha1.NodeGroup)
+			return ok && okToo && !(nodegroupspec.Marks{Labels: was.Spec.Labels, Taints: was.Spec.Taints}).Equal(nodegroupspec.Marks{Labels: is.Spec.Labels, Taints: is.Spec.Taints})
+		},
+	}
+}
+
+// ofGroup names the machines of a group.
+func (r *machines) ofGroup(ctx context.Context, object client.Object) []reconcile.Request {
+	list := &v1alpha1.MachineList{}
+	if err := r.management.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		r.Log.ErrorContext(ctx, "cannot list machines", "nodegroup", object.GetName(), "error", err)
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if m := &list.Items[i]; r.ours(m) && groupOf(m) == client.ObjectKeyFromObject(object) {
+			requests = append(requests, request(m.Name))
+		}
+	}
+	return requests
+}
