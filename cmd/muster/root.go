@@ -12,12 +12,12 @@ import (
 	"muster.dev/muster/cmd/muster/certs"
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/csr"
-	"muster.dev/muster/cmd/muster/iam"
 	"muster.dev/muster/cmd/muster/join"
 	"muster.dev/muster/cmd/muster/node"
 	"muster.dev/muster/cmd/muster/objects"
 	"muster.dev/muster/cmd/muster/service"
 	"muster.dev/muster/cmd/muster/token"
+	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/version"
 )
@@ -73,7 +73,7 @@ get their certificates and turn Ready with nobody's help.`,
 			root.AddCommand(c)
 		}
 	}
-	add(groupMain, service.NewUpCommand(o), service.NewDownCommand(o), service.NewStatusCommand(o), iam.NewKubeconfigCommand(o), certs.NewCommand(o), csr.NewCommand(o), token.NewCommand(o), iam.NewCommand(o), auth.NewCommand(o), objects.NewLogsCommand(o), service.NewVersionCommand(o))
+	add(groupMain, service.NewUpCommand(o), service.NewDownCommand(o), service.NewStatusCommand(o), tools.NewKubeconfigCommand(o), tools.NewEnvCommand(o), certs.NewCommand(o), csr.NewCommand(o), token.NewCommand(o), auth.NewCommand(o), objects.NewLogsCommand(o), service.NewVersionCommand(o))
 	add(groupMain, join.NewCommand(o), join.NewLeaveCommand(o))
 	add(groupObjects, objects.NewGetCommand(o), objects.NewCreateCommand(o), objects.NewScaleCommand(o), objects.NewDeleteCommand(o), objects.NewExecCommand(o))
 	add(groupParts, service.NewServeCommand(o), service.NewCertificateControllerCommand(), authenticator.NewCommand(), node.NewCommand(o))

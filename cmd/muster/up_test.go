@@ -69,7 +69,7 @@ func TestAnEmptyStateDirectoryIsNotThisOne(t *testing.T) {
 // The usage of a command far below is told once.
 func TestUsageIsToldOnce(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"iam", "foo"}, {"iam", "env", "foo"}, {"node", "config", "foo"}, {"node", "config", "show", "foo"}, {"auth", "check", "a", "b"}} {
+	for _, args := range [][]string{{"env", "foo"}, {"node", "config", "foo"}, {"node", "config", "show", "foo"}, {"auth", "check", "a", "b"}} {
 		var out, talk bytes.Buffer
 		if code := run(args, console.Streams{Out: &out, Err: &talk}); code != 2 || strings.Count(talk.String(), "usage:") != 1 {
 			t.Errorf("%v: exit %d, said %q", args, code, &talk)

@@ -32,7 +32,7 @@ func TestWrongNumbersOfArguments(t *testing.T) {
 		"certs rotate etcd x":        `muster certs rotate takes kubelet-ca; usage: muster certs rotate kubelet-ca [flags]`,
 		"staus":                      `unknown command "staus" for "muster"; did you mean "status"?; usage: muster [flags]`,
 		"guardd":                     `unknown command "guardd" for "muster"; usage: muster [flags]`, // guard is hidden
-		"iam evn":                    `unknown command "evn" for "muster iam"; usage: muster iam [flags]`,
+		"auth chek":                  `there is no muster auth "chek"; did you mean "check"?; there are: check; usage: muster auth [flags]`,
 	} {
 		var out, talk bytes.Buffer
 		code := run(strings.Fields(line), console.Streams{Out: &out, Err: &talk})

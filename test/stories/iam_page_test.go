@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// page runs what docs/iam-login.md shows, on a cluster that has just come up. Its shell has evaluated what `muster iam env` prints.
+// page runs what docs/iam-login.md shows, on a cluster that has just come up. Its shell has evaluated what `muster env` prints.
 func (w *iam) page(*people) {
 	w.eventually("the creator's entry is applied", 20*time.Second, func() error {
 		out, err := w.kubectl("get", "accessentry", "cluster-creator", "-o", `jsonpath={range .status.conditions[*]}{.type}={.status} {end}`)

@@ -93,10 +93,10 @@ func newIAM(t *testing.T, i *installation) *iam {
 // readEnvironment asks muster for it.
 func (w *iam) readEnvironment() {
 	w.t.Helper()
-	out, _ := w.muster("iam", "env", "-o", "json")
+	out, _ := w.muster("env", "-o", "json")
 	var variables map[string]string
 	if err := json.Unmarshal([]byte(out), &variables); err != nil {
-		w.t.Fatalf("muster iam env -o json: %v\n%s", err, out)
+		w.t.Fatalf("muster env -o json: %v\n%s", err, out)
 	}
 	w.endpoint, w.admin = nil, nil
 	for name, value := range variables {

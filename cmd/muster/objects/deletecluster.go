@@ -17,7 +17,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/iam"
+	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/cmd/muster/plane"
 	"muster.dev/muster/internal/platform/shellquote"
 )
@@ -220,7 +220,7 @@ func (d *deleteClusterCommand) forget(cluster doomed) error {
 	if err != nil {
 		return err
 	}
-	if err := iam.ForgetCluster(d.Options, dir, cluster.Spec.Name, cluster.server); err != nil {
+	if err := tools.ForgetCluster(d.Options, dir, cluster.Spec.Name, cluster.server); err != nil {
 		return fmt.Errorf("removing the contexts of cluster %s (kubectl config delete-context %s does it): %w", cluster.Spec.Name, shellquote.Quote(cluster.Spec.Name), err)
 	}
 	return nil

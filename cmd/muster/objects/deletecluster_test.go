@@ -19,7 +19,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/clitest"
-	"muster.dev/muster/cmd/muster/iam"
+	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -96,7 +96,7 @@ func TestDeleteCluster(t *testing.T) {
 		writeClusterKubeconfig(t, b, name)
 	}
 	dir := statedir.Dir(b.O.StateDir)
-	if err := iam.MergeKubeconfig(b.O, dir, file, "", true); err != nil {
+	if err := tools.MergeKubeconfig(b.O, dir, file, "", true); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Run(t.Context(), deleteClusterOf(b), "Blue_2"); err != nil {

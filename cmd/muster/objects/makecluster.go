@@ -15,7 +15,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/iam"
+	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/cmd/muster/plane"
 	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/clusterconfig"
@@ -170,7 +170,7 @@ func (c *createClusterCommand) follow(ctx context.Context, p *plane.Client, want
 		return err
 	}
 	try := "kubectl --context " + shellquote.Quote(cluster.Spec.Name) + " get nodes"
-	if err := iam.MergeKubeconfig(c.Options, dir, c.kubeconfig, dir.Cluster(cluster.Namespace), isNew); err != nil {
+	if err := tools.MergeKubeconfig(c.Options, dir, c.kubeconfig, dir.Cluster(cluster.Namespace), isNew); err != nil {
 		_, _ = fmt.Fprintf(c.Err, "Warning: %v\n", err)
 		try = "muster get nodes --cluster " + shellquote.Quote(cluster.Spec.Name)
 	}

@@ -35,7 +35,7 @@ func (p *Client) CheckRole(ctx context.Context, role string) error {
 		names = append(names, spec.Name, spec.ARN)
 	}
 	return fmt.Errorf("--node-role: there is no IAM role %q%s; aws iam create-role makes one, aws iam list-roles shows those there are "+
-		"(`eval \"$(muster iam env)\"` lets aws speak to muster)", role, console.DidYouMean(role, names))
+		"(`eval \"$(muster env)\"` lets aws speak to muster)", role, console.DidYouMean(role, names))
 }
 
 // NodeGroup reads a node group of the cluster that --cluster names, or of the only one; if there is none of that name, the error suggests one.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/iam"
+	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -44,11 +44,11 @@ It needs no running service, and it works after any crash.`,
 				}
 				return nil
 			}
-			written, err := iam.WrittenKubeconfigs(dir)
+			written, err := tools.WrittenKubeconfigs(dir)
 			if err != nil {
 				return err
 			}
-			if err := iam.CleanKubeconfigs(o, dir, written); err != nil {
+			if err := tools.CleanKubeconfigs(o, dir, written); err != nil {
 				return err
 			}
 			before := entries(dir)

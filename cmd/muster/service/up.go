@@ -13,7 +13,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/iam"
+	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/serve"
@@ -136,7 +136,7 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	unmerged := iam.MergeKubeconfig(up.Options, dir, up.kubeconfig, sessions[0].Cluster(), outcomes[0].Created)
+	unmerged := tools.MergeKubeconfig(up.Options, dir, up.kubeconfig, sessions[0].Cluster(), outcomes[0].Created)
 	if unmerged != nil {
 		fmt.Fprintf(up.Err, "Warning: %v\n", unmerged)
 	}

@@ -23,7 +23,7 @@ func Decide(list *awsactions.List, t Target) (awsactions.Action, error) {
 		return awsactions.Action{}, awsfault.Errorf("MissingAuthenticationToken", "The request is not signed, and nothing in it says which service it is for: sign it with AWS Signature Version 4").WithStatus(403)
 	case !list.HasService(t.Service):
 		return awsactions.Action{}, awsfault.Errorf(unknownOperation, "Muster has no service %q. AWS_ENDPOINT_URL sends the requests of all services here: "+
-			"to send this one to AWS, use another shell, or take back what `muster iam env` set", shown(t.Service)).WithStatus(404)
+			"to send this one to AWS, use another shell, or take back what `muster env` set", shown(t.Service)).WithStatus(404)
 	}
 	action, ok := list.Find(t.Service, t.Action)
 	switch {

@@ -105,7 +105,7 @@ func (s *Service) scoped(signed sigv4.Signed, service string) error {
 	global := service == awsquery.STS().Name || service == awsquery.IAM().Name
 	if signed.Region != s.config.Region && (!global || signed.Region != globalRegion) {
 		return awsquery.Errorf(awsquery.SignatureDoesNotMatch, "Credential should be scoped to a valid region, not '%.40s'. There is one here, %s: "+
-			"set AWS_REGION to it, as `muster iam env` does.", signed.Region, s.config.Region)
+			"set AWS_REGION to it, as `muster env` does.", signed.Region, s.config.Region)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (s *Service) routed(next http.Handler) http.Handler {
 // notHere says which service is not here, and how its requests go elsewhere.
 func notHere(service string) string {
 	return "muster has no such service here, and this request is for the service " + service + ": AWS_ENDPOINT_URL sends those of all services here. To send it to AWS, " +
-		"use another shell, or take back what `muster iam env` set: unset AWS_ENDPOINT_URL AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE AWS_CA_BUNDLE AWS_REGION AWS_DEFAULT_REGION"
+		"use another shell, or take back what `muster env` set: unset AWS_ENDPOINT_URL AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE AWS_CA_BUNDLE SSL_CERT_FILE AWS_REGION AWS_DEFAULT_REGION"
 }
 
 // refusalFor is the answer in the form of errors that the client of a service reads: EC2 and S3 have one of their own, the query protocol

@@ -152,6 +152,9 @@ func (d Dir) IAMCredentials() string { return d.join("iam", "credentials") }
 // IAMConfig says where the identity service answers, as AWS's programs keep it.
 func (d Dir) IAMConfig() string { return d.join("iam", "config") }
 
+// IAMTrust has the system's certificate authorities and the account's, for programs that read SSL_CERT_FILE.
+func (d Dir) IAMTrust() string { return d.join("iam", "trust.pem") }
+
 // SessionKeys are what the identity service seals sessions with.
 func (d Dir) SessionKeys() string { return d.join("iam", "session-keys.json") }
 

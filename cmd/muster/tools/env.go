@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package iam
+package tools
 
 import (
 	"context"
@@ -16,43 +16,37 @@ import (
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/internal/platform/shellquote"
 	"muster.dev/muster/internal/platform/statedir"
+	"muster.dev/muster/internal/platform/trustfile"
 )
 
-// credentialPatience is how long `muster iam env` waits for the first user, which the service makes when the management plane is ready.
+// credentialPatience is how long `muster env` waits for the first user, which the service makes when the management plane is ready.
 const credentialPatience = 20 * time.Second
 
-// NewCommand returns "muster iam".
-func NewCommand(o *console.Options) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "iam",
-		Short: "Set the AWS CLI and SDKs up for muster's own IAM and STS",
-		Long: `Muster has an IAM and STS of its own, which the AWS CLI and SDKs speak to as to AWS. Users, access keys, roles and instance profiles are
-made with "aws iam ..."; "muster iam env" says to the tools where it is and who you are.`,
-		Args: console.UsageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newIAMEnvCommand(o))
-	return cmd
-}
+const formatShell = "shell"
 
-func newIAMEnvCommand(o *console.Options) *cobra.Command {
+// NewEnvCommand returns "muster env".
+func NewEnvCommand(o *console.Options) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "env",
-		Short: "Print the environment by which AWS's tools find muster's IAM, as its first user",
-		Long: `Print the environment by which AWS's tools find muster's IAM and STS, as the first user of its account, "admin".
+		Short: "Print the environment by which AWS's tools find the account, as its first user",
+		Long: `Print the environment by which AWS's tools find the account, as its first user, "admin": the AWS CLI and SDKs, Terraform, eksctl.
 
 No secret is printed: the variables name files that only you can read. What would win over them (AWS_PROFILE, AWS_ACCESS_KEY_ID and the
-like) is unset. While it is in force, tools talk to muster for every AWS service, so that nothing reaches AWS by mistake.`,
-		Example: `  eval "$(muster iam env)"
-  aws sts get-caller-identity
-  aws iam create-user --user-name alice
+like) is unset. While it is in force, tools talk to muster for every AWS service, so that nothing reaches AWS by mistake.
 
-  muster iam env -o json`,
+SSL_CERT_FILE is for programs that read no AWS_CA_BUNDLE, such as Terraform's tls provider. The file that it names has the system's authorities
+and the account's, or those of your own SSL_CERT_FILE and the account's.`,
+		Example: `  eval "$(muster env)"
+  aws sts get-caller-identity
+  aws eks list-clusters
+  terraform apply
+
+  muster env -o json`,
 		Args: console.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format != "shell" && format != console.FormatJSON {
-				return console.UsageError{Err: fmt.Errorf("unknown output format %q; there are: shell, json", format)}
+			if err := console.CheckOutput(format, formatShell, console.FormatJSON, console.FormatYAML); err != nil {
+				return err
 			}
 			dir, err := o.OpenExisting()
 			if err != nil {
@@ -61,19 +55,18 @@ like) is unset. While it is in force, tools talk to muster for every AWS service
 			if err := waitForFirstUser(cmd.Context(), dir, credentialPatience); err != nil {
 				return err
 			}
-			environment, err := iamEnvironment(dir)
+			environment, err := readEnvironment(dir)
 			if err != nil {
 				return err
 			}
-			if format == console.FormatJSON {
-				return console.PrintData(o.Out, console.FormatJSON, environment)
+			if format != formatShell {
+				return console.PrintData(o.Out, format, environment)
 			}
 			_, err = fmt.Fprint(o.Out, shellEnvironment(environment))
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", "shell", "shell or json")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"shell", console.FormatJSON}, cobra.ShellCompDirectiveNoFileComp))
+	console.AddFormatFlag(cmd, &format, formatShell, formatShell, console.FormatJSON, console.FormatYAML)
 	return cmd
 }
 
@@ -81,6 +74,8 @@ like) is unset. While it is in force, tools talk to muster for every AWS service
 var overriding = []string{
 	"AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE",
 	"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL_IAM", "AWS_ENDPOINT_URL_EKS",
+	"AWS_ENDPOINT_URL_EKS_AUTH", "AWS_ENDPOINT_URL_EC2", "AWS_ENDPOINT_URL_AUTO_SCALING", "AWS_ENDPOINT_URL_SSM", "AWS_ENDPOINT_URL_KMS",
+	"AWS_ENDPOINT_URL_CLOUDWATCH_LOGS",
 	"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT",
 }
 
@@ -89,22 +84,31 @@ type environment struct {
 	Credentials string `json:"AWS_SHARED_CREDENTIALS_FILE"`
 	Config      string `json:"AWS_CONFIG_FILE"`
 	Authority   string `json:"AWS_CA_BUNDLE"`
+	Trust       string `json:"SSL_CERT_FILE"`
 	Endpoint    string `json:"AWS_ENDPOINT_URL"`
 	Region      string `json:"AWS_REGION"`
 	Default     string `json:"AWS_DEFAULT_REGION"`
 }
 
-func iamEnvironment(dir statedir.Dir) (environment, error) {
+// readEnvironment returns the environment, and writes the file of authorities that it names.
+func readEnvironment(dir statedir.Dir) (environment, error) {
 	raw, err := os.ReadFile(dir.IAMConfig())
 	if err != nil {
-		return environment{}, fmt.Errorf("reading the address of the identity service: %w", err)
+		return environment{}, fmt.Errorf("reading the account's address: %w", err)
 	}
 	e := environment{
 		Credentials: dir.IAMCredentials(), Config: dir.IAMConfig(), Region: setting(string(raw), "region"), Default: setting(string(raw), "region"),
-		Endpoint: setting(string(raw), "endpoint_url"), Authority: setting(string(raw), "ca_bundle"),
+		Endpoint: setting(string(raw), "endpoint_url"), Authority: setting(string(raw), "ca_bundle"), Trust: dir.IAMTrust(),
 	}
 	if e.Endpoint == "" || e.Authority == "" {
-		return environment{}, fmt.Errorf("%s does not have the address of the identity service: `muster up` writes it again", dir.IAMConfig())
+		return environment{}, fmt.Errorf("%s does not have the account's address: `muster up` writes it again", dir.IAMConfig())
+	}
+	authority, err := os.ReadFile(e.Authority)
+	if err != nil {
+		return environment{}, fmt.Errorf("reading the account's authority: %w", err)
+	}
+	if err := trustfile.Write(e.Trust, os.Getenv(trustfile.Variable), authority); err != nil {
+		return environment{}, err
 	}
 	return e, nil
 }
@@ -126,6 +130,7 @@ func shellEnvironment(e environment) string {
 		{"AWS_SHARED_CREDENTIALS_FILE", e.Credentials},
 		{"AWS_CONFIG_FILE", e.Config},
 		{"AWS_CA_BUNDLE", e.Authority},
+		{trustfile.Variable, e.Trust},
 		{"AWS_ENDPOINT_URL", e.Endpoint},
 		{"AWS_REGION", e.Region},
 		{"AWS_DEFAULT_REGION", e.Default},
@@ -150,7 +155,7 @@ func waitForFirstUser(ctx context.Context, dir statedir.Dir, patience time.Durat
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the identity service has not been there yet in %s: `muster up` starts it, `muster status` shows how it is", dir)
+			return fmt.Errorf("the account does not answer yet in %s: `muster up` starts it, `muster status` shows how it is", dir)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
