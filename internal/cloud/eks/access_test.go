@@ -3,9 +3,14 @@
 package eks
 
 import (
+	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	"muster.dev/muster/api/v1alpha1"
@@ -64,4 +69,40 @@ func TestAccessEntries(t *testing.T) {
 	w.ask("POST", "/clusters", strings.NewReplacer("Blue_1", "old", "t1", "t9", `"API"`, `"CONFIG_MAP"`).Replace(makeOne), 200)
 	w.served("old")
 	w.ask("GET", "/clusters/old/access-entries", "", 400, "InvalidRequestException", "authentication mode must be set to one of [API, API_AND_CONFIG_MAP]")
+}
+
+// A controller records the id of an entry's principal a moment after the entry is made. Terraform takes a conflict for the end.
+func TestAccessEntriesThatOthersChangeToo(t *testing.T) {
+	team := role("team", "ec2.amazonaws.com")
+	team.Spec.RoleID = "AROA1"
+	w := newWorld(t, nil, team)
+	w.ask("POST", "/clusters", makeOne, 200)
+	w.served("Blue_1")
+	const path = "/clusters/Blue_1/access-entries"
+	w.ask("POST", path, `{"principalArn":"arn:aws:iam::000000000000:role/team"}`, 200)
+	others := 0
+	under, ok := w.cluster.(client.WithWatch)
+	if !ok {
+		t.Fatalf("the fake is a %T", w.cluster)
+	}
+	w.cluster = interceptor.NewClient(under, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			var theirs accessv1alpha1.AccessEntry
+			if err := c.Get(ctx, client.ObjectKeyFromObject(object), &theirs); err != nil {
+				return err
+			}
+			if others < 2 {
+				others++
+				theirs.Spec.Username = fmt.Sprintf("theirs-%d", others)
+				if err := c.Update(ctx, &theirs); err != nil {
+					return err
+				}
+			}
+			return c.Patch(ctx, object, patch, options...)
+		},
+	})
+	one := path + "/" + url.PathEscape("arn:aws:iam::000000000000:role/team")
+	w.ask("POST", one+"/access-policies", `{"policyArn":"`+viewPolicy+`","accessScope":{"type":"cluster"}}`, 200)
+	w.ask("GET", one, "", 200, `"username":"theirs-2"`)
+	w.ask("GET", one+"/access-policies", "", 200, viewPolicy)
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
@@ -98,11 +100,21 @@ func (a *api) entry(ctx context.Context, in namedEntry) (entries, *accessv1alpha
 	return in2, found, err
 }
 
-// change changes an entry, and nothing that somebody else changes meanwhile.
+// change changes an entry, and nothing that somebody else changes meanwhile, such as the id of the principal, which is recorded a moment
+// after an entry is made: the change is made to what there is then. It may be called again.
 func (e entries) change(ctx context.Context, entry *accessv1alpha1.AccessEntry, change func(*accessv1alpha1.AccessEntrySpec)) error {
-	before := entry.DeepCopy()
-	change(&entry.Spec)
-	if err := e.Patch(ctx, entry, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		before := entry.DeepCopy()
+		change(&entry.Spec)
+		err := e.Patch(ctx, entry, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsConflict(err) {
+			if err := e.Get(ctx, client.ObjectKeyFromObject(before), entry); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+	if err != nil {
 		return away(fmt.Errorf("changing access entry %s: %w", entry.Name, err))
 	}
 	return nil

@@ -108,12 +108,11 @@ func (a *api) disassociateAccessPolicy() awsfront.Spec[disassociateInput, struct
 			if err != nil {
 				return nil, err
 			}
-			at := associated(found, in.PolicyARN)
-			if at < 0 {
+			if associated(found, in.PolicyARN) < 0 {
 				return nil, fault(notFound, in.ClusterName, "", "The specified access policy %s is not associated with %s", in.PolicyARN, in.PrincipalARN)
 			}
 			return nil, e.change(ctx, found, func(spec *accessv1alpha1.AccessEntrySpec) {
-				spec.AccessPolicies = slices.Delete(spec.AccessPolicies, at, at+1)
+				spec.AccessPolicies = slices.DeleteFunc(spec.AccessPolicies, func(p accessv1alpha1.AccessPolicy) bool { return p.PolicyARN == in.PolicyARN })
 			})
 		},
 	}
