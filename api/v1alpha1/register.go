@@ -26,6 +26,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&IAMRole{}, &IAMRoleList{},
 		&IAMInstanceProfile{}, &IAMInstanceProfileList{},
 		&IAMPolicy{}, &IAMPolicyList{},
+		&IAMOpenIDConnectProvider{}, &IAMOpenIDConnectProviderList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

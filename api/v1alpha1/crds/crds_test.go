@@ -111,8 +111,19 @@ func TestDefinitions(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{
-		"awsrecords.muster.dev", "clusters.muster.dev", "iamaccounts.muster.dev", "iaminstanceprofiles.muster.dev", "iampolicies.muster.dev", "iamroles.muster.dev",
-		"iamusers.muster.dev", "machines.muster.dev", "nodegroups.muster.dev", "subnets.muster.dev", "updates.muster.dev", "vpcs.muster.dev",
+		"awsrecords.muster.dev",
+		"clusters.muster.dev",
+		"iamaccounts.muster.dev",
+		"iaminstanceprofiles.muster.dev",
+		"iamopenidconnectproviders.muster.dev",
+		"iampolicies.muster.dev",
+		"iamroles.muster.dev",
+		"iamusers.muster.dev",
+		"machines.muster.dev",
+		"nodegroups.muster.dev",
+		"subnets.muster.dev",
+		"updates.muster.dev",
+		"vpcs.muster.dev",
 	}, names); diff != "" {
 		t.Errorf("definitions (-want +got):\n%s", diff)
 	}

@@ -87,6 +87,7 @@ func iamActions() []Action {
 		{Name: "RemoveClientIDFromOpenIDConnectProvider", Mark: Real, Resources: []string{"oidc-provider"}},
 		{Name: "TagOpenIDConnectProvider", Mark: Real, Resources: []string{"oidc-provider"}, Keys: tagged()},
 		{Name: "UntagOpenIDConnectProvider", Mark: Real, Resources: []string{"oidc-provider"}, Keys: []string{"aws:TagKeys"}},
+		{Name: "ListOpenIDConnectProviderTags", Mark: Real, Resources: []string{"oidc-provider"}},
 		{Name: "DeleteOpenIDConnectProvider", Mark: Real, Resources: []string{"oidc-provider"}},
 		{Name: "ListSSHPublicKeys", Mark: Record, Resources: []string{"user"}},
 		{Name: "ListSigningCertificates", Mark: Record, Resources: []string{"user"}},

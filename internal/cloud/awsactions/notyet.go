@@ -187,16 +187,5 @@ func notYet() map[string][]string {
 		"sts": {
 			"AssumeRoleWithWebIdentity",
 		},
-		"iam": {
-			"AddClientIDToOpenIDConnectProvider",
-			"CreateOpenIDConnectProvider",
-			"DeleteOpenIDConnectProvider",
-			"GetOpenIDConnectProvider",
-			"ListOpenIDConnectProviders",
-			"RemoveClientIDFromOpenIDConnectProvider",
-			"TagOpenIDConnectProvider",
-			"UntagOpenIDConnectProvider",
-			"UpdateOpenIDConnectProviderThumbprint",
-		},
 	}
 }

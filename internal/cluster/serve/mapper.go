@@ -19,7 +19,18 @@ import (
 func managementMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for version, kinds := range map[schema.GroupVersion][]string{
-		v1alpha1.GroupVersion:                      {"Machine", "VPC", "Subnet", "AWSRecord", "IAMAccount", "IAMUser", "IAMRole", "IAMInstanceProfile", "IAMPolicy"},
+		v1alpha1.GroupVersion:                      {
+			"Machine",
+			"VPC",
+			"Subnet",
+			"AWSRecord",
+			"IAMAccount",
+			"IAMUser",
+			"IAMRole",
+			"IAMInstanceProfile",
+			"IAMPolicy",
+			"IAMOpenIDConnectProvider",
+		},
 		apiextensionsv1.SchemeGroupVersion:         {"CustomResourceDefinition"},
 		admissionregistrationv1.SchemeGroupVersion: {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
 		rbacv1.SchemeGroupVersion:                  {"ClusterRole", "ClusterRoleBinding"},

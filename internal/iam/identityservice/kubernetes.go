@@ -92,6 +92,7 @@ func (k *Kubernetes) Run(ctx context.Context) error {
 		{&v1alpha1.IAMRole{}, &v1alpha1.IAMRoleList{}, ""},
 		{&v1alpha1.IAMInstanceProfile{}, &v1alpha1.IAMInstanceProfileList{}, ""},
 		{&v1alpha1.IAMPolicy{}, &v1alpha1.IAMPolicyList{}, ""},
+		{&v1alpha1.IAMOpenIDConnectProvider{}, &v1alpha1.IAMOpenIDConnectProviderList{}, ""},
 		{&corev1.Secret{}, &corev1.SecretList{}, v1alpha1.NamespaceIAM},
 	} {
 		informer := NewInformer(k.client, followed.object, followed.list, followed.namespace)

@@ -63,6 +63,8 @@ func objectKey(e Entity) client.ObjectKey {
 		return client.ObjectKey{Name: objectName(e.Account, e.Name)}
 	case iam.Policy:
 		return client.ObjectKey{Name: objectName(e.Account, e.Name)}
+	case iam.OIDCProvider:
+		return client.ObjectKey{Name: objectName(e.Account, e.URL)}
 	}
 	return client.ObjectKey{}
 }
@@ -99,6 +101,11 @@ func object(e Entity) (client.Object, error) {
 			p.Spec.Versions = append(p.Spec.Versions, v1alpha1.IAMPolicyVersion{ID: v.ID, Document: v.Document, Created: metav1.NewTime(v.Created)})
 		}
 		return p, nil
+	case iam.OIDCProvider:
+		return &v1alpha1.IAMOpenIDConnectProvider{ObjectMeta: meta, Spec: v1alpha1.IAMOpenIDConnectProviderSpec{
+			Account: e.Account, URL: e.URL, ARN: e.ARN().String(), Created: metav1.NewTime(e.Created),
+			ClientIDs: slices.Clone(e.ClientIDs), Thumbprints: slices.Clone(e.Thumbprints), Tags: tagsIn(e.Tags),
+		}}, nil
 	case iam.AccessKey:
 		fixed := true
 		meta.Labels = keyLabels(e)
@@ -135,6 +142,8 @@ func fill(into client.Object, e Entity) error {
 		into.Spec = wanted.(*v1alpha1.IAMInstanceProfile).Spec
 	case *v1alpha1.IAMPolicy:
 		into.Spec = wanted.(*v1alpha1.IAMPolicy).Spec
+	case *v1alpha1.IAMOpenIDConnectProvider:
+		into.Spec = wanted.(*v1alpha1.IAMOpenIDConnectProvider).Spec
 	case *corev1.Secret:
 		labels := maps.Clone(into.Labels)
 		if labels == nil {
@@ -178,6 +187,11 @@ func entity(o client.Object) (Entity, error) {
 			p.Versions = append(p.Versions, iam.PolicyVersion{ID: v.ID, Document: v.Document, Created: v.Created.UTC()})
 		}
 		e, arn = p, o.Spec.ARN
+	case *v1alpha1.IAMOpenIDConnectProvider:
+		e, arn = iam.OIDCProvider{
+			Account: o.Spec.Account, URL: o.Spec.URL, ClientIDs: slices.Clone(o.Spec.ClientIDs), Thumbprints: slices.Clone(o.Spec.Thumbprints),
+			Created: o.Spec.Created.UTC(), Tags: tagsOut(o.Spec.Tags),
+		}, o.Spec.ARN
 	case *corev1.Secret:
 		return accessKey(o)
 	default:

@@ -37,6 +37,8 @@ func TestTheManagementPlaneTakesWhatIAMTakes(t *testing.T) {
 			iam.InstanceProfile{ID: "AIPA" + strings.Repeat("7", 17), Account: DefaultAccount, Path: "/" + strings.Repeat("p", 510) + "/", Name: strings.Repeat(name, 2)[:min(128, 2*len(name))], Created: at, Tags: tags},
 			iam.InstanceProfile{ID: "AIPA" + strings.Repeat("7", 17), Account: DefaultAccount, Path: "/", Name: name, RoleID: "AROA" + strings.Repeat("2", 17), RoleName: name, Created: at},
 			iam.Policy{ID: "ANPA" + strings.Repeat("A", 17), Account: DefaultAccount, Path: "/", Name: name, Default: "v2", Created: at, Updated: at, Versions: []iam.PolicyVersion{{ID: "v1", Document: "{}", Created: at}, {ID: "v2", Document: "{}", Created: at}}},
+			iam.OIDCProvider{Account: DefaultAccount, URL: "oidc.example.com", Created: at, Tags: tags},
+			iam.OIDCProvider{Account: DefaultAccount, URL: "oidc.example.com/" + strings.Repeat("A", 238), Created: at, ClientIDs: []string{strings.Repeat("c", 255), "é"}, Thumbprints: []string{strings.Repeat("a0", 20)}},
 			iam.Account{ID: DefaultAccount, Alias: "lab-1"},
 		} {
 			o, err := object(e)

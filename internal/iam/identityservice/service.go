@@ -111,6 +111,7 @@ func New(c Config) (*Service, error) {
 	s.registerPolicyVersions(server)
 	s.registerPolicyHolders(server)
 	s.registerGrants(server)
+	s.registerProviders(server)
 	s.registerTags(server)
 	s.registerLinkedRoles(server)
 	s.registerAbsent(server)

@@ -17,6 +17,7 @@ const (
 	kindRole
 	kindProfile
 	kindPolicy
+	kindProvider
 )
 
 // nameKey tells one name of a kind in an account. Names that differ in capitals only are one name, as in IAM.
@@ -35,6 +36,8 @@ type State struct {
 	roles    map[string]iam.Role
 	profiles map[string]iam.InstanceProfile
 	policies map[string]iam.Policy
+	// providers are told by their ARNs: IAM gives them no unique ids.
+	providers map[string]iam.OIDCProvider
 
 	names      map[nameKey]string  // to the unique id
 	keysOf     map[string][]string // of a user's unique id, the oldest first
@@ -52,7 +55,7 @@ type Held struct {
 func NewState(entities []Held) *State {
 	s := &State{
 		accounts: map[string]iam.Account{}, users: map[string]iam.User{}, keys: map[string]iam.AccessKey{}, roles: map[string]iam.Role{},
-		profiles: map[string]iam.InstanceProfile{}, policies: map[string]iam.Policy{},
+		profiles: map[string]iam.InstanceProfile{}, policies: map[string]iam.Policy{}, providers: map[string]iam.OIDCProvider{},
 		names: map[nameKey]string{}, keysOf: map[string][]string{}, profilesOf: map[string][]string{}, revisions: map[string]string{},
 	}
 	for _, h := range entities {
@@ -81,6 +84,8 @@ func NewState(entities []Held) *State {
 			}
 		case iam.Policy:
 			s.policies[key] = e
+		case iam.OIDCProvider:
+			s.providers[key] = e
 		}
 	}
 	for key, e := range s.keys { // the name of today, whatever it was when the key was made
@@ -158,6 +163,12 @@ func (s *State) Policy(account, name string) (iam.Policy, bool) {
 	return p, ok && p.Name == name
 }
 
+// Provider finds an OpenID Connect provider by its ARN.
+func (s *State) Provider(arn string) (iam.OIDCProvider, bool) {
+	p, ok := s.providers[arn]
+	return p, ok
+}
+
 // taken reports whether a name is in use, whatever its capitals.
 func (s *State) taken(k nameKey) bool { _, ok := s.names[k]; return ok }
 
@@ -179,6 +190,11 @@ func (s *State) Profiles(account string) []iam.InstanceProfile {
 // Policies of an account, by name.
 func (s *State) Policies(account string) []iam.Policy {
 	return sorted(s.policies, func(p iam.Policy) bool { return p.Account == account }, func(p iam.Policy) string { return p.Name })
+}
+
+// Providers are the OpenID Connect providers of an account, by URL.
+func (s *State) Providers(account string) []iam.OIDCProvider {
+	return sorted(s.providers, func(p iam.OIDCProvider) bool { return p.Account == account }, func(p iam.OIDCProvider) string { return p.URL })
 }
 
 func sorted[T any](from map[string]T, want func(T) bool, by func(T) string) []T {

@@ -9,7 +9,7 @@ import (
 	"muster.dev/muster/internal/iam/iam"
 )
 
-// Entity is one of iam.Account, iam.User, iam.AccessKey, iam.Role, iam.InstanceProfile and iam.Policy, by value.
+// Entity is one of iam.Account, iam.User, iam.AccessKey, iam.Role, iam.InstanceProfile, iam.Policy and iam.OIDCProvider, by value.
 type Entity any
 
 // Store keeps entities. Writes are one entity each, whole or not at all.
@@ -37,7 +37,7 @@ var (
 	errAway = errors.New("writing to the management plane")
 )
 
-// ID identifies an entity forever.
+// ID identifies an entity: forever, but for providers, whose ARN it is.
 func ID(e Entity) string {
 	switch e := e.(type) {
 	case iam.Account:
@@ -52,6 +52,8 @@ func ID(e Entity) string {
 		return e.ID
 	case iam.Policy:
 		return e.ID
+	case iam.OIDCProvider:
+		return e.ARN().String()
 	}
 	return ""
 }
@@ -68,6 +70,8 @@ func name(e Entity) nameKey {
 		return nameOf(kindProfile, e.Account, e.Name)
 	case iam.Policy:
 		return nameOf(kindPolicy, e.Account, e.Name)
+	case iam.OIDCProvider:
+		return nameOf(kindProvider, e.Account, e.URL)
 	}
 	return nameKey{name: ID(e)}
 }
@@ -84,6 +88,8 @@ func arnOf(e Entity) string {
 	case iam.InstanceProfile:
 		return e.ARN().String()
 	case iam.Policy:
+		return e.ARN().String()
+	case iam.OIDCProvider:
 		return e.ARN().String()
 	}
 	return ""
