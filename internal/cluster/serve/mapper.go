@@ -19,7 +19,7 @@ import (
 func managementMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for version, kinds := range map[schema.GroupVersion][]string{
-		v1alpha1.GroupVersion:                      {
+		v1alpha1.GroupVersion: {
 			"Machine",
 			"VPC",
 			"Subnet",
