@@ -142,7 +142,7 @@ type MachineSpec struct {
 	// LaunchTemplate that the machine was launched by, copied from the group when the machine was made.
 	//
 	// +optional
-	LaunchTemplate *LaunchTemplate `json:"launchTemplate,omitempty"`
+	LaunchTemplate *NodeGroupLaunchTemplate `json:"launchTemplate,omitempty"`
 
 	// InstanceProfile of the machine. Instance metadata serves credentials of the profile's role, and the machine joins by them. A machine
 	// without a profile joins by a bootstrap token if it is of a node group.

@@ -2,7 +2,11 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Provider names the source of machines.
 //
@@ -83,7 +87,16 @@ type NodeGroupSpec struct {
 	// LaunchTemplate says how machines are launched from now on; those that run stay as they are.
 	//
 	// +optional
-	LaunchTemplate *LaunchTemplate `json:"launchTemplate,omitempty"`
+	LaunchTemplate *NodeGroupLaunchTemplate `json:"launchTemplate,omitempty"`
+
+	// InstanceTypes are EKS's: machines are of the first one. A launch template that names a type has precedence.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	InstanceTypes []string `json:"instanceTypes,omitempty"`
 
 	// Bootstrap is how machines of the group prove their identity when they join: by the role that they were launched with, or by a
 	// bootstrap token of their own. Empty means Role for local machines and Token for simulated ones, which have no
@@ -135,8 +148,29 @@ func (s NodeGroupSpec) Role() string {
 	return s.NodeRole
 }
 
-// LaunchTemplate describes how machines are launched, with the names of EC2.
-type LaunchTemplate struct {
+// NodeGroupLaunchTemplate describes how machines are launched, with the names of EC2. It is what a version of a LaunchTemplate says, if ID is
+// set: a copy, which later versions do not change.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.id) == has(self.version) && has(self.id) == has(self.name)",message="id, name and version belong together: they say which LaunchTemplate this is a copy of"
+type NodeGroupLaunchTemplate struct {
+	// ID of the LaunchTemplate that this is a copy of.
+	//
+	// +optional
+	// +kubebuilder:validation:Pattern=`^lt-[0-9a-f]{17}$`
+	ID string `json:"id,omitempty"`
+
+	// Name of the LaunchTemplate that this is a copy of.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Name string `json:"name,omitempty"`
+
+	// Version of the LaunchTemplate that this is a copy of.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Version int64 `json:"version,omitempty"`
+
 	// InstanceType of the machines, such as m5.large. It decides how many pods a machine takes; without a type that is 110.
 	//
 	// +optional
@@ -153,8 +187,34 @@ type LaunchTemplate struct {
 	// base64, and may be MIME multipart. Everyone who may read node groups can read it.
 	//
 	// +optional
-	// +kubebuilder:validation:MaxLength=16384
+	// +kubebuilder:validation:MaxLength=21848
 	UserData string `json:"userData,omitempty"`
+
+	// SecurityGroupIDs of the machines. Empty means the cluster's own.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Pattern=`^sg-[0-9a-f]{8,17}$`
+	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
+
+	// Tags that the machines have beside those of Muster's own.
+	//
+	// +optional
+	Tags Tags `json:"tags,omitempty"`
+}
+
+// Launched is how a machine of the group is launched now: by the launch template, with the first of the instance types if that names none.
+func (s NodeGroupSpec) Launched() *NodeGroupLaunchTemplate {
+	template := s.LaunchTemplate.DeepCopy()
+	if len(s.InstanceTypes) == 0 {
+		return template
+	}
+	if template == nil {
+		template = &NodeGroupLaunchTemplate{}
+	}
+	template.InstanceType = cmp.Or(template.InstanceType, s.InstanceTypes[0])
+	return template
 }
 
 // MetadataOptions configure the instance metadata service for a machine.

@@ -21,6 +21,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&VPC{}, &VPCList{},
 		&Subnet{}, &SubnetList{},
 		&AWSRecord{}, &AWSRecordList{},
+		&LaunchTemplate{}, &LaunchTemplateList{},
 		&IAMAccount{}, &IAMAccountList{},
 		&IAMUser{}, &IAMUserList{},
 		&IAMRole{}, &IAMRoleList{},

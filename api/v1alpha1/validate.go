@@ -25,24 +25,20 @@ const (
 	// maxSubnets is as on EKS.
 	maxSubnets = 16
 
-	maxInstanceType = 63
-	maxHopLimit     = 64
-	maxUserData     = 16384
-	maxRoleARN      = 2048
+	maxRoleARN = 2048
 	// maxClusterDomain is one label of DNS.
 	maxClusterDomain = 63
 )
 
 var (
-	eksNamePattern      = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]*$`)
-	dnsLabelPattern     = regexp.MustCompile(`^` + dnsLabel + `$`)
-	domainPattern       = regexp.MustCompile(`^` + dnsLabel + `(\.` + dnsLabel + `)*$`)
-	instanceTypePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
-	rolePattern         = regexp.MustCompile(`^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-~]+/)?)?[A-Za-z0-9_+=,.@-]{1,64}$`)
-	subnetPattern       = regexp.MustCompile(`^subnet-[0-9a-f]{17}$`)
-	versionPattern      = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
-	kubernetesLabel     = regexp.MustCompile(`^([^/]*[.])?(kubernetes|k8s)[.]io/`)
-	kubeletLabel        = regexp.MustCompile(`^([^/]*[.])?(kubelet|node)[.]kubernetes[.]io/`)
+	eksNamePattern  = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]*$`)
+	dnsLabelPattern = regexp.MustCompile(`^` + dnsLabel + `$`)
+	domainPattern   = regexp.MustCompile(`^` + dnsLabel + `(\.` + dnsLabel + `)*$`)
+	rolePattern     = regexp.MustCompile(`^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-~]+/)?)?[A-Za-z0-9_+=,.@-]{1,64}$`)
+	subnetPattern   = regexp.MustCompile(`^subnet-[0-9a-f]{17}$`)
+	versionPattern  = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
+	kubernetesLabel = regexp.MustCompile(`^([^/]*[.])?(kubernetes|k8s)[.]io/`)
+	kubeletLabel    = regexp.MustCompile(`^([^/]*[.])?(kubelet|node)[.]kubernetes[.]io/`)
 )
 
 // wellKnownLabels are the labels outside its own domains that a kubelet may set (k8s.io/kubelet/pkg/apis, KubeletLabels).
@@ -89,6 +85,7 @@ func ValidateNodeGroup(g *NodeGroup) field.ErrorList {
 	errs = append(errs, validateLabels(spec.Child("labels"), g.Spec.Labels)...)
 	errs = append(errs, validateTaints(spec.Child("taints"), g.Spec.Taints)...)
 	errs = append(errs, validateSubnetIDs(spec.Child("subnetIDs"), g.Spec.SubnetIDs)...)
+	errs = append(errs, validateInstanceTypes(spec.Child("instanceTypes"), g.Spec.InstanceTypes)...)
 	if g.Spec.LaunchTemplate != nil {
 		errs = append(errs, validateLaunchTemplate(spec.Child("launchTemplate"), *g.Spec.LaunchTemplate)...)
 	}
@@ -109,20 +106,6 @@ func validateBootstrap(path *field.Path, s NodeGroupSpec) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("nodeRole"), s.NodeRole, "must be the name of an IAM role, or its ARN like arn:aws:iam::000000000000:role/muster-node"))
 	case s.Provider == ProviderSimulated || s.Bootstrap == BootstrapToken:
 		errs = append(errs, field.Invalid(path.Child("nodeRole"), s.NodeRole, "machines that join by a bootstrap token have no role; leave it out"))
-	}
-	return errs
-}
-
-func validateLaunchTemplate(path *field.Path, t LaunchTemplate) field.ErrorList {
-	var errs field.ErrorList
-	if t.InstanceType != "" && (len(t.InstanceType) > maxInstanceType || !instanceTypePattern.MatchString(t.InstanceType)) {
-		errs = append(errs, field.Invalid(path.Child("instanceType"), t.InstanceType, "must be an instance type like m5.large, or left out"))
-	}
-	if limit := t.MetadataOptions.HTTPPutResponseHopLimit; limit < 0 || limit > maxHopLimit {
-		errs = append(errs, field.Invalid(path.Child("metadataOptions", "httpPutResponseHopLimit"), limit, fmt.Sprintf("must be from 1 to %d", maxHopLimit)))
-	}
-	if utf8.RuneCountInString(t.UserData) > maxUserData {
-		errs = append(errs, field.TooLong(path.Child("userData"), "", maxUserData))
 	}
 	return errs
 }

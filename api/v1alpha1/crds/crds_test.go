@@ -119,6 +119,7 @@ func TestDefinitions(t *testing.T) {
 		"iampolicies.muster.dev",
 		"iamroles.muster.dev",
 		"iamusers.muster.dev",
+		"launchtemplates.muster.dev",
 		"machines.muster.dev",
 		"nodegroups.muster.dev",
 		"subnets.muster.dev",

@@ -16,6 +16,7 @@ const (
 	oldUser    = `{apiVersion: muster.dev/v1alpha1, kind: IAMUser, metadata: {name: "000000000000.a"}, spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:user/a", created: "2026-01-01T00:00:00Z", userID: AIDAAAAAAAAAAAAAAAAAA}}`
 	oldVPC     = `{apiVersion: muster.dev/v1alpha1, kind: VPC, metadata: {name: vpc-0123456789abcdef0}, spec: {cidrBlock: 172.31.0.0/16}}`
 	oldSubnet  = `{apiVersion: muster.dev/v1alpha1, kind: Subnet, metadata: {name: subnet-0123456789abcdef0}, spec: {vpcID: vpc-0123456789abcdef0, cidrBlock: 172.31.0.0/20, availabilityZone: us-east-1a}}`
+	oldLaunch  = `{apiVersion: muster.dev/v1alpha1, kind: LaunchTemplate, metadata: {name: lt-0123456789abcdef0}, spec: {name: web, defaultVersion: 1, latestVersion: 2, versions: [{number: 1, data: {}}]}}`
 	oldUpdate  = `{apiVersion: muster.dev/v1alpha1, kind: Update, metadata: {name: a}, spec: {clusterName: a, type: DeletionProtectionUpdate, change: {deletionProtection: true}}}`
 	oldMachine = `{apiVersion: muster.dev/v1alpha1, kind: Machine, metadata: {name: i-0123456789abcdef0}, spec: {clusterName: muster, nodeGroup: workers, provider: local}}`
 )
@@ -63,6 +64,9 @@ func TestUpdates(t *testing.T) {
 		{"VPC: nothing", oldVPC, `{}`, nil},
 		{"VPC: another range", oldVPC, `{spec: {cidrBlock: 172.30.0.0/16}}`, []string{"spec"}},
 		{"VPC: the default", oldVPC, `{spec: {cidrBlock: 172.31.0.0/16, isDefault: true}}`, []string{"spec"}},
+		{"launch template: a version", oldLaunch, `{spec: {name: web, defaultVersion: 3, latestVersion: 3, versions: [{number: 3, data: {}}]}}`, nil},
+		{"launch template: another name", oldLaunch, `{spec: {name: other, defaultVersion: 1, latestVersion: 2, versions: [{number: 1, data: {}}]}}`, []string{"spec"}},
+		{"launch template: a number again", oldLaunch, `{spec: {name: web, defaultVersion: 1, latestVersion: 1, versions: [{number: 1, data: {}}]}}`, []string{"spec"}},
 		{"update: nothing", oldUpdate, `{}`, nil},
 		{"update: another change", oldUpdate, `{spec: {clusterName: a, type: DeletionProtectionUpdate, change: {deletionProtection: false}}}`, []string{"spec"}},
 		{"subnet: another zone", oldSubnet, `{spec: {vpcID: vpc-0123456789abcdef0, cidrBlock: 172.31.0.0/20, availabilityZone: us-east-1b}}`, []string{"spec"}},

@@ -125,7 +125,7 @@ func (a *api) wantedNodegroup(of *v1alpha1.Cluster, in *createNodegroupInput) (*
 		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: v1alpha1.NodeGroupSlug(in.NodegroupName)},
 		Spec: v1alpha1.NodeGroupSpec{
 			Name: in.NodegroupName, Provider: v1alpha1.ProviderLocal, NodeRole: in.NodeRole,
-			LaunchTemplate: &v1alpha1.LaunchTemplate{InstanceType: defaultInstanceType},
+			LaunchTemplate: &v1alpha1.NodeGroupLaunchTemplate{InstanceType: defaultInstanceType},
 			ScalingConfig:  v1alpha1.ScalingConfig{MinSize: 1, MaxSize: 2, DesiredSize: 1},
 		},
 	}

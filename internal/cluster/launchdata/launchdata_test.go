@@ -56,7 +56,7 @@ func writeUserData(t *testing.T, m *v1alpha1.Machine, token string) ([]byte, err
 	return render(m, token)
 }
 
-func launchedBy(template *v1alpha1.LaunchTemplate) *v1alpha1.Machine {
+func launchedBy(template *v1alpha1.NodeGroupLaunchTemplate) *v1alpha1.Machine {
 	return &v1alpha1.Machine{Spec: v1alpha1.MachineSpec{
 		ClusterName: "test", NodeGroup: "workers", Provider: v1alpha1.ProviderLocal, LaunchTemplate: template,
 		Labels: v1alpha1.NodeLabels{"tier": "web", "empty": ""},
@@ -139,7 +139,7 @@ spec:
 `
 	for name, text := range map[string]string{"plain": theirs, "base64": base64.StdEncoding.EncodeToString([]byte(theirs))} {
 		t.Run(name, func(t *testing.T) {
-			raw, err := writeUserData(t, launchedBy(&v1alpha1.LaunchTemplate{UserData: text}), "abcdef.0123456789abcdef")
+			raw, err := writeUserData(t, launchedBy(&v1alpha1.NodeGroupLaunchTemplate{UserData: text}), "abcdef.0123456789abcdef")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +155,7 @@ spec:
 	}
 	// What is too long as it is goes compressed; what cannot be compressed enough, or read, is an error that names the field.
 	long := "#!/bin/sh\n" + strings.Repeat("echo hello\n", 1400)
-	raw, err := writeUserData(t, launchedBy(&v1alpha1.LaunchTemplate{UserData: long}), "abcdef.0123456789abcdef")
+	raw, err := writeUserData(t, launchedBy(&v1alpha1.NodeGroupLaunchTemplate{UserData: long}), "abcdef.0123456789abcdef")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ spec:
 	noise := make([]byte, 12000)
 	_, _ = rand.Read(noise) // never fails
 	for _, text := range []string{"#!/bin/sh\n# " + base64.StdEncoding.EncodeToString(noise), "Content-Type: multipart/mixed\n\nno boundary"} {
-		_, err := writeUserData(t, launchedBy(&v1alpha1.LaunchTemplate{UserData: text}), "abcdef.0123456789abcdef")
+		_, err := writeUserData(t, launchedBy(&v1alpha1.NodeGroupLaunchTemplate{UserData: text}), "abcdef.0123456789abcdef")
 		if err == nil || !strings.Contains(err.Error(), "launch template's user") || strings.Contains(err.Error(), "0123456789abcdef") {
 			t.Errorf("got %v", err)
 		}

@@ -240,7 +240,10 @@ func newMachine(cluster string, group *v1alpha1.NodeGroup, profile, subnet strin
 		},
 	}
 	spec := group.Spec.DeepCopy()
-	machine.Spec.Labels, machine.Spec.Taints, machine.Spec.LaunchTemplate = spec.Labels, spec.Taints, spec.LaunchTemplate
+	machine.Spec.Labels, machine.Spec.Taints, machine.Spec.LaunchTemplate = spec.Labels, spec.Taints, spec.Launched()
+	if template := machine.Spec.LaunchTemplate; template != nil {
+		machine.Spec.SecurityGroupIDs, machine.Spec.Tags = template.SecurityGroupIDs, template.Tags
+	}
 	return machine, nil
 }
 

@@ -351,7 +351,7 @@ func TestMachineEveryCallFails(t *testing.T) {
 
 // A machine is launched as its template says, and without one as the provider likes.
 func TestLaunchTemplate(t *testing.T) {
-	for _, template := range []*v1alpha1.LaunchTemplate{
+	for _, template := range []*v1alpha1.NodeGroupLaunchTemplate{
 		nil, {InstanceType: "m5.large", MetadataOptions: v1alpha1.MetadataOptions{HTTPPutResponseHopLimit: 2}},
 	} {
 		m := newTestMachine()

@@ -24,6 +24,7 @@ func managementMapper() meta.RESTMapper {
 			"VPC",
 			"Subnet",
 			"AWSRecord",
+			"LaunchTemplate",
 			"IAMAccount",
 			"IAMUser",
 			"IAMRole",
