@@ -42,17 +42,28 @@ func TestControlPlanes(t *testing.T) {
 
 func TestOvercommitted(t *testing.T) {
 	t.Parallel()
-	host := Host{CPUs: 2, Memory: 24652052 << 10}
-	for nodes, want := range map[int]string{
-		0: "", 1: "",
-		2: "The host is overcommitted: each of 2 local nodes claims all of it, together 4 CPUs and 47.0 GiB of memory; the host has 2 CPUs and 23.5 GiB.",
+	for name, test := range map[string]struct {
+		types []string
+		want  string
+	}{
+		"nothing":             {nil, ""},
+		"all of the host":     {[]string{""}, ""},
+		"all of it, twice":    {[]string{"", "m4.xlarge"}, "The host is overcommitted: 2 local nodes together claim 4 CPUs and 47.0 GiB of memory; the host has 2 CPUs and 23.5 GiB."},
+		"a type that fits":    {[]string{"t3.medium"}, ""},
+		"a type that is more": {[]string{"m5.xlarge"}, "The host is overcommitted: 1 local node claims 4 CPUs and 16.0 GiB of memory; the host has 2 CPUs and 23.5 GiB."},
+		"several types":       {[]string{"t3.small", "t3.small"}, "The host is overcommitted: 2 local nodes together claim 4 CPUs and 4.0 GiB of memory; the host has 2 CPUs and 23.5 GiB."},
 	} {
-		host.Nodes = nodes
-		if got := host.Overcommitted(); got != want {
-			t.Errorf("%d nodes: %q, want %q", nodes, got, want)
+		host := Host{CPUs: 2, Memory: 24652052 << 10}
+		for _, kind := range test.types {
+			host.Claim(kind)
+		}
+		if got := host.Overcommitted(); got != test.want || host.Nodes != len(test.types) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
-	if got := (Host{Nodes: 2}).Overcommitted(); got != "" {
+	unknown := Host{}
+	unknown.Claim("t3.medium")
+	if got := unknown.Overcommitted(); got != "" {
 		t.Errorf("a host that is not known: %q", got)
 	}
 }

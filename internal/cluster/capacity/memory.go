@@ -5,6 +5,8 @@ package capacity
 import (
 	"fmt"
 	"strconv"
+
+	"muster.dev/muster/internal/cluster/instancetype"
 )
 
 // ControlPlaneMemory is what the host must have available before another control plane starts, in bytes: what its programs hold (etcd,
@@ -32,22 +34,41 @@ func ControlPlanes(available int64, running int) error {
 	return fmt.Errorf("the host has %d MiB of memory available, and the control plane of a cluster needs %d MiB: %s", max(available, 0)>>20, ControlPlaneMemory>>20, fix)
 }
 
-// Host is what a host has, and how many nodes claim all of it: a kubelet takes the capacity of its node from the kernel, which shows every
-// local machine the whole host. A figure that is not known is 0.
+// Host is what a host has, and what the nodes of its local machines claim of it. The kubelet of a machine with an instance type reports what the type
+// has, whether the host has that or not; that of a machine without one takes the capacity of its node from the kernel, which shows it the whole
+// host. A figure that is not known is 0.
 type Host struct {
 	CPUs   int   `json:"cpus"`
 	Memory int64 `json:"memoryBytes"`
 	// Nodes counts the nodes of local machines.
 	Nodes int `json:"localNodes"`
+	// ClaimedCPUs and ClaimedMemory are what their kubelets report together.
+	ClaimedCPUs   int   `json:"claimedCPUs"`
+	ClaimedMemory int64 `json:"claimedMemoryBytes"`
+}
+
+// Claim adds the node of a machine of an instance type.
+func (h *Host) Claim(instanceType string) {
+	cpus, memory := h.CPUs, h.Memory
+	if kind, err := instancetype.Find(instanceType); err == nil {
+		cpus, memory = kind.VCPUs, kind.MemoryBytes()
+	}
+	h.Nodes++
+	h.ClaimedCPUs += cpus
+	h.ClaimedMemory += memory
 }
 
 // Overcommitted returns one line about what nodes claim together and the host does not have, "" if that is nothing.
 func (h Host) Overcommitted() string {
-	if h.Nodes < 2 || h.CPUs == 0 || h.Memory == 0 {
+	if h.CPUs == 0 || h.Memory == 0 || h.ClaimedCPUs <= h.CPUs && h.ClaimedMemory <= h.Memory {
 		return ""
 	}
-	return fmt.Sprintf("The host is overcommitted: each of %d local nodes claims all of it, together %d CPUs and %s of memory; the host has %d CPUs and %s.",
-		h.Nodes, h.Nodes*h.CPUs, gibibytes(int64(h.Nodes)*h.Memory), h.CPUs, gibibytes(h.Memory))
+	claim := "1 local node claims"
+	if h.Nodes > 1 {
+		claim = fmt.Sprintf("%d local nodes together claim", h.Nodes)
+	}
+	return fmt.Sprintf("The host is overcommitted: %s %d CPUs and %s of memory; the host has %d CPUs and %s.",
+		claim, h.ClaimedCPUs, gibibytes(h.ClaimedMemory), h.CPUs, gibibytes(h.Memory))
 }
 
 func gibibytes(bytes int64) string {

@@ -32,7 +32,9 @@ func (s *Service) Status(ctx context.Context) Status {
 	for _, h := range s.clusters() {
 		cluster := h.status(ctx)
 		status.Clusters = append(status.Clusters, cluster)
-		status.Host.Nodes += cluster.localNodes
+		for _, kind := range cluster.localNodes {
+			status.Host.Claim(kind)
+		}
 	}
 	return status
 }
@@ -115,7 +117,7 @@ func observe(ctx context.Context, reader client.Reader, status *ClusterStatus) e
 			machine.Reason = ready.Reason
 		}
 		if m.Spec.Provider == v1alpha1.ProviderLocal && (m.Status.Phase == v1alpha1.MachineReady || m.Status.Phase == v1alpha1.MachineNotReady) {
-			status.localNodes++
+			status.localNodes = append(status.localNodes, m.Spec.Type())
 		}
 		if n := len(m.Status.Join); n > 0 {
 			machine.Step = m.Status.Join[n-1].Step

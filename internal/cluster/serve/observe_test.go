@@ -38,7 +38,7 @@ func TestStatusCountsLocalNodes(t *testing.T) {
 	if err := observe(t.Context(), api, &status); err != nil {
 		t.Fatal(err)
 	}
-	if status.localNodes != 2 {
-		t.Errorf("%d nodes, want 2", status.localNodes)
+	if len(status.localNodes) != 2 {
+		t.Errorf("nodes of types %q, want 2", status.localNodes)
 	}
 }

@@ -62,7 +62,7 @@ type ClusterStatus struct {
 	// Rotation describes the authority that signs kubelets' certificates.
 	Rotation *RotationStatus `json:"kubeletAuthority,omitempty"`
 
-	localNodes int // nodes of local machines
+	localNodes []string // the instance types of nodes of local machines
 }
 
 // NodeGroupStatus sums up one node group.

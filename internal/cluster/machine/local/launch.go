@@ -37,6 +37,8 @@ type bootOrder struct {
 	Services netip.Addr `json:"services"`
 	// Authority of what the account serves, STS and IAM among it, as PEM.
 	Authority string `json:"authority"`
+	// Shape is that of its instance type.
+	Shape shape `json:"shape,omitzero"`
 }
 
 // The descriptors that the first process inherits.
@@ -67,6 +69,10 @@ func (p *Provider) boot(ctx context.Context, record machine.Record) (err error) 
 		return err
 	}
 	if err := p.cgroups.Create(p.cgroup(record.ID)); err != nil {
+		return err
+	}
+	size := shapeOf(record.Type)
+	if err := p.cgroups.Limit(p.cgroup(record.ID), size.limits()); err != nil {
 		return err
 	}
 	root := filepath.Join(p.store.Path(record.ID), rootDir)
@@ -103,7 +109,7 @@ func (p *Provider) boot(ctx context.Context, record machine.Record) (err error) 
 	}
 	return started.command(ctx, bootOrder{
 		Record: record, NameServer: vpc.Resolver(network.CIDR()), Root: root, BinDir: p.config.BinDir, Cgroups: p.cgroups,
-		Services: vpc.Services(network.CIDR()), Authority: string(account),
+		Services: vpc.Services(network.CIDR()), Authority: string(account), Shape: size,
 	})
 }
 

@@ -37,6 +37,7 @@ func buildRoot(order bootOrder) error {
 		{"run", mountRun},
 		{"etc", writeEtc},
 		{"kernel settings", ownKernelSettings},
+		{"shape", mountShape},
 	} {
 		if err := step.run(order); err != nil {
 			return fmt.Errorf("building the machine's root: %s: %w", step.name, err)

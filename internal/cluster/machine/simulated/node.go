@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"muster.dev/muster/internal/cluster/instancetype"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/node/render"
 )
@@ -47,13 +48,17 @@ func instance(record machine.Record) render.Instance {
 	}
 }
 
-// newStatus is what the kubelet reports: a small machine that lacks nothing.
+// newStatus is what the kubelet reports: a machine that lacks nothing, as large as its instance type, or a small one if that is not known.
 func newStatus(record machine.Record, told registration, version string, ready corev1.ConditionStatus, now metav1.Time) corev1.NodeStatus {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("2"),
 		corev1.ResourceMemory:           resource.MustParse("4Gi"),
 		corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
 		corev1.ResourcePods:             *resource.NewQuantity(int64(told.maxPods), resource.DecimalSI),
+	}
+	if kind, err := instancetype.Find(record.Type); err == nil {
+		capacity[corev1.ResourceCPU] = *resource.NewQuantity(int64(kind.VCPUs), resource.DecimalSI)
+		capacity[corev1.ResourceMemory] = *resource.NewQuantity(kind.MemoryBytes(), resource.BinarySI)
 	}
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
