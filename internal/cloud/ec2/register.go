@@ -50,6 +50,7 @@ func Register(f *awsfront.Front, c Config) error {
 	}
 	a := &api{Config: c, region: own}
 
+	a.registerLaunchTemplates(f)
 	a.registerVPCs(f)
 	a.registerInstances(f)
 	a.registerZones(f)

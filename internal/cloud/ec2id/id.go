@@ -81,6 +81,9 @@ func (k Kind) Check(id string) error {
 
 // NotFound is the error for ids that nothing has.
 func (k Kind) NotFound(ids ...string) *awsfault.Error {
+	if k == LaunchTemplate && len(ids) == 1 {
+		return awsfault.Errorf(k.notFound, "The specified launch template, with template ID %s, does not exist.", shown(ids[0]))
+	}
 	if len(ids) == 1 {
 		return awsfault.Errorf(k.notFound, "The %s '%s' does not exist", k.noun, shown(ids[0]))
 	}

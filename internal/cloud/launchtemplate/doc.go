@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package launchtemplate has what EC2's launch templates say: which members their data may have, which of those Muster honours, versions, and
+// what a node group takes of one.
+//
+// Data is kept as it was given, because Terraform plans to change what is answered otherwise. A member that Muster cannot honour is refused when
+// the version is made. Members without a meaning here are kept where they do no harm:
+//
+//	BlockDeviceMappings                    a machine's disk is a directory of the host, and no size is enforced
+//	EbsOptimized, Monitoring               there are no volumes, and no CloudWatch
+//	CreditSpecification                    processors earn no credits
+//	KeyName                                nobody logs in to a machine by SSH
+//	TagSpecifications of other than instances
+//	DisableApiStop                         there is no StopInstances
+//	AssociatePublicIpAddress, DeleteOnTermination and Description of a network interface
+//
+// EnclaveOptions and HibernationOptions are taken if they are off.
+package launchtemplate
