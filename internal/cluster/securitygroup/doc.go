@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package securitygroup renders the security groups of a VPC as one nftables ruleset for the VPC's network namespace.
+//
+// A machine's traffic is what comes from or goes to its link, its pods' included: the routes of the VPC decide which link that is, and the
+// kernel drops what comes from another one. Members of groups are therefore sets of links, and of the addresses of API servers' endpoints,
+// which are the namespace's own:
+//
+//	machine -> machine     hook forward    the sender's egress rules, then the receiver's ingress rules
+//	machine -> endpoint    hook input      the same
+//	endpoint -> machine    hook output     the same
+//	machine -> DNS, metadata, STS          always, as on EC2
+//
+// Rules are asked about the first packet of a connection. What belongs to a connection that was let through goes on when its rule is revoked, as
+// on EC2. What no rule lets through is dropped: a machine in no group, and one in a group that nobody has described, gets and sends nothing.
+//
+// A range of addresses in a rule also means the machines that have an address in it, with their pods: on EC2 pods have addresses of the VPC.
+package securitygroup
