@@ -70,6 +70,15 @@ type ClusterSpec struct {
 	// +kubebuilder:default={authenticationMode: "API_AND_CONFIG_MAP", bootstrapClusterCreatorAdminPermissions: true}
 	AccessConfig ClusterAccessConfig `json:"accessConfig,omitzero"`
 
+	// SecurityGroupIDs are security groups of the API server's addresses in the VPC, beside the cluster's own group.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:items:MaxLength=20
+	// +kubebuilder:validation:items:Pattern=`^sg-[0-9a-f]{17}$`
+	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
+
 	// DeletionProtection keeps the cluster from being deleted while it is true, as on EKS.
 	//
 	// +optional
@@ -214,6 +223,10 @@ type ClusterStatus struct {
 	// +optional
 	// +listType=atomic
 	SubnetIDs []SubnetID `json:"subnetIDs,omitempty"`
+
+	// ClusterSecurityGroupID is the security group of the cluster, which its API server and the machines of its node groups are in.
+	// +optional
+	ClusterSecurityGroupID string `json:"clusterSecurityGroupID,omitempty"`
 
 	// PodCIDR is the range of pods' addresses: the one that the spec names, or the one that was chosen.
 	// +optional

@@ -20,6 +20,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Update{}, &UpdateList{},
 		&VPC{}, &VPCList{},
 		&Subnet{}, &SubnetList{},
+		&SecurityGroup{}, &SecurityGroupList{},
 		&AWSRecord{}, &AWSRecordList{},
 		&LaunchTemplate{}, &LaunchTemplateList{},
 		&IAMAccount{}, &IAMAccountList{},

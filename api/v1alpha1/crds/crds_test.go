@@ -122,6 +122,7 @@ func TestDefinitions(t *testing.T) {
 		"launchtemplates.muster.dev",
 		"machines.muster.dev",
 		"nodegroups.muster.dev",
+		"securitygroups.muster.dev",
 		"subnets.muster.dev",
 		"updates.muster.dev",
 		"vpcs.muster.dev",

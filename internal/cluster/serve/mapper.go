@@ -23,6 +23,7 @@ func managementMapper() meta.RESTMapper {
 			"Machine",
 			"VPC",
 			"Subnet",
+			"SecurityGroup",
 			"AWSRecord",
 			"LaunchTemplate",
 			"IAMAccount",
