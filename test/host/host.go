@@ -55,10 +55,21 @@ type Config struct {
 	// Address is one in the VPC that no machine has.
 	Address netip.Addr
 	Network *vpc.Network
+	// SecurityGroups that it is in; none for those of the first cluster of the VPC, if it has one.
+	SecurityGroups []string
 	// Bin is the directory of programs that the host sees at BinDir.
 	Bin string
 	// Install are programs of that directory that its owner has put into /usr/local/bin.
 	Install []string
+}
+
+// groups are the security groups that the host is in.
+func (c Config) groups() ([]string, error) {
+	endpoints, err := c.Network.Endpoints()
+	if err != nil || len(c.SecurityGroups) > 0 || len(endpoints) == 0 {
+		return c.SecurityGroups, err
+	}
+	return endpoints[0].SecurityGroups, nil
 }
 
 // Host is one that runs.
@@ -151,7 +162,11 @@ func (h *Host) boot(ctx context.Context, mounts []string) error {
 		return fmt.Errorf("opening its network namespace: %w", err)
 	}
 	defer func() { _ = namespace.Close() }()
-	if err := h.config.Network.Attach(namespace, h.Address); err != nil {
+	groups, err := h.config.groups()
+	if err != nil {
+		return err
+	}
+	if err := h.config.Network.Attach(namespace, vpc.Interface{Machine: h.Name, Address: h.Address, SecurityGroups: groups}); err != nil {
 		return err
 	}
 	if _, err := orders.WriteString("go\n"); err != nil {

@@ -35,6 +35,8 @@ type Network struct {
 	// Addresses are the API server's, in two of the subnets, in different zones. The first one is told to machines.
 	Addresses []netip.Addr `json:"addresses"`
 	PodCIDR   netip.Prefix `json:"podCIDR"`
+	// SecurityGroupID is the id of the cluster's own security group.
+	SecurityGroupID string `json:"securityGroupID,omitempty"`
 }
 
 // Version of the record's format.

@@ -46,6 +46,8 @@ type LaunchRequest struct {
 	SubnetID string
 	// Cluster is the name of the cluster that a new instance is for: only the API server of that one is let to it.
 	Cluster string
+	// SecurityGroups are the ids of the security groups that the instance is in from its boot on. One that runs already keeps its own.
+	SecurityGroups []string
 }
 
 // DefaultType is the instance type of an instance that was launched without: no type of EC2's, so nothing is known of it.

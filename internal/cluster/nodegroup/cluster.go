@@ -51,6 +51,7 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 func (r *clusters) network(object *v1alpha1.Cluster) {
 	status := &object.Status
 	status.VPCID, status.PodCIDR, status.SubnetIDs = r.Network.VPCID, r.Network.PodCIDR.String(), nil
+	status.ClusterSecurityGroupID = r.Network.SecurityGroupID
 	for _, id := range r.Network.SubnetIDs() {
 		status.SubnetIDs = append(status.SubnetIDs, v1alpha1.SubnetID(id))
 	}

@@ -45,7 +45,7 @@ func (r *machines) launch(
 		}
 		request := machine.LaunchRequest{
 			ID: m.Name, UserData: data, Cluster: m.Spec.ClusterName, SubnetID: string(m.Spec.SubnetID),
-			Type: m.Spec.Type(), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit),
+			Type: m.Spec.Type(), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), SecurityGroups: r.securityGroups(m),
 		}
 		if ids := r.Network.SubnetIDs(); request.SubnetID == "" && len(ids) > 0 { // no group made it
 			request.SubnetID = ids[0]
@@ -73,6 +73,17 @@ func (r *machines) launch(
 		r.recorder.Eventf(m, nil, corev1.EventTypeNormal, "Launched", "Launch", "the instance was launched as %s", instance.PrivateDNSName)
 	}
 	return instance, 0, nil
+}
+
+// securityGroups are those that a machine boots in; what its object says later is put in force while it runs.
+func (r *machines) securityGroups(m *v1alpha1.Machine) []string {
+	switch {
+	case len(m.Spec.SecurityGroupIDs) > 0:
+		return m.Spec.SecurityGroupIDs
+	case m.Spec.NodeGroup != "" && r.Network.SecurityGroupID != "":
+		return []string{r.Network.SecurityGroupID}
+	}
+	return []string{v1alpha1.DefaultSecurityGroupID(r.Network.VPCID)}
 }
 
 // adopt copies what the provider assigned.

@@ -87,8 +87,16 @@ func (s *Service) ensureNetwork(c component.Config) (clusternetwork.Network, err
 	if err != nil {
 		return n, err
 	}
+	if n.SecurityGroupID == "" { // recorded by an earlier version
+		n.SecurityGroupID = newSecurityGroupID()
+		if err := writeNetwork(c.Dir, n); err != nil {
+			return n, err
+		}
+	}
 	return n, setEndpoint(c, n)
 }
+
+func newSecurityGroupID() string { return "sg-" + randomID() }
 
 // chooseNetwork resolves the network of a cluster without one, and records it. The addresses of its API server are in the VPC's list before
 // they are recorded: no machine gets one in between.
@@ -104,6 +112,7 @@ func chooseNetwork(c component.Config) (clusternetwork.Network, error) {
 	if err != nil {
 		return n, err
 	}
+	n.SecurityGroupID = newSecurityGroupID()
 	store, err := machine.NewStore(machine.StoreConfig{Dir: c.State.Machines(), Subnets: local.Subnets(c.State), Region: c.Region})
 	if err != nil {
 		return n, err
@@ -147,7 +156,8 @@ func setEndpoint(c component.Config, n clusternetwork.Network) error {
 	}
 	return network.SetEndpoint(vpc.Endpoint{
 		Cluster: c.Cluster.Spec.Name, Addresses: n.Addresses, PodCIDR: n.PodCIDR, EgressSocket: c.State.EgressSocket(c.Dir.Namespace()),
-		APIServer: netip.AddrPortFrom(netip.MustParseAddr(component.Loopback), uint16(c.Ports.APIServer)), //nolint:gosec // G115: a port
+		APIServer:      netip.AddrPortFrom(netip.MustParseAddr(component.Loopback), uint16(c.Ports.APIServer)), //nolint:gosec // G115: a port
+		SecurityGroups: append([]string{n.SecurityGroupID}, c.Cluster.Spec.SecurityGroupIDs...),
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
+	"muster.dev/muster/internal/cluster/securitygroupcontroller"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/cluster/vpccontroller"
@@ -68,9 +69,12 @@ func (s *Service) runVPCController(ctx context.Context, scheme *runtime.Scheme, 
 	if err != nil {
 		return err
 	}
+	if err := securitygroupcontroller.Add(manager, securitygroupcontroller.OnDisk{Root: account.State.VPCs()}); err != nil {
+		return err
+	}
 	s.say("")
 	if err := manager.Start(ctx); err != nil {
-		return fmt.Errorf("running the controller of VPCs: %w", err)
+		return fmt.Errorf("running the controllers of VPCs and security groups: %w", err)
 	}
 	return errControllersEnded
 }

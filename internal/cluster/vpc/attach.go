@@ -24,13 +24,17 @@ const (
 func linkName(ip netip.Addr) string { return fmt.Sprintf("%s%x", linkPrefix, ip.As4()) }
 
 // Attach gives the network namespace of a machine an interface eth0 with an address in the VPC, and a way out by the
-// router. What an earlier machine with that address has left behind is removed.
-func (n *Network) Attach(machine *os.File, ip netip.Addr) error {
+// router. Its security groups are in force from the first packet on. What an earlier machine with that address has left behind is removed.
+func (n *Network) Attach(machine *os.File, own Interface) error {
+	ip := own.Address
 	if err := n.free(ip); err != nil {
 		return fmt.Errorf("attaching machine: %w", err)
 	}
 	if err := n.Detach(ip); err != nil {
 		return err
+	}
+	if err := n.admit(own); err != nil {
+		return fmt.Errorf("attaching machine: %w", err)
 	}
 	namespace, err := n.Open()
 	if err != nil {
@@ -113,8 +117,12 @@ func (n *Network) equip(h *netlink.Handle, ip netip.Addr) error {
 	return n.knowGateways(h, link, ip)
 }
 
-// Detach removes the link of the machine with an address, and with it the routes over it, those to its pods too. A missing link or VPC is not an error.
+// Detach removes the link of the machine with an address, and with it the routes over it, those to its pods too, and forgets the connections of
+// that address that security groups let through. A missing link or VPC is not an error.
 func (n *Network) Detach(ip netip.Addr) error {
+	if err := n.dismiss(ip); err != nil {
+		return fmt.Errorf("detaching %s from the VPC: %w", ip, err)
+	}
 	if held, err := isNamespace(n.mount()); err != nil || !held {
 		return err
 	}
@@ -136,6 +144,9 @@ func (n *Network) Detach(ip netip.Addr) error {
 		}
 		return nil
 	})
+	if err == nil {
+		err = forgetConnections(namespace, ip.AsSlice())
+	}
 	if err != nil {
 		return fmt.Errorf("detaching %s from the VPC: %w", ip, err)
 	}

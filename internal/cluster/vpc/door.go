@@ -78,7 +78,7 @@ func (d *doors) look(ctx context.Context) error {
 		addresses = append(addresses, e.Addresses...)
 	}
 	for name, door := range d.open {
-		keep := slices.ContainsFunc(wanted, door.equal)
+		keep := slices.ContainsFunc(wanted, door.sameDoor)
 		select {
 		case <-door.ended:
 			keep = false

@@ -88,7 +88,7 @@ func TestClustersComeAndGo(t *testing.T) {
 
 	second := Endpoint{
 		Cluster: "two", Addresses: []netip.Addr{netip.MustParseAddr("192.168.64.5"), netip.MustParseAddr("192.168.96.5")},
-		APIServer: netip.MustParseAddrPort(apiServerSaying(t, "two")), EgressSocket: filepath.Join(sockets, "two.sock"), PodCIDR: netip.MustParsePrefix("10.245.0.0/16"),
+		APIServer: netip.MustParseAddrPort(apiServerSaying(t, "two")), EgressSocket: filepath.Join(sockets, "two.sock"), PodCIDR: netip.MustParsePrefix("10.245.0.0/16"), SecurityGroups: []string{openGroup},
 	}
 	if err := n.SetEndpoint(second); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestClustersComeAndGo(t *testing.T) {
 		return nil
 	})
 	// Its address can be a machine's now.
-	if err := n.Attach(newNamespace(t), netip.MustParseAddr("192.168.64.5")); err != nil {
+	if err := n.Attach(newNamespace(t), interfaceOf("192.168.64.5")); err != nil {
 		t.Error(err)
 	}
 
@@ -189,7 +189,7 @@ func TestADoorLeadsToItsOwnCluster(t *testing.T) {
 	one, two := filepath.Join(sockets, "one.sock"), filepath.Join(sockets, "two.sock")
 	if err := errors.Join(n.SetEndpoint(endpointOf("127.0.0.1:1", one)), n.SetEndpoint(Endpoint{
 		Cluster: "two", Addresses: []netip.Addr{netip.MustParseAddr("192.168.64.5")}, APIServer: netip.MustParseAddrPort("127.0.0.1:2"),
-		EgressSocket: two, PodCIDR: netip.MustParsePrefix("10.245.0.0/16"),
+		EgressSocket: two, PodCIDR: netip.MustParsePrefix("10.245.0.0/16"), SecurityGroups: []string{openGroup},
 	})); err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func TestEndpointsAreRefused(t *testing.T) {
 	} {
 		bad := Endpoint{
 			Cluster: "two", Addresses: addresses("192.168.64.5"), APIServer: netip.MustParseAddrPort("127.0.0.1:6444"), EgressSocket: "/run/two.sock",
-			PodCIDR: netip.MustParsePrefix("10.245.0.0/16"),
+			PodCIDR: netip.MustParsePrefix("10.245.0.0/16"), SecurityGroups: []string{openGroup},
 		}
 		change(&bad)
 		if err := n.SetEndpoint(bad); err == nil || !strings.Contains(err.Error(), what) {

@@ -54,7 +54,7 @@ func (d *door) connect(ctx context.Context, w http.ResponseWriter, request *http
 		return
 	}
 	dialing, cancel := context.WithTimeout(ctx, dialTimeout)
-	peer, err := dialVPC(dialing, d.namespace, target)
+	peer, err := dialVPC(dialing, d.namespace, d.Addresses[0], target)
 	cancel()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"muster.dev/muster/internal/cluster/securitygroup"
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
@@ -29,11 +30,19 @@ type Endpoint struct {
 	EgressSocket string `json:"egressSocket"`
 	// PodCIDR holds the addresses of the cluster's pods: webhooks and aggregated API servers run there. Clusters of one VPC have ranges of their own.
 	PodCIDR netip.Prefix `json:"podCIDR"`
+	// SecurityGroups decide which machines reach the API server, and which ones it reaches.
+	SecurityGroups []string `json:"securityGroups,omitempty"`
 }
 
 func (e Endpoint) equal(other Endpoint) bool {
 	return e.Cluster == other.Cluster && slices.Equal(e.Addresses, other.Addresses) && e.APIServer == other.APIServer &&
-		e.EgressSocket == other.EgressSocket && e.PodCIDR == other.PodCIDR
+		e.EgressSocket == other.EgressSocket && e.PodCIDR == other.PodCIDR && slices.Equal(e.SecurityGroups, other.SecurityGroups)
+}
+
+// sameDoor reports whether an endpoint is served as another one is: groups are the kernel's business.
+func (e Endpoint) sameDoor(other Endpoint) bool {
+	e.SecurityGroups, other.SecurityGroups = nil, nil
+	return e.equal(other)
 }
 
 // endpointsFile is below a VPC's directory; its process reads it again whenever it changes.
@@ -92,6 +101,18 @@ func (n *Network) SetEndpoint(endpoint Endpoint) error {
 	})
 }
 
+// SetEndpointGroups says which security groups the endpoints of clusters are in, by the cluster's name. Endpoints of other clusters keep theirs.
+func (n *Network) SetEndpointGroups(groups map[string][]string) error {
+	return n.changeEndpoints(func(all []Endpoint) []Endpoint {
+		for i := range all {
+			if own, ok := groups[all[i].Cluster]; ok {
+				all[i].SecurityGroups = own
+			}
+		}
+		return all
+	})
+}
+
 // RemoveEndpoint removes the endpoint of a cluster, if there is one.
 func (n *Network) RemoveEndpoint(cluster string) error {
 	return n.changeEndpoints(func(all []Endpoint) []Endpoint {
@@ -114,7 +135,7 @@ func (n *Network) changeEndpoints(change func([]Endpoint) []Endpoint) error {
 	}
 	changed := change(slices.Clone(all))
 	if slices.EqualFunc(all, changed, Endpoint.equal) {
-		return nil
+		return n.enforce()
 	}
 	if err := n.validateEndpoints(changed); err != nil {
 		return fmt.Errorf("changing endpoints of the VPC: %w", err)
@@ -124,7 +145,10 @@ func (n *Network) changeEndpoints(change func([]Endpoint) []Endpoint) error {
 	if err != nil {
 		return fmt.Errorf("encoding endpoints of the VPC: %w", err)
 	}
-	return atomicfile.Write(n.endpointsPath(), append(raw, '\n'), 0o600)
+	if err := atomicfile.Write(n.endpointsPath(), append(raw, '\n'), 0o600); err != nil {
+		return err
+	}
+	return n.enforce()
 }
 
 // validateEndpoints checks endpoints, each alone and beside the others: nothing of one is another's.
@@ -169,6 +193,11 @@ func (n *Network) validateEndpoint(e Endpoint) error {
 		return fmt.Errorf("podCIDR %s is not a range of IPv4 addresses", e.PodCIDR)
 	case e.PodCIDR.Overlaps(n.cidr):
 		return fmt.Errorf("podCIDR %s overlaps the VPC's range %s", e.PodCIDR, n.cidr)
+	}
+	for _, id := range e.SecurityGroups {
+		if err := securitygroup.ValidateID(id); err != nil {
+			return err
+		}
 	}
 	for i, address := range e.Addresses {
 		if slices.Contains(e.Addresses[:i], address) {

@@ -269,14 +269,14 @@ func TestRoutesGoWithTheMachine(t *testing.T) {
 	if err := n.DeleteRoute(route.PodCIDR); err != nil {
 		t.Error(err)
 	}
-	if err := n.Attach(machine, route.Machine); err != nil {
+	if err := n.Attach(machine, interfaceOf(route.Machine.String(), openGroup)); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.SetRoute(route); err != nil {
 		t.Error(err)
 	}
 	for _, own := range []string{"192.168.64.0", "192.168.64.1", "192.168.64.2", "192.168.64.3", "192.168.96.2", "192.168.79.255", "192.168.80.4"} {
-		if err := n.Attach(machine, netip.MustParseAddr(own)); err == nil {
+		if err := n.Attach(machine, interfaceOf(own)); err == nil {
 			t.Errorf("a machine has the address %s, which is reserved or in no subnet", own)
 		}
 	}

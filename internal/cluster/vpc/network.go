@@ -227,14 +227,17 @@ func (n *Network) Open() (*os.File, error) {
 	return file, nil
 }
 
-// configure gives the namespace its own addresses, and has it forward between machines. The addresses are on lo, so that every machine
-// finds them at its link.
+// configure gives the namespace its own addresses, and has it forward between machines what security groups let through. The addresses are on
+// lo, so that every machine finds them at its link.
 func (n *Network) configure() error {
 	file, err := n.Open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }()
+	if err := n.enforce(); err != nil { // first: nothing is forwarded before rules say what
+		return err
+	}
 	if err := host.InNetwork(file, setRouting); err != nil {
 		return err
 	}
@@ -326,7 +329,16 @@ func setRouting() error {
 
 // withHandle gives fn a netlink handle in a network namespace.
 func withHandle(namespace *os.File, fn func(*netlink.Handle) error) error {
-	h, err := netlink.NewHandleAt(netns.NsHandle(namespace.Fd()), unix.NETLINK_ROUTE)
+	return withFamily(namespace, unix.NETLINK_ROUTE, fn)
+}
+
+// withNetfilter gives fn one for tracked connections.
+func withNetfilter(namespace *os.File, fn func(*netlink.Handle) error) error {
+	return withFamily(namespace, unix.NETLINK_NETFILTER, fn)
+}
+
+func withFamily(namespace *os.File, family int, fn func(*netlink.Handle) error) error {
+	h, err := netlink.NewHandleAt(netns.NsHandle(namespace.Fd()), family)
 	if err != nil {
 		return fmt.Errorf("opening netlink socket in %s: %w", namespace.Name(), err)
 	}

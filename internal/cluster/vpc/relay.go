@@ -15,6 +15,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -271,17 +272,29 @@ func readiness() http.Handler {
 	return mux
 }
 
-// dialVPC connects to a machine or a pod.
-func dialVPC(ctx context.Context, namespace *os.File, address netip.AddrPort) (net.Conn, error) {
+// dialVPC connects to a machine or a pod, from an address of the API server's: security groups know it by that.
+func dialVPC(ctx context.Context, namespace *os.File, source netip.Addr, address netip.AddrPort) (net.Conn, error) {
 	var connection net.Conn
 	err := host.InNetwork(namespace, func() error {
 		// One address and no fallback: the dialer makes its socket on this very thread.
-		dialer := net.Dialer{FallbackDelay: -1, KeepAliveConfig: keepAlive()}
+		dialer := net.Dialer{
+			FallbackDelay: -1, KeepAliveConfig: keepAlive(), LocalAddr: &net.TCPAddr{IP: source.AsSlice()}, ControlContext: bindWithoutPort,
+		}
 		var err error
 		connection, err = dialer.DialContext(ctx, "tcp4", net.JoinHostPort(address.Addr().String(), strconv.Itoa(int(address.Port()))))
 		return err
 	})
 	return connection, err
+}
+
+// bindWithoutPort leaves the choice of the local port to connect: a port may serve connections to several machines (ip(7)).
+func bindWithoutPort(_ context.Context, _, _ string, raw syscall.RawConn) (err error) {
+	if failed := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
+	}); failed != nil {
+		return failed
+	}
+	return err
 }
 
 // keepAlive finds dead peers: a machine that is killed says no goodbye, since its network goes with it.

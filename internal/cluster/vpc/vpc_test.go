@@ -28,6 +28,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/cluster/securitygroup"
 	"muster.dev/muster/internal/platform/host"
 )
 
@@ -56,15 +57,51 @@ func newNetwork(t *testing.T) *Network {
 	if err := n.Ensure(); err != nil {
 		t.Fatal(err)
 	}
+	if err := n.SetSecurity([]securitygroup.Group{open()}, nil); err != nil {
+		t.Fatal(err)
+	}
 	return n
 }
 
-// newMachine is a network namespace attached to a network.
+// openGroup lets everything through, both ways.
+const openGroup = "sg-0123456789abcdef0"
+
+func open() securitygroup.Group {
+	return group(openGroup, rule(securitygroup.Ingress, securitygroup.AllProtocols, 0, "0.0.0.0/0"), rule(securitygroup.Egress, securitygroup.AllProtocols, 0, "0.0.0.0/0"))
+}
+
+func group(id string, rules ...securitygroup.Rule) securitygroup.Group {
+	return securitygroup.Group{ID: id, Rules: rules}
+}
+
+// rule is of one port, by a range or a group.
+func rule(direction securitygroup.Direction, protocol string, port int32, peer string) securitygroup.Rule {
+	r := securitygroup.Rule{Direction: direction, Protocol: protocol, FromPort: port, ToPort: port}
+	if cidr, err := netip.ParsePrefix(peer); err == nil {
+		r.CIDR = cidr
+	} else {
+		r.Group = peer
+	}
+	return r
+}
+
+// interfaceOf is that of the one machine that an address has in a test.
+func interfaceOf(address string, groups ...string) Interface {
+	return Interface{Machine: "machine " + address, Address: netip.MustParseAddr(address), SecurityGroups: groups}
+}
+
+// newMachine is a network namespace attached to a network; nothing is kept from it.
 func newMachine(t *testing.T, n *Network, address string) *os.File {
+	t.Helper()
+	return newMachineIn(t, n, address, openGroup)
+}
+
+// newMachineIn is one in some security groups.
+func newMachineIn(t *testing.T, n *Network, address string, groups ...string) *os.File {
 	t.Helper()
 	file := newNamespace(t)
 	ip := netip.MustParseAddr(address)
-	if err := n.Attach(file, ip); err != nil {
+	if err := n.Attach(file, interfaceOf(address, groups...)); err != nil {
 		t.Fatal(err)
 	}
 	namespace, err := n.Open()
@@ -255,7 +292,7 @@ func TestMachinesReachEachOther(t *testing.T) {
 	if links, err := n.Attached(); err != nil || !cmp.Equal(links, []string{"vm-c0a8400b"}) {
 		t.Errorf("links after Detach: %v, %v", links, err)
 	}
-	if err := n.Attach(second, netip.MustParseAddr("10.0.0.1")); err == nil {
+	if err := n.Attach(second, interfaceOf("10.0.0.1")); err == nil {
 		t.Error("an address outside the VPC was assigned")
 	}
 }
@@ -322,7 +359,7 @@ var ours = inventory{"192.168.64.11": clusterName, "192.168.64.12": clusterName,
 func endpointOf(apiServer, socket string) Endpoint {
 	return Endpoint{
 		Cluster: clusterName, Addresses: []netip.Addr{netip.MustParseAddr("192.168.64.4"), netip.MustParseAddr("192.168.96.4")},
-		APIServer: netip.MustParseAddrPort(apiServer), EgressSocket: socket, PodCIDR: podCIDR,
+		APIServer: netip.MustParseAddrPort(apiServer), EgressSocket: socket, PodCIDR: podCIDR, SecurityGroups: []string{openGroup},
 	}
 }
 

@@ -56,8 +56,8 @@ const searchPath = "/opt/muster/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/us
 // bootPatience is how long a machine may take from its order to running its own program.
 const bootPatience = 30 * time.Second
 
-// boot starts the machine of a record and returns when it runs its own program in its own root.
-func (p *Provider) boot(ctx context.Context, record machine.Record) (err error) {
+// boot starts the machine of a record, in some security groups, and returns when it runs its own program in its own root.
+func (p *Provider) boot(ctx context.Context, record machine.Record, groups []string) (err error) {
 	network, err := vpc.Open(p.config.State.VPCs(), record.VPC)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (p *Provider) boot(ctx context.Context, record machine.Record) (err error) 
 		return fmt.Errorf("opening its network namespace: %w", err)
 	}
 	defer func() { _ = namespace.Close() }()
-	if err := network.Attach(namespace, record.PrivateIP); err != nil {
+	if err := network.Attach(namespace, vpc.Interface{Machine: record.ID, Address: record.PrivateIP, SecurityGroups: groups}); err != nil {
 		return err
 	}
 	account, err := os.ReadFile(authority.NewAccountStore(p.config.State.PKI()).AuthorityPath(authority.Account)) //nolint:gosec // G703: the state directory is the caller's

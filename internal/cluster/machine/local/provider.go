@@ -65,6 +65,9 @@ func New(config Config) (*Provider, error) {
 	if err := checkPrograms(config.BinDir); err != nil {
 		return nil, err
 	}
+	if err := vpc.CheckPrograms(); err != nil {
+		return nil, err
+	}
 	cgroups, err := host.ReadCgroups()
 	if err != nil {
 		return nil, err
@@ -135,7 +138,7 @@ func (p *Provider) Launch(ctx context.Context, request machine.LaunchRequest) (m
 	}
 	p.setBooting(request.ID, true)
 	defer p.setBooting(request.ID, false)
-	if err := p.boot(ctx, record); err != nil {
+	if err := p.boot(ctx, record, request.SecurityGroups); err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
 	}
 	return record.Instance(machine.Running), nil
