@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addon
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+)
+
+// The names of the add-ons, which are EKS's.
+const (
+	CoreDNS          = "coredns"
+	KubeProxy        = "kube-proxy"
+	VPCCNI           = "vpc-cni"
+	MetricsServer    = "metrics-server"
+	PodIdentityAgent = "eks-pod-identity-agent"
+)
+
+// Addon is an entry of the catalogue.
+type Addon struct {
+	Name string
+	// Type is EKS's category.
+	Type string
+	// Publisher and Owner are those that EKS names.
+	Publisher, Owner string
+	// Namespace is where its objects are in a cluster.
+	Namespace string
+	// ServiceAccount is the one that its pods have, if they have one.
+	ServiceAccount string
+	// Version is the one that there is, such as v1.15.0-eksbuild.1.
+	Version string
+	// ClusterVersions are the versions of clusters that it is for, such as 1.36.
+	ClusterVersions []string
+	// Schema is the JSON schema of its configuration.
+	Schema string
+	// OnMachines says of an add-on that is a program of each machine how it runs there. It has no objects in the cluster.
+	OnMachines string
+	// Missing says why an add-on does not run. Empty means that there is a program.
+	Missing string
+}
+
+//go:embed coredns.json
+var coreDNSSchema string
+
+// noSchema is the schema of an add-on that has nothing to configure.
+const noSchema = `{"$schema":"http://json-schema.org/draft-06/schema#","type":"object","properties":{},"additionalProperties":false}` + "\n"
+
+// Programs are the versions of the programs that add-ons are of, such as v1.36.3.
+type Programs struct{ Kubernetes, CoreDNS, CNI string }
+
+// Catalogue are the add-ons, by name.
+type Catalogue []Addon
+
+// New makes the catalogue of a release with these programs.
+func New(programs Programs) Catalogue {
+	all := Catalogue{
+		{
+			Name: CoreDNS, Type: "networking", ServiceAccount: "coredns", Version: build(programs.CoreDNS), Schema: coreDNSSchema,
+		},
+		{
+			Name: KubeProxy, Type: "networking", Version: build(programs.Kubernetes), Schema: noSchema,
+			OnMachines: "the agent of each machine runs kube-proxy, in mode nftables",
+		},
+		{
+			Name: VPCCNI, Type: "networking", Version: build(programs.CNI), Schema: noSchema,
+			OnMachines: "the network plugins ptp, host-local and portmap are programs of each machine, and the VPC routes the pod range of each node to its machine",
+		},
+		{
+			Name: MetricsServer, Type: "observability", Version: "v0.8.0-eksbuild.1", Schema: noSchema,
+			Missing: "metrics-server is not part of this release of Muster",
+		},
+		{
+			Name: PodIdentityAgent, Type: "security", Version: "v1.3.10-eksbuild.1", Schema: noSchema,
+			Missing: "eks-pod-identity-agent is not part of this release of Muster",
+		},
+	}
+	for i := range all {
+		all[i].Publisher, all[i].Owner, all[i].Namespace, all[i].ClusterVersions = "eks", "aws", "kube-system", []string{minor(programs.Kubernetes)}
+	}
+	slices.SortFunc(all, func(a, b Addon) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Find returns the add-on of a name.
+func (all Catalogue) Find(name string) (Addon, bool) {
+	i := slices.IndexFunc(all, func(a Addon) bool { return a.Name == name })
+	if i < 0 {
+		return Addon{}, false
+	}
+	return all[i], true
+}
+
+// build is the version of an add-on, from that of its program. The number goes up when the objects of the add-on change and its program does not.
+func build(program string) string { return program + "-eksbuild.1" }
+
+func minor(v string) string {
+	parts := strings.SplitN(strings.TrimPrefix(v, "v"), ".", 3)
+	return parts[0] + "." + parts[1]
+}

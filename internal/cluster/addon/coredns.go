@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addon
+
+import (
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	coreDNSReplicas = int64(2) // EKS's
+	labelApp        = "k8s-app"
+	labelAppDNS     = "kube-dns"
+	labelComponent  = "eks.amazonaws.com/component"
+	annotationRole  = "eks.amazonaws.com/role-arn"
+)
+
+// Objects are the objects of an add-on with a configuration. The base are those that a cluster has without one; they are not changed.
+func (a Addon) Objects(base []*unstructured.Unstructured, values Values, roleARN string) ([]*unstructured.Unstructured, error) {
+	objects := make([]*unstructured.Unstructured, 0, len(base)+1)
+	for _, object := range base {
+		objects = append(objects, object.DeepCopy())
+	}
+	if a.Name != CoreDNS {
+		return objects, nil
+	}
+	if budget := coreDNSBudget(a.Namespace, values); budget != nil {
+		objects = append(objects, budget)
+	}
+	values = (&unstructured.Unstructured{Object: values}).DeepCopy().Object
+	for _, object := range objects {
+		labels := object.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[labelComponent] = a.Name // also so that each object has a field that is the add-on's
+		object.SetLabels(labels)
+		var err error
+		switch object.GetKind() {
+		case "ServiceAccount":
+			if roleARN != "" {
+				object.SetAnnotations(map[string]string{annotationRole: roleARN})
+			}
+		case "ConfigMap":
+			if corefile, ok := values["corefile"]; ok {
+				err = unstructured.SetNestedField(object.Object, corefile, "data", "Corefile")
+			}
+		case "Deployment":
+			err = configureCoreDNS(object, values)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("configuring %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return objects, nil
+}
+
+// configureCoreDNS sets in the Deployment what the configuration says.
+func configureCoreDNS(object *unstructured.Unstructured, values Values) error {
+	replicas := coreDNSReplicas
+	if count, ok := values["replicaCount"].(int64); ok {
+		replicas = count
+	}
+	strategy := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(1), "maxSurge": "25%"}}
+	if replicas < coreDNSReplicas { // the only pod stays until the next one answers
+		strategy["rollingUpdate"] = map[string]any{"maxUnavailable": int64(0), "maxSurge": int64(1)}
+	}
+	spec, pod := []string{"spec"}, []string{"spec", "template", "spec"}
+	set := func(value any, path []string, name string) error {
+		return unstructured.SetNestedField(object.Object, value, append(append([]string{}, path...), name)...)
+	}
+	if err := set(replicas, spec, "replicas"); err != nil {
+		return err
+	}
+	if err := set(strategy, spec, "strategy"); err != nil {
+		return err
+	}
+	for _, name := range []string{"affinity", "nodeSelector", "tolerations", "topologySpreadConstraints"} {
+		if value, ok := values[name]; ok && value != nil {
+			if err := set(value, pod, name); err != nil {
+				return err
+			}
+		}
+	}
+	for name, field := range map[string]string{"podAnnotations": "annotations", "podLabels": "labels"} {
+		extra, ok := values[name].(map[string]any)
+		if !ok {
+			continue
+		}
+		path := []string{"spec", "template", "metadata", field}
+		merged, _, err := unstructured.NestedMap(object.Object, path...)
+		if err != nil {
+			return err
+		}
+		if merged == nil {
+			merged = map[string]any{}
+		}
+		maps.Copy(merged, extra)
+		if field == "labels" {
+			merged[labelApp] = labelAppDNS // the Service and the Deployment choose the pods by it
+		}
+		if err := unstructured.SetNestedMap(object.Object, merged, path...); err != nil {
+			return err
+		}
+	}
+	resources, ok := values["resources"]
+	if !ok {
+		return nil
+	}
+	containers, _, err := unstructured.NestedSlice(object.Object, append(pod, "containers")...)
+	if err != nil {
+		return err
+	}
+	for i := range containers {
+		if container, ok := containers[i].(map[string]any); ok {
+			container["resources"] = resources
+		}
+	}
+	return set(containers, pod, "containers")
+}
+
+// coreDNSBudget is the disruption budget of the pods; nil if there is to be none.
+func coreDNSBudget(namespace string, values Values) *unstructured.Unstructured {
+	asked, _ := values["podDisruptionBudget"].(map[string]any)
+	if enabled, ok := asked["enabled"].(bool); ok && !enabled {
+		return nil
+	}
+	spec := map[string]any{"selector": map[string]any{"matchLabels": map[string]any{labelApp: labelAppDNS}}}
+	for _, name := range []string{"maxUnavailable", "minAvailable"} {
+		if value, ok := asked[name]; ok {
+			spec[name] = value
+		}
+	}
+	if spec["maxUnavailable"] == nil && spec["minAvailable"] == nil {
+		spec["maxUnavailable"] = int64(1)
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+		"metadata": map[string]any{"name": CoreDNS, "namespace": namespace, "labels": map[string]any{labelApp: labelAppDNS}},
+		"spec":     spec,
+	}}
+}
