@@ -79,6 +79,12 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^sg-[0-9a-f]{17}$`
 	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
 
+	// BootstrapSelfManagedAddons has the cluster begin with a CoreDNS that is no add-on yet. It is read when the cluster is made. kube-proxy and
+	// the network plugins are programs of the machines, which every cluster has. Left out, it counts as true.
+	//
+	// +optional
+	BootstrapSelfManagedAddons *bool `json:"bootstrapSelfManagedAddons,omitempty"`
+
 	// DeletionProtection keeps the cluster from being deleted while it is true, as on EKS.
 	//
 	// +optional

@@ -17,6 +17,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Cluster{}, &ClusterList{},
 		&NodeGroup{}, &NodeGroupList{},
 		&Machine{}, &MachineList{},
+		&Addon{}, &AddonList{},
 		&Update{}, &UpdateList{},
 		&VPC{}, &VPCList{},
 		&Subnet{}, &SubnetList{},

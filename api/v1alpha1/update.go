@@ -4,11 +4,11 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// AnnotationUpdate on a Cluster or NodeGroup is the name of the Update that changed it last. It is set in the very write that changes the object,
+// AnnotationUpdate on a Cluster, NodeGroup or Addon is the name of the Update that changed it last. It is set in the very write that changes the object,
 // so that a change is made once, whatever happens afterwards.
 const AnnotationUpdate = "muster.dev/update"
 
-// Update is one accepted change of a cluster or of a node group: what is to be changed, and how far that is. It is in the namespace of
+// Update is one accepted change of a cluster, of a node group or of an add-on: what is to be changed, and how far that is. It is in the namespace of
 // its cluster, and its name is the id that EKS's API answers. A controller makes the change and waits for its effect.
 //
 // +kubebuilder:object:root=true
@@ -16,6 +16,7 @@ const AnnotationUpdate = "muster.dev/update"
 // +kubebuilder:resource:scope=Namespaced,categories=muster
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="NodeGroup",type=string,JSONPath=`.spec.nodeGroup`
+// +kubebuilder:printcolumn:name="Addon",type=string,JSONPath=`.spec.addon`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Update struct {
@@ -32,6 +33,7 @@ type Update struct {
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an update cannot be changed; make a new one"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ConfigUpdate') == (has(self.nodeGroup) && size(self.nodeGroup) > 0)",message="an update of type ConfigUpdate names a node group; the others do not",fieldPath=".nodeGroup"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'AddonUpdate') == (has(self.addon) && size(self.addon) > 0)",message="an update of type AddonUpdate names an add-on; the others do not",fieldPath=".addon"
 type UpdateSpec struct {
 	// ClusterName is the spec.name of the cluster.
 	//
@@ -39,13 +41,19 @@ type UpdateSpec struct {
 	// +kubebuilder:validation:MaxLength=100
 	ClusterName string `json:"clusterName"`
 
-	// NodeGroup is the spec.name of the node group that is changed. Empty means that the cluster is.
+	// NodeGroup is the spec.name of the node group that is changed. Empty, like addon, means that the cluster is.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	NodeGroup string `json:"nodeGroup,omitempty"`
 
-	// TargetUID is the UID of the cluster or node group. Empty means whichever has the name.
+	// Addon is the spec.addonName of the add-on that is changed.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Addon string `json:"addon,omitempty"`
+
+	// TargetUID is the UID of the cluster, node group or add-on. Empty means whichever has the name.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -67,12 +75,13 @@ type UpdateSpec struct {
 
 // UpdateType is EKS's word for the kind of change.
 //
-// +kubebuilder:validation:Enum=AccessConfigUpdate;ConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;LoggingUpdate;UpgradePolicyUpdate
+// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;ConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;LoggingUpdate;UpgradePolicyUpdate
 type UpdateType string
 
 // The types of updates that there are.
 const (
 	UpdateAccessConfig       UpdateType = "AccessConfigUpdate"
+	UpdateAddon              UpdateType = "AddonUpdate"
 	UpdateConfig             UpdateType = "ConfigUpdate" // of a node group
 	UpdateDeletionProtection UpdateType = "DeletionProtectionUpdate"
 	UpdateEndpointAccess     UpdateType = "EndpointAccessUpdate"
@@ -89,7 +98,7 @@ type UpdateParam struct {
 	Value string `json:"value,omitempty"`
 }
 
-// UpdateChange is what is set in a Cluster or a NodeGroup.
+// UpdateChange is what is set in a Cluster, a NodeGroup or an Addon.
 type UpdateChange struct {
 	// AuthenticationMode of the cluster's accessConfig.
 	//
@@ -131,6 +140,11 @@ type UpdateChange struct {
 	//
 	// +optional
 	Taints *UpdateTaints `json:"taints,omitempty"`
+
+	// Addon are the settings of the add-on.
+	//
+	// +optional
+	Addon *UpdateAddonSettings `json:"addon,omitempty"`
 }
 
 // UpdateLabels changes labels. Those that are not named stay as they are.

@@ -111,6 +111,7 @@ func TestDefinitions(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{
+		"addons.muster.dev",
 		"awsrecords.muster.dev",
 		"clusters.muster.dev",
 		"iamaccounts.muster.dev",

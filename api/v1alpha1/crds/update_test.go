@@ -18,6 +18,7 @@ const (
 	oldSubnet  = `{apiVersion: muster.dev/v1alpha1, kind: Subnet, metadata: {name: subnet-0123456789abcdef0}, spec: {vpcID: vpc-0123456789abcdef0, cidrBlock: 172.31.0.0/20, availabilityZone: us-east-1a}}`
 	oldLaunch  = `{apiVersion: muster.dev/v1alpha1, kind: LaunchTemplate, metadata: {name: lt-0123456789abcdef0}, spec: {name: web, defaultVersion: 1, latestVersion: 2, versions: [{number: 1, data: {}}]}}`
 	oldUpdate  = `{apiVersion: muster.dev/v1alpha1, kind: Update, metadata: {name: a}, spec: {clusterName: a, type: DeletionProtectionUpdate, change: {deletionProtection: true}}}`
+	oldAddon   = `{apiVersion: muster.dev/v1alpha1, kind: Addon, metadata: {name: coredns}, spec: {addonName: coredns}}`
 	oldMachine = `{apiVersion: muster.dev/v1alpha1, kind: Machine, metadata: {name: i-0123456789abcdef0}, spec: {clusterName: muster, nodeGroup: workers, provider: local}}`
 )
 
@@ -59,6 +60,7 @@ func TestUpdates(t *testing.T) {
 		{"cluster: another name", hashed("Cluster", "A", ""), `{spec: {name: B}}`, []string{"spec.name"}},
 		{"node group: another name", hashed("NodeGroup", "A", ", scalingConfig: {desiredSize: 1}"), `{spec: {name: B, scalingConfig: {desiredSize: 1}}}`, []string{"spec"}},
 		{"node group: another provider", oldGroup, `{spec: {name: a, provider: simulated, scalingConfig: {desiredSize: 1}}}`, []string{"spec"}},
+		{"add-on: another configuration", oldAddon, `{spec: {addonName: coredns, configurationValues: "{}", resolveConflicts: OVERWRITE}}`, nil},
 		{"IAM user: another path", oldUser, `{spec: {account: "000000000000", path: /b/, name: a, arn: "arn:aws:iam::000000000000:user/b/a", created: "2026-01-01T00:00:00Z", userID: AIDAAAAAAAAAAAAAAAAAA}}`, nil},
 		{"IAM user: another id", oldUser, `{spec: {account: "000000000000", path: /, name: a, arn: "arn:aws:iam::000000000000:user/a", created: "2026-01-01T00:00:00Z", userID: AIDABAAAAAAAAAAAAAAAA}}`, []string{"spec"}},
 		{"VPC: nothing", oldVPC, `{}`, nil},

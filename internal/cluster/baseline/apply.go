@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fieldOwner is the name under which the API server remembers which fields are muster's (server-side apply).
-const fieldOwner = client.FieldOwner("muster")
+// FieldOwner is the name under which the API server remembers which fields are muster's (server-side apply).
+const FieldOwner = client.FieldOwner("muster")
 
 // onceAnnotation with the value "once" is on objects that muster makes for others to fill in.
 const onceAnnotation = "muster.dev/apply"
@@ -22,13 +22,13 @@ const onceAnnotation = "muster.dev/apply"
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		if object.GetAnnotations()[onceAnnotation] == "once" {
-			if err := c.Create(ctx, object.DeepCopy(), fieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+			if err := c.Create(ctx, object.DeepCopy(), FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
 			}
 			continue
 		}
 		config := client.ApplyConfigurationFromUnstructured(object)
-		if err := c.Apply(ctx, config, fieldOwner, client.ForceOwnership); err != nil {
+		if err := c.Apply(ctx, config, FieldOwner, client.ForceOwnership); err != nil {
 			return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}

@@ -33,25 +33,22 @@ type values struct {
 	PodCIDR, ServiceCIDR                                 string
 }
 
-// Cluster makes the objects of a cluster. caPEM is the certificate of its authority. Where there is no VPC there are no
-// machines that run pods, and so no DNS.
-func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstructured.Unstructured, error) {
-	dns, err := c.DNSAddress()
-	if err != nil {
-		return nil, err
-	}
-	server, nameServer := c.ServerURL(), ""
-	names := []string{"rbac.yaml", "access-policies.yaml", "cluster-info.yaml", "kubeadm.yaml"}
+// Cluster makes the objects of a cluster. caPEM is the certificate of its authority.
+func Cluster(c component.Config, caPEM []byte) ([]*unstructured.Unstructured, error) {
+	server := c.ServerURL()
 	if c.VPC {
 		endpoint, err := c.Endpoint()
 		if err != nil {
 			return nil, err
 		}
-		server, nameServer = "https://"+endpoint.String()+":443", clusternetwork.Resolver(c.Network.VPCCIDR).String()
-		names = append(names, "coredns.yaml")
+		server = "https://" + endpoint.String() + ":443"
+	}
+	dns, err := c.DNSAddress()
+	if err != nil {
+		return nil, err
 	}
 	network := c.Cluster.Spec.Network
-	return render(names, values{
+	return render([]string{"rbac.yaml", "access-policies.yaml", "cluster-info.yaml", "kubeadm.yaml"}, values{
 		GroupKubeletClients:       component.GroupKubeletClients,
 		GroupAdministrators:       component.GroupAdministrators,
 		UserCertificateController: component.UserCertificateController,
@@ -60,13 +57,28 @@ func Cluster(c component.Config, caPEM []byte, coreDNSImage string) ([]*unstruct
 		Server:                    server,
 		ClusterDomain:             network.ClusterDomain,
 		DNSAddress:                dns.String(),
-		NameServer:                nameServer,
-		CoreDNSImage:              coreDNSImage,
 		ClusterName:               c.Cluster.Spec.Name,
 		ControlPlaneEndpoint:      strings.TrimPrefix(server, "https://"),
 		KubernetesVersion:         c.Release.Version,
 		PodCIDR:                   c.Network.PodCIDR.String(),
 		ServiceCIDR:               network.ServiceCIDR,
+	})
+}
+
+// CoreDNS makes the objects of a cluster's DNS. Where there is no VPC there are no machines that run pods, and so none.
+func CoreDNS(c component.Config, image string) ([]*unstructured.Unstructured, error) {
+	if !c.VPC {
+		return nil, nil
+	}
+	dns, err := c.DNSAddress()
+	if err != nil {
+		return nil, err
+	}
+	return render([]string{"coredns.yaml"}, values{
+		ClusterDomain: c.Cluster.Spec.Network.ClusterDomain,
+		DNSAddress:    dns.String(),
+		NameServer:    clusternetwork.Resolver(c.Network.VPCCIDR).String(),
+		CoreDNSImage:  image,
 	})
 }
 

@@ -56,11 +56,15 @@ func sets(t *testing.T) map[string][]*unstructured.Unstructured {
 	t.Helper()
 	all := map[string][]*unstructured.Unstructured{}
 	for name, vpc := range map[string]bool{"cluster-vpc": true, "cluster-simulated": false} {
-		objects, err := baseline.Cluster(config(vpc), []byte(ca), image)
+		objects, err := baseline.Cluster(config(vpc), []byte(ca))
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[name] = objects
+		dns, err := baseline.CoreDNS(config(vpc), image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = append(objects, dns...)
 	}
 	objects, err := baseline.Management()
 	if err != nil {
@@ -339,7 +343,7 @@ func TestClusterInfo(t *testing.T) {
 
 // What people wrote into an object that muster made for them stays, and the object comes back when somebody deleted it.
 func TestApplyOnce(t *testing.T) {
-	objects, err := baseline.Cluster(config(false), []byte(ca), image)
+	objects, err := baseline.Cluster(config(false), []byte(ca))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +395,7 @@ func TestBadNetworks(t *testing.T) {
 	} {
 		c := config(true)
 		change(&c)
-		if _, err := baseline.Cluster(c, []byte(ca), image); err == nil {
+		if _, err := baseline.Cluster(c, []byte(ca)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

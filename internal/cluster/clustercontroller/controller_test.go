@@ -314,7 +314,8 @@ func TestNamespaceIsEmptiedInOrder(t *testing.T) {
 	object.Finalizers = []string{v1alpha1.FinalizerCluster}
 	group := &v1alpha1.NodeGroup{ObjectMeta: metav1.ObjectMeta{Name: "workers", Namespace: "blue", Finalizers: []string{"keeps/it"}}}
 	namespace := newNamespace("keeps/it")
-	w := newWorld(t, object, group, namespace)
+	addon := &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: "coredns", Namespace: "blue", Finalizers: []string{v1alpha1.FinalizerAddon}}}
+	w := newWorld(t, object, group, namespace, addon)
 	step := func() (reconcile.Result, error) {
 		r := &namespaces{api: w.api, live: w.api, contents: w}
 		return r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "blue"}})
@@ -340,6 +341,9 @@ func TestNamespaceIsEmptiedInOrder(t *testing.T) {
 	if _, err := step(); err != nil || !w.get(object) || object.DeletionTimestamp.IsZero() || len(w.did) != 0 {
 		t.Errorf("then the cluster: %v, %v, %v", err, object.DeletionTimestamp, w.did)
 	}
+	if !w.get(addon) || len(addon.Finalizers) == 0 {
+		t.Error("an add-on of a cluster that is there was let go")
+	}
 	object.Finalizers = nil
 	if err := w.api.Update(t.Context(), object); err != nil {
 		t.Fatal(err)
@@ -347,6 +351,9 @@ func TestNamespaceIsEmptiedInOrder(t *testing.T) {
 	w.err = errTest
 	if _, err := step(); !errors.Is(err, errTest) || !w.get(namespace) || len(namespace.Status.Conditions) != 1 || namespace.Status.Conditions[0].Message != errTest.Error() {
 		t.Errorf("what fails is said: %v, %+v", err, namespace.Status)
+	}
+	if !w.get(addon) || len(addon.Finalizers) != 0 {
+		t.Errorf("an add-on of a cluster that is gone has the finalizers %v", addon.Finalizers)
 	}
 	w.empty = func() (int, error) { return 2, nil }
 	if result, err := step(); err != nil || result.RequeueAfter != emptyAgain {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -49,6 +50,9 @@ func (r *namespaces) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	left, err := r.deleteClusters(ctx, namespace.Name)
 	if err == nil && left == 0 {
+		err = r.releaseAddons(ctx, namespace.Name)
+	}
+	if err == nil && left == 0 {
 		left, err = r.contents.Empty(ctx, namespace.Name)
 	}
 	if err != nil {
@@ -62,6 +66,24 @@ func (r *namespaces) Reconcile(ctx context.Context, request reconcile.Request) (
 		return settle(fmt.Errorf("finalizing namespace %s: %w", namespace.Name, err))
 	}
 	return reconcile.Result{}, nil
+}
+
+// releaseAddons lets the add-ons of a namespace go whose cluster is gone: there is nothing left to remove them from.
+func (r *namespaces) releaseAddons(ctx context.Context, namespace string) error {
+	var addons v1alpha1.AddonList
+	if err := r.live.List(ctx, &addons, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("listing the add-ons of namespace %s: %w", namespace, err)
+	}
+	for i := range addons.Items {
+		before := addons.Items[i].DeepCopy()
+		if !controllerutil.RemoveFinalizer(&addons.Items[i], v1alpha1.FinalizerAddon) {
+			continue
+		}
+		if err := r.api.Patch(ctx, &addons.Items[i], client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing the finalizer of add-on %s of namespace %s: %w", before.Name, namespace, err)
+		}
+	}
+	return nil
 }
 
 // deleteClusters deletes the node groups of a namespace and, once they are gone, its Clusters. It reports how many objects are left.

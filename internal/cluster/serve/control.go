@@ -101,11 +101,14 @@ func setUpCluster(ctx context.Context, scheme *runtime.Scheme, c component.Confi
 	if err != nil {
 		return fmt.Errorf("reading authority of the cluster for its objects: %w", err)
 	}
-	objects, err := baseline.Cluster(c, ca, coreDNSImage)
+	objects, err := baseline.Cluster(c, ca)
 	if err != nil {
 		return err
 	}
 	if err := baseline.Apply(ctx, api, objects); err != nil {
+		return err
+	}
+	if err := applySelfManaged(ctx, api, c); err != nil {
 		return err
 	}
 	return applyAccess(ctx, api)

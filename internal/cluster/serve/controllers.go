@@ -136,6 +136,9 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	}); err != nil {
 		return fmt.Errorf("adding the controllers of node groups: %w", err)
 	}
+	if err := addAddons(manager, scheme, connection, c, providers); err != nil {
+		return err
+	}
 	if c.VPC {
 		services, err := runtimecluster.New(connection, func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, logger }, exposure.ClusterOptions)
 		if err != nil {
@@ -154,13 +157,14 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	return errControllersEnded
 }
 
-// ofCluster limits what controllers see of Clusters and NodeGroups to the cluster's namespace. Machines are the account's: controllers choose
+// ofCluster limits what controllers see of Clusters, NodeGroups and Addons to the cluster's namespace. Machines are the account's: controllers choose
 // theirs by spec.clusterName, which nobody can change, as a label can be.
 func ofCluster(namespace string) cache.Options {
 	own := map[string]cache.Config{namespace: {}}
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{
 		&v1alpha1.Cluster{}:   {Namespaces: own},
 		&v1alpha1.NodeGroup{}: {Namespaces: own},
+		&v1alpha1.Addon{}:     {Namespaces: own},
 	}}
 }
 

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addoncontroller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/addon"
+	"muster.dev/muster/internal/node/bootreport"
+)
+
+// health is what ails the Deployments of an add-on.
+func (r *addons) health(ctx context.Context, known addon.Addon, objects []*unstructured.Unstructured) ([]v1alpha1.AddonIssue, error) {
+	for _, object := range objects {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		d := &appsv1.Deployment{}
+		err := r.Cluster.Get(ctx, client.ObjectKeyFromObject(object), d)
+		if apierrors.IsNotFound(err) {
+			return []v1alpha1.AddonIssue{{Code: issueNotFound, Message: "Deployment " + object.GetName() + " is gone", ResourceIDs: []string{object.GetName()}}}, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading Deployment %s: %w", object.GetName(), err)
+		}
+		want := int32(1)
+		if d.Spec.Replicas != nil {
+			want = *d.Spec.Replicas
+		}
+		current := d.Status.ObservedGeneration >= d.Generation
+		if current && d.Status.AvailableReplicas >= want && d.Status.UpdatedReplicas >= want && d.Status.Replicas == d.Status.UpdatedReplicas {
+			continue
+		}
+		reason, err := r.obstacle(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		updated := d.Status.UpdatedReplicas
+		if !current {
+			updated = 0
+		}
+		return insufficient(d.Name, "%d of %d pods of Deployment %s are available, %d are of the newest kind%s", d.Status.AvailableReplicas, want, d.Name, updated, reason), nil
+	}
+	return nil, nil
+}
+
+// obstacle is what keeps the first unhealthy pod of a Deployment from running, as the scheduler or the kubelet says.
+func (r *addons) obstacle(ctx context.Context, d *appsv1.Deployment) (string, error) {
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return "", fmt.Errorf("reading the selector of Deployment %s: %w", d.Name, err)
+	}
+	var pods corev1.PodList
+	if err := r.Cluster.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return "", fmt.Errorf("listing the pods of Deployment %s: %w", d.Name, err)
+	}
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	for i := range pods.Items {
+		if said := obstacleOf(&pods.Items[i]); said != "" {
+			return "; pod " + pods.Items[i].Name + ": " + said, nil
+		}
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			return "; " + c.Message, nil
+		}
+	}
+	return "", nil
+}
+
+// obstacleOf is what keeps a pod from running; empty if nothing is known to.
+func obstacleOf(pod *corev1.Pod) string {
+	for _, c := range pod.Status.ContainerStatuses {
+		if waiting := c.State.Waiting; waiting != nil && waiting.Reason != "ContainerCreating" && waiting.Reason != "" {
+			return strings.TrimSuffix(waiting.Reason+": "+waiting.Message, ": ")
+		}
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// onMachines is what ails an add-on that is a program of each machine.
+func (r *addons) onMachines(ctx context.Context, known addon.Addon) ([]v1alpha1.AddonIssue, error) {
+	switch known.Name {
+	case addon.KubeProxy:
+		return r.kubeProxy(ctx)
+	case addon.VPCCNI:
+		return r.network(ctx)
+	}
+	return nil, fmt.Errorf("nobody knows how add-on %s is on machines", known.Name)
+}
+
+// kubeProxy asks the agents of the machines, which start kube-proxy and report one that ends again and again.
+func (r *addons) kubeProxy(ctx context.Context) ([]v1alpha1.AddonIssue, error) {
+	if r.Report == nil {
+		return nil, nil
+	}
+	var machines v1alpha1.MachineList
+	if err := r.api.List(ctx, &machines); err != nil {
+		return nil, fmt.Errorf("listing the machines of cluster %s: %w", r.ClusterName, err)
+	}
+	var failing, said []string
+	for i := range machines.Items {
+		m := &machines.Items[i]
+		if m.Spec.ClusterName != r.ClusterName || m.Spec.Provider != v1alpha1.ProviderLocal || !m.DeletionTimestamp.IsZero() {
+			continue
+		}
+		report, ok := r.Report(m.Name)
+		if ok && report.Reason == bootreport.ProgramFails && strings.HasPrefix(report.Message, addon.KubeProxy+" ") {
+			failing, said = append(failing, m.Name), append(said, m.Name+": "+report.Message)
+		}
+	}
+	return unhealthy(failing, said, "kube-proxy does not run on %d of the machines: %s"), nil
+}
+
+// network asks the kubelets, which report a machine without a working network plugin.
+func (r *addons) network(ctx context.Context) ([]v1alpha1.AddonIssue, error) {
+	var nodes corev1.NodeList
+	if err := r.Cluster.List(ctx, &nodes); err != nil {
+		return nil, fmt.Errorf("listing the nodes of cluster %s: %w", r.ClusterName, err)
+	}
+	var failing, said []string
+	for i := range nodes.Items {
+		for _, c := range nodes.Items[i].Status.Conditions {
+			bad := c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue ||
+				c.Type == corev1.NodeReady && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, "NetworkPluginNotReady")
+			if bad {
+				failing, said = append(failing, nodes.Items[i].Name), append(said, nodes.Items[i].Name+": "+c.Message)
+				break
+			}
+		}
+	}
+	return unhealthy(failing, said, "the network of pods is not ready on %d of the nodes: %s"), nil
+}
+
+// unhealthy is the issue of machines on which a program does not run.
+func unhealthy(failing, said []string, format string) []v1alpha1.AddonIssue {
+	if len(failing) == 0 {
+		return nil
+	}
+	slices.Sort(failing)
+	slices.Sort(said)
+	issues := insufficient("", format, len(failing), strings.Join(said, "; "))
+	issues[0].ResourceIDs = failing
+	return issues
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/addon"
+	"muster.dev/muster/internal/cluster/addoncontroller"
+	"muster.dev/muster/internal/cluster/baseline"
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/platform/version"
+)
+
+// applySelfManaged makes the add-ons that a cluster begins with, unless it was made without, or has them as Addons by now.
+func applySelfManaged(ctx context.Context, api client.Client, c component.Config) error {
+	if begins := c.Cluster.Spec.BootstrapSelfManagedAddons; begins != nil && !*begins {
+		return nil
+	}
+	managed, err := addoncontroller.Managed(ctx, api)
+	if err != nil || slices.Contains(managed, addon.CoreDNS) {
+		return err
+	}
+	objects, err := baseline.CoreDNS(c, coreDNSImage)
+	if err != nil {
+		return err
+	}
+	return baseline.Apply(ctx, api, objects)
+}
+
+// addAddons adds the controller of the cluster's Addons.
+func addAddons(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Config, c component.Config, providers map[v1alpha1.Provider]machine.Provider) error {
+	api, err := client.New(connection, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("making a client of the cluster for add-ons: %w", err)
+	}
+	config := addoncontroller.Config{
+		ClusterName: c.Cluster.Spec.Name,
+		Cluster:     api,
+		Catalogue:   addon.New(addon.Programs{Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI}),
+		Objects: func(name string) ([]*unstructured.Unstructured, error) {
+			if name != addon.CoreDNS {
+				return nil, fmt.Errorf("add-on %s has no objects", name)
+			}
+			return baseline.CoreDNS(c, coreDNSImage)
+		},
+		Absent: func(name string) string {
+			if name == addon.CoreDNS && !c.VPC {
+				return "the service runs without root, and so its machines are simulated and run no pods"
+			}
+			return ""
+		},
+	}
+	if reporter, ok := providers[v1alpha1.ProviderLocal].(machine.Reporter); ok {
+		config.Report = reporter.Report
+	}
+	return addoncontroller.Add(mgr, config)
+}
