@@ -19,6 +19,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Machine{}, &MachineList{},
 		&Addon{}, &AddonList{},
 		&Update{}, &UpdateList{},
+		&PodIdentityAssociation{}, &PodIdentityAssociationList{},
 		&VPC{}, &VPCList{},
 		&Subnet{}, &SubnetList{},
 		&SecurityGroup{}, &SecurityGroupList{},

@@ -115,7 +115,7 @@ func (w *iam) updatesOfNodegroup(cluster, group, kubeconfig string) {
 	}
 	first := kubectl("get", "nodes", "-l", "pool=web", "-o", "name")
 	kubectl("label", first, "mine=x")
-	kubectl("taint", first, "mine=x:PreferNoSchedule")
+	kubectl("taint", "node", strings.TrimPrefix(first, "node/"), "mine=x:PreferNoSchedule")
 	w.updated(change("--labels", `{"addOrUpdateLabels":{"tier":"gold"},"removeLabels":["pool"]}`,
 		"--taints", `{"addOrUpdateTaints":[{"key":"only","value":"gold","effect":"NO_SCHEDULE"}]}`), cluster, of...)
 	w.updated(change("--scaling-config", "desiredSize=2"), cluster, of...)

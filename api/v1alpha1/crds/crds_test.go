@@ -123,6 +123,7 @@ func TestDefinitions(t *testing.T) {
 		"launchtemplates.muster.dev",
 		"machines.muster.dev",
 		"nodegroups.muster.dev",
+		"podidentityassociations.muster.dev",
 		"securitygroups.muster.dev",
 		"subnets.muster.dev",
 		"updates.muster.dev",

@@ -68,6 +68,12 @@ func Register(f *awsfront.Front, c Config) error {
 	awsfront.Register(f, service, "ListAssociatedAccessPolicies", a.listAssociatedAccessPolicies())
 	awsfront.Register(f, service, "ListAccessPolicies", a.listAccessPolicies())
 
+	awsfront.Register(f, service, "CreatePodIdentityAssociation", a.createPodIdentityAssociation())
+	awsfront.Register(f, service, "DeletePodIdentityAssociation", a.deletePodIdentityAssociation())
+	awsfront.Register(f, service, "DescribePodIdentityAssociation", a.describePodIdentityAssociation())
+	awsfront.Register(f, service, "ListPodIdentityAssociations", a.listPodIdentityAssociations())
+	awsfront.Register(f, service, "UpdatePodIdentityAssociation", a.updatePodIdentityAssociation())
+
 	awsfront.Register(f, service, "ListTagsForResource", a.listTags())
 	awsfront.Register(f, service, "TagResource", a.tag())
 	awsfront.Register(f, service, "UntagResource", a.untag())

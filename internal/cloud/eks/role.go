@@ -54,15 +54,20 @@ func (a *api) checkClusterRole(ctx context.Context, text string) error {
 	return nil
 }
 
-// trusts reports whether a role lets a service assume it. A policy that cannot be read lets nobody.
+// trusts reports whether a role lets a service assume it.
 func (a *api) trusts(role *v1alpha1.IAMRole, principal string) bool {
+	return a.letsIn(role, principal, "sts:AssumeRole")
+}
+
+// letsIn reports whether the trust policy of a role lets a service do what it takes to assume it. A policy that cannot be read lets nobody.
+func (a *api) letsIn(role *v1alpha1.IAMRole, principal, action string) bool {
 	document, err := iampolicy.Parse(iampolicy.Trust, role.Spec.TrustPolicy)
 	if err != nil {
 		return false
 	}
 	caller := iampolicy.Caller{Service: principal}
 	return document.Evaluate(iampolicy.Request{
-		Caller: caller, Action: "sts:AssumeRole", Resource: role.Spec.ARN, Context: iampolicy.NewContext(caller, iampolicy.Facts{Secure: true, Region: a.Region}),
+		Caller: caller, Action: action, Resource: role.Spec.ARN, Context: iampolicy.NewContext(caller, iampolicy.Facts{Secure: true, Region: a.Region}),
 	}).Verdict == iampolicy.Allow
 }
 

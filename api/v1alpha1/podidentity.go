@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// PodIdentityAssociation gives the pods of a service account the credentials of an IAM role. It is in the namespace of its cluster, and its name
+// is the id that EKS's API answers. A service account has one association: of several that kubectl made, the one that comes first by
+// creation and name counts.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Namespaced,categories=muster
+// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.namespace`
+// +kubebuilder:printcolumn:name="ServiceAccount",type=string,JSONPath=`.spec.serviceAccount`
+// +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.roleARN`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^a-[0-9a-z]{17}$')",message="the name of an association is its id: a- and 17 digits and lower-case letters"
+type PodIdentityAssociation struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	Spec PodIdentityAssociationSpec `json:"spec"`
+}
+
+// PodIdentityAssociationSpec says which pods get credentials of which role.
+//
+// +kubebuilder:validation:XValidation:rule="self.clusterName == oldSelf.clusterName && self.__namespace__ == oldSelf.__namespace__ && self.serviceAccount == oldSelf.serviceAccount",message="the service account of an association cannot be changed; make a new one"
+// +kubebuilder:validation:XValidation:rule="!has(self.policy) || size(self.policy) == 0 || has(self.disableSessionTags) && self.disableSessionTags",message="an association with a policy has disableSessionTags: true",fieldPath=".policy"
+type PodIdentityAssociationSpec struct {
+	// ClusterName is the spec.name of the cluster.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=100
+	ClusterName string `json:"clusterName"`
+
+	// Namespace of the service account, in the cluster. It need not be there.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace"`
+
+	// ServiceAccount is the name of the service account, which need not be there.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	ServiceAccount string `json:"serviceAccount"`
+
+	// RoleARN is the role whose credentials the pods get. Its trust policy lets pods.eks.amazonaws.com assume it.
+	//
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-~]+/)?[A-Za-z0-9_+=,.@-]{1,64}$`
+	RoleARN string `json:"roleARN"`
+
+	// TargetRoleARN is a role that is assumed with the credentials of the first, and whose credentials the pods get instead.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-~]+/)?[A-Za-z0-9_+=,.@-]{1,64})?$`
+	TargetRoleARN string `json:"targetRoleARN,omitempty"`
+
+	// DisableSessionTags leaves the tags of cluster, namespace and service account out of the session.
+	//
+	// +optional
+	DisableSessionTags bool `json:"disableSessionTags,omitempty"`
+
+	// Policy limits what the credentials may do, as a session policy.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	Policy string `json:"policy,omitempty"`
+
+	// OwnerARN is the add-on that the association belongs to.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	OwnerARN string `json:"ownerARN,omitempty"`
+
+	// Tags are those of the AWS API, see a Cluster's.
+	//
+	// +optional
+	Tags Tags `json:"tags,omitempty"`
+}
+
+// PodIdentityAssociationList is a list of associations.
+//
+// +kubebuilder:object:root=true
+type PodIdentityAssociationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []PodIdentityAssociation `json:"items"`
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+type createAssociationInput struct {
+	ClusterName, Namespace, ServiceAccount, RoleARN, TargetRoleARN, Policy, ClientRequestToken string
+	DisableSessionTags                                                                         *bool
+	Tags                                                                                       map[string]string
+}
+
+func (a *api) createPodIdentityAssociation() awsfront.Spec[createAssociationInput, associationOutput] {
+	return awsfront.Spec[createAssociationInput, associationOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *createAssociationInput) ([]awsfront.Target, error) {
+			targets, err := a.aboutCluster(ctx, call, in.ClusterName)
+			if err == nil {
+				requestTags(targets[0].Conditions, in.Tags)
+			}
+			return targets, err
+		},
+		Do: a.doCreateAssociation,
+	}
+}
+
+func (a *api) doCreateAssociation(ctx context.Context, call *awsfront.Call, in *createAssociationInput) (*associationOutput, error) {
+	sent, err := tokenOf(call, in.ClientRequestToken)
+	if err != nil {
+		return nil, err
+	}
+	defer a.locks.hold(in.ClusterName)()
+	of, err := a.cluster(ctx, in.ClusterName)
+	if err != nil {
+		return nil, err
+	}
+	all, err := a.associations(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if again, err := sent.made(&all[i]); err != nil {
+			return nil, err
+		} else if again {
+			return &associationOutput{a.showAssociation(call, &all[i])}, nil
+		}
+	}
+	for i := range all {
+		if all[i].Spec.Namespace == in.Namespace && all[i].Spec.ServiceAccount == in.ServiceAccount {
+			return nil, fault(inUse, in.ClusterName, "", "Association already exists: %s", all[i].Name)
+		}
+	}
+	if !of.DeletionTimestamp.IsZero() {
+		return nil, fault(invalidRequest, in.ClusterName, "", "Cluster '%s' is not in ACTIVE status: it is %s", in.ClusterName, deleting)
+	}
+	id, err := newAssociationID()
+	if err != nil {
+		return nil, err
+	}
+	wanted := &v1alpha1.PodIdentityAssociation{
+		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: id},
+		Spec: v1alpha1.PodIdentityAssociationSpec{
+			ClusterName: in.ClusterName, Namespace: in.Namespace, ServiceAccount: in.ServiceAccount, RoleARN: in.RoleARN, TargetRoleARN: in.TargetRoleARN,
+			DisableSessionTags: deref(in.DisableSessionTags, false), Policy: in.Policy,
+		},
+	}
+	if wanted.Spec.Tags, err = readTags(in.Tags); err != nil {
+		return nil, err
+	}
+	if err := a.checkAssociation(ctx, wanted.Spec); err != nil {
+		return nil, err
+	}
+	sent.mark(wanted)
+	if err := a.Management.Create(ctx, wanted); err != nil {
+		return nil, refusedWrite(err, fault(inUse, in.ClusterName, "", "An association of this id exists: try again"))
+	}
+	return &associationOutput{a.showAssociation(call, wanted)}, nil
+}

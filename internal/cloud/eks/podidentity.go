@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/iam/iampolicy"
+)
+
+const principalPods = "pods.eks.amazonaws.com"
+
+var associationID = regexp.MustCompile(`^a-[0-9a-z]{17}$`)
+
+// association is EKS's, as it is answered.
+type association struct {
+	ClusterName, Namespace, ServiceAccount, RoleARN, AssociationARN, AssociationID string
+	OwnerARN, TargetRoleARN, ExternalID, Policy                                    string
+	DisableSessionTags                                                             *bool
+	CreatedAt, ModifiedAt                                                          time.Time
+	Tags                                                                           map[string]string
+}
+
+type associationSummary struct {
+	ClusterName, Namespace, ServiceAccount, AssociationARN, AssociationID, OwnerARN string
+}
+
+type associationOutput struct{ Association *association }
+
+// namedAssociation is the input of actions about one association.
+type namedAssociation struct{ ClusterName, AssociationID string }
+
+// showAssociation is an association as EKS tells of it.
+func (a *api) showAssociation(call *awsfront.Call, p *v1alpha1.PodIdentityAssociation) *association {
+	shown := &association{
+		ClusterName: p.Spec.ClusterName, Namespace: p.Spec.Namespace, ServiceAccount: p.Spec.ServiceAccount, RoleARN: p.Spec.RoleARN,
+		AssociationARN: a.associationARN(call, p.Spec.ClusterName, p.Name), AssociationID: p.Name, OwnerARN: p.Spec.OwnerARN,
+		TargetRoleARN: p.Spec.TargetRoleARN, Policy: p.Spec.Policy, DisableSessionTags: new(p.Spec.DisableSessionTags),
+		CreatedAt: p.CreationTimestamp.Time, ModifiedAt: changedAt(p), Tags: shownTags(p.Spec.Tags),
+	}
+	if p.Spec.TargetRoleARN != "" { // what the trust policy of the target role compares with sts:ExternalId
+		shown.ExternalID = a.Region + "/" + call.Caller.Account() + "/" + p.Spec.ClusterName + "/" + p.Spec.Namespace + "/" + p.Spec.ServiceAccount
+	}
+	return shown
+}
+
+func (a *api) associationARN(call *awsfront.Call, cluster, id string) string {
+	return a.arn(call, "podidentityassociation/"+cluster+"/"+id)
+}
+
+// associations lists those of a cluster.
+func (a *api) associations(ctx context.Context, of *v1alpha1.Cluster) ([]v1alpha1.PodIdentityAssociation, error) {
+	var all v1alpha1.PodIdentityAssociationList
+	if err := a.Management.List(ctx, &all, client.InNamespace(of.Namespace)); err != nil {
+		return nil, away(fmt.Errorf("listing the pod identity associations of cluster %s: %w", of.Spec.Name, err))
+	}
+	return slices.DeleteFunc(all.Items, func(p v1alpha1.PodIdentityAssociation) bool { return p.Spec.ClusterName != of.Spec.Name }), nil
+}
+
+// association reads an association of a cluster that is there.
+func (a *api) association(ctx context.Context, in namedAssociation) (*v1alpha1.PodIdentityAssociation, error) {
+	of, err := a.cluster(ctx, in.ClusterName)
+	if err != nil {
+		return nil, err
+	}
+	found, err := a.findAssociation(ctx, of, in.AssociationID)
+	if err == nil && found == nil {
+		return nil, fault(notFound, in.ClusterName, "", "No pod identity association found for id: %.100s.", in.AssociationID)
+	}
+	return found, err
+}
+
+// findAssociation returns nil if there is no association of the id.
+func (a *api) findAssociation(ctx context.Context, of *v1alpha1.Cluster, id string) (*v1alpha1.PodIdentityAssociation, error) {
+	if !associationID.MatchString(id) {
+		return nil, nil
+	}
+	found := &v1alpha1.PodIdentityAssociation{}
+	err := a.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: id}, found)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && found.Spec.ClusterName != of.Spec.Name:
+		return nil, nil
+	case err != nil:
+		return nil, away(fmt.Errorf("reading pod identity association %s: %w", id, err))
+	}
+	return found, nil
+}
+
+// aboutAssociation is the association as IAM is asked about it. One that is not there has no tags.
+func (a *api) aboutAssociation(ctx context.Context, call *awsfront.Call, in namedAssociation) ([]awsfront.Target, error) {
+	target := awsfront.Target{Resource: a.associationARN(call, in.ClusterName, in.AssociationID), Conditions: map[string][]string{}}
+	of, err := a.findCluster(ctx, in.ClusterName)
+	if err != nil || of == nil {
+		return []awsfront.Target{target}, err
+	}
+	found, err := a.findAssociation(ctx, of, in.AssociationID)
+	if found != nil {
+		resourceTags(target.Conditions, found.Spec.Tags)
+	}
+	return []awsfront.Target{target}, err
+}
+
+// checkAssociation refuses what no pod could get credentials by.
+func (a *api) checkAssociation(ctx context.Context, s v1alpha1.PodIdentityAssociationSpec) error {
+	refuse := func(format string, args ...any) error {
+		return fault(invalidParameter, s.ClusterName, "", format, args...)
+	}
+	switch {
+	case len(validation.IsDNS1123Label(s.Namespace)) > 0:
+		return refuse("The namespace %.80q is not valid: it must be the name of a Kubernetes namespace", s.Namespace)
+	case len(validation.IsDNS1123Subdomain(s.ServiceAccount)) > 0:
+		return refuse("The serviceAccount %.80q is not valid: it must be the name of a Kubernetes service account", s.ServiceAccount)
+	case !isRoleARN(s.RoleARN):
+		return refuse("The roleArn %.300q is not the ARN of a role", s.RoleARN)
+	case s.TargetRoleARN != "" && !isRoleARN(s.TargetRoleARN):
+		return refuse("The targetRoleArn %.300q is not the ARN of a role", s.TargetRoleARN)
+	case s.Policy != "" && !s.DisableSessionTags:
+		return refuse("disableSessionTags must be true when a policy is given")
+	}
+	if s.Policy != "" {
+		if _, err := iampolicy.Parse(iampolicy.Session, s.Policy); err != nil {
+			return refuse("The policy is not valid: %v", err)
+		}
+	}
+	found, err := a.role(ctx, s.RoleARN)
+	switch {
+	case err != nil:
+		return err
+	case found == nil:
+		return refuse("Role provided in the request does not exist.")
+	case !a.letsIn(found, principalPods, "sts:AssumeRole") || !s.DisableSessionTags && !a.letsIn(found, principalPods, "sts:TagSession"):
+		return refuse("Trust policy of the role %s is not valid: it must let %s do sts:AssumeRole and sts:TagSession", s.RoleARN, principalPods)
+	}
+	return nil
+}
+
+// newAssociationID draws an id.
+func newAssociationID() (string, error) {
+	const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
+	id := []byte("a-")
+	for len(id) < len("a-")+17 {
+		drawn := make([]byte, 32)
+		if _, err := rand.Read(drawn); err != nil {
+			return "", fmt.Errorf("drawing an id: %w", err)
+		}
+		for _, b := range drawn {
+			if int(b) < 256/len(alphabet)*len(alphabet) && len(id) < len("a-")+17 { // each letter is as likely as the others
+				id = append(id, alphabet[int(b)%len(alphabet)])
+			}
+		}
+	}
+	return string(id), nil
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+func (a *api) aboutNamedAssociation(ctx context.Context, call *awsfront.Call, in *namedAssociation) ([]awsfront.Target, error) {
+	return a.aboutAssociation(ctx, call, *in)
+}
+
+func (a *api) describePodIdentityAssociation() awsfront.Spec[namedAssociation, associationOutput] {
+	return awsfront.Spec[namedAssociation, associationOutput]{
+		About: a.aboutNamedAssociation,
+		Do: func(ctx context.Context, call *awsfront.Call, in *namedAssociation) (*associationOutput, error) {
+			found, err := a.association(ctx, *in)
+			if err != nil {
+				return nil, err
+			}
+			return &associationOutput{a.showAssociation(call, found)}, nil
+		},
+	}
+}
+
+func (a *api) deletePodIdentityAssociation() awsfront.Spec[namedAssociation, associationOutput] {
+	return awsfront.Spec[namedAssociation, associationOutput]{
+		About: a.aboutNamedAssociation,
+		Do: func(ctx context.Context, call *awsfront.Call, in *namedAssociation) (*associationOutput, error) {
+			defer a.locks.hold(in.ClusterName)()
+			found, err := a.association(ctx, *in)
+			if err != nil {
+				return nil, err
+			}
+			if err := a.Management.Delete(ctx, found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
+				return nil, away(fmt.Errorf("deleting pod identity association %s: %w", found.Name, err))
+			}
+			return &associationOutput{a.showAssociation(call, found)}, nil
+		},
+	}
+}
+
+type updateAssociationInput struct {
+	namedAssociation
+
+	RoleARN, ClientRequestToken string
+	TargetRoleARN, Policy       *string // an empty one takes it away
+	DisableSessionTags          *bool
+}
+
+func (a *api) updatePodIdentityAssociation() awsfront.Spec[updateAssociationInput, associationOutput] {
+	return awsfront.Spec[updateAssociationInput, associationOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *updateAssociationInput) ([]awsfront.Target, error) {
+			return a.aboutAssociation(ctx, call, in.namedAssociation)
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *updateAssociationInput) (*associationOutput, error) {
+			defer a.locks.hold(in.ClusterName)()
+			found, err := a.association(ctx, in.namedAssociation)
+			if err != nil {
+				return nil, err
+			}
+			before := found.DeepCopy()
+			for _, text := range []struct {
+				from *string
+				into *string
+			}{{in.TargetRoleARN, &found.Spec.TargetRoleARN}, {in.Policy, &found.Spec.Policy}} {
+				if text.from != nil {
+					*text.into = *text.from
+				}
+			}
+			if in.RoleARN != "" {
+				found.Spec.RoleARN = in.RoleARN
+			}
+			found.Spec.DisableSessionTags = deref(in.DisableSessionTags, found.Spec.DisableSessionTags)
+			if err := a.checkAssociation(ctx, found.Spec); err != nil {
+				return nil, err
+			}
+			if err := a.Management.Patch(ctx, found, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+				return nil, away(fmt.Errorf("changing pod identity association %s: %w", found.Name, err))
+			}
+			return &associationOutput{a.showAssociation(call, found)}, nil
+		},
+	}
+}
+
+type listAssociationsInput struct {
+	ClusterName, Namespace, ServiceAccount, NextToken string
+	MaxResults                                        *int32
+}
+
+type listAssociationsOutput struct {
+	Associations []associationSummary
+	NextToken    string
+}
+
+func (a *api) listPodIdentityAssociations() awsfront.Spec[listAssociationsInput, listAssociationsOutput] {
+	return awsfront.Spec[listAssociationsInput, listAssociationsOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *listAssociationsInput) ([]awsfront.Target, error) {
+			return a.aboutCluster(ctx, call, in.ClusterName)
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *listAssociationsInput) (*listAssociationsOutput, error) {
+			of, err := a.cluster(ctx, in.ClusterName)
+			if err != nil {
+				return nil, err
+			}
+			all, err := a.associations(ctx, of)
+			if err != nil {
+				return nil, err
+			}
+			var found []associationSummary
+			for i := range all {
+				s := all[i].Spec
+				if (in.Namespace == "" || s.Namespace == in.Namespace) && (in.ServiceAccount == "" || s.ServiceAccount == in.ServiceAccount) {
+					found = append(found, associationSummary{s.ClusterName, s.Namespace, s.ServiceAccount, a.associationARN(call, s.ClusterName, all[i].Name), all[i].Name, s.OwnerARN})
+				}
+			}
+			out := &listAssociationsOutput{}
+			parameters := []string{in.ClusterName, in.Namespace, in.ServiceAccount}
+			out.Associations, out.NextToken, err = page(a, call, parameters, found, func(s associationSummary) string { return s.AssociationID }, in.NextToken, in.MaxResults)
+			return out, err
+		},
+	}
+}
