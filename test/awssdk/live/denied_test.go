@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+
+	"muster.dev/muster/internal/cloud/awsshape"
+	"muster.dev/muster/internal/cloud/awstable"
+)
+
+// denial is the code that a service answers with to a caller without rights.
+func denial(service string) string {
+	switch service {
+	case "ec2":
+		return "UnauthorizedOperation"
+	case "autoscaling":
+		return "AccessDenied"
+	}
+	return "AccessDeniedException"
+}
+
+// inputs are what a request has beside what the SDK requires, by the action, so that it is good enough for IAM to be asked. What is
+// required is filled in by its name, see named.
+func (w *world) inputs() map[string]map[string]any {
+	return map[string]map[string]any{}
+}
+
+// named is the value of a member, by the end of its name.
+func (w *world) named(service, name string) string {
+	for _, known := range []struct{ suffix, value string }{
+		{"SubnetId", w.subnets[0]},
+		{"PrincipalArn", "arn:aws:iam::" + account + ":user/admin"},
+		{"PolicyArn", "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"},
+		{"ResourceArn", "arn:aws:eks:" + w.config.Region + ":" + account + ":cluster/" + first},
+		{"RoleArn", "arn:aws:iam::" + account + ":role/eks"},
+		{"NodeRole", "arn:aws:iam::" + account + ":role/muster-node"},
+		{"ClusterName", first},
+		{"NodegroupName", "default"},
+		{"CidrBlock", "10.99.0.0/16"},
+		{"VpcId", "vpc-0123456789abcdef0"},
+		{"InternetGatewayId", "igw-0123456789abcdef0"},
+		{"NatGatewayId", "nat-0123456789abcdef0"},
+		{"RouteTableId", "rtb-0123456789abcdef0"},
+		{"NetworkAclId", "acl-0123456789abcdef0"},
+		{"AllocationId", "eipalloc-0123456789abcdef0"},
+		{"InstanceId", "i-0123456789abcdef0"},
+		{"ImageId", "ami-0123456789abcdef0"},
+		{"GroupId", "sg-0123456789abcdef0"},
+		{"LaunchTemplateId", "lt-0123456789abcdef0"},
+		{"KeyId", "12345678-1234-1234-1234-123456789012"},
+	} {
+		if strings.HasSuffix(strings.ToLower(name), strings.ToLower(known.suffix)) {
+			return known.value
+		}
+	}
+	if service == "eks" && strings.EqualFold(name, "name") {
+		return first
+	}
+	return "live"
+}
+
+// TestDenied sends every action that the account answers as a user without rights. Nothing happens, and the code is the service's own.
+func TestDenied(t *testing.T) {
+	w := newWorld(t)
+	nobody := w.nobody()
+	clients := map[string]any{"eks": nobody.eks, "ec2": nobody.ec2, "autoscaling": nobody.autoscaling, "ssm": nobody.ssm, "kms": nobody.kms, "logs": nobody.logs}
+	for _, name := range answered() {
+		t.Run(name, func(t *testing.T) {
+			service, action, _ := strings.Cut(name, ":")
+			method := reflect.ValueOf(clients[service]).MethodByName(action)
+			if !method.IsValid() {
+				t.Fatalf("the SDK's client of %s has no %s", service, action)
+			}
+			input := reflect.New(method.Type().In(1).Elem())
+			w.fill(service, awstable.Service(service).Operation(action).Input, input.Elem())
+			for field, value := range w.inputs()[name] {
+				input.Elem().FieldByName(field).Set(reflect.ValueOf(value))
+			}
+			results := method.Call([]reflect.Value{reflect.ValueOf(t.Context()), input})
+			err, _ := reflect.TypeAssert[error](results[1])
+			if got := codeOf(err); got != denial(service) {
+				t.Errorf("got %q (%v), want %s; what the request needs to get to IAM is in inputs", got, err, denial(service))
+			}
+		})
+	}
+}
+
+// nobody is a user without rights.
+func (w *world) nobody() *world {
+	w.Helper()
+	defer w.fatal()
+	name := aws.String("live-nobody")
+	need(w.iam.CreateUser(w.ctx(), &iam.CreateUserInput{UserName: name}))
+	key := need(w.iam.CreateAccessKey(w.ctx(), &iam.CreateAccessKeyInput{UserName: name})).AccessKey
+	w.Cleanup(func() {
+		ctx := context.WithoutCancel(w.Context())
+		_, err := w.iam.DeleteAccessKey(ctx, &iam.DeleteAccessKeyInput{UserName: name, AccessKeyId: key.AccessKeyId})
+		if err == nil {
+			_, err = w.iam.DeleteUser(ctx, &iam.DeleteUserInput{UserName: name})
+		}
+		if err != nil {
+			w.Error(err)
+		}
+	})
+	c := w.config.Copy()
+	c.Credentials = credentials.NewStaticCredentialsProvider(*key.AccessKeyId, *key.SecretAccessKey, "")
+	return w.as(c)
+}
+
+// fill sets what an input must have.
+func (w *world) fill(service string, shape *awsshape.Shape, v reflect.Value) {
+	if shape == nil {
+		return
+	}
+	for _, m := range shape.Members {
+		if !m.Required {
+			continue
+		}
+		field := v.FieldByNameFunc(func(name string) bool { return strings.EqualFold(name, m.Name) })
+		if !field.IsValid() {
+			w.Fatalf("%s has no field %s", v.Type(), m.Name)
+		}
+		w.set(service, m, field)
+	}
+}
+
+func (w *world) set(service string, m *awsshape.Member, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		w.set(service, m, v.Elem())
+	case reflect.String:
+		value := w.named(service, m.Name)
+		if values := v.MethodByName("Values"); values.IsValid() { // an enumeration
+			value = values.Call(nil)[0].Index(0).String()
+		}
+		v.SetString(value)
+	case reflect.Int32, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte("live"))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		item := v.Index(0)
+		if item.Kind() == reflect.Struct {
+			w.fill(service, m.Shape.Item, item)
+			return
+		}
+		w.set(service, &awsshape.Member{Name: strings.TrimSuffix(m.Name, "s"), Shape: m.Shape.Item}, item)
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{"live": "x"}))
+	case reflect.Struct:
+		w.fill(service, m.Shape, v)
+	}
+}
+
+// TestDeniedIsAskedOfAll fails if a service has no client in TestDenied.
+func TestDeniedIsAskedOfAll(t *testing.T) {
+	asked := map[string]bool{}
+	for _, name := range answered() {
+		service, _, _ := strings.Cut(name, ":")
+		asked[service] = true
+	}
+	for _, service := range slices.Sorted(maps.Keys(asked)) {
+		if !slices.Contains([]string{"eks", "ec2", "autoscaling", "ssm", "kms", "logs"}, service) {
+			t.Errorf("%s has no client here", service)
+		}
+	}
+}

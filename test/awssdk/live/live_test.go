@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"slices"
+	"testing"
+
+	"muster.dev/muster/internal/cloud/awsactions"
+)
+
+// tables are the tests of each service's actions, in the order in which they run.
+func tables() []struct {
+	service string
+	actions []action
+} {
+	return []struct {
+		service string
+		actions []action
+	}{
+		{"eks", eksActions()},
+	}
+}
+
+// TestActions calls every action by its service's client.
+func TestActions(t *testing.T) {
+	w := newWorld(t)
+	for _, table := range tables() {
+		t.Run(table.service, func(t *testing.T) {
+			service := *w
+			service.T = t
+			service.run(table.service, table.actions)
+		})
+	}
+}
+
+// TestEveryActionIsTested says which actions that the account answers have no test here. IAM and STS have theirs in internal/iam.
+func TestEveryActionIsTested(t *testing.T) {
+	tested := map[string]bool{}
+	for _, table := range tables() {
+		for _, a := range table.actions {
+			tested[table.service+":"+a.name] = true
+		}
+	}
+	var missing []string
+	all := answered()
+	for _, name := range all {
+		if !tested[name] {
+			missing = append(missing, name)
+		}
+		delete(tested, name)
+	}
+	for name := range tested {
+		t.Errorf("%s has a test, and nothing answers it", name)
+	}
+	t.Logf("%d of %d actions have a test by the SDK; without: %v", len(all)-len(missing), len(all), missing)
+}
+
+// answered are the actions that the account answers, as SERVICE:ACTION.
+func answered() []string {
+	var names []string
+	list := awsactions.NewList()
+	for _, s := range awsactions.Services() {
+		if slices.Contains([]string{"iam", "sts", "eks-auth"}, s.Name) { // the client of eks-auth is not to be had
+			continue
+		}
+		for _, a := range s.Actions {
+			if a.Mark != awsactions.Refused && !list.NotYet(s.Name, a.Name) {
+				names = append(names, s.Name+":"+a.Name)
+			}
+		}
+	}
+	return names
+}
