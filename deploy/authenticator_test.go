@@ -128,7 +128,7 @@ func guards(t *testing.T) map[string]admissionregistrationv1.ValidatingAdmission
 	config := component.Config{Account: component.Account{State: "/state", BinDir: "/bin"}, Network: clusternetworktest.Network(), Dir: "/state/clusters/blue"}
 	config.Cluster.Name = "blue"
 	config.Cluster.Default()
-	objects, err := baseline.Cluster(config, []byte("ca"), "")
+	objects, err := baseline.Cluster(config, []byte("ca"))
 	if err != nil {
 		t.Fatal(err)
 	}
