@@ -32,9 +32,9 @@ type VPC struct {
 	Status VPCStatus `json:"status,omitzero"`
 }
 
-// VPCSpec is fixed when the VPC is made.
+// VPCSpec describes a VPC. Its range and whether it is the default are fixed when it is made.
 //
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a VPC cannot be changed; make another one"
+// +kubebuilder:validation:XValidation:rule="self.cidrBlock == oldSelf.cidrBlock && (has(self.isDefault) && self.isDefault) == (has(oldSelf.isDefault) && oldSelf.isDefault)",message="the range of a VPC, and whether it is the default, cannot be changed; make another one"
 type VPCSpec struct {
 	// CIDRBlock is the range of its addresses, from /16 to /28.
 	//
@@ -47,6 +47,14 @@ type VPCSpec struct {
 	//
 	// +optional
 	IsDefault bool `json:"isDefault,omitempty"`
+
+	// EnableDNSHostnames is a record, which AWS's API reads back: instances have no public addresses, so they have no public names either way.
+	//
+	// +optional
+	EnableDNSHostnames bool `json:"enableDnsHostnames,omitempty"`
+
+	// +optional
+	Tags Tags `json:"tags,omitempty"`
 }
 
 // VPCStatus is what the service observed.
@@ -92,9 +100,9 @@ type Subnet struct {
 	Status SubnetStatus `json:"status,omitzero"`
 }
 
-// SubnetSpec is fixed when the subnet is made.
+// SubnetSpec describes a subnet. Its VPC, range and zone are fixed when it is made.
 //
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a subnet cannot be changed; make another one"
+// +kubebuilder:validation:XValidation:rule="self.vpcID == oldSelf.vpcID && self.cidrBlock == oldSelf.cidrBlock && self.availabilityZone == oldSelf.availabilityZone",message="the VPC, the range and the zone of a subnet cannot be changed; make another one"
 type SubnetSpec struct {
 	// VPCID is the VPC that it is a part of.
 	//
@@ -113,6 +121,14 @@ type SubnetSpec struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[a-z]+(-[a-z]+)+-[0-9]+[a-z]$`
 	AvailabilityZone string `json:"availabilityZone"`
+
+	// MapPublicIPOnLaunch is a record, which AWS's API reads back: instances have no public addresses.
+	//
+	// +optional
+	MapPublicIPOnLaunch bool `json:"mapPublicIpOnLaunch,omitempty"`
+
+	// +optional
+	Tags Tags `json:"tags,omitempty"`
 }
 
 // SubnetStatus is what the service observed.

@@ -19,6 +19,7 @@ const (
 	oldLaunch  = `{apiVersion: muster.dev/v1alpha1, kind: LaunchTemplate, metadata: {name: lt-0123456789abcdef0}, spec: {name: web, defaultVersion: 1, latestVersion: 2, versions: [{number: 1, data: {}}]}}`
 	oldUpdate  = `{apiVersion: muster.dev/v1alpha1, kind: Update, metadata: {name: a}, spec: {clusterName: a, type: DeletionProtectionUpdate, change: {deletionProtection: true}}}`
 	oldAddon   = `{apiVersion: muster.dev/v1alpha1, kind: Addon, metadata: {name: coredns}, spec: {addonName: coredns}}`
+	oldRecord  = `{apiVersion: muster.dev/v1alpha1, kind: AWSRecord, metadata: {name: igw-0123456789abcdef0}, spec: {type: internet-gateway, name: a, data: {}}}`
 	oldMachine = `{apiVersion: muster.dev/v1alpha1, kind: Machine, metadata: {name: i-0123456789abcdef0}, spec: {clusterName: muster, nodeGroup: workers, provider: local}}`
 )
 
@@ -69,6 +70,14 @@ func TestUpdates(t *testing.T) {
 		{"launch template: a version", oldLaunch, `{spec: {name: web, defaultVersion: 3, latestVersion: 3, versions: [{number: 3, data: {}}]}}`, nil},
 		{"launch template: another name", oldLaunch, `{spec: {name: other, defaultVersion: 1, latestVersion: 2, versions: [{number: 1, data: {}}]}}`, []string{"spec"}},
 		{"launch template: a number again", oldLaunch, `{spec: {name: web, defaultVersion: 1, latestVersion: 1, versions: [{number: 1, data: {}}]}}`, []string{"spec"}},
+		{"VPC: tags and a record", oldVPC, `{spec: {cidrBlock: 172.31.0.0/16, tags: {team: a}, enableDnsHostnames: true}}`, nil},
+		{"subnet: tags and a record", oldSubnet, `{spec: {vpcID: vpc-0123456789abcdef0, cidrBlock: 172.31.0.0/20, availabilityZone: us-east-1a, tags: {team: a}, mapPublicIpOnLaunch: true}}`, nil},
+		{"subnet: another range", oldSubnet, `{spec: {vpcID: vpc-0123456789abcdef0, cidrBlock: 172.31.16.0/20, availabilityZone: us-east-1a}}`, []string{"spec"}},
+		{"subnet: another VPC", oldSubnet, `{spec: {vpcID: vpc-0123456789abcdef1, cidrBlock: 172.31.0.0/20, availabilityZone: us-east-1a}}`, []string{"spec"}},
+		{"record: tags and data", oldRecord, `{spec: {type: internet-gateway, name: a, tags: {team: a}, data: {vpcID: b}}}`, nil},
+		{"record: another type", oldRecord, `{spec: {type: route-table, name: a, data: {}}}`, []string{"spec"}},
+		{"record: another name", oldRecord, `{spec: {type: internet-gateway, name: b, data: {}}}`, []string{"spec"}},
+		{"record: no name", oldRecord, `{spec: {type: internet-gateway, data: {}}}`, []string{"spec"}},
 		{"update: nothing", oldUpdate, `{}`, nil},
 		{"update: another change", oldUpdate, `{spec: {clusterName: a, type: DeletionProtectionUpdate, change: {deletionProtection: false}}}`, []string{"spec"}},
 		{"subnet: another zone", oldSubnet, `{spec: {vpcID: vpc-0123456789abcdef0, cidrBlock: 172.31.0.0/20, availabilityZone: us-east-1b}}`, []string{"spec"}},

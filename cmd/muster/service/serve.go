@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/internal/cloud/awsapi"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/serve"
 )
 
@@ -53,13 +54,13 @@ When it ends, components and machines go on, and the next service takes them ove
 
 // awsAPIs are the AWS APIs of the account beside STS and IAM.
 func awsAPIs(a serve.AWS) (map[string]http.Handler, error) {
-	machines, err := machine.NewStore(machine.StoreConfig{Dir: a.Account.State.Machines()}) // only read
+	machines, err := machine.NewStore(machine.StoreConfig{Dir: a.Account.State.Machines(), Subnets: local.Subnets(a.Account.State), Region: a.Account.Region}) // only read
 	if err != nil {
 		return nil, err
 	}
 	return awsapi.Handlers(awsapi.Config{
 		Identity: a.Identity, Management: a.Management, Metrics: a.Metrics, PageKey: a.Account.State.PageKey(),
-		Region: a.Account.Region.Name, LocalMachines: a.Account.VPC, Cluster: a.Cluster, UserData: machines.UserData,
+		Region: a.Account.Region.Name, LocalMachines: a.Account.VPC, Cluster: a.Cluster, UserData: machines.UserData, Usage: machines.Usage,
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/internal/cloud/ec2"
 	"muster.dev/muster/internal/cloud/eks"
 	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/iam/accesspolicy"
 	"muster.dev/muster/internal/iam/identityservice"
 )
@@ -33,6 +34,8 @@ type Config struct {
 	UserData func(id string) ([]byte, error)
 	// Cluster makes a client of a cluster that is served, by its namespace.
 	Cluster func(namespace string) (client.Client, error)
+	// Usage says of a VPC's subnets who has addresses of them.
+	Usage func(vpc string) ([]machine.Usage, error)
 }
 
 // Handlers are the handlers of the services, by the name that requests are signed for.
@@ -68,7 +71,7 @@ func newFront(c Config) (*awsfront.Front, error) {
 	}
 	pages := nexttoken.NewSealer(key)
 	if err := ec2.Register(front, ec2.Config{
-		Management: c.Management, Pages: pages, Region: c.Region, LocalMachines: c.LocalMachines, UserData: c.UserData,
+		Management: c.Management, Pages: pages, Region: c.Region, LocalMachines: c.LocalMachines, UserData: c.UserData, Usage: c.Usage,
 	}); err != nil {
 		return nil, err
 	}

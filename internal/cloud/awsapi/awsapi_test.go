@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 )
@@ -35,7 +36,7 @@ func config(t *testing.T) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Identity: identity, Management: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), PageKey: filepath.Join(dir, "page.key"), Region: "us-east-1", Cluster: func(string) (client.Client, error) { return nil, errors.New("none") }}
+	return Config{Identity: identity, Management: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), PageKey: filepath.Join(dir, "page.key"), Region: "us-east-1", Cluster: func(string) (client.Client, error) { return nil, errors.New("none") }, Usage: func(string) ([]machine.Usage, error) { return nil, nil }}
 }
 
 func TestEveryActionFitsItsTable(t *testing.T) {

@@ -78,6 +78,9 @@ type prepared struct {
 
 // Target is one resource that a request is about, for IAM.
 type Target struct {
+	// Action is what IAM is asked about in place of the request's own action, such as ec2:CreateTags where a request makes something with tags.
+	// It is mostly empty.
+	Action string
 	// Resource is an ARN, or "*".
 	Resource string
 	// Conditions are those of the request and the resource, by their names in any case.

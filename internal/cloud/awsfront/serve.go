@@ -131,7 +131,11 @@ func (q *request) act(ctx context.Context, call *Call, input func() (awsshape.Ob
 	}
 	for _, target := range targets {
 		q.resource = target.Resource
-		if err := q.front.config.Gate.Authorize(call.Caller, q.table.Name+":"+q.action, target.Resource, lowered(target.Conditions)); err != nil {
+		asked := target.Action
+		if asked == "" {
+			asked = q.table.Name + ":" + q.action
+		}
+		if err := q.front.config.Gate.Authorize(call.Caller, asked, target.Resource, lowered(target.Conditions)); err != nil {
 			return nil, err
 		}
 	}

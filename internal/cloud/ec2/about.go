@@ -3,11 +3,16 @@
 package ec2
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/ec2id"
 )
 
 // arn is the name of a resource of the account: vpc/vpc-0123….
@@ -27,6 +32,48 @@ func (a *api) target(call *awsfront.Call, resource, id string, tags v1alpha1.Tag
 		all["ec2:ResourceTag/"+key] = []string{string(value)}
 	}
 	return awsfront.Target{Resource: a.arn(call, resource+"/"+id), Conditions: all}
+}
+
+// about are resources that are there, as IAM is asked about them: ids of one kind, empty ones left out. One that is not there has no tags; the
+// action says so afterwards.
+func (a *api) about(ctx context.Context, call *awsfront.Call, kind ec2id.Kind, ids ...string) ([]awsfront.Target, error) {
+	t, ok := a.taggerOf(kind)
+	if !ok {
+		return nil, fmt.Errorf("nobody has registered what %s is", kind.Prefix)
+	}
+	var targets []awsfront.Target
+	for _, id := range ids {
+		if id == "" {
+			continue
+		}
+		if err := kind.Check(id); err != nil {
+			return nil, err
+		}
+		target, err := t.about(ctx, call, id)
+		if missing := (*awsfault.Error)(nil); errors.As(err, &missing) && missing.Code == kind.NotFound(id).Code {
+			target, err = a.target(call, t.resource, id, nil, nil), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, target)
+	}
+	return targets, nil
+}
+
+// aboutNew is what a request makes, as IAM is asked about it. Tags that it gets are a matter of their own.
+func (a *api) aboutNew(call *awsfront.Call, resource string, specifications []tagSpecification, conditions map[string][]string) ([]awsfront.Target, error) {
+	tags, err := readTags(specifications, resource)
+	if err != nil {
+		return nil, err
+	}
+	made := requestTags(a.target(call, resource, "*", nil, conditions), tags[resource])
+	if len(tags[resource]) == 0 {
+		return []awsfront.Target{made}, nil
+	}
+	tagged := requestTags(a.target(call, resource, "*", nil, map[string][]string{"ec2:CreateAction": {call.Action}}), tags[resource])
+	tagged.Action = "ec2:CreateTags"
+	return []awsfront.Target{made, tagged}, nil
 }
 
 // requestTags adds the condition keys of the tags that a request sets.

@@ -24,6 +24,7 @@ import (
 	"muster.dev/muster/internal/cloud/awsactions"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/iam/arn"
 	"muster.dev/muster/internal/iam/awsquery"
 )
@@ -71,6 +72,7 @@ type world struct {
 	api     client.Client
 	front   *awsfront.Front
 	handler http.Handler
+	usage   map[string][]machine.Usage
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -99,6 +101,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	if err := Register(w.front, Config{
 		Management: management, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion, LocalMachines: true,
 		UserData: func(id string) ([]byte, error) { return []byte("told to " + id), nil },
+		Usage:    func(vpc string) ([]machine.Usage, error) { return w.usage[vpc], nil },
 	}); err != nil {
 		t.Fatal(err)
 	}

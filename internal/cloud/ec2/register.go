@@ -10,9 +10,11 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/keylock"
 	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/region"
 )
 
@@ -29,6 +31,8 @@ type Config struct {
 	LocalMachines bool
 	// UserData reads what a machine of a node group was launched with; machine.ErrNotFound if nothing. Nil where there are no machines.
 	UserData func(id string) ([]byte, error)
+	// Usage says of a VPC's subnets who has addresses of them.
+	Usage func(vpc string) ([]machine.Usage, error)
 }
 
 // api has the actions.
@@ -37,12 +41,17 @@ type api struct {
 	region  region.Region
 	locks   keylock.Locks
 	taggers []tagger
+	// vpcUsers name what keeps a VPC from being deleted; vpcLeavings remove what goes with it.
+	vpcUsers    []func(ctx context.Context, vpc string) ([]string, error)
+	vpcLeavings []func(ctx context.Context, living map[string]bool) error
+	// subnetUsers name what keeps a subnet from being deleted.
+	subnetUsers []func(ctx context.Context, subnet *v1alpha1.Subnet) ([]string, error)
 }
 
 // Register adds the actions to the front.
 func Register(f *awsfront.Front, c Config) error {
-	if c.Management == nil || c.Pages == nil {
-		return errors.New("the actions of EC2 need a client of the management plane and a sealer of pages")
+	if c.Management == nil || c.Pages == nil || c.Usage == nil {
+		return errors.New("the actions of EC2 need a client of the management plane, a sealer of pages, and who has addresses")
 	}
 	own, err := region.Find(c.Region)
 	if err != nil {
@@ -53,7 +62,10 @@ func Register(f *awsfront.Front, c Config) error {
 	a.registerLaunchTemplates(f)
 	a.registerVPCs(f)
 	a.registerInstances(f)
+	a.registerSubnets(f)
 	a.registerZones(f)
+	a.registerAccount(f)
+	a.registerTags(f)
 	return nil
 }
 

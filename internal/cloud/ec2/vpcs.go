@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsfront"
@@ -17,7 +19,14 @@ import (
 )
 
 func (a *api) registerVPCs(f *awsfront.Front) {
+	register(a, f, "CreateDefaultVpc", a.createDefaultVpc())
+	register(a, f, "CreateVpc", a.createVpc())
+	register(a, f, "DeleteVpc", a.deleteVpc())
+	register(a, f, "DescribeVpcAttribute", a.describeVpcAttribute())
 	register(a, f, "DescribeVpcs", a.describeVpcs())
+	register(a, f, "ModifyVpcAttribute", a.modifyVpcAttribute())
+	a.tagged(objectTags(a, ec2id.VPC, "vpc", func() *v1alpha1.VPCList { return &v1alpha1.VPCList{} }, func(l *v1alpha1.VPCList) []v1alpha1.VPC { return l.Items },
+		func(v *v1alpha1.VPC) *v1alpha1.Tags { return &v.Spec.Tags }, vpcConditions))
 }
 
 // vpc is a VPC as EC2 shows it.
@@ -58,7 +67,9 @@ func (a *api) describeVpcs() awsfront.Spec[describeVpcsInput, describeVpcsOutput
 			}
 			shown := make([]vpc, 0, len(all.Items))
 			for i := range all.Items {
-				shown = append(shown, showVPC(call, &all.Items[i]))
+				if v := &all.Items[i]; !leaving(v, v.Status.Conditions) {
+					shown = append(shown, showVPC(call, v))
+				}
 			}
 			out := &describeVpcsOutput{}
 			var err error
@@ -103,7 +114,7 @@ func vpcNoun() noun[vpc] {
 func showVPC(call *awsfront.Call, v *v1alpha1.VPC) vpc {
 	shown := vpc{
 		VpcID: v.Name, OwnerID: call.Caller.Account(), State: "pending", CidrBlock: v.Spec.CIDRBlock, DhcpOptionsID: dhcpOptionsID(call),
-		InstanceTenancy: "default", IsDefault: v.Spec.IsDefault, Tags: []awstag.Tag{},
+		InstanceTenancy: "default", IsDefault: v.Spec.IsDefault, Tags: shownTags(v.Spec.Tags),
 	}
 	if meta.IsStatusConditionTrue(v.Status.Conditions, v1alpha1.ConditionReady) || !v.DeletionTimestamp.IsZero() {
 		shown.State = "available"
@@ -112,6 +123,32 @@ func showVPC(call *awsfront.Call, v *v1alpha1.VPC) vpc {
 	association.CidrBlockState.State = "associated"
 	shown.CidrBlockAssociationSet = []cidrAssociation{association}
 	return shown
+}
+
+// vpcConditions are the condition keys of a VPC.
+func vpcConditions(_ *awsfront.Call, v *v1alpha1.VPC) map[string][]string {
+	return map[string][]string{"ec2:VpcID": {v.Name}, "ec2:Tenancy": {"default"}}
+}
+
+// vpc reads a VPC that has not been deleted.
+func (a *api) vpc(ctx context.Context, id string) (*v1alpha1.VPC, error) {
+	v := &v1alpha1.VPC{}
+	if err := a.get(ctx, ec2id.VPC, id, v); err != nil {
+		return nil, err
+	}
+	if leaving(v, v.Status.Conditions) {
+		return nil, ec2id.VPC.NotFound(id)
+	}
+	return v, nil
+}
+
+// leaving reports whether an object was deleted, and its controller is about to end it. One that something still uses is there for everybody.
+func leaving(object client.Object, conditions []metav1.Condition) bool {
+	if object.GetDeletionTimestamp().IsZero() {
+		return false
+	}
+	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	return ready == nil || ready.Reason != "InUse" && ready.Reason != "HasSubnets"
 }
 
 // dhcpOptionsID is the id of the one set of DHCP options that an account has, the same for ever.

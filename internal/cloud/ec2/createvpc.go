@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/dryrun"
+	"muster.dev/muster/internal/cloud/ec2id"
+)
+
+// The default VPC is as that of AWS's accounts.
+const (
+	defaultCIDR       = "172.31.0.0/16"
+	defaultSubnetBits = 20
+)
+
+type createVpcInput struct {
+	CidrBlock                   string
+	InstanceTenancy             string
+	AmazonProvidedIpv6CidrBlock bool
+	TagSpecifications           []tagSpecification
+	DryRun                      bool
+}
+
+type vpcOutput struct{ Vpc *vpc }
+
+func (a *api) createVpc() awsfront.Spec[createVpcInput, vpcOutput] {
+	return awsfront.Spec[createVpcInput, vpcOutput]{
+		About: func(_ context.Context, call *awsfront.Call, in *createVpcInput) ([]awsfront.Target, error) {
+			return a.aboutNew(call, "vpc", in.TagSpecifications, map[string][]string{"ec2:Tenancy": {"default"}})
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *createVpcInput) (*vpcOutput, error) {
+			if in.AmazonProvidedIpv6CidrBlock {
+				return nil, awsfault.Errorf(invalidParameter, "Muster has no IPv6: leave amazonProvidedIpv6CidrBlock out")
+			}
+			if err := only("instanceTenancy", in.InstanceTenancy, "default"); err != nil {
+				return nil, err
+			}
+			if in.CidrBlock == "" {
+				return nil, awsfault.Errorf(missingParameter, "Either 'cidrBlock' or 'ipv4IpamPoolId' should be provided.")
+			}
+			cidr, err := block(in.CidrBlock, "InvalidVpc.Range")
+			if err != nil {
+				return nil, err
+			}
+			tags, err := readTags(in.TagSpecifications, "vpc")
+			if err != nil {
+				return nil, err
+			}
+			if err := dryrun.Would(in.DryRun); err != nil {
+				return nil, err
+			}
+			made := &v1alpha1.VPC{ObjectMeta: metav1.ObjectMeta{Name: newID(ec2id.VPC)}, Spec: v1alpha1.VPCSpec{CIDRBlock: cidr.String(), Tags: keptTags(tags["vpc"])}}
+			if err := a.Management.Create(ctx, made); err != nil {
+				return nil, away(fmt.Errorf("making a VPC: %w", err))
+			}
+			shown := showVPC(call, made)
+			return &vpcOutput{&shown}, nil
+		},
+	}
+}
+
+// block reads a range of addresses. Bits behind its length are dropped, as EC2 does; code is that of a range that may not be.
+func block(text, code string) (netip.Prefix, error) {
+	cidr, err := netip.ParsePrefix(text)
+	if err != nil || !cidr.Addr().Is4() {
+		return cidr, awsfault.Errorf(invalidParameter, "Value (%.50s) for parameter cidrBlock is invalid. This is not a valid CIDR block.", text)
+	}
+	cidr = cidr.Masked()
+	if cidr.Bits() < 16 || cidr.Bits() > 28 || !cidr.Addr().IsGlobalUnicast() {
+		return cidr, awsfault.Errorf(code, "The CIDR '%s' is invalid.", text)
+	}
+	return cidr, nil
+}
+
+type createDefaultVpcInput struct{ DryRun bool }
+
+func (a *api) createDefaultVpc() awsfront.Spec[createDefaultVpcInput, vpcOutput] {
+	return awsfront.Spec[createDefaultVpcInput, vpcOutput]{
+		Do: func(ctx context.Context, call *awsfront.Call, in *createDefaultVpcInput) (*vpcOutput, error) {
+			defer a.locks.Hold("default VPC")()
+			found, err := a.defaultVPC(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if found != nil && found.DeletionTimestamp.IsZero() {
+				whole, err := a.hasDefaultSubnets(ctx, found.Name)
+				if err != nil {
+					return nil, err
+				}
+				if whole || found.Annotations[annotationDefault] == "" {
+					return nil, awsfault.Errorf("DefaultVpcAlreadyExists", "A Default VPC already exists for this account in this region.")
+				}
+			}
+			if err := dryrun.Would(in.DryRun); err != nil {
+				return nil, err
+			}
+			if found == nil {
+				found = &v1alpha1.VPC{
+					ObjectMeta: metav1.ObjectMeta{Name: newID(ec2id.VPC), Annotations: map[string]string{annotationDefault: "CreateDefaultVpc"}},
+					Spec:       v1alpha1.VPCSpec{CIDRBlock: defaultCIDR, IsDefault: true, EnableDNSHostnames: true},
+				}
+				if err := a.Management.Create(ctx, found); err != nil {
+					return nil, away(fmt.Errorf("making the default VPC: %w", err))
+				}
+			}
+			for i := range a.region.Zones {
+				if err := a.createDefaultSubnet(ctx, found.Name, i); err != nil {
+					return nil, err
+				}
+			}
+			shown := showVPC(call, found)
+			return &vpcOutput{&shown}, nil
+		},
+	}
+}
+
+// annotationDefault is on a default VPC that CreateDefaultVpc made. If it was cut short between VPC and subnets, the next one goes on.
+const annotationDefault = "muster.dev/made-by"
+
+// defaultVPC is the account's default VPC, nil if there is none.
+func (a *api) defaultVPC(ctx context.Context) (*v1alpha1.VPC, error) {
+	var all v1alpha1.VPCList
+	if err := a.list(ctx, &all); err != nil {
+		return nil, err
+	}
+	for i := range all.Items {
+		if v := &all.Items[i]; v.Spec.IsDefault && !leaving(v, v.Status.Conditions) {
+			return v, nil
+		}
+	}
+	return nil, nil
+}
+
+func (a *api) hasDefaultSubnets(ctx context.Context, vpc string) (bool, error) {
+	subnets, err := a.subnetsOf(ctx, vpc)
+	if err != nil {
+		return false, err
+	}
+	for i := range a.region.Zones {
+		if !slices.ContainsFunc(subnets, func(s v1alpha1.Subnet) bool { return s.Spec.CIDRBlock == defaultSubnet(i).String() }) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// createDefaultSubnet makes the default subnet of a zone, if nothing is in its place.
+func (a *api) createDefaultSubnet(ctx context.Context, vpc string, zone int) error {
+	subnets, err := a.subnetsOf(ctx, vpc)
+	if err != nil {
+		return err
+	}
+	cidr := defaultSubnet(zone)
+	if slices.ContainsFunc(subnets, func(s v1alpha1.Subnet) bool { return overlaps(s, cidr) }) {
+		return nil
+	}
+	err = a.Management.Create(ctx, &v1alpha1.Subnet{
+		ObjectMeta: metav1.ObjectMeta{Name: newID(ec2id.Subnet)},
+		Spec:       v1alpha1.SubnetSpec{VPCID: vpc, CIDRBlock: cidr.String(), AvailabilityZone: a.region.Zones[zone].Name, MapPublicIPOnLaunch: true},
+	})
+	if err != nil {
+		return away(fmt.Errorf("making a subnet of the default VPC: %w", err))
+	}
+	return nil
+}
+
+// defaultSubnet is the range of the default subnet of a zone.
+func defaultSubnet(zone int) netip.Prefix {
+	address := netip.MustParsePrefix(defaultCIDR).Addr().As4()
+	address[2] += byte(zone << (24 - defaultSubnetBits))
+	return netip.PrefixFrom(netip.AddrFrom4(address), defaultSubnetBits)
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awstag"
+	"muster.dev/muster/internal/cloud/ec2filter"
+	"muster.dev/muster/internal/cloud/ec2id"
+)
+
+// notForMachines are the addresses of a subnet that nobody gets: the first four and the last.
+const notForMachines = 5
+
+func (a *api) registerSubnets(f *awsfront.Front) {
+	register(a, f, "CreateSubnet", a.createSubnet())
+	register(a, f, "DeleteSubnet", a.deleteSubnet())
+	register(a, f, "DescribeSubnets", a.describeSubnets())
+	register(a, f, "ModifySubnetAttribute", a.modifySubnetAttribute())
+	a.tagged(objectTags(a, ec2id.Subnet, "subnet", func() *v1alpha1.SubnetList { return &v1alpha1.SubnetList{} }, func(l *v1alpha1.SubnetList) []v1alpha1.Subnet { return l.Items },
+		func(s *v1alpha1.Subnet) *v1alpha1.Tags { return &s.Spec.Tags }, a.subnetConditions))
+	a.vpcUsers = append(a.vpcUsers, func(ctx context.Context, vpc string) ([]string, error) {
+		subnets, err := a.subnetsOf(ctx, vpc)
+		return subnetNames(subnets), err
+	})
+	a.subnetUsers = append(a.subnetUsers, a.addressUsers)
+}
+
+// subnet is a subnet as EC2 shows it.
+type subnet struct {
+	SubnetID                      string
+	SubnetArn                     string
+	VpcID                         string
+	OwnerID                       string
+	State                         string
+	CidrBlock                     string
+	AvailabilityZone              string
+	AvailabilityZoneID            string
+	AvailableIPAddressCount       int32
+	DefaultForAz                  bool
+	MapPublicIPOnLaunch           bool
+	MapCustomerOwnedIPOnLaunch    bool
+	AssignIpv6AddressOnCreation   bool
+	EnableDNS64                   bool
+	Ipv6Native                    bool
+	PrivateDNSNameOptionsOnLaunch struct {
+		HostnameType                    string
+		EnableResourceNameDNSARecord    bool
+		EnableResourceNameDNSAAAARecord bool
+	}
+	Tags []awstag.Tag
+}
+
+type describeSubnetsInput struct {
+	paged
+	SubnetIDs []string
+}
+
+type describeSubnetsOutput struct {
+	Subnets   []subnet
+	NextToken string
+}
+
+func (a *api) describeSubnets() awsfront.Spec[describeSubnetsInput, describeSubnetsOutput] {
+	return awsfront.Spec[describeSubnetsInput, describeSubnetsOutput]{
+		Do: func(ctx context.Context, call *awsfront.Call, in *describeSubnetsInput) (*describeSubnetsOutput, error) {
+			subnets, err := a.subnetsOf(ctx, "")
+			if err != nil {
+				return nil, err
+			}
+			shown, err := a.showSubnets(ctx, call, subnets)
+			if err != nil {
+				return nil, err
+			}
+			out := &describeSubnetsOutput{}
+			out.Subnets, out.NextToken, err = choose(a, call, subnetNoun(), shown, in.SubnetIDs, in.paged)
+			return out, err
+		},
+	}
+}
+
+func subnetNoun() noun[subnet] {
+	return noun[subnet]{
+		kind: ec2id.Subnet, id: func(s *subnet) string { return s.SubnetID }, tags: func(s *subnet) map[string]string { return mapped(s.Tags) },
+		rules: ec2filter.Rules{Names: []string{
+			"availability-zone", "availabilityZone", "availability-zone-id", "availabilityZoneId", "available-ip-address-count", "cidr", "cidr-block", "cidrBlock",
+			"customer-owned-ipv4-pool", "default-for-az", "defaultForAz", "enable-dns64", "enable-lni-at-device-index", "ipv6-cidr-block-association.association-id",
+			"ipv6-cidr-block-association.ipv6-cidr-block", "ipv6-cidr-block-association.state", "ipv6-native", "map-customer-owned-ip-on-launch",
+			"map-public-ip-on-launch", "outpost-arn", "owner-id", "private-dns-name-options-on-launch.enable-resource-name-dns-a-record",
+			"private-dns-name-options-on-launch.enable-resource-name-dns-aaaa-record", "private-dns-name-options-on-launch.hostname-type", "state", "subnet-arn",
+			"subnet-id", "vpc-id",
+		}},
+		values: (*subnet).values,
+	}
+}
+
+func (s *subnet) values(name string) []string {
+	switch name {
+	case "availability-zone", "availabilityZone":
+		return []string{s.AvailabilityZone}
+	case "availability-zone-id", "availabilityZoneId":
+		return []string{s.AvailabilityZoneID}
+	case "available-ip-address-count":
+		return []string{strconv.Itoa(int(s.AvailableIPAddressCount))}
+	case "cidr", "cidr-block", "cidrBlock":
+		return []string{s.CidrBlock}
+	case "default-for-az", "defaultForAz":
+		return []string{text(s.DefaultForAz)}
+	case "map-public-ip-on-launch":
+		return []string{text(s.MapPublicIPOnLaunch)}
+	case "enable-dns64", "ipv6-native", "map-customer-owned-ip-on-launch",
+		"private-dns-name-options-on-launch.enable-resource-name-dns-a-record", "private-dns-name-options-on-launch.enable-resource-name-dns-aaaa-record":
+		return []string{"false"}
+	case "private-dns-name-options-on-launch.hostname-type":
+		return []string{s.PrivateDNSNameOptionsOnLaunch.HostnameType}
+	case "owner-id":
+		return []string{s.OwnerID}
+	case "state":
+		return []string{s.State}
+	case "subnet-arn":
+		return []string{s.SubnetArn}
+	case "subnet-id":
+		return []string{s.SubnetID}
+	case "vpc-id":
+		return []string{s.VpcID}
+	}
+	return nil
+}
+
+// showSubnets shows subnets with the addresses that are free now.
+func (a *api) showSubnets(ctx context.Context, call *awsfront.Call, subnets []v1alpha1.Subnet) ([]subnet, error) {
+	main, err := a.defaultVPC(ctx)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := a.taken(ctx, subnets)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]subnet, 0, len(subnets))
+	for i := range subnets {
+		s := &subnets[i]
+		shown := subnet{
+			SubnetID: s.Name, SubnetArn: a.arn(call, "subnet/"+s.Name), VpcID: s.Spec.VPCID, OwnerID: call.Caller.Account(), State: "pending",
+			CidrBlock: s.Spec.CIDRBlock, AvailabilityZone: s.Spec.AvailabilityZone, MapPublicIPOnLaunch: s.Spec.MapPublicIPOnLaunch, Tags: shownTags(s.Spec.Tags),
+		}
+		shown.PrivateDNSNameOptionsOnLaunch.HostnameType = "ip-name"
+		if zone, err := a.region.Zone(s.Spec.AvailabilityZone); err == nil {
+			shown.AvailabilityZoneID = zone.ID
+			at := slices.Index(a.region.Zones[:], zone)
+			shown.DefaultForAz = main != nil && main.Name == s.Spec.VPCID && defaultSubnet(at).String() == s.Spec.CIDRBlock
+		}
+		if meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionReady) || !s.DeletionTimestamp.IsZero() {
+			shown.State = "available"
+		}
+		if cidr, err := netip.ParsePrefix(s.Spec.CIDRBlock); err == nil {
+			shown.AvailableIPAddressCount = int32(max(1<<(32-cidr.Bits())-notForMachines-taken[s.Name], 0)) //nolint:gosec // G115: a /16 at most
+		}
+		all = append(all, shown)
+	}
+	return all, nil
+}
+
+// taken is how many addresses of each subnet machines and the endpoints of clusters have.
+func (a *api) taken(_ context.Context, subnets []v1alpha1.Subnet) (map[string]int, error) {
+	taken, seen := map[string]int{}, map[string]bool{}
+	for i := range subnets {
+		vpc := subnets[i].Spec.VPCID
+		if seen[vpc] {
+			continue
+		}
+		seen[vpc] = true
+		all, err := a.Usage(vpc)
+		if err != nil {
+			return nil, fmt.Errorf("looking who has addresses of %s: %w", vpc, err)
+		}
+		for _, usage := range all {
+			taken[usage.ID] = 1<<(32-usage.CIDR.Bits()) - notForMachines - usage.Room() + len(usage.Machines)
+		}
+	}
+	return taken, nil
+}
+
+// addressUsers names who has addresses of a subnet.
+func (a *api) addressUsers(_ context.Context, s *v1alpha1.Subnet) ([]string, error) {
+	all, err := a.Usage(s.Spec.VPCID)
+	if err != nil {
+		return nil, fmt.Errorf("looking who has addresses of %s: %w", s.Name, err)
+	}
+	for _, usage := range all {
+		if usage.ID != s.Name {
+			continue
+		}
+		users := slices.Clone(usage.Machines)
+		for _, address := range usage.Taken {
+			if usage.CIDR.Contains(address) {
+				users = append(users, "the endpoint of a cluster at "+address.String())
+			}
+		}
+		return users, nil
+	}
+	return nil, nil
+}
+
+// subnetsOf are the subnets of a VPC, or all, that have not been deleted.
+func (a *api) subnetsOf(ctx context.Context, vpc string) ([]v1alpha1.Subnet, error) {
+	var all v1alpha1.SubnetList
+	if err := a.list(ctx, &all); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all.Items, func(s v1alpha1.Subnet) bool {
+		return vpc != "" && s.Spec.VPCID != vpc || leaving(&s, s.Status.Conditions)
+	}), nil
+}
+
+// subnet reads a subnet that has not been deleted.
+func (a *api) subnet(ctx context.Context, id string) (*v1alpha1.Subnet, error) {
+	s := &v1alpha1.Subnet{}
+	if err := a.get(ctx, ec2id.Subnet, id, s); err != nil {
+		return nil, err
+	}
+	if leaving(s, s.Status.Conditions) {
+		return nil, ec2id.Subnet.NotFound(id)
+	}
+	return s, nil
+}
+
+// subnetConditions are the condition keys of a subnet.
+func (a *api) subnetConditions(call *awsfront.Call, s *v1alpha1.Subnet) map[string][]string {
+	return map[string][]string{
+		"ec2:SubnetID": {s.Name}, "ec2:AvailabilityZone": {s.Spec.AvailabilityZone}, "ec2:Vpc": {a.arn(call, "vpc/"+s.Spec.VPCID)},
+	}
+}
+
+// overlaps reports whether a subnet has an address of a range.
+func overlaps(s v1alpha1.Subnet, cidr netip.Prefix) bool {
+	other, err := netip.ParsePrefix(s.Spec.CIDRBlock)
+	return err == nil && other.Overlaps(cidr)
+}
+
+func subnetNames(subnets []v1alpha1.Subnet) []string {
+	all := make([]string, 0, len(subnets))
+	for i := range subnets {
+		all = append(all, subnets[i].Name)
+	}
+	return all
+}
