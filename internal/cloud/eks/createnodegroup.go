@@ -22,6 +22,7 @@ type createNodegroupInput struct {
 	Taints                                                                                   []taint
 	Tags                                                                                     map[string]string
 	UpdateConfig                                                                             *updateConfig
+	LaunchTemplate                                                                           *launchTemplate
 }
 
 func (a *api) createNodegroup() awsfront.Spec[createNodegroupInput, nodegroupOutput] {
@@ -72,6 +73,9 @@ func (a *api) doCreateNodegroup(ctx context.Context, call *awsfront.Call, in *cr
 	if wanted.Spec.SubnetIDs, err = a.nodegroupSubnets(ctx, of, in.Subnets); err != nil {
 		return nil, err
 	}
+	if err := a.setLaunch(ctx, wanted, in); err != nil {
+		return nil, err
+	}
 	if err := a.checkNodeRole(ctx, in); err != nil {
 		return nil, err
 	}
@@ -116,8 +120,6 @@ func (a *api) wantedNodegroup(of *v1alpha1.Cluster, in *createNodegroupInput) (*
 		return refuse("Muster has no machines of capacityType %.40q: leave it out, or write %s", capacity, onDemand)
 	case in.Version != "" && in.Version != minor(version.Kubernetes):
 		return refuse("Muster has no machines of Kubernetes %.20q: leave version out, or write %s", in.Version, minor(version.Kubernetes))
-	case len(in.InstanceTypes) > 1:
-		return refuse("A node group has machines of one type: give one of instanceTypes %v", in.InstanceTypes)
 	case in.UpdateConfig != nil && in.UpdateConfig.MaxUnavailable != nil && *in.UpdateConfig.MaxUnavailable != 1:
 		return refuse("Muster replaces one machine at a time: maxUnavailable must be 1, not %d", *in.UpdateConfig.MaxUnavailable)
 	}
@@ -125,12 +127,8 @@ func (a *api) wantedNodegroup(of *v1alpha1.Cluster, in *createNodegroupInput) (*
 		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: v1alpha1.NodeGroupSlug(in.NodegroupName)},
 		Spec: v1alpha1.NodeGroupSpec{
 			Name: in.NodegroupName, Provider: v1alpha1.ProviderLocal, NodeRole: in.NodeRole,
-			LaunchTemplate: &v1alpha1.NodeGroupLaunchTemplate{InstanceType: defaultInstanceType},
-			ScalingConfig:  v1alpha1.ScalingConfig{MinSize: 1, MaxSize: 2, DesiredSize: 1},
+			ScalingConfig: v1alpha1.ScalingConfig{MinSize: 1, MaxSize: 2, DesiredSize: 1},
 		},
-	}
-	if len(in.InstanceTypes) == 1 {
-		g.Spec.LaunchTemplate.InstanceType = in.InstanceTypes[0]
 	}
 	var err error
 	if g.Spec.Tags, err = readTags(in.Tags); err != nil {

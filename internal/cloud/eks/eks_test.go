@@ -292,7 +292,6 @@ func TestALifeOfANodeGroup(t *testing.T) {
 		"a size":        {`"desiredSize":2`, `"desiredSize":4`, "Desired capacity 4 can't be greater than max size 3"},
 		"an effect":     {"NO_SCHEDULE", "NoSchedule", "The effect"},
 		"a role":        {nodes, eksRole, "Following required service principals [ec2.amazonaws.com]"},
-		"types":         {`["m5.large"]`, `["m5.large","m5.xlarge"]`, "machines of one type"},
 		"spot":          {`"subnets"`, `"capacityType":"SPOT","subnets"`, "SPOT"},
 		"a subnet":      {"subnet-3", "subnet-4", "must be of the cluster's VPC"},
 		"a disk":        {`"subnets"`, `"diskSize":20,"subnets"`, "does not support diskSize"},

@@ -19,9 +19,8 @@ import (
 
 // What node groups are of.
 const (
-	amiType             = "AL2023_x86_64_STANDARD"
-	onDemand            = "ON_DEMAND"
-	defaultInstanceType = "t3.medium" // EKS's
+	amiType  = "AL2023_x86_64_STANDARD"
+	onDemand = "ON_DEMAND"
 )
 
 // The status of a node group, beside those of a cluster.
@@ -37,6 +36,7 @@ type nodegroup struct {
 	Taints                                                                                     []taint
 	Resources                                                                                  resources
 	Health                                                                                     health
+	LaunchTemplate                                                                             *launchTemplate
 	UpdateConfig                                                                               *updateConfig
 	Tags                                                                                       map[string]string
 }
@@ -70,12 +70,10 @@ func (a *api) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alph
 		Version: minor(cmp.Or(of.Status.Version, of.Spec.Version, version.Kubernetes)), CapacityType: onDemand, AMIType: amiType,
 		NodeRole: roleARN(call, g.Spec.Role()), CreatedAt: g.CreationTimestamp.Time, ModifiedAt: modified(g),
 		ScalingConfig: &scaling{new(g.Spec.ScalingConfig.MinSize), new(g.Spec.ScalingConfig.MaxSize), new(g.Spec.ScalingConfig.DesiredSize)},
-		InstanceTypes: []string{}, Subnets: shownSubnets(g.Spec.SubnetIDs, of.Status.SubnetIDs, of.Spec.Network.SubnetIDs), Labels: map[string]string{}, Taints: []taint{},
+		Subnets:       shownSubnets(g.Spec.SubnetIDs, of.Status.SubnetIDs, of.Spec.Network.SubnetIDs), Labels: map[string]string{}, Taints: []taint{},
 		Resources: resources{[]group{}}, UpdateConfig: &updateConfig{new(int32(1))}, Tags: shownTags(g.Spec.Tags),
 	}
-	if template := g.Spec.LaunchTemplate; template != nil && template.InstanceType != "" {
-		shown.InstanceTypes = []string{template.InstanceType}
-	}
+	shown.LaunchTemplate, shown.InstanceTypes = showLaunch(g)
 	for key, value := range g.Spec.Labels {
 		shown.Labels[key] = string(value)
 	}
