@@ -8,9 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// RecordTerminatedInstance is the spec.type of the AWSRecord of an instance that is gone and that EC2 still describes.
-const RecordTerminatedInstance = "terminated-instance"
-
 const (
 	// AnnotationLaunchCause on a Machine is why its group made it, in the words of DescribeScalingActivities.
 	AnnotationLaunchCause = "muster.dev/launch-cause"

@@ -88,7 +88,6 @@ func notYet() map[string][]string {
 			"ReplaceRouteTableAssociation",
 			"RevokeSecurityGroupEgress",
 			"RevokeSecurityGroupIngress",
-			"RunInstances",
 			"UpdateSecurityGroupRuleDescriptionsEgress",
 			"UpdateSecurityGroupRuleDescriptionsIngress",
 		},

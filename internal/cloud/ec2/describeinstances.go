@@ -9,6 +9,7 @@ import (
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/ec2filter"
 	"muster.dev/muster/internal/cloud/ec2id"
+	"muster.dev/muster/internal/cluster/terminated"
 )
 
 type describeInstancesInput struct {
@@ -53,7 +54,30 @@ func (a *api) instances(ctx context.Context, call *awsfront.Call) ([]instance, e
 	for i := range all.Items {
 		shown = append(shown, view.show(&all.Items[i]))
 	}
+	gone, err := a.terminated(ctx)
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]bool{}
+	for i := range shown {
+		there[shown[i].InstanceID] = true
+	}
+	for i := range gone {
+		m := &gone[i].Machine
+		if !there[m.Name] { // its Machine is about to go
+			shown = append(shown, view.showTerminated(m, gone[i].At.Time))
+		}
+	}
 	return shown, nil
+}
+
+// terminated are the instances that were terminated a while ago.
+func (a *api) terminated(ctx context.Context) ([]v1alpha1.TerminatedInstance, error) {
+	gone, err := terminated.List(ctx, a.Management)
+	if err != nil {
+		return nil, away(err)
+	}
+	return gone, nil
 }
 
 // instanceNoun is how instances are chosen. Pages are in the order of reservations, so that one is whole where the page has room for it.

@@ -19,6 +19,7 @@ func (a *api) registerInstances(f *awsfront.Front) {
 	register(a, f, "DescribeInstanceStatus", a.describeInstanceStatus())
 	register(a, f, "DescribeInstanceAttribute", a.describeInstanceAttribute())
 	register(a, f, "ModifyInstanceAttribute", a.modifyInstanceAttribute())
+	register(a, f, "RunInstances", a.runInstances())
 	register(a, f, "TerminateInstances", a.terminateInstances())
 
 	a.tagged(tagger{

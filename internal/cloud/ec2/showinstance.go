@@ -32,6 +32,9 @@ type instanceView struct {
 	api      *api
 	subnets  map[string]*v1alpha1.Subnet
 	profiles map[string]*v1alpha1.IAMInstanceProfile
+	groups   map[string]*v1alpha1.SecurityGroup
+	// clusters are the security groups of clusters, by the name of the cluster.
+	clusters map[string]string
 }
 
 // viewInstances reads what machines are shown with.
@@ -44,7 +47,20 @@ func (a *api) viewInstances(ctx context.Context, call *awsfront.Call) (*instance
 	if err := a.list(ctx, &profiles); err != nil {
 		return nil, err
 	}
-	v := &instanceView{call: call, api: a, subnets: map[string]*v1alpha1.Subnet{}, profiles: map[string]*v1alpha1.IAMInstanceProfile{}}
+	var groups v1alpha1.SecurityGroupList
+	if err := a.list(ctx, &groups); err != nil {
+		return nil, err
+	}
+	v := &instanceView{
+		call: call, api: a, subnets: map[string]*v1alpha1.Subnet{}, profiles: map[string]*v1alpha1.IAMInstanceProfile{},
+		groups: map[string]*v1alpha1.SecurityGroup{}, clusters: map[string]string{},
+	}
+	for i := range groups.Items {
+		g := &groups.Items[i]
+		if v.groups[g.Name] = g; g.Spec.ClusterName != "" {
+			v.clusters[g.Spec.ClusterName] = g.Name
+		}
+	}
 	for i := range subnets.Items {
 		v.subnets[subnets.Items[i].Name] = &subnets.Items[i]
 	}
@@ -83,8 +99,12 @@ func (v *instanceView) show(m *v1alpha1.Machine) instance {
 	}
 	hops := m.Spec.Metadata().HTTPPutResponseHopLimit
 	shown.MetadataOptions = &shownMetadataOptions{"applied", "enabled", "required", "disabled", "disabled", max(hops, 1)}
-	for _, id := range m.Spec.SecurityGroupIDs {
-		shown.SecurityGroups = append(shown.SecurityGroups, groupIdentifier{GroupID: id})
+	for _, id := range v.groupsOf(m, shown.VpcID) {
+		group := groupIdentifier{GroupID: id}
+		if g := v.groups[id]; g != nil {
+			group.GroupName = g.Spec.GroupName
+		}
+		shown.SecurityGroups = append(shown.SecurityGroups, group)
 	}
 	if address := addressOf(m); address.IsValid() && m.DeletionTimestamp.IsZero() {
 		shown.PrivateIPAddress = address.String()
@@ -93,6 +113,32 @@ func (v *instanceView) show(m *v1alpha1.Machine) instance {
 	if !m.DeletionTimestamp.IsZero() {
 		shown.StateTransitionReason, shown.StateReason = ended(m.DeletionTimestamp.Time)
 	}
+	return shown
+}
+
+// groupsOf are the security groups that a machine is in.
+func (v *instanceView) groupsOf(m *v1alpha1.Machine, vpcID string) []string {
+	own := v.clusters[m.Spec.ClusterName]
+	switch {
+	case len(m.Spec.SecurityGroupIDs) > 0:
+		return m.Spec.SecurityGroupIDs
+	case m.Spec.NodeGroup != "" && own != "":
+		return []string{own}
+	case m.Spec.NodeGroup != "" || vpcID == "":
+		return nil
+	}
+	return []string{v1alpha1.DefaultSecurityGroupID(vpcID)}
+}
+
+// showTerminated is an instance that is gone: it has no network any more.
+func (v *instanceView) showTerminated(m *v1alpha1.Machine, at time.Time) instance {
+	shown := v.show(m)
+	shown.State, shown.SubnetID, shown.VpcID, shown.PrivateDNSName, shown.PrivateIPAddress = stateTerminated, "", "", "", ""
+	shown.NetworkInterfaces, shown.SecurityGroups, shown.IamInstanceProfile = []instanceInterface{}, []groupIdentifier{}, nil
+	if m.DeletionTimestamp != nil {
+		at = m.DeletionTimestamp.Time
+	}
+	shown.StateTransitionReason, shown.StateReason = ended(at)
 	return shown
 }
 

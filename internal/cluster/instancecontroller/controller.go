@@ -25,6 +25,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/readiness"
+	"muster.dev/muster/internal/cluster/terminated"
 )
 
 // The reasons of the condition Ready that are written here.
@@ -41,6 +42,8 @@ const (
 	lookAgain = 5 * time.Second
 	// failedAgain is the time until a launch that failed is tried again.
 	failedAgain = 10 * time.Second
+	// sweepAgain is the time between two looks for terminated instances to forget.
+	sweepAgain = time.Minute
 	// soon is the time until a look with a newer cache.
 	soon = 20 * time.Millisecond
 	// workers is how many instances are brought forward at once.
@@ -76,7 +79,27 @@ func Add(mgr manager.Manager, c Config) error {
 	if err != nil {
 		return fmt.Errorf("adding the controller of instances: %w", err)
 	}
+	forget := manager.RunnableFunc(func(ctx context.Context) error { sweep(ctx, mgr.GetClient(), c); return nil })
+	if err := mgr.Add(forget); err != nil {
+		return fmt.Errorf("adding what forgets terminated instances: %w", err)
+	}
 	return nil
+}
+
+// sweep forgets terminated instances until the context ends.
+func sweep(ctx context.Context, api client.Client, c Config) {
+	ticker := time.NewTicker(sweepAgain)
+	defer ticker.Stop()
+	for {
+		if err := terminated.Sweep(ctx, api, c.Now()); err != nil && ctx.Err() == nil {
+			c.Log.WarnContext(ctx, "terminated instances are remembered for longer", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
 }
 
 // instances reconciles Machines of no cluster.
@@ -157,6 +180,9 @@ func (r *instances) end(ctx context.Context, m *v1alpha1.Machine) error {
 	if err := provider.Terminate(ctx, m.Name); err != nil {
 		r.judge(m, v1alpha1.MachineTerminating, reasonTermination, err.Error())
 		return errors.Join(fmt.Errorf("terminating instance %s: %w", m.Name, err), r.write(ctx, before, m))
+	}
+	if err := terminated.Remember(ctx, r.api, m, r.Now()); err != nil {
+		return err
 	}
 	before = m.DeepCopy()
 	controllerutil.RemoveFinalizer(m, v1alpha1.FinalizerMachine)

@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/fake"
 	"muster.dev/muster/internal/cluster/machine/machinetest"
+	"muster.dev/muster/internal/cluster/terminated"
 )
 
 const id = "i-0123456789abcdef0"
@@ -112,6 +113,9 @@ func TestLifeOfAnInstance(t *testing.T) {
 	w.reconcile(t)
 	if m := w.get(t); m != nil {
 		t.Errorf("the machine is still there: %+v", m)
+	}
+	if gone, err := terminated.List(t.Context(), w.api); err != nil || len(gone) != 1 || gone[0].Machine.Name != id {
+		t.Errorf("remembered: %+v, %v", gone, err)
 	}
 	if _, err := w.provider.Get(t.Context(), id); !errors.Is(err, machine.ErrNotFound) {
 		t.Errorf("the instance is still there: %v", err)

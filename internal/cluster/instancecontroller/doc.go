@@ -6,6 +6,8 @@
 //
 // Its status has what the provider assigned. Such a machine is Ready when it runs: nothing waits for a Node.
 //
+// It also forgets terminated instances, an hour after they were gone (package terminated).
+//
 // What happens if
 //
 //	the launch fails                   the reason is in the condition Ready, and it is tried again

@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/readiness"
+	"muster.dev/muster/internal/cluster/terminated"
 )
 
 // remove waits for the pods of a machine that is being deleted, and then ends it. It returns when to look again, if at all.
@@ -71,6 +72,9 @@ func (r *machines) end(ctx context.Context, m *v1alpha1.Machine) error {
 		return r.stuck(ctx, m, err)
 	}
 	if err := r.deletePending(ctx, func(csr *certificatesv1.CertificateSigningRequest) bool { return madeWithTokenOf(csr, m) }); err != nil {
+		return r.stuck(ctx, m, err)
+	}
+	if err := terminated.Remember(ctx, r.management, m, r.Now()); err != nil {
 		return r.stuck(ctx, m, err)
 	}
 	r.steps.Forget(m.Name)

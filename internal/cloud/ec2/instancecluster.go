@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/node/nodeconfig"
+	"muster.dev/muster/internal/node/userdata"
+)
+
+// bootstrapCall is how user data of EKS's Amazon Linux 2 nodes names its cluster.
+var bootstrapCall = regexp.MustCompile(`(?m)^[^#\n]*/etc/eks/bootstrap\.sh\s+['"]?([0-9A-Za-z][0-9A-Za-z_-]*)`)
+
+// clusterNamed is the cluster that user data names: in a NodeConfig, or as the argument of bootstrap.sh. Empty if it names none: user data that
+// cannot be read is the machine's own affair, as on EC2.
+func clusterNamed(raw []byte) string {
+	parts, err := userdata.Read(raw)
+	if err != nil {
+		return ""
+	}
+	sources, _ := userdata.NodeConfigs(parts)
+	if merged, err := nodeconfig.Read(sources, true); err == nil && merged.Spec.Cluster.Name != "" {
+		return merged.Spec.Cluster.Name
+	}
+	for _, part := range parts {
+		if found := bootstrapCall.FindSubmatch(part.Content); found != nil && part.MediaType == userdata.TypeShellScript {
+			return string(found[1])
+		}
+	}
+	return ""
+}
+
+// clusterOf is the cluster of the account that runs a machine with some user data in a VPC, or empty. It decides about nothing but who looks after
+// the machine: the cluster lets it in by its role or does not.
+func (a *api) clusterOf(ctx context.Context, raw []byte, vpc string) (string, error) {
+	name := clusterNamed(raw)
+	if name == "" {
+		return "", nil
+	}
+	slug := v1alpha1.ClusterSlug(name)
+	found := &v1alpha1.Cluster{}
+	err := a.Management.Get(ctx, client.ObjectKey{Namespace: slug, Name: slug}, found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", away(fmt.Errorf("reading cluster %s, which user data names: %w", name, err))
+	case found.Spec.Name != name || found.Status.VPCID != vpc || !found.DeletionTimestamp.IsZero():
+		return "", nil
+	}
+	return name, nil
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/clienttoken"
+	"muster.dev/muster/internal/cloud/dryrun"
+	"muster.dev/muster/internal/cloud/ec2id"
+	"muster.dev/muster/internal/cloud/launchtemplate"
+)
+
+// runInstancesInput has what Muster can honour: what a launch template may say, and the rest. What else a request may hold is refused by the front.
+type runInstancesInput struct {
+	launchtemplate.Data
+	LaunchTemplate                    *versionOfTemplate
+	MaxCount, MinCount                *int32
+	SubnetID, PrivateIPAddress        string
+	SecurityGroups                    []string // by name
+	InstanceInitiatedShutdownBehavior string
+	ClientToken                       string
+	DryRun                            bool
+}
+
+type versionOfTemplate struct{ LaunchTemplateID, LaunchTemplateName, Version string }
+
+func (a *api) runInstances() awsfront.Spec[runInstancesInput, reservation] {
+	return awsfront.Spec[runInstancesInput, reservation]{About: a.aboutRunInstances, Do: a.doRunInstances}
+}
+
+// doRunInstances makes the machines. One that was made before by the same request is not made again.
+func (a *api) doRunInstances(ctx context.Context, call *awsfront.Call, in *runInstancesInput) (*reservation, error) {
+	wanted, err := a.wantedInstances(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	sent, err := tokenOf(call, in.ClientToken)
+	if err != nil {
+		return nil, err
+	}
+	if in.ClientToken != "" {
+		defer a.locks.Hold("RunInstances " + sent.key.Label())()
+	}
+	made, err := a.madeBefore(ctx, sent)
+	if err != nil {
+		return nil, err
+	}
+	if sent.request.Count, err = a.countOf(ctx, in, wanted, made); err != nil {
+		return nil, err
+	}
+	decision, err := clienttoken.Decide(sent.key, sent.request, slices.Collect(maps.Keys(made)))
+	if err != nil {
+		return nil, err
+	}
+	if err := dryrun.Would(in.DryRun); err != nil {
+		return nil, err
+	}
+	id := newID(ec2id.Reservation)
+	machines := slices.Collect(maps.Values(made))
+	for _, m := range machines {
+		id = m.Spec.Reservation.ID
+	}
+	for _, index := range decision.Missing {
+		m := wanted.machine.DeepCopy()
+		m.Name = newID(ec2id.Instance)
+		m.Spec.Reservation = &v1alpha1.Reservation{ID: id, Index: int32(index)} //nolint:gosec // G115: at most MaxCount
+		if in.ClientToken != "" {
+			m.Labels = map[string]string{clienttoken.Label: sent.key.Label()}
+			m.Annotations = map[string]string{clienttoken.Annotation: sent.request.Mark(index).String(), annotationToken: in.ClientToken}
+		}
+		if m.Spec.ClusterName != "" {
+			metav1.SetMetaDataLabel(&m.ObjectMeta, v1alpha1.LabelCluster, v1alpha1.ClusterSlug(m.Spec.ClusterName))
+		}
+		if err := a.Management.Create(ctx, m); err != nil {
+			return nil, away(fmt.Errorf("making instance %d of %d: %w", index+1, sent.request.Count, err))
+		}
+		machines = append(machines, m)
+	}
+	return a.showReservation(ctx, call, machines)
+}
+
+func (a *api) showReservation(ctx context.Context, call *awsfront.Call, machines []*v1alpha1.Machine) (*reservation, error) {
+	slices.SortFunc(machines, func(x, y *v1alpha1.Machine) int {
+		return cmp.Compare(x.Spec.Reservation.Index, y.Spec.Reservation.Index)
+	})
+	view, err := a.viewInstances(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	shown := make([]instance, 0, len(machines))
+	for _, m := range machines {
+		shown = append(shown, view.show(m))
+	}
+	return &reserved(call, shown)[0], nil
+}
+
+// madeBefore are the machines that requests with the token have made, by their marks.
+func (a *api) madeBefore(ctx context.Context, sent token) (map[clienttoken.Mark]*v1alpha1.Machine, error) {
+	made := map[clienttoken.Mark]*v1alpha1.Machine{}
+	if sent.key.Token == "" {
+		return made, nil
+	}
+	var found v1alpha1.MachineList
+	if err := a.Management.List(ctx, &found, client.MatchingLabels(sent.labels())); err != nil {
+		return nil, away(fmt.Errorf("looking for the instances of a client token: %w", err))
+	}
+	for i := range found.Items {
+		m := &found.Items[i]
+		if mark, err := clienttoken.ParseMark(m.Annotations[clienttoken.Annotation]); err == nil && m.Spec.Reservation != nil {
+			made[mark] = m
+		}
+	}
+	if len(made) > 0 {
+		return made, nil
+	}
+	gone, err := a.terminated(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range gone {
+		if t.Machine.Labels[clienttoken.Label] == sent.key.Label() {
+			return nil, clienttoken.Terminated()
+		}
+	}
+	return made, nil
+}
+
+// countOf is how many instances the request makes: those that it made before, or as many as have an address, up to MaxCount.
+func (a *api) countOf(ctx context.Context, in *runInstancesInput, wanted *wantedInstances, made map[clienttoken.Mark]*v1alpha1.Machine) (int, error) {
+	for mark := range made {
+		return mark.Count, nil
+	}
+	var all v1alpha1.MachineList
+	if err := a.list(ctx, &all); err != nil {
+		return 0, err
+	}
+	free := wanted.room
+	for i := range all.Items {
+		if string(all.Items[i].Spec.SubnetID) == wanted.subnet.Name {
+			free--
+		}
+	}
+	if free < int(*in.MinCount) {
+		return 0, awsfault.Errorf("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", wanted.subnet.Name)
+	}
+	return min(int(*in.MaxCount), free), nil
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"encoding/base64"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/terminated"
+)
+
+const nodeConfig = `apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster: {name: blue, apiServerEndpoint: "https://10.0.0.4:443", certificateAuthority: Cg==, cidr: 10.100.0.0/16}
+`
+
+const run = "RunInstances&ImageId=ami-0123456789abcdef0&InstanceType=m5.large&MinCount=1"
+
+func runWorld(t *testing.T) *world {
+	t.Helper()
+	blue := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: "blue"}, Spec: v1alpha1.ClusterSpec{Name: "blue"}, Status: v1alpha1.ClusterStatus{VPCID: vpcA}}
+	profile := &v1alpha1.IAMInstanceProfile{ObjectMeta: metav1.ObjectMeta{Name: "000000000000.node"}}
+	profile.Spec.Name, profile.Spec.ARN, profile.Spec.RoleName = "node", "arn:aws:iam::000000000000:instance-profile/node", "NodeRole"
+	role := &v1alpha1.IAMRole{ObjectMeta: metav1.ObjectMeta{Name: "000000000000.noderole"}}
+	role.Spec.Name, role.Spec.ARN = "NodeRole", "arn:aws:iam::000000000000:role/of/NodeRole"
+	defaults := aVPC(vpcB, "172.31.0.0/16")
+	defaults.Spec.IsDefault = true
+	group := func(id, vpc, name string) *v1alpha1.SecurityGroup {
+		return &v1alpha1.SecurityGroup{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.SecurityGroupSpec{VPCID: vpc, GroupName: name, Description: name}}
+	}
+	template := &v1alpha1.LaunchTemplate{ObjectMeta: metav1.ObjectMeta{Name: "lt-0000000000000000a"}}
+	template.Spec = v1alpha1.LaunchTemplateSpec{Name: "nodes", DefaultVersion: 1, LatestVersion: 2, Versions: []v1alpha1.LaunchTemplateVersion{
+		{Number: 1, Data: runtime.RawExtension{Raw: []byte(`{"ImageId":"ami-0123456789abcdef0","InstanceType":"m5.large","SecurityGroupIds":["sg-0123456789abcdef0"],"TagSpecifications":[{"ResourceType":"instance","Tags":[{"Key":"from","Value":"template"}]}]}`)}},
+		{Number: 2, Data: runtime.RawExtension{Raw: []byte(`{"ImageId":"ami-0123456789abcdef0","InstanceType":"m5.xlarge"}`)}},
+	}}
+	return newWorld(t, template, group("sg-0123456789abcdef0", vpcA, "mine"), group("sg-0000000000000000b", vpcB, "theirs"), blue, profile, role, defaults, aVPC(vpcA, "10.0.0.0/16"), aSubnet(subnetA, vpcA, "10.0.0.0/28", "eu-west-1a"),
+		aSubnet("subnet-0000000000000000b", vpcB, "172.31.16.0/20", "eu-west-1b"), aSubnet("subnet-0000000000000000c", vpcB, "172.31.0.0/20", "eu-west-1a"))
+}
+
+func (w *world) machines() []v1alpha1.Machine {
+	w.t.Helper()
+	var all v1alpha1.MachineList
+	if err := w.api.List(w.t.Context(), &all); err != nil {
+		w.t.Fatal(err)
+	}
+	return all.Items
+}
+
+// A NodeConfig in the user data names the cluster that looks after the machine.
+func TestRunInstancesOfACluster(t *testing.T) {
+	w := runWorld(t)
+	data := url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(nodeConfig)))
+	request := run + "&MaxCount=1&SubnetId=" + subnetA + "&IamInstanceProfile.Name=node&MetadataOptions.HttpPutResponseHopLimit=2&MetadataOptions.HttpTokens=required" +
+		"&SecurityGroupId.1=sg-0123456789abcdef0&TagSpecification.1.ResourceType=instance&TagSpecification.1.Tag.1.Key=Name&TagSpecification.1.Tag.1.Value=mine&KeyName=mine"
+	unescaped, err := url.QueryUnescape(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.ask(request+"&UserData="+unescaped, 200, "<reservationId>r-", "<instanceId>i-", "<code>0</code><name>pending</name>", "<instanceType>m5.large</instanceType>", "<imageId>ami-0123456789abcdef0</imageId>",
+		"<subnetId>"+subnetA, "<vpcId>"+vpcA, "<availabilityZone>eu-west-1a", "<key>Name</key><value>mine</value>", "<groupId>sg-0123456789abcdef0</groupId><groupName>mine</groupName>")
+	all := w.machines()
+	if len(all) != 1 {
+		t.Fatalf("%d machines", len(all))
+	}
+	s := all[0].Spec
+	if s.ClusterName != "blue" || s.NodeGroup != "" || string(s.UserData) != nodeConfig || s.InstanceProfile != "node" || s.Metadata().HTTPPutResponseHopLimit != 2 || s.Provider != v1alpha1.ProviderLocal ||
+		all[0].Labels[v1alpha1.LabelCluster] != "blue" || all[0].Finalizers[0] != v1alpha1.FinalizerMachine {
+		t.Errorf("machine %+v", all[0])
+	}
+	w.wasAsked("ec2:RunInstances arn:aws:ec2:eu-west-1::image/ami-0123456789abcdef0", "ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:instance/* aws:requesttag/name=mine",
+		"ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:network-interface/*", "ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:subnet/"+subnetA,
+		"ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:security-group/sg-0123456789abcdef0", "ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:key-pair/mine",
+		"ec2:CreateTags arn:aws:ec2:eu-west-1:000000000000:instance/*", "iam:PassRole arn:aws:iam::000000000000:role/of/NodeRole")
+	asked := strings.Join(w.gate.asked, "\n")
+	if !strings.Contains(asked, "iam:passedtoservice=ec2.amazonaws.com") || !strings.Contains(asked, "ec2:createaction=RunInstances") {
+		t.Errorf("IAM is asked %s", asked)
+	}
+	w.gate.denies = true
+	w.ask(request, 403, "UnauthorizedOperation")
+	if n := len(w.machines()); n != 1 {
+		t.Errorf("%d machines after a request that was denied", n)
+	}
+}
+
+// User data decides about nothing but who looks after the machine.
+func TestRunInstancesOfNoCluster(t *testing.T) {
+	for name, test := range map[string]struct{ data, subnet, want string }{
+		"nothing":            {"", subnetA, ""},
+		"a script":           {"#!/bin/sh\necho hello\n", subnetA, ""},
+		"another VPC":        {nodeConfig, "subnet-0000000000000000b", ""},
+		"another cluster":    {strings.ReplaceAll(nodeConfig, "blue", "green"), subnetA, ""},
+		"bootstrap.sh":       {"#!/bin/bash\nset -ex\n/etc/eks/bootstrap.sh blue --b64-cluster-ca $CA\n", subnetA, "blue"},
+		"no bootstrap.sh":    {"#!/bin/bash\n# /etc/eks/bootstrap.sh blue\n", subnetA, ""},
+		"what is no MIME":    {"MIME-Version: 1.0\nContent-Type: multipart/mixed\n\n", subnetA, ""},
+		"the cluster itself": {nodeConfig, subnetA, "blue"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := runWorld(t)
+			w.ask(run+"&MaxCount=1&SubnetId="+test.subnet+"&UserData="+base64.StdEncoding.EncodeToString([]byte(test.data)), 200)
+			if all := w.machines(); len(all) != 1 || all[0].Spec.ClusterName != test.want {
+				t.Errorf("machines %+v, want one of cluster %q", all, test.want)
+			}
+		})
+	}
+}
+
+func TestRunInstancesChoosesASubnet(t *testing.T) {
+	w := runWorld(t)
+	w.ask(run+"&MaxCount=1", 200, "<subnetId>subnet-0000000000000000c</subnetId>")
+	w.ask(run+"&MaxCount=1&Placement.AvailabilityZone=eu-west-1b", 200, "<subnetId>subnet-0000000000000000b</subnetId>")
+	w.ask(run+"&MaxCount=1&NetworkInterface.1.DeviceIndex=0&NetworkInterface.1.SubnetId="+subnetA+"&NetworkInterface.1.SecurityGroupId.1=sg-0123456789abcdef0", 200, "<subnetId>"+subnetA, "sg-0123456789abcdef0")
+}
+
+func TestRunInstancesOfALaunchTemplate(t *testing.T) {
+	w := runWorld(t)
+	request := "RunInstances&MinCount=1&MaxCount=1&LaunchTemplate.LaunchTemplateName=nodes&SubnetId=" + subnetA
+	w.ask(request, 200, "<instanceType>m5.large</instanceType>", "<key>from</key><value>template</value>", "sg-0123456789abcdef0")
+	w.ask(request+"&LaunchTemplate.Version=$Latest", 200, "<instanceType>m5.xlarge</instanceType>", "<groupId>"+v1alpha1.DefaultSecurityGroupID(vpcA))
+	w.ask(request+"&InstanceType=t3.medium", 200, "<instanceType>t3.medium</instanceType>", "<key>from</key>")
+	w.ask(request+"&LaunchTemplate.Version=7", 400, "InvalidLaunchTemplateId.VersionNotFound")
+	w.wasAsked("ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:launch-template/lt-0000000000000000a", "ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:security-group/sg-0123456789abcdef0")
+}
+
+// A subnet of 16 addresses has 11 for machines.
+func TestRunInstancesCounts(t *testing.T) {
+	w := runWorld(t)
+	answer := w.ask(run+"&MaxCount=9&SubnetId="+subnetA, 200, "<amiLaunchIndex>8</amiLaunchIndex>")
+	if n := strings.Count(answer, "<reservationId>"); n != 1 || len(w.machines()) != 9 {
+		t.Errorf("%d reservations, %d machines", n, len(w.machines()))
+	}
+	w.ask(strings.Replace(run, "MinCount=1", "MinCount=3", 1)+"&MaxCount=3&SubnetId="+subnetA, 400, "InsufficientFreeAddressesInSubnet")
+	w.ask(run+"&MaxCount=3&SubnetId="+subnetA, 200)
+	if n := len(w.machines()); n != 11 {
+		t.Errorf("%d machines", n)
+	}
+}
+
+func TestRunInstancesOnce(t *testing.T) {
+	w := runWorld(t)
+	request := run + "&MaxCount=2&ClientToken=once&SubnetId=" + subnetA
+	first := w.ask(request, 200, "<clientToken>once</clientToken>")
+	second := w.ask(request, 200)
+	if a, b := between(first, "<reservationId>", "<"), between(second, "<reservationId>", "<"); a != b || len(w.machines()) != 2 {
+		t.Errorf("reservations %s and %s, %d machines", a, b, len(w.machines()))
+	}
+	w.ask(strings.Replace(request, "m5.large", "m5.xlarge", 1), 400, "IdempotentParameterMismatch")
+
+	// The service was killed between the two.
+	all := w.machines()
+	left := &all[0]
+	left.Finalizers = nil
+	if err := w.api.Update(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.api.Delete(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	third := w.ask(request, 200)
+	if a := between(third, "<reservationId>", "<"); a != between(first, "<reservationId>", "<") || strings.Count(third, "<instanceId>") != 2 || len(w.machines()) != 2 {
+		t.Errorf("%s, %d machines", third, len(w.machines()))
+	}
+
+	// All are gone, and still described.
+	for _, m := range w.machines() {
+		if err := terminated.Remember(t.Context(), w.api, &m, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		m.Finalizers = nil
+		if err := w.api.Update(t.Context(), &m); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.api.Delete(t.Context(), &m); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	}
+	w.ask(request, 400, "IdempotentInstanceTerminated")
+	w.ask("DescribeInstances", 200, "<code>48</code><name>terminated</name>", "<reason>User initiated (")
+	if n := len(w.machines()); n != 0 {
+		t.Errorf("%d machines", n)
+	}
+}
+
+func TestRunInstancesRefuses(t *testing.T) {
+	w := runWorld(t)
+	base := run + "&MaxCount=1&SubnetId=" + subnetA
+	for request, want := range map[string]string{
+		"RunInstances&InstanceType=m5.large&MinCount=1&MaxCount=1":         "MissingParameter",
+		"RunInstances&ImageId=ami-0123456789abcdef0&MinCount=1&MaxCount=1": "m1.small",
+		run + "&MaxCount=0": "InvalidParameterValue",
+		run + "&MaxCount=1&SubnetId=subnet-0000000000000000f":     "InvalidSubnetID.NotFound",
+		run + "&MaxCount=1&Placement.AvailabilityZone=eu-west-1z": "Invalid availability zone: [eu-west-1z]",
+		base + "&Placement.AvailabilityZone=eu-west-1b":           "InvalidParameterCombination",
+		base + "&UserData=!": "InvalidUserData.Malformed",
+		base + "&UserData=" + base64.StdEncoding.EncodeToString(make([]byte, 16385)):  "User data is limited",
+		base + "&IamInstanceProfile.Name=other":                                       "Invalid IAM Instance Profile name",
+		base + "&IamInstanceProfile.Arn=arn:aws:iam::000000000000:instance-profile/x": "Invalid IAM Instance Profile ARN",
+		base + "&MetadataOptions.HttpTokens=optional":                                 "HttpTokens",
+		base + "&MetadataOptions.HttpPutResponseHopLimit=65":                          "from 1 to 64",
+		base + "&SecurityGroupId.1=mine":                                              "InvalidGroupId.Malformed",
+		base + "&Placement.Tenancy=dedicated":                                         "Tenancy",
+		base + "&HibernationOptions.Configured=true":                                  "HibernationOptions",
+		base + "&SecurityGroupId.1=sg-0000000000000000e":                              "InvalidGroup.NotFound",
+		base + "&SecurityGroupId.1=sg-0000000000000000b":                              "belong to different networks",
+		run + "&MaxCount=1&SecurityGroup.1=other":                                     "does not exist in VPC",
+		base + "&CpuOptions.CoreCount=1":                                              "CpuOptions",
+		base + "&LaunchTemplate.LaunchTemplateName=none":                              "InvalidLaunchTemplateName.NotFoundException",
+		base + "&TagSpecification.1.ResourceType=vpc&TagSpecification.1.Tag.1.Key=a":  "taggable resource type",
+		strings.Replace(base, "m5.large", "m1.small", 1):                              "Invalid value 'm1.small' for InstanceType",
+		base + "&NetworkInterface.1.DeviceIndex=0":                                    "InvalidParameterCombination",
+	} {
+		w.ask(request, 400, want)
+	}
+	w.ask(base+"&DryRun=true", 412, "DryRunOperation")
+	if n := len(w.machines()); n != 0 {
+		t.Errorf("%d machines", n)
+	}
+}
