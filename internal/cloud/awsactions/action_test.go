@@ -92,7 +92,7 @@ func TestProblems(t *testing.T) {
 		service, action, want string
 		answered              bool
 	}{
-		"an unwritten action is answered": {"eks", "CreateAddon", "take it out of notyet.go", true},
+		"an unwritten action is answered": {"eks-auth", "AssumeRoleForPodIdentity", "take it out of notyet.go", true},
 		"a refused action is answered":    {"ec2", "CreateFleet", "change its mark", true},
 		"a written action is gone":        {"iam", "CreateRole", "register it", false},
 	} {

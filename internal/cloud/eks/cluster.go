@@ -111,7 +111,7 @@ func (a *api) show(call *awsfront.Call, c *v1alpha1.Cluster) *cluster {
 	return shown
 }
 
-func deref(value *bool, otherwise bool) bool {
+func deref[T any](value *T, otherwise T) T {
 	if value == nil {
 		return otherwise
 	}

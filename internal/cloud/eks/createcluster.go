@@ -136,6 +136,7 @@ func (in *createClusterInput) wanted() (*v1alpha1.Cluster, error) {
 	slug := v1alpha1.ClusterSlug(in.Name)
 	c := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: slug, Name: slug}, Spec: v1alpha1.ClusterSpec{
 		Name: in.Name, DeletionProtection: deref(in.DeletionProtection, false), EKS: v1alpha1.ClusterEKS{RoleARN: in.RoleARN},
+		BootstrapSelfManagedAddons: in.BootstrapSelfManagedAddons,
 	}}
 	var err error
 	if c.Spec.Tags, err = readTags(in.Tags); err != nil {

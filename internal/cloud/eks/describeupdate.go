@@ -49,11 +49,11 @@ func (a *api) listUpdates() awsfront.Spec[listUpdatesInput, listUpdatesOutput] {
 			return a.aboutUpdates(ctx, call, in.updateTarget)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *listUpdatesInput) (*listUpdatesOutput, error) {
-			of, group, err := a.targetOf(ctx, in.updateTarget)
+			of, isOf, err := a.targetOf(ctx, in.updateTarget)
 			if err != nil {
 				return nil, err
 			}
-			all, err := a.updatesOf(ctx, of, group)
+			all, err := a.listUpdatesOf(ctx, of, isOf)
 			if err != nil {
 				return nil, err
 			}

@@ -73,6 +73,7 @@ func Register(f *awsfront.Front, c Config) error {
 	awsfront.Register(f, service, "DescribePodIdentityAssociation", a.describePodIdentityAssociation())
 	awsfront.Register(f, service, "ListPodIdentityAssociations", a.listPodIdentityAssociations())
 	awsfront.Register(f, service, "UpdatePodIdentityAssociation", a.updatePodIdentityAssociation())
+	a.registerAddons(f)
 
 	awsfront.Register(f, service, "ListTagsForResource", a.listTags())
 	awsfront.Register(f, service, "TagResource", a.tag())

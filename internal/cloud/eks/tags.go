@@ -205,6 +205,18 @@ func (a *api) tagged(ctx context.Context, call *awsfront.Call, text string) (cli
 		if found != nil {
 			return found, &found.Spec.Tags, nil
 		}
+	case parts[0] == "addon" && len(parts) == 4:
+		of, err := a.findCluster(ctx, parts[1])
+		if err != nil || of == nil {
+			return nil, nil, orMissing(err, missing)
+		}
+		found, err := a.findAddon(ctx, of, parts[2])
+		if err != nil {
+			return nil, nil, err
+		}
+		if found != nil && string(found.UID) == parts[3] {
+			return found, &found.Spec.Tags, nil
+		}
 	}
 	return nil, nil, missing
 }

@@ -51,17 +51,16 @@ func showUpdate(u *v1alpha1.Update) *update {
 
 // updatesOf lists the updates of a cluster, or of a node group if there is one.
 func (a *api) updatesOf(ctx context.Context, of *v1alpha1.Cluster, group *v1alpha1.NodeGroup) ([]v1alpha1.Update, error) {
+	return a.listUpdatesOf(ctx, of, func(u *v1alpha1.Update) bool { return isUpdateOf(u, of, group) })
+}
+
+// listUpdatesOf lists those of a cluster's updates that are chosen.
+func (a *api) listUpdatesOf(ctx context.Context, of *v1alpha1.Cluster, isOf func(*v1alpha1.Update) bool) ([]v1alpha1.Update, error) {
 	var all v1alpha1.UpdateList
 	if err := a.Management.List(ctx, &all, client.InNamespace(of.Namespace)); err != nil {
 		return nil, away(fmt.Errorf("listing the updates of cluster %s: %w", of.Spec.Name, err))
 	}
-	var found []v1alpha1.Update
-	for i := range all.Items {
-		if isUpdateOf(&all.Items[i], of, group) {
-			found = append(found, all.Items[i])
-		}
-	}
-	return found, nil
+	return slices.DeleteFunc(all.Items, func(u v1alpha1.Update) bool { return !isOf(&u) }), nil
 }
 
 // orUpdating is the status of a cluster, or of a node group if there is one: what it is otherwise, or UPDATING while an update of it is in progress.
@@ -87,7 +86,7 @@ func isUpdateOf(u *v1alpha1.Update, of *v1alpha1.Cluster, group *v1alpha1.NodeGr
 	if group != nil {
 		name, uid = group.Spec.Name, group.UID
 	}
-	return u.Spec.ClusterName == of.Spec.Name && u.Spec.NodeGroup == name && (u.Spec.TargetUID == "" || u.Spec.TargetUID == string(uid))
+	return u.Spec.ClusterName == of.Spec.Name && u.Spec.NodeGroup == name && u.Spec.Addon == "" && (u.Spec.TargetUID == "" || u.Spec.TargetUID == string(uid))
 }
 
 // planned is a change of a cluster, or of a node group if there is one, that a request asks for.
@@ -137,28 +136,38 @@ func (a *api) accept(ctx context.Context, sent token, p planned) (*updateOutput,
 	return &updateOutput{showUpdate(u)}, nil
 }
 
-// targetOf reads the cluster, and the node group if one is named, that a request about updates is about.
-func (a *api) targetOf(ctx context.Context, in updateTarget) (*v1alpha1.Cluster, *v1alpha1.NodeGroup, error) {
-	if in.NodegroupName != "" {
-		return a.nodegroup(ctx, in.Name, in.NodegroupName)
+// targetOf reads the cluster, and finds out what the updates are of that a request is about: of the cluster, or of the node group or add-on that it names.
+func (a *api) targetOf(ctx context.Context, in updateTarget) (of *v1alpha1.Cluster, isOf func(*v1alpha1.Update) bool, err error) {
+	switch {
+	case in.NodegroupName != "" && in.AddonName != "":
+		return nil, nil, fault(invalidParameter, in.Name, in.NodegroupName, "An update is one of a node group or one of an add-on: give nodegroupName or addonName")
+	case in.AddonName != "":
+		of, found, err := a.addon(ctx, namedAddon{in.Name, in.AddonName})
+		return of, func(u *v1alpha1.Update) bool { return isAddonUpdateOf(u, of, found) }, err
+	case in.NodegroupName != "":
+		of, group, err := a.nodegroup(ctx, in.Name, in.NodegroupName)
+		return of, func(u *v1alpha1.Update) bool { return isUpdateOf(u, of, group) }, err
 	}
-	of, err := a.cluster(ctx, in.Name)
-	return of, nil, err
+	of, err = a.cluster(ctx, in.Name)
+	return of, func(u *v1alpha1.Update) bool { return isUpdateOf(u, of, nil) }, err
 }
 
 // updateTarget is the part of an input that says whose updates are meant.
-type updateTarget struct{ Name, NodegroupName string }
+type updateTarget struct{ Name, NodegroupName, AddonName string }
 
 func (a *api) aboutUpdates(ctx context.Context, call *awsfront.Call, in updateTarget) ([]awsfront.Target, error) {
-	if in.NodegroupName != "" {
+	switch {
+	case in.AddonName != "":
+		return a.aboutAddon(ctx, call, namedAddon{in.Name, in.AddonName})
+	case in.NodegroupName != "":
 		return a.aboutNodegroup(ctx, call, in.Name, in.NodegroupName)
 	}
 	return a.aboutCluster(ctx, call, in.Name)
 }
 
-// findUpdate reads an update of a cluster or node group that is there.
+// findUpdate reads an update of a cluster, node group or add-on that is there.
 func (a *api) findUpdate(ctx context.Context, in updateTarget, id string) (*v1alpha1.Update, error) {
-	of, group, err := a.targetOf(ctx, in)
+	of, isOf, err := a.targetOf(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +178,7 @@ func (a *api) findUpdate(ctx context.Context, in updateTarget, id string) (*v1al
 	u := &v1alpha1.Update{}
 	err = a.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: id}, u)
 	switch {
-	case apierrors.IsNotFound(err), err == nil && !isUpdateOf(u, of, group):
+	case apierrors.IsNotFound(err), err == nil && !isOf(u):
 		return nil, missing
 	case err != nil:
 		return nil, away(fmt.Errorf("reading update %s: %w", id, err))

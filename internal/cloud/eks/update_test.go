@@ -122,7 +122,8 @@ func TestUpdatesOfACluster(t *testing.T) {
 	w.ask("GET", "/clusters/Blue_1/updates/none", "", 404, "No update found for ID: none")
 	w.ask("GET", "/clusters/Blue_1/updates/00000000-0000-0000-0000-000000000000", "", 404, "ResourceNotFoundException")
 	w.ask("GET", "/clusters/none/updates", "", 404, "No cluster found for name: none.")
-	w.ask("GET", "/clusters/Blue_1/updates?addonName=x", "", 400, "does not support addonName")
+	w.ask("GET", "/clusters/Blue_1/updates?addonName=x", "", 404, "No addon: x found in cluster: Blue_1")
+	w.ask("GET", "/clusters/Blue_1/updates?addonName=coredns&nodegroupName=x", "", 400, "give nodegroupName or addonName")
 	w.gate.denies = true
 	w.ask("POST", path, `{"deletionProtection":true}`, 403, "AccessDeniedException")
 	w.ask("GET", "/clusters/Blue_1/updates", "", 403)

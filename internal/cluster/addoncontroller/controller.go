@@ -120,6 +120,8 @@ func (r *addons) look(ctx context.Context, a *v1alpha1.Addon) (finding, error) {
 	switch {
 	case !ok:
 		return failed(issueUnsupported, "there is no add-on %s: `aws eks describe-addon-versions` lists those that there are", a.Spec.AddonName), nil
+	case a.Spec.Version != "" && a.Spec.Version != known.Version && r.settled(a):
+		return r.asItIs(ctx, a, known)
 	case a.Spec.Version != "" && a.Spec.Version != known.Version:
 		return failed(issueUnsupported, "add-on %s has the version %s in this release of Muster, not %s", known.Name, known.Version, a.Spec.Version), nil
 	}
@@ -143,6 +145,30 @@ func (r *addons) look(ctx context.Context, a *v1alpha1.Addon) (finding, error) {
 		return failed(issueUnsupported, "%v", err), nil
 	}
 	return r.inCluster(ctx, a, known, objects)
+}
+
+// settled reports whether an add-on is in the cluster as its spec says.
+func (r *addons) settled(a *v1alpha1.Addon) bool {
+	return a.Status.Version == a.Spec.Version && (a.Status.Phase == v1alpha1.AddonActive || a.Status.Phase == v1alpha1.AddonDegraded)
+}
+
+// asItIs is look for an add-on of an earlier release, whose objects stay until its version is changed.
+func (r *addons) asItIs(ctx context.Context, a *v1alpha1.Addon, known addon.Addon) (finding, error) {
+	found := finding{version: a.Spec.Version, applied: a.Status.Applied}
+	if missing := r.missing(known); missing != "" {
+		found.degraded, found.issues = true, insufficient(known.Name, "%s", missing)
+		return found, nil
+	}
+	if known.OnMachines != "" {
+		var err error
+		found.issues, err = r.onMachines(ctx, known)
+		return found, err
+	}
+	base, err := r.Objects(known.Name)
+	if err == nil {
+		found.issues, err = r.health(ctx, known, base)
+	}
+	return found, err
 }
 
 // inCluster is look for an add-on of objects.

@@ -27,3 +27,23 @@ func changeCluster(c *v1alpha1.Cluster, change v1alpha1.UpdateChange) {
 		}
 	}
 }
+
+// changeAddon sets in an add-on what an update asks for.
+func changeAddon(a *v1alpha1.Addon, change v1alpha1.UpdateChange) {
+	if change.Addon == nil {
+		return
+	}
+	for _, setting := range []struct{ from, into *string }{
+		{change.Addon.Version, &a.Spec.Version},
+		{change.Addon.ConfigurationValues, &a.Spec.ConfigurationValues},
+		{change.Addon.ServiceAccountRoleARN, &a.Spec.ServiceAccountRoleARN},
+	} {
+		if setting.from != nil {
+			*setting.into = *setting.from
+		}
+	}
+	a.Spec.ResolveConflicts = change.Addon.ResolveConflicts
+	if a.Spec.ResolveConflicts == "" {
+		a.Spec.ResolveConflicts = v1alpha1.ConflictsNone
+	}
+}

@@ -3,6 +3,7 @@
 package updatecontroller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -82,8 +83,8 @@ func (r *updates) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return settle(r.write(ctx, u, func(s *v1alpha1.UpdateStatus) {
 			r.end(s, v1alpha1.UpdateFailed)
 			resource := u.Spec.ClusterName
-			if u.Spec.NodeGroup != "" {
-				resource = u.Spec.NodeGroup
+			if target := cmp.Or(u.Spec.NodeGroup, u.Spec.Addon); target != "" {
+				resource = target
 			}
 			s.Errors = []v1alpha1.UpdateError{{ErrorCode: d.code, ErrorMessage: shorten(d.message), ResourceIDs: []string{resource}}}
 		}))
@@ -116,13 +117,23 @@ func (r *updates) look(ctx context.Context, u *v1alpha1.Update) (facts, error) {
 			return is, fmt.Errorf("reading node group %s: %w", u.Spec.NodeGroup, err)
 		}
 	}
+	if u.Spec.Addon != "" {
+		found := &v1alpha1.Addon{}
+		err := r.api.Get(ctx, client.ObjectKey{Namespace: u.Namespace, Name: u.Spec.Addon}, found)
+		if err == nil {
+			is.addon = found
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return is, fmt.Errorf("reading add-on %s: %w", u.Spec.Addon, err)
+		}
+	}
 	var all v1alpha1.UpdateList
 	if err := r.api.List(ctx, &all, client.InNamespace(u.Namespace)); err != nil {
 		return is, fmt.Errorf("listing the updates of cluster %s: %w", u.Spec.ClusterName, err)
 	}
 	for i := range all.Items {
 		other := &all.Items[i]
-		if other.Phase() == v1alpha1.UpdateInProgress && other.Spec.NodeGroup == u.Spec.NodeGroup && isBefore(other, u) {
+		if other.Phase() == v1alpha1.UpdateInProgress && other.Spec.NodeGroup == u.Spec.NodeGroup && other.Spec.Addon == u.Spec.Addon && isBefore(other, u) {
 			is.older = other.Name
 		}
 	}
@@ -136,6 +147,12 @@ func (r *updates) apply(ctx context.Context, u *v1alpha1.Update, is facts) error
 		nodegroupspec.Change(&is.group.Spec, u.Spec.Change)
 		metav1.SetMetaDataAnnotation(&is.group.ObjectMeta, v1alpha1.AnnotationUpdate, u.Name)
 		return r.api.Patch(ctx, is.group, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	}
+	if u.Spec.Addon != "" {
+		before := is.addon.DeepCopy()
+		changeAddon(is.addon, u.Spec.Change)
+		metav1.SetMetaDataAnnotation(&is.addon.ObjectMeta, v1alpha1.AnnotationUpdate, u.Name)
+		return r.api.Patch(ctx, is.addon, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	}
 	before := is.cluster.DeepCopy()
 	changeCluster(is.cluster, u.Spec.Change)

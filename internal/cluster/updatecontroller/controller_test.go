@@ -48,11 +48,20 @@ func newGroup(desired, ready int32) *v1alpha1.NodeGroup {
 	return g
 }
 
+func newAddon() *v1alpha1.Addon {
+	a := &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: "coredns", Namespace: "blue", UID: "a1", Generation: 1}}
+	a.Spec.AddonName, a.Status.ObservedGeneration = "coredns", 1
+	return a
+}
+
 func newUpdate(name string, change v1alpha1.UpdateChange) *v1alpha1.Update {
 	u := &v1alpha1.Update{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "blue", CreationTimestamp: metav1.NewTime(start)}}
 	u.Spec = v1alpha1.UpdateSpec{ClusterName: "blue", TargetUID: "c1", Type: v1alpha1.UpdateDeletionProtection, Change: change}
 	if change.Scaling != nil {
 		u.Spec.NodeGroup, u.Spec.TargetUID, u.Spec.Type = "web", "g1", v1alpha1.UpdateConfig
+	}
+	if change.Addon != nil {
+		u.Spec.Addon, u.Spec.TargetUID, u.Spec.Type = "coredns", "a1", v1alpha1.UpdateAddon
 	}
 	return u
 }
@@ -66,6 +75,15 @@ func TestNext(t *testing.T) {
 	moded := func(u *v1alpha1.Update, f *facts) {
 		applied(u, f)
 		f.cluster.Spec.AccessConfig.AuthenticationMode = v1alpha1.AuthenticationAPI
+	}
+	values := v1alpha1.UpdateChange{Addon: &v1alpha1.UpdateAddonSettings{ConfigurationValues: new("{}")}}
+	addon := func(phase v1alpha1.AddonPhase, code string) func(*v1alpha1.Update, *facts) {
+		return func(u *v1alpha1.Update, f *facts) {
+			applied(u, f)
+			if f.addon.Status.Phase = phase; code != "" {
+				f.addon.Status.Issues = []v1alpha1.AddonIssue{{Code: code, Message: "1 of 2 pods"}}
+			}
+		}
 	}
 	refused := func(u *v1alpha1.Update, f *facts) {
 		applied(u, f)
@@ -114,11 +132,22 @@ func TestNext(t *testing.T) {
 			f.group = newGroup(2, 2)
 			f.group.Status.UpdatedReplicas = 1
 		}, 0, wait("1 of 2 nodes have the group's labels and taints")},
-		"group: never": {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 1) }, patience, fail(codeNodeCreation, "1 of 2 machines are Ready after 20m0s: machines join")},
+		"group: never":        {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 1) }, patience, fail(codeNodeCreation, "1 of 2 machines are Ready after 20m0s: machines join")},
+		"add-on: gone":        {values, func(_ *v1alpha1.Update, f *facts) { f.addon = nil }, 0, fail(codeNotPermitted, "add-on coredns is gone")},
+		"add-on: in effect":   {values, addon(v1alpha1.AddonActive, ""), 0, decision{step: stepSucceed}},
+		"add-on: on its way":  {values, addon(v1alpha1.AddonUpdating, "InsufficientNumberOfReplicas"), 0, wait("1 of 2 pods")},
+		"add-on: never":       {values, addon(v1alpha1.AddonUpdating, "InsufficientNumberOfReplicas"), patience, fail("InsufficientNumberOfReplicas", "the change has had no effect for 20m0s: 1 of 2 pods")},
+		"add-on: refused":     {values, addon(v1alpha1.AddonUpdateFailed, "ConfigurationConflict"), 0, fail("ConfigurationConflict", "1 of 2 pods")},
+		"add-on: unhealthy":   {values, addon(v1alpha1.AddonDegraded, "InsufficientNumberOfReplicas"), 0, fail("InsufficientNumberOfReplicas", "1 of 2 pods")},
+		"add-on: not reached": {values, addon(v1alpha1.AddonDegraded, codeUnreachable), 0, wait("1 of 2 pods")},
+		"add-on: not looked at": {values, func(u *v1alpha1.Update, f *facts) {
+			addon(v1alpha1.AddonActive, "")(u, f)
+			f.addon.Generation, f.addon.Status.Applied = 2, "x"
+		}, 0, wait("the controller of add-ons has not looked at it yet")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			u, f := newUpdate("u1", c.change), facts{cluster: newCluster(), group: newGroup(1, 1)}
+			u, f := newUpdate("u1", c.change), facts{cluster: newCluster(), group: newGroup(1, 1), addon: newAddon()}
 			if c.with != nil {
 				c.with(u, &f)
 			}
@@ -273,6 +302,22 @@ func TestChangesOfAClusterComeInTurn(t *testing.T) {
 	w.get(second)
 	if w.get(c); second.Status.Phase != v1alpha1.UpdateSuccessful || c.Spec.DeletionProtection {
 		t.Errorf("%+v, %+v", second.Status, c.Spec)
+	}
+}
+
+func TestAChangeOfAnAddon(t *testing.T) {
+	t.Parallel()
+	a, u := newAddon(), newUpdate("u1", v1alpha1.UpdateChange{Addon: &v1alpha1.UpdateAddonSettings{ConfigurationValues: new("{}"), ServiceAccountRoleARN: new("")}})
+	a.Spec.Version, a.Spec.ServiceAccountRoleARN, a.Spec.ResolveConflicts = "v1.15.0-eksbuild.1", "arn:r", v1alpha1.ConflictsOverwrite
+	// An older update of the cluster is none of the add-on.
+	w := newWorld(t, newCluster(), a, u, newUpdate("u0", v1alpha1.UpdateChange{DeletionProtection: new(true)}))
+	if err := w.step("u1"); err != nil {
+		t.Fatal(err)
+	}
+	w.get(a)
+	want := v1alpha1.AddonSpec{AddonName: "coredns", Version: "v1.15.0-eksbuild.1", ConfigurationValues: "{}", ResolveConflicts: v1alpha1.ConflictsNone}
+	if diff := cmp.Diff(want, a.Spec); diff != "" || a.Annotations[v1alpha1.AnnotationUpdate] != "u1" {
+		t.Errorf("%v (-want +got):\n%s", a.Annotations, diff)
 	}
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package updatecontroller is the controller of Updates: it makes the change that an Update asks for in its Cluster or NodeGroup, waits until the
-// change has taken effect, and says how it ended.
+// Package updatecontroller is the controller of Updates: it makes the change that an Update asks for in its Cluster, NodeGroup or Addon, waits
+// until the change has taken effect, and says how it ended.
 //
 //	in progress ──► (an older one of the same target? wait) ──► change the target ──► note when ──► wait for the effect ──► Successful
 //	                                                               └─ refused, or the target is gone ────────────┴──► Failed
@@ -18,6 +18,7 @@
 //	the cluster runs on as it was, ChangeRefused Failed, OperationNotPermitted, with the reason
 //	the target is deleted, or made again         Failed, OperationNotPermitted
 //	machines do not become Ready                 Failed, NodeCreationFailure, after 20 minutes; the size stays as it was asked for
+//	an add-on fails, or stays unhealthy          Failed, with the code and the message of the add-on's issue
 //	the API server of the cluster does not answer  Failed, ClusterUnreachable, after 20 minutes
 //	a cluster has more than 100 updates          the oldest that have ended are deleted
 package updatecontroller

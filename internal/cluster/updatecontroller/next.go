@@ -42,6 +42,8 @@ type facts struct {
 	cluster *v1alpha1.Cluster
 	// group is nil if there is none, or if the update is one of the cluster.
 	group *v1alpha1.NodeGroup
+	// addon is nil if there is none, or if the update is not one of an add-on.
+	addon *v1alpha1.Addon
 	// older is the name of an update of the same target that is in progress and comes first, or "".
 	older string
 }
@@ -79,8 +81,11 @@ func next(u *v1alpha1.Update, is facts, now time.Time) decision {
 		return decision{step: stepApply}
 	}
 	late := now.Sub(u.Status.AppliedAt.Time) >= patience
-	if u.Spec.NodeGroup != "" {
+	switch {
+	case u.Spec.NodeGroup != "":
 		return groupEffect(is.group, late)
+	case u.Spec.Addon != "":
+		return addonEffect(is.addon, late)
 	}
 	return clusterEffect(is.cluster, late)
 }
@@ -90,6 +95,12 @@ func (f facts) target(u *v1alpha1.Update) (object metav1.Object, what string) {
 	if u.Spec.NodeGroup != "" {
 		if what = fmt.Sprintf("node group %s", u.Spec.NodeGroup); f.group != nil {
 			object = f.group
+		}
+		return object, what
+	}
+	if u.Spec.Addon != "" {
+		if what = fmt.Sprintf("add-on %s", u.Spec.Addon); f.addon != nil {
+			object = f.addon
 		}
 		return object, what
 	}
@@ -134,6 +145,23 @@ func groupEffect(g *v1alpha1.NodeGroup, late bool) decision {
 		return fail(codeNodeCreation, "%d of %d machines are Ready after %v: %s", g.Status.ReadyReplicas, desired, patience, cmp.Or(readiness.Obstacle(g), messageOf(ready)))
 	}
 	return wait("%s", messageOf(ready))
+}
+
+// addonEffect looks at an add-on that was changed. Its controller has looked at the change, too, once it has observed the generation.
+func addonEffect(a *v1alpha1.Addon, late bool) decision {
+	code, message := codeUnreachable, "the controller of add-ons has not looked at it yet"
+	if len(a.Status.Issues) > 0 {
+		code, message = a.Status.Issues[0].Code, a.Status.Issues[0].Message
+	}
+	switch phase := a.Phase(); {
+	case phase == v1alpha1.AddonActive:
+		return decision{step: stepSucceed}
+	case phase == v1alpha1.AddonUpdateFailed, phase == v1alpha1.AddonCreateFailed, phase == v1alpha1.AddonDegraded && code != codeUnreachable:
+		return fail(code, "%s", message)
+	case late:
+		return fail(code, "the change has had no effect for %v: %s", patience, message)
+	}
+	return wait("%s", message)
 }
 
 func messageOf(ready *metav1.Condition) string {

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cluster/addon"
+	"muster.dev/muster/internal/platform/version"
+)
+
+// addonShape is EKS's add-on, as it is answered.
+type addonShape struct {
+	AddonName, ClusterName, Status, AddonVersion, AddonARN, ServiceAccountRoleARN, Publisher, Owner, ConfigurationValues string
+	Health                                                                                                               health
+	CreatedAt, ModifiedAt                                                                                                time.Time
+	Tags                                                                                                                 map[string]string
+	PodIdentityAssociations                                                                                              []string
+	NamespaceConfig                                                                                                      *namespaceConfig
+}
+
+type namespaceConfig struct{ Namespace string }
+
+type addonOutput struct{ Addon *addonShape }
+
+// namedAddon is an input that names an add-on.
+type namedAddon struct{ ClusterName, AddonName string }
+
+// addonAssociation is a pod identity association that a request wants for an add-on.
+type addonAssociation struct{ ServiceAccount, RoleARN string }
+
+// registerAddons adds the actions of add-ons.
+func (a *api) registerAddons(f *awsfront.Front) {
+	awsfront.Register(f, service, "CreateAddon", a.createAddon())
+	awsfront.Register(f, service, "DeleteAddon", a.deleteAddon())
+	awsfront.Register(f, service, "DescribeAddon", a.describeAddon())
+	awsfront.Register(f, service, "ListAddons", a.listAddons())
+	awsfront.Register(f, service, "UpdateAddon", a.updateAddon())
+	awsfront.Register(f, service, "DescribeAddonConfiguration", a.describeAddonConfiguration())
+	awsfront.Register(f, service, "DescribeAddonVersions", a.describeAddonVersions())
+}
+
+// catalogue are the add-ons of this release.
+func catalogue() addon.Catalogue {
+	return addon.New(addon.Programs{Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI})
+}
+
+// addonFault is a refusal with the names that EKS puts beside its message.
+func addonFault(code string, in namedAddon, format string, args ...any) *awsfault.Error {
+	e := fault(code, in.ClusterName, "", format, args...)
+	e.Members["addonName"] = in.AddonName
+	return e
+}
+
+// addon reads an add-on of a cluster that is there.
+func (a *api) addon(ctx context.Context, in namedAddon) (*v1alpha1.Cluster, *v1alpha1.Addon, error) {
+	of, err := a.cluster(ctx, in.ClusterName)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := a.findAddon(ctx, of, in.AddonName)
+	if err == nil && found == nil {
+		return nil, nil, addonFault(notFound, in, "No addon: %s found in cluster: %s", in.AddonName, in.ClusterName)
+	}
+	return of, found, err
+}
+
+// findAddon returns nil if there is no add-on of the name.
+func (a *api) findAddon(ctx context.Context, of *v1alpha1.Cluster, name string) (*v1alpha1.Addon, error) {
+	if _, ok := catalogue().Find(name); !ok { // a name that no object has is no question to the API server
+		return nil, nil
+	}
+	found := &v1alpha1.Addon{}
+	err := a.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: name}, found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, away(fmt.Errorf("reading add-on %s: %w", name, err))
+	}
+	return found, nil
+}
+
+func (a *api) addonARN(call *awsfront.Call, cluster string, found *v1alpha1.Addon) string {
+	return a.arn(call, "addon/"+cluster+"/"+found.Name+"/"+string(found.UID))
+}
+
+// aboutAddon is the add-on as IAM is asked about it. One that is not there has * for its UUID, so that policies about its name decide.
+func (a *api) aboutAddon(ctx context.Context, call *awsfront.Call, in namedAddon) ([]awsfront.Target, error) {
+	target := awsfront.Target{Resource: a.arn(call, "addon/"+in.ClusterName+"/"+in.AddonName+"/*"), Conditions: map[string][]string{}}
+	of, err := a.findCluster(ctx, in.ClusterName)
+	if err != nil || of == nil {
+		return []awsfront.Target{target}, err
+	}
+	found, err := a.findAddon(ctx, of, in.AddonName)
+	if err != nil {
+		return nil, err
+	}
+	if found != nil {
+		target.Resource = a.addonARN(call, in.ClusterName, found)
+		resourceTags(target.Conditions, found.Spec.Tags)
+	}
+	return []awsfront.Target{target}, nil
+}
+
+func (a *api) aboutNamedAddon(ctx context.Context, call *awsfront.Call, in *namedAddon) ([]awsfront.Target, error) {
+	return a.aboutAddon(ctx, call, *in)
+}
+
+// showAddon is an add-on as EKS tells of it. While an update of it is in progress it is UPDATING.
+func (a *api) showAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster, found *v1alpha1.Addon) (*addonShape, error) {
+	known, _ := catalogue().Find(found.Name)
+	shown := &addonShape{
+		AddonName: found.Name, ClusterName: of.Spec.Name, Status: string(found.Phase()), AddonARN: a.addonARN(call, of.Spec.Name, found),
+		AddonVersion: cmp.Or(found.Status.Version, found.Spec.Version, known.Version), ServiceAccountRoleARN: found.Spec.ServiceAccountRoleARN,
+		Publisher: known.Publisher, Owner: known.Owner, ConfigurationValues: found.Spec.ConfigurationValues, Health: health{[]issue{}},
+		CreatedAt: found.CreationTimestamp.Time, ModifiedAt: changedAt(found), Tags: shownTags(found.Spec.Tags), PodIdentityAssociations: []string{},
+		NamespaceConfig: &namespaceConfig{known.Namespace},
+	}
+	if ready := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.LastTransitionTime.After(shown.ModifiedAt) {
+		shown.ModifiedAt = ready.LastTransitionTime.Time
+	}
+	if shown.Status != string(v1alpha1.AddonCreating) { // while it is created, what it waits for is no issue
+		for _, i := range found.Status.Issues {
+			shown.Health.Issues = append(shown.Health.Issues, issue{i.Code, i.Message, slices.Clone(i.ResourceIDs)})
+		}
+	}
+	if shown.Status == string(v1alpha1.AddonCreating) || shown.Status == string(v1alpha1.AddonDeleting) {
+		return shown, nil
+	}
+	all, err := a.addonUpdates(ctx, of, found)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(all, inProgress) {
+		shown.Status = updating
+	}
+	return shown, nil
+}
+
+// checkAddon refuses what no add-on can be, and returns the entry of the catalogue.
+func (a *api) checkAddon(ctx context.Context, in namedAddon, wanted v1alpha1.AddonSpec, associations []addonAssociation) (addon.Addon, error) {
+	known, ok := catalogue().Find(in.AddonName)
+	resolve := []v1alpha1.ResolveConflicts{"", v1alpha1.ConflictsNone, v1alpha1.ConflictsOverwrite, v1alpha1.ConflictsPreserve}
+	refuse := func(format string, args ...any) (addon.Addon, error) {
+		return known, addonFault(invalidParameter, in, format, args...)
+	}
+	switch {
+	case !ok:
+		return refuse("Addon %.80s specified is not supported in %s kubernetes version", in.AddonName, minor(version.Kubernetes))
+	case wanted.Version != "" && wanted.Version != known.Version:
+		return refuse("Addon version specified is not supported: %.60s is not a version of %s, %s is", wanted.Version, known.Name, known.Version)
+	case !slices.Contains(resolve, wanted.ResolveConflicts):
+		return refuse("resolveConflicts %.40q is not known: it must be NONE, OVERWRITE or PRESERVE", wanted.ResolveConflicts)
+	case len(wanted.ConfigurationValues) > v1alpha1.MaxAddonValues:
+		return refuse("The configurationValues are of %d bytes: there may be %d", len(wanted.ConfigurationValues), v1alpha1.MaxAddonValues)
+	case len(associations) > 0:
+		return refuse("Add-on %s has no pods that take credentials by pod identity associations: leave podIdentityAssociations out", known.Name)
+	}
+	if _, err := known.Read(wanted.ConfigurationValues); err != nil {
+		return refuse("ConfigurationValue provided in request is not supported: Json schema validation failed with error: %v", err)
+	}
+	if wanted.ServiceAccountRoleARN == "" {
+		return known, nil
+	}
+	if !isRoleARN(wanted.ServiceAccountRoleARN) {
+		return refuse("The serviceAccountRoleArn %.300q is not the ARN of a role", wanted.ServiceAccountRoleARN)
+	}
+	found, err := a.role(ctx, wanted.ServiceAccountRoleARN)
+	if err == nil && found == nil {
+		return refuse("The role %s does not exist", wanted.ServiceAccountRoleARN)
+	}
+	return known, err
+}

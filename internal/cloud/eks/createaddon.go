@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+type createAddonInput struct {
+	namedAddon
+
+	AddonVersion, ServiceAccountRoleARN, ResolveConflicts, ClientRequestToken, ConfigurationValues string
+	Tags                                                                                           map[string]string
+	PodIdentityAssociations                                                                        []addonAssociation
+	NamespaceConfig                                                                                *namespaceConfig
+}
+
+func (a *api) createAddon() awsfront.Spec[createAddonInput, addonOutput] {
+	return awsfront.Spec[createAddonInput, addonOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *createAddonInput) ([]awsfront.Target, error) {
+			targets, err := a.aboutCluster(ctx, call, in.ClusterName)
+			if err == nil {
+				requestTags(targets[0].Conditions, in.Tags)
+			}
+			return targets, err
+		},
+		Do: a.doCreateAddon,
+	}
+}
+
+func (a *api) doCreateAddon(ctx context.Context, call *awsfront.Call, in *createAddonInput) (*addonOutput, error) {
+	sent, err := tokenOf(call, in.ClientRequestToken)
+	if err != nil {
+		return nil, err
+	}
+	defer a.locks.hold(in.ClusterName)()
+	of, err := a.cluster(ctx, in.ClusterName)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := a.wantedAddon(ctx, of, in)
+	if err != nil {
+		return nil, err
+	}
+	exists := addonFault(inUse, in.namedAddon, "Addon already exists.")
+	there, err := a.findAddon(ctx, of, in.AddonName)
+	if err != nil {
+		return nil, err
+	}
+	if there != nil {
+		again, err := sent.made(there)
+		switch {
+		case err != nil:
+			return nil, err
+		case !again:
+			return nil, exists
+		}
+		return a.answerAddon(ctx, call, of, there)
+	}
+	if status, _ := clusterStatus(of); status != active {
+		return nil, addonFault(invalidRequest, in.namedAddon, "Cluster '%s' is not in ACTIVE status: it is %s", in.ClusterName, status)
+	}
+	sent.mark(wanted)
+	if err := a.Management.Create(ctx, wanted); err != nil {
+		return nil, refusedWrite(err, exists)
+	}
+	return a.answerAddon(ctx, call, of, wanted)
+}
+
+func (a *api) answerAddon(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster, found *v1alpha1.Addon) (*addonOutput, error) {
+	shown, err := a.showAddon(ctx, call, of, found)
+	if err != nil {
+		return nil, err
+	}
+	return &addonOutput{shown}, nil
+}
+
+// wantedAddon is the object that a request asks for.
+func (a *api) wantedAddon(ctx context.Context, of *v1alpha1.Cluster, in *createAddonInput) (*v1alpha1.Addon, error) {
+	wanted := &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: in.AddonName}, Spec: v1alpha1.AddonSpec{
+		AddonName: in.AddonName, Version: in.AddonVersion, ConfigurationValues: in.ConfigurationValues, ServiceAccountRoleARN: in.ServiceAccountRoleARN,
+		ResolveConflicts: v1alpha1.ResolveConflicts(in.ResolveConflicts),
+	}}
+	known, err := a.checkAddon(ctx, in.namedAddon, wanted.Spec, in.PodIdentityAssociations)
+	if err != nil {
+		return nil, err
+	}
+	if in.NamespaceConfig != nil && in.NamespaceConfig.Namespace != "" && in.NamespaceConfig.Namespace != known.Namespace {
+		return nil, addonFault(invalidParameter, in.namedAddon, "Add-on %s is in namespace %s: leave namespaceConfig out", known.Name, known.Namespace)
+	}
+	wanted.Spec.Version = known.Version
+	wanted.Spec.Tags, err = readTags(in.Tags)
+	return wanted, err
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+type deleteAddonInput struct {
+	namedAddon
+
+	Preserve *bool
+}
+
+func (a *api) deleteAddon() awsfront.Spec[deleteAddonInput, addonOutput] {
+	return awsfront.Spec[deleteAddonInput, addonOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *deleteAddonInput) ([]awsfront.Target, error) {
+			return a.aboutAddon(ctx, call, in.namedAddon)
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *deleteAddonInput) (*addonOutput, error) {
+			defer a.locks.hold(in.ClusterName)()
+			of, found, err := a.addon(ctx, in.namedAddon)
+			if err != nil {
+				return nil, err
+			}
+			if !found.DeletionTimestamp.IsZero() {
+				return a.answerAddon(ctx, call, of, found)
+			}
+			if preserve := deref(in.Preserve, false); preserve != found.Spec.Preserve { // what this request says holds, whatever kubectl said
+				before := found.DeepCopy()
+				found.Spec.Preserve = preserve
+				if err := a.Management.Patch(ctx, found, client.MergeFrom(before)); err != nil {
+					return nil, away(fmt.Errorf("changing add-on %s: %w", in.AddonName, err))
+				}
+			}
+			if err := a.Management.Delete(ctx, found, client.Preconditions{UID: &found.UID}); client.IgnoreNotFound(err) != nil {
+				return nil, away(fmt.Errorf("deleting add-on %s: %w", in.AddonName, err))
+			}
+			found.DeletionTimestamp = new(metav1.NewTime(call.Now))
+			return a.answerAddon(ctx, call, of, found)
+		},
+	}
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"runtime"
+	"slices"
+
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cluster/addon"
+)
+
+type addonVersionsInput struct {
+	KubernetesVersion, AddonName, NextToken string
+	Types, Publishers, Owners               []string
+	MaxResults                              *int32
+}
+
+type addonVersionsOutput struct {
+	Addons    []addonInfo
+	NextToken string
+}
+
+type addonInfo struct {
+	AddonName, Type, Publisher, Owner, DefaultNamespace string
+	AddonVersions                                       []addonVersionInfo
+}
+
+type addonVersionInfo struct {
+	AddonVersion                                  string
+	Architecture, ComputeTypes                    []string
+	Compatibilities                               []compatibility
+	RequiresConfiguration, RequiresIAMPermissions *bool
+}
+
+type compatibility struct {
+	ClusterVersion   string
+	PlatformVersions []string
+	DefaultVersion   *bool
+}
+
+func (a *api) describeAddonVersions() awsfront.Spec[addonVersionsInput, addonVersionsOutput] {
+	return awsfront.Spec[addonVersionsInput, addonVersionsOutput]{
+		Do: func(_ context.Context, call *awsfront.Call, in *addonVersionsInput) (*addonVersionsOutput, error) {
+			chosen := func(from []string, value string) bool { return len(from) == 0 || slices.Contains(from, value) }
+			var infos []addonInfo
+			for _, known := range catalogue() {
+				if (in.AddonName == "" || in.AddonName == known.Name) && (in.KubernetesVersion == "" || slices.Contains(known.ClusterVersions, in.KubernetesVersion)) &&
+					chosen(in.Types, known.Type) && chosen(in.Publishers, known.Publisher) && chosen(in.Owners, known.Owner) {
+					infos = append(infos, showAddonInfo(known))
+				}
+			}
+			out := &addonVersionsOutput{}
+			var err error
+			out.Addons, out.NextToken, err = page(a, call, []any{in.KubernetesVersion, in.AddonName, in.Types, in.Publishers, in.Owners}, infos,
+				func(i addonInfo) string { return i.AddonName }, in.NextToken, in.MaxResults)
+			return out, err
+		},
+	}
+}
+
+// showAddonInfo is an add-on of the catalogue as EKS tells of it.
+func showAddonInfo(known addon.Addon) addonInfo {
+	version := addonVersionInfo{
+		AddonVersion: known.Version, Architecture: []string{runtime.GOARCH}, ComputeTypes: []string{"ec2"}, Compatibilities: []compatibility{},
+		RequiresConfiguration: new(false), RequiresIAMPermissions: new(false),
+	}
+	for _, of := range known.ClusterVersions {
+		version.Compatibilities = append(version.Compatibilities, compatibility{of, []string{"*"}, new(true)})
+	}
+	return addonInfo{
+		AddonName: known.Name, Type: known.Type, Publisher: known.Publisher, Owner: known.Owner, DefaultNamespace: known.Namespace,
+		AddonVersions: []addonVersionInfo{version},
+	}
+}
+
+type addonConfigurationInput struct{ AddonName, AddonVersion string }
+
+type addonConfigurationOutput struct {
+	AddonName, AddonVersion, ConfigurationSchema string
+	PodIdentityConfiguration                     []podIdentityConfiguration
+}
+
+type podIdentityConfiguration struct {
+	ServiceAccount             string
+	RecommendedManagedPolicies []string
+}
+
+func (a *api) describeAddonConfiguration() awsfront.Spec[addonConfigurationInput, addonConfigurationOutput] {
+	return awsfront.Spec[addonConfigurationInput, addonConfigurationOutput]{
+		Do: func(_ context.Context, _ *awsfront.Call, in *addonConfigurationInput) (*addonConfigurationOutput, error) {
+			known, ok := catalogue().Find(in.AddonName)
+			if !ok || known.Version != in.AddonVersion {
+				return nil, awsfault.Errorf(notFound, "Configuration not found for addon: %.80s, version: %.60s", in.AddonName, in.AddonVersion)
+			}
+			return &addonConfigurationOutput{
+				AddonName: known.Name, AddonVersion: known.Version, ConfigurationSchema: known.Schema, PodIdentityConfiguration: []podIdentityConfiguration{},
+			}, nil
+		},
+	}
+}

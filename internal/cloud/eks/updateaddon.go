@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+type updateAddonInput struct {
+	namedAddon
+
+	AddonVersion, ServiceAccountRoleARN, ResolveConflicts, ClientRequestToken string
+	ConfigurationValues                                                       *string
+	PodIdentityAssociations                                                   []addonAssociation
+}
+
+func (a *api) updateAddon() awsfront.Spec[updateAddonInput, updateOutput] {
+	return awsfront.Spec[updateAddonInput, updateOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *updateAddonInput) ([]awsfront.Target, error) {
+			return a.aboutAddon(ctx, call, in.namedAddon)
+		},
+		Do: a.doUpdateAddon,
+	}
+}
+
+func (a *api) doUpdateAddon(ctx context.Context, call *awsfront.Call, in *updateAddonInput) (*updateOutput, error) {
+	sent, err := tokenOf(call, in.ClientRequestToken)
+	if err != nil {
+		return nil, err
+	}
+	defer a.locks.hold(in.ClusterName)()
+	of, found, err := a.addon(ctx, in.namedAddon)
+	if err != nil {
+		return nil, err
+	}
+	all, err := a.addonUpdates(ctx, of, found)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		again, err := sent.made(&all[i])
+		if err != nil {
+			return nil, err
+		}
+		if again {
+			return &updateOutput{showUpdate(&all[i])}, nil
+		}
+	}
+	status := found.Phase()
+	if slices.ContainsFunc(all, inProgress) {
+		status = v1alpha1.AddonUpdating
+	}
+	if slices.Contains([]v1alpha1.AddonPhase{v1alpha1.AddonCreating, v1alpha1.AddonUpdating, v1alpha1.AddonDeleting}, status) {
+		return nil, addonFault(inUse, in.namedAddon, "Addon %s cannot be updated as it is currently in %s state", in.AddonName, status)
+	}
+	return a.acceptAddon(ctx, sent, of, found, in)
+}
+
+// acceptAddon makes the Update that a request asks for. What the request leaves out stays as it is, but for the role, which it takes away as on EKS.
+func (a *api) acceptAddon(ctx context.Context, sent token, of *v1alpha1.Cluster, found *v1alpha1.Addon, in *updateAddonInput) (*updateOutput, error) {
+	wanted := v1alpha1.AddonSpec{
+		Version: in.AddonVersion, ConfigurationValues: deref(in.ConfigurationValues, found.Spec.ConfigurationValues), ServiceAccountRoleARN: in.ServiceAccountRoleARN,
+		ResolveConflicts: v1alpha1.ResolveConflicts(in.ResolveConflicts),
+	}
+	known, err := a.checkAddon(ctx, in.namedAddon, wanted, in.PodIdentityAssociations)
+	if err != nil {
+		return nil, err
+	}
+	change := &v1alpha1.UpdateAddonSettings{
+		Version: &known.Version, ConfigurationValues: in.ConfigurationValues, ServiceAccountRoleARN: &in.ServiceAccountRoleARN, ResolveConflicts: wanted.ResolveConflicts,
+	}
+	u := &v1alpha1.Update{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: uuid.NewString()}, Spec: v1alpha1.UpdateSpec{
+		ClusterName: of.Spec.Name, Addon: found.Name, TargetUID: string(found.UID), Type: v1alpha1.UpdateAddon, Change: v1alpha1.UpdateChange{Addon: change},
+	}}
+	for _, p := range []struct{ name, value string }{
+		{"AddonVersion", in.AddonVersion},
+		{"ServiceAccountRoleArn", in.ServiceAccountRoleARN},
+		{"ResolveConflicts", in.ResolveConflicts},
+		{"ConfigurationValues", deref(in.ConfigurationValues, "")},
+	} {
+		if p.value != "" {
+			u.Spec.Params = append(u.Spec.Params, v1alpha1.UpdateParam{Type: p.name, Value: firstOf(p.value)})
+		}
+	}
+	sent.mark(u)
+	if err := a.Management.Create(ctx, u); err != nil {
+		return nil, refusedWrite(err, addonFault(inUse, in.namedAddon, "An update of this id exists: try again"))
+	}
+	return &updateOutput{showUpdate(u)}, nil
+}
+
+// firstOf is what a parameter of an update can hold of a value.
+func firstOf(value string) string {
+	const limit = 2048
+	runes := []rune(value)
+	return string(runes[:min(len(runes), limit)])
+}
+
+// addonUpdates lists the updates of an add-on. Those of an earlier one of that name are not.
+func (a *api) addonUpdates(ctx context.Context, of *v1alpha1.Cluster, found *v1alpha1.Addon) ([]v1alpha1.Update, error) {
+	return a.listUpdatesOf(ctx, of, func(u *v1alpha1.Update) bool { return isAddonUpdateOf(u, of, found) })
+}
+
+func isAddonUpdateOf(u *v1alpha1.Update, of *v1alpha1.Cluster, found *v1alpha1.Addon) bool {
+	return u.Spec.ClusterName == of.Spec.Name && u.Spec.Addon == found.Name && (u.Spec.TargetUID == "" || u.Spec.TargetUID == string(found.UID))
+}
