@@ -41,7 +41,11 @@ func managementMapper() meta.RESTMapper {
 			mapper.Add(version.WithKind(kind), meta.RESTScopeRoot)
 		}
 	}
-	for _, kind := range []string{"Addon", "Cluster", "NodeGroup", "PodIdentityAssociation", "Update"} {
+	"Addon",
+	"Cluster",
+	"NodeGroup",
+	"PodIdentityAssociation",
+	"Update",
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind+"List"), meta.RESTScopeNamespace) // a cache of one namespace asks for lists by this name
 	}
