@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/privatedns"
+	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/node/imds"
@@ -24,7 +25,7 @@ import (
 
 // NewVPCCommand returns the hidden command that holds the machines' network.
 func NewVPCCommand() *cobra.Command {
-	var stateDir, id string
+	var stateDir, id, regionName string
 	command := &cobra.Command{
 		Use:   "vpc",
 		Short: "Hold a private network of machines, relay between it and API servers, and answer machines' questions: instance metadata, DNS",
@@ -55,7 +56,11 @@ func NewVPCCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			names, err := newNames(dir, id, log)
+			in, err := region.Find(regionName)
+			if err != nil {
+				return console.UsageError{Err: fmt.Errorf("--region: %w", err)}
+			}
+			names, err := newNames(dir, network, in, log)
 			if err != nil {
 				return err
 			}
@@ -71,6 +76,7 @@ func NewVPCCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&stateDir, "state-dir", statedir.Default(), "directory of everything muster keeps")
+	flags.StringVar(&regionName, "region", region.Default, "region of the account, by whose name AWS's services are called")
 	flags.StringVar(&id, "id", "", "id of the VPC, which is described below the state directory")
 	return command
 }
@@ -110,10 +116,12 @@ func newMetadata(dir statedir.Dir, id string, roles imds.Credentials, log *slog.
 }
 
 // newNames makes the VPC's name server.
-func newNames(dir statedir.Dir, id string, log *slog.Logger) (*privatedns.Server, error) {
-	directory, err := local.NewDirectory(dir, id)
+func newNames(dir statedir.Dir, network *vpc.Network, in region.Region, log *slog.Logger) (*privatedns.Server, error) {
+	directory, err := local.NewDirectory(dir, network.ID())
 	if err != nil {
 		return nil, err
 	}
-	return privatedns.NewServer(privatedns.Config{Machines: directory.Machines, Log: log})
+	return privatedns.NewServer(privatedns.Config{
+		Machines: directory.Machines, Services: in.ServiceNames(), ServicesAt: vpc.Services(network.CIDR()), Log: log,
+	})
 }

@@ -56,7 +56,7 @@ func AccountCredentials(a Account) ([]authority.Credential, error) {
 		{Name: "management-service", Authority: authority.Management, CommonName: UserService, Organizations: []string{groupMasters}, Client: true},
 		{Name: "management-administrator", Authority: authority.Management, CommonName: "muster:administrator", Organizations: []string{GroupAdministrators}, Client: true},
 
-		{Name: CredentialIdentity, Authority: authority.Account, CommonName: "muster:identity-service", DNSNames: localhost(), Addresses: services},
+		{Name: CredentialIdentity, Authority: authority.Account, CommonName: "muster:identity-service", DNSNames: append(localhost(), a.Region.ServiceNames()...), Addresses: services},
 		{Name: CredentialAccount, Authority: authority.Account, CommonName: "muster:account", DNSNames: []string{caller.ServerName}},
 		callerCredential(CredentialAccountMetadata, caller.Metadata()),
 	}...), nil

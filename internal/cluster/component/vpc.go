@@ -10,6 +10,7 @@ func VPCSpec(a Account, id string) Spec {
 		Path: a.program("muster"),
 		Args: append([]string{"vpc"}, flags(map[string]string{
 			"id":        id,
+			"region":    a.Region.Name,
 			"state-dir": string(a.State),
 		})...),
 		Directories: []string{a.State.Run(), a.State.VPC(id)},

@@ -6,6 +6,7 @@
 //	ip-192-168-64-11.ec2.internal  A    192.168.64.11
 //	i-0123456789abcdef0.ec2.internal    A    192.168.64.11
 //	11.64.168.192.in-addr.arpa        PTR  ip-192-168-64-11.ec2.internal
+//	eks.us-east-1.amazonaws.com         A    192.168.0.3, as every name of a service that the account answers
 //	any other name                    NXDOMAIN: the VPC has no way out
 //
 // Machines ask it by /etc/resolv.conf, and so does the cluster's DNS for names that are not the cluster's.

@@ -94,7 +94,10 @@ func said(reply *dns.Msg) string {
 }
 
 func TestAnswers(t *testing.T) {
-	server := serve(t, Config{Machines: func() ([]machine.Record, error) { return machines(), nil }})
+	server := serve(t, Config{
+		Machines: func() ([]machine.Record, error) { return machines(), nil },
+		Services: []string{"eks.us-east-1.amazonaws.com", "sts.amazonaws.com"}, ServicesAt: netip.MustParseAddr("192.168.64.3"),
+	})
 	for query, want := range map[string]string{
 		"ip-192-168-64-11.ec2.internal. A":                        "192.168.64.11",
 		"ip-192-168-64-12.ec2.internal. A":                        "192.168.64.12",
@@ -106,6 +109,11 @@ func TestAnswers(t *testing.T) {
 		"64.168.192.in-addr.arpa. PTR":                            "",
 		"13.64.168.192.in-addr.arpa. PTR":                         "NXDOMAIN",
 		"ip-192-168-64-13.ec2.internal. A":                        "NXDOMAIN",
+		"eks.us-east-1.amazonaws.com. A":                          "192.168.64.3",
+		"STS.amazonaws.com. A":                                    "192.168.64.3",
+		"eks.us-east-1.amazonaws.com. AAAA":                       "",
+		"us-east-1.amazonaws.com. A":                              "", // names end with it
+		"s3.us-east-1.amazonaws.com. A":                           "NXDOMAIN",
 		"a.ip-192-168-64-11.ec2.internal. A":                      "NXDOMAIN",
 		"ec2.internal. A":                                         "",
 		"ec2.internal. SOA":                                       "",

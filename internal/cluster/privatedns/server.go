@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -30,6 +31,9 @@ const (
 type Config struct {
 	// Machines lists the records of the VPC's machines. It is called once a second at most, and only if somebody asks.
 	Machines func() ([]machine.Record, error)
+	// Services are the names of AWS's services, which are at the address ServicesAt.
+	Services   []string
+	ServicesAt netip.Addr
 	Log      *slog.Logger
 	Now      func() time.Time // the clock if nil
 }
@@ -48,6 +52,9 @@ type Server struct {
 func NewServer(config Config) (*Server, error) {
 	if config.Machines == nil || config.Log == nil {
 		return nil, errors.New("the VPC's name server needs a list of machines and a log")
+	}
+	if len(config.Services) > 0 && !config.ServicesAt.Is4() {
+		return nil, errors.New("the VPC's name server needs the IPv4 address of the services that it is to name")
 	}
 	if config.Now == nil {
 		config.Now = time.Now
@@ -114,6 +121,6 @@ func (s *Server) known() *zone {
 		s.said = err.Error()
 		return s.zone
 	}
-	s.said, s.zone = "", newZone(machines)
+	s.said, s.zone = "", newZone(machines, s.config.Services, s.config.ServicesAt)
 	return s.zone
 }

@@ -4,6 +4,7 @@ package privatedns
 
 import (
 	"net"
+	"net/netip"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -24,9 +25,13 @@ type zone struct {
 	exists  map[string]bool     // names with records, and those that such a name ends with
 }
 
-// newZone makes the zone of some machines. Of two with one name or address, which the records do not hold, both are in it.
-func newZone(machines []machine.Record) *zone {
+// newZone makes the zone of some machines, and of services at an address. Of two machines with one name or address, which the records do not
+// hold, both are in it.
+func newZone(machines []machine.Record, services []string, at netip.Addr) *zone {
 	z := &zone{records: map[string][]dns.RR{}, exists: map[string]bool{".": true}}
+	for _, name := range services {
+		z.add(&dns.A{Hdr: header(dns.Fqdn(strings.ToLower(name)), dns.TypeA, ttl), A: net.IP(at.AsSlice())})
+	}
 	for _, m := range machines {
 		reverse, err := dns.ReverseAddr(m.PrivateIP.String())
 		if err != nil || !m.PrivateIP.Is4() {

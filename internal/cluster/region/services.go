@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package region
+
+// ServiceNames are the DNS names of the AWS APIs that an account answers, as AWS's tools make them from the region: those of the region, the
+// ones with IPv6 that SDKs take with AWS_USE_DUALSTACK_ENDPOINT and EKS Auth always has, and those of services that have one for the world.
+// The first is that of EKS.
+func (r Region) ServiceNames() []string {
+	var names []string
+	for _, service := range []string{"eks", "ec2", "autoscaling", "ssm", "kms", "logs", "sts"} {
+		names = append(names, service+"."+r.Name+".amazonaws.com", service+"."+r.Name+".api.aws")
+	}
+	return append(names, "eks-auth."+r.Name+".api.aws", "sts.amazonaws.com", "iam.amazonaws.com", "iam.global.api.aws")
+}
