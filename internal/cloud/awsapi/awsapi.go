@@ -6,13 +6,16 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/cloudwatchlogs"
 	"muster.dev/muster/internal/cloud/ec2"
 	"muster.dev/muster/internal/cloud/eks"
+	"muster.dev/muster/internal/cloud/kms"
 	"muster.dev/muster/internal/cloud/nexttoken"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/iam/accesspolicy"
@@ -57,7 +60,7 @@ func newFront(c Config) (*awsfront.Front, error) {
 	if c.Identity == nil {
 		return nil, errors.New("the AWS APIs need an identity service")
 	}
-	key, err := pageKey(c.PageKey)
+	sealing, err := pageKey(c.PageKey)
 	if err != nil {
 		return nil, err
 	}
@@ -69,10 +72,17 @@ func newFront(c Config) (*awsfront.Front, error) {
 	for _, p := range accesspolicy.Policies() {
 		policies = append(policies, p.Name)
 	}
-	pages := nexttoken.NewSealer(key)
+	pages := nexttoken.NewSealer(sealing)
 	if err := ec2.Register(front, ec2.Config{
 		Management: c.Management, Pages: pages, Region: c.Region, LocalMachines: c.LocalMachines, UserData: c.UserData, Usage: c.Usage,
 	}); err != nil {
+		return nil, err
+	}
+	key := kms.Check(c.Management, c.Region, time.Now)
+	if err := kms.Register(front, kms.Config{Management: c.Management, Pages: pages, Region: c.Region}); err != nil {
+		return nil, err
+	}
+	if err := cloudwatchlogs.Register(front, cloudwatchlogs.Config{Management: c.Management, Pages: pages, Region: c.Region, Key: key}); err != nil {
 		return nil, err
 	}
 	if err := eks.Register(front, eks.Config{

@@ -94,7 +94,7 @@ func refusedAtGate(table *awsshape.Service, e *awsquery.Error) *awsfault.Error {
 // unsupported refuses parameters that an action would ignore in silence.
 func unsupported(table *awsshape.Service, names []string) *awsfault.Error {
 	code := "InvalidParameterValue"
-	for _, declared := range []string{"InvalidParameterException", "InvalidRequestException", "ValidationException"} {
+	for _, declared := range []string{"InvalidParameterException", "InvalidRequestException", "ValidationException", "UnsupportedOperationException"} {
 		if table.Fault(declared) != nil {
 			code = declared
 			break

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloudwatchlogs
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cloud/awstag"
+)
+
+type createInput struct {
+	LogGroupName, KMSKeyID, LogGroupClass string
+	Tags                                  map[string]string
+	DeletionProtectionEnabled             bool
+}
+
+func (a *api) createLogGroup() awsfront.Spec[createInput, struct{}] {
+	return awsfront.Spec[createInput, struct{}]{
+		About: func(_ context.Context, call *awsfront.Call, in *createInput) ([]awsfront.Target, error) {
+			conditions := map[string][]string{}
+			requestTags(conditions, in.Tags)
+			return []awsfront.Target{{Resource: a.arn(call, in.LogGroupName), Conditions: conditions}}, checkName(in.LogGroupName)
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *createInput) (*struct{}, error) {
+			if in.LogGroupClass != "" && !slices.Contains(classes(), in.LogGroupClass) {
+				return nil, awsfault.Errorf(invalidParameter, "logGroupClass %.40q is not known: it must be one of %v", in.LogGroupClass, classes())
+			}
+			if err := a.checkKey(ctx, call, in.KMSKeyID); err != nil {
+				return nil, err
+			}
+			tags, err := readTags(in.Tags)
+			if err != nil {
+				return nil, err
+			}
+			made := &awsrecord.Record[group]{ID: groups.NameOf(in.LogGroupName), Name: in.LogGroupName, Tags: tagsFrom(tags), Data: group{
+				Class: in.LogGroupClass, Key: in.KMSKeyID, Protected: in.DeletionProtectionEnabled,
+			}}
+			err = groups.Create(ctx, a.Management, made)
+			if apierrors.IsAlreadyExists(err) {
+				return nil, awsfault.Errorf(alreadyExists, "The specified log group already exists")
+			}
+			return nil, kept(err)
+		},
+	}
+}
+
+func classes() []string { return []string{classStandard, classInfrequent, classDelivery} }
+
+// checkKey refuses a key that the account does not have; no key is none.
+func (a *api) checkKey(ctx context.Context, call *awsfront.Call, arn string) error {
+	if arn == "" {
+		return nil
+	}
+	if err := a.Key(ctx, call.Caller.Account(), arn); err != nil {
+		return &awsfault.Error{Code: invalidParameter, Message: "The specified KMS key does not exist or is not allowed to be used: " + err.Error(), Cause: err}
+	}
+	return nil
+}
+
+// requestTags adds the condition keys of the tags that a request sets.
+func requestTags(conditions map[string][]string, tags map[string]string) {
+	for key, value := range tags {
+		conditions["aws:RequestTag/"+key] = []string{value}
+	}
+	if len(tags) > 0 {
+		conditions["aws:TagKeys"] = slices.Sorted(maps.Keys(tags))
+	}
+}
+
+func readTags(tags map[string]string) (map[string]string, error) {
+	list := make([]awstag.Tag, 0, len(tags))
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		list = append(list, awstag.Tag{Key: key, Value: tags[key]})
+	}
+	return awstag.Read(service, list)
+}
+
+type nameInput struct{ LogGroupName string }
+
+func (a *api) deleteLogGroup() awsfront.Spec[nameInput, struct{}] {
+	return awsfront.Spec[nameInput, struct{}]{
+		About: func(ctx context.Context, call *awsfront.Call, in *nameInput) ([]awsfront.Target, error) {
+			return a.named(ctx, call, in.LogGroupName)
+		},
+		Do: func(ctx context.Context, _ *awsfront.Call, in *nameInput) (*struct{}, error) {
+			found, err := a.find(ctx, in.LogGroupName)
+			if err != nil {
+				return nil, err
+			}
+			if found.Data.Protected {
+				return nil, awsfault.Errorf(validation, "The log group %s has deletion protection: switch it off first, with PutLogGroupDeletionProtection", in.LogGroupName)
+			}
+			return nil, kept(groups.Delete(ctx, a.Management, found.ID))
+		},
+	}
+}
