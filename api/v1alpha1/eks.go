@@ -56,6 +56,12 @@ type ClusterEKS struct {
 	// +optional
 	// +kubebuilder:validation:Enum=STANDARD;EXTENDED
 	SupportType string `json:"supportType,omitempty"`
+
+	// EncryptionKeyARN is the KMS key that was given for Secrets. Muster encrypts them at rest with a key of its own in any case.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	EncryptionKeyARN string `json:"encryptionKeyARN,omitempty"`
 }
 
 // LoggingType is a log of the control plane, as EKS calls it.
@@ -103,6 +109,9 @@ func validateEKS(path *field.Path, eks ClusterEKS) field.ErrorList {
 	var errs field.ErrorList
 	if utf8.RuneCountInString(eks.RoleARN) > maxRoleARN {
 		errs = append(errs, field.TooLong(path.Child("roleARN"), "", maxRoleARN))
+	}
+	if utf8.RuneCountInString(eks.EncryptionKeyARN) > maxRoleARN {
+		errs = append(errs, field.TooLong(path.Child("encryptionKeyARN"), "", maxRoleARN))
 	}
 	for i, kind := range eks.LoggingTypes {
 		if !slices.Contains(LoggingTypes(), kind) {

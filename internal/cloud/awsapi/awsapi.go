@@ -87,7 +87,7 @@ func newFront(c Config) (*awsfront.Front, error) {
 	}
 	if err := eks.Register(front, eks.Config{
 		Management: c.Management, Pages: pages, Region: c.Region, LocalMachines: c.LocalMachines,
-		Cluster: c.Cluster, AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
+		Cluster: c.Cluster, Key: key, AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
 	}); err != nil {
 		return nil, err
 	}

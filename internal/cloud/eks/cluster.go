@@ -34,6 +34,7 @@ type cluster struct {
 	AccessConfig                                                   accessConfig
 	UpgradePolicy                                                  upgradePolicy
 	DeletionProtection                                             *bool
+	EncryptionConfig                                               []encryption
 }
 
 // vpcRequest is what a request says of networks.
@@ -100,6 +101,9 @@ func (a *api) show(call *awsfront.Call, c *v1alpha1.Cluster) *cluster {
 		AccessConfig:            accessConfig{AuthenticationMode: string(c.Spec.AccessConfig.AuthenticationMode)},
 		UpgradePolicy:           upgradePolicy{cmp.Or(eks.SupportType, extended)},
 		DeletionProtection:      new(c.Spec.DeletionProtection),
+	}
+	if key := eks.EncryptionKeyARN; key != "" {
+		shown.EncryptionConfig = []encryption{{Resources: []string{secrets}, Provider: keyProvider{key}}}
 	}
 	if issuer := c.Status.Identity.OIDC.Issuer; issuer != "" {
 		shown.Identity = &identity{oidc{issuer}}

@@ -37,6 +37,7 @@ type createClusterInput struct {
 	UpgradePolicy                              *upgradePolicy
 	BootstrapSelfManagedAddons                 *bool
 	DeletionProtection                         *bool
+	EncryptionConfig                           []encryption
 }
 
 func (a *api) createCluster() awsfront.Spec[createClusterInput, clusterOutput] {
@@ -63,6 +64,9 @@ func (in *createClusterInput) conditions() map[string][]string {
 		}
 	}
 	text("eks:kubernetesVersion", in.Version)
+	for _, config := range in.EncryptionConfig {
+		set["eks:encryptionConfigProviderKeyArns"] = append(set["eks:encryptionConfigProviderKeyArns"], config.Provider.KeyARN)
+	}
 	boolean("eks:endpointPublicAccess", in.ResourcesVPCConfig.EndpointPublicAccess)
 	boolean("eks:endpointPrivateAccess", in.ResourcesVPCConfig.EndpointPrivateAccess)
 	boolean("eks:bootstrapSelfManagedAddons", in.BootstrapSelfManagedAddons)
@@ -113,6 +117,9 @@ func (a *api) doCreateCluster(ctx context.Context, call *awsfront.Call, in *crea
 		return nil, err
 	}
 	if err := a.checkClusterRole(ctx, in.RoleARN); err != nil {
+		return nil, err
+	}
+	if wanted.Spec.EKS.EncryptionKeyARN, err = a.encryptionKey(ctx, call, in.Name, in.EncryptionConfig); err != nil {
 		return nil, err
 	}
 	sent.mark(wanted)

@@ -37,6 +37,7 @@ const (
 	region     = "eu-west-1"
 	eksRole    = "arn:aws:iam::000000000000:role/eks"
 	viewPolicy = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
+	kmsKey     = "arn:aws:kms:eu-west-1:000000000000:key/00000000-0000-0000-0000-000000000001"
 	nodes      = "arn:aws:iam::000000000000:role/nodes"
 )
 
@@ -112,6 +113,12 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 			return nil, fmt.Errorf("asked for %q", namespace)
 		}
 		return w.cluster, nil
+	}
+	config.Key = func(_ context.Context, of, arn string) error {
+		if of != account || arn != kmsKey {
+			return fmt.Errorf("there is no key %s", arn)
+		}
+		return nil
 	}
 	config.AccessPolicy = func(arn string) error {
 		if arn != viewPolicy {

@@ -3,6 +3,7 @@
 package eks
 
 import (
+	"context"
 	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,8 @@ type Config struct {
 	LocalMachines bool
 	// Cluster reads and writes the objects of a cluster that is served, by its namespace.
 	Cluster func(namespace string) (client.Client, error)
+	// Key says why an account cannot use a KMS key, by its ARN.
+	Key func(ctx context.Context, account, arn string) error
 	// AccessPolicies are the names of those that there are, and AccessPolicy says what is wrong with the ARN of one.
 	AccessPolicies []string
 	AccessPolicy   func(arn string) error
@@ -37,8 +40,8 @@ type api struct {
 
 // Register adds the actions to the front.
 func Register(f *awsfront.Front, c Config) error {
-	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.AccessPolicy == nil {
-		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, a way to clusters, and access policies")
+	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.AccessPolicy == nil || c.Key == nil {
+		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, a way to clusters, keys, and access policies")
 	}
 	a := &api{Config: c}
 
