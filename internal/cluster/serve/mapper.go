@@ -41,11 +41,7 @@ func managementMapper() meta.RESTMapper {
 			mapper.Add(version.WithKind(kind), meta.RESTScopeRoot)
 		}
 	}
-	"Addon",
-	"Cluster",
-	"NodeGroup",
-	"PodIdentityAssociation",
-	"Update",
+	for _, kind := range []string{"Addon", "Cluster", "NodeGroup", "PodIdentityAssociation", "Update"} {
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind+"List"), meta.RESTScopeNamespace) // a cache of one namespace asks for lists by this name
 	}
