@@ -65,6 +65,12 @@ func Register(f *awsfront.Front, c Config) error {
 	a.registerSubnets(f)
 	a.registerZones(f)
 	a.registerAccount(f)
+	a.registerInternetGateways(f)
+	a.registerNATGateways(f)
+	a.registerAddresses(f)
+	a.registerRouteTables(f)
+	a.registerNetworkACLs(f)
+	a.registerNothing(f)
 	a.registerTags(f)
 	return nil
 }

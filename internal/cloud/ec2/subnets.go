@@ -170,9 +170,13 @@ func (a *api) showSubnets(ctx context.Context, call *awsfront.Call, subnets []v1
 	return all, nil
 }
 
-// taken is how many addresses of each subnet machines and the endpoints of clusters have.
-func (a *api) taken(_ context.Context, subnets []v1alpha1.Subnet) (map[string]int, error) {
+// taken is how many addresses of each subnet machines, the endpoints of clusters and NAT gateways have.
+func (a *api) taken(ctx context.Context, subnets []v1alpha1.Subnet) (map[string]int, error) {
 	taken, seen := map[string]int{}, map[string]bool{}
+	nats, err := a.natGateways().list(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for i := range subnets {
 		vpc := subnets[i].Spec.VPCID
 		if seen[vpc] {
@@ -185,6 +189,11 @@ func (a *api) taken(_ context.Context, subnets []v1alpha1.Subnet) (map[string]in
 		}
 		for _, usage := range all {
 			taken[usage.ID] = 1<<(32-usage.CIDR.Bits()) - notForMachines - usage.Room() + len(usage.Machines)
+		}
+	}
+	for i := range nats {
+		if nats[i].Data.FailureCode == "" {
+			taken[nats[i].Data.Subnet]++
 		}
 	}
 	return taken, nil

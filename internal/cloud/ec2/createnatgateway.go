@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/dryrun"
+	"muster.dev/muster/internal/cloud/ec2id"
+)
+
+type createNATGatewayInput struct {
+	SubnetID          string
+	AllocationID      string
+	ConnectivityType  string
+	PrivateIPAddress  string
+	AvailabilityMode  string
+	ClientToken       string
+	TagSpecifications []tagSpecification
+	DryRun            bool
+}
+
+type createNATGatewayOutput struct {
+	NatGateway  *natGateway
+	ClientToken string
+}
+
+func (a *api) createNATGateway() awsfront.Spec[createNATGatewayInput, createNATGatewayOutput] {
+	return awsfront.Spec[createNATGatewayInput, createNATGatewayOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *createNATGatewayInput) ([]awsfront.Target, error) {
+			made, err := a.aboutNew(call, "natgateway", in.TagSpecifications, nil)
+			if err != nil {
+				return nil, err
+			}
+			address, err := a.about(ctx, call, ec2id.Address, in.AllocationID)
+			if err != nil {
+				return nil, err
+			}
+			subnet, err := a.about(ctx, call, ec2id.Subnet, in.SubnetID)
+			return append(append(made, address...), subnet...), err
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *createNATGatewayInput) (*createNATGatewayOutput, error) {
+			tags, err := readTags(in.TagSpecifications, "natgateway")
+			if err != nil {
+				return nil, err
+			}
+			key, err := tokenOf(call, in.ClientToken)
+			if err != nil {
+				return nil, err
+			}
+			if err := in.check(); err != nil {
+				return nil, err
+			}
+			subnet, err := a.subnet(ctx, in.SubnetID)
+			if err != nil {
+				return nil, err
+			}
+			defer a.locks.Hold(subnet.Spec.VPCID)()
+			defer a.locks.Hold(addressesLock)()
+			again, err := a.madeNAT(ctx, key)
+			if err != nil || again != nil {
+				return again, err
+			}
+			data, err := a.planNAT(ctx, in, subnet)
+			if err != nil {
+				return nil, err
+			}
+			if err := dryrun.Would(in.DryRun); err != nil {
+				return nil, err
+			}
+			made, err := a.natGateways().create(ctx, data, tags["natgateway"], key)
+			if err != nil {
+				return nil, err
+			}
+			shown := showNAT(made)
+			return &createNATGatewayOutput{&shown, in.ClientToken}, nil
+		},
+	}
+}
+
+// madeNAT is what this very request has made before, nil if nothing: its address is associated by now, and no reason to refuse it.
+func (a *api) madeNAT(ctx context.Context, key token) (*createNATGatewayOutput, error) {
+	all, err := a.natGateways().list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		made, err := key.made(marked(all[i].Labels, all[i].Annotations))
+		if err != nil {
+			return nil, err
+		}
+		if made {
+			shown := showNAT(&all[i])
+			return &createNATGatewayOutput{&shown, key.key.Token}, nil
+		}
+	}
+	return nil, nil
+}
+
+func (in *createNATGatewayInput) check() error {
+	if in.SubnetID == "" {
+		return awsfault.Errorf(missingParameter, "The request must include the SubnetId parameter. Add the required parameter and retry the request.")
+	}
+	if err := only("availabilityMode", in.AvailabilityMode, "zonal"); err != nil {
+		return err
+	}
+	if err := only("connectivityType", in.ConnectivityType, "public", "private"); err != nil {
+		return err
+	}
+	switch private := in.ConnectivityType == "private"; {
+	case private && in.AllocationID != "":
+		return awsfault.Errorf(invalidParameter, "The AllocationId parameter is not supported for private NAT gateways.")
+	case !private && in.AllocationID == "":
+		return awsfault.Errorf(missingParameter, "The request must include the AllocationId parameter. Add the required parameter and retry the request.")
+	}
+	return nil
+}
+
+// planNAT is what is kept of a new NAT gateway. One in a VPC without an internet gateway fails, as on EC2: it is there, and never works.
+func (a *api) planNAT(ctx context.Context, in *createNATGatewayInput, subnet *v1alpha1.Subnet) (keptNAT, error) {
+	data := keptNAT{VPC: subnet.Spec.VPCID, Subnet: subnet.Name, Connectivity: "public", Interface: newID(ec2id.NetworkInterface), Address: in.AllocationID}
+	if in.ConnectivityType == "private" {
+		data.Connectivity = "private"
+	}
+	if in.AllocationID != "" {
+		address, err := a.addresses().get(ctx, in.AllocationID)
+		if err != nil {
+			return data, err
+		}
+		uses, err := a.addressUses(ctx)
+		if err != nil {
+			return data, err
+		}
+		if _, used := uses[in.AllocationID]; used {
+			return data, awsfault.Errorf("Resource.AlreadyAssociated", "Elastic IP address [%s] is already associated", in.AllocationID)
+		}
+		gateway, err := a.gatewayOf(ctx, data.VPC)
+		if err != nil {
+			return data, err
+		}
+		if gateway == "" {
+			data.FailureCode, data.FailureMessage = "Gateway.NotAttached", "Network "+data.VPC+" has no Internet gateway attached"
+			return data, nil
+		}
+		data.PublicIP, data.Association = address.Data.PublicIP, newID(ec2id.AddressAssoc)
+	}
+	var err error
+	data.PrivateIP, err = a.natIP(ctx, subnet, in.PrivateIPAddress)
+	return data, err
+}
+
+// natIP is the private address of a NAT gateway: the one that is asked for, or the highest free one. Machines get the lowest ones.
+func (a *api) natIP(ctx context.Context, subnet *v1alpha1.Subnet, asked string) (string, error) {
+	cidr, err := netip.ParsePrefix(subnet.Spec.CIDRBlock)
+	if err != nil {
+		return "", err
+	}
+	used, err := a.privateIPs(ctx, subnet)
+	if err != nil {
+		return "", err
+	}
+	first, last := reservedOf(cidr)
+	if asked != "" {
+		address, err := netip.ParseAddr(asked)
+		switch {
+		case err != nil || !cidr.Contains(address) || address.Less(first) || last.Less(address):
+			return "", awsfault.Errorf(invalidParameter, "Value (%.50s) for parameter privateIpAddress is invalid. The address does not fall within the subnet's address range, or is reserved", asked)
+		case used[address]:
+			return "", awsfault.Errorf("InvalidIPAddress.InUse", "The address %s is in use.", asked)
+		}
+		return address.String(), nil
+	}
+	for address := last; !address.Less(first); address = address.Prev() {
+		if !used[address] {
+			return address.String(), nil
+		}
+	}
+	return "", awsfault.Errorf("InsufficientFreeAddressesInSubnet", "The subnet %s has no free addresses.", subnet.Name)
+}
+
+// reservedOf are the first and the last address of a subnet that anybody may have.
+func reservedOf(cidr netip.Prefix) (first, last netip.Addr) {
+	first = cidr.Addr()
+	for range notForMachines - 1 {
+		first = first.Next()
+	}
+	bytes := cidr.Addr().As4()
+	size := uint32(1) << (32 - cidr.Bits())
+	n := uint32(bytes[0])<<24 | uint32(bytes[1])<<16 | uint32(bytes[2])<<8 | uint32(bytes[3])
+	n += size - 2
+	return first, netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+}
+
+// privateIPs are the addresses of a subnet that somebody has.
+func (a *api) privateIPs(ctx context.Context, subnet *v1alpha1.Subnet) (map[netip.Addr]bool, error) {
+	used := map[netip.Addr]bool{}
+	add := func(text string) {
+		if address, err := netip.ParseAddr(text); err == nil {
+			used[address] = true
+		}
+	}
+	var machines v1alpha1.MachineList
+	if err := a.list(ctx, &machines); err != nil {
+		return nil, err
+	}
+	for i := range machines.Items {
+		if string(machines.Items[i].Spec.SubnetID) != subnet.Name {
+			continue
+		}
+		for _, address := range machines.Items[i].Status.Addresses {
+			if address.Type == corev1.NodeInternalIP {
+				add(address.Address)
+			}
+		}
+	}
+	nats, err := a.natGateways().list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range nats {
+		if nats[i].Data.Subnet == subnet.Name {
+			add(nats[i].Data.PrivateIP)
+		}
+	}
+	all, err := a.Usage(subnet.Spec.VPCID)
+	if err != nil {
+		return nil, err
+	}
+	for _, usage := range all {
+		for _, address := range usage.Taken {
+			used[address] = true
+		}
+	}
+	return used, nil
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/dryrun"
+	"muster.dev/muster/internal/cloud/ec2id"
+)
+
+type associateRouteTableInput struct {
+	RouteTableID string
+	SubnetID     string
+	DryRun       bool
+}
+
+type associateRouteTableOutput struct {
+	AssociationID    string
+	AssociationState *associationState
+}
+
+func (a *api) associateRouteTable() awsfront.Spec[associateRouteTableInput, associateRouteTableOutput] {
+	return awsfront.Spec[associateRouteTableInput, associateRouteTableOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *associateRouteTableInput) ([]awsfront.Target, error) {
+			table, err := a.about(ctx, call, ec2id.RouteTable, in.RouteTableID)
+			if err != nil {
+				return nil, err
+			}
+			subnet, err := a.about(ctx, call, ec2id.Subnet, in.SubnetID)
+			return append(table, subnet...), err
+		},
+		Do: func(ctx context.Context, _ *awsfront.Call, in *associateRouteTableInput) (*associateRouteTableOutput, error) {
+			if in.SubnetID == "" {
+				return nil, awsfault.Errorf(missingParameter, "The request must contain the parameter subnetId")
+			}
+			found, release, err := a.holdTable(ctx, in.RouteTableID)
+			if err != nil {
+				return nil, err
+			}
+			defer release()
+			subnet, err := a.subnet(ctx, in.SubnetID)
+			if err != nil {
+				return nil, err
+			}
+			if subnet.Spec.VPCID != found.Data.VPC {
+				return nil, networksDiffer(in.RouteTableID, "subnet", in.SubnetID)
+			}
+			tied, err := a.associations(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if has, ok := tied[found.Data.VPC].Tables[in.SubnetID]; ok {
+				if has.To == in.RouteTableID {
+					return &associateRouteTableOutput{has.ID, &associationState{"associated"}}, nil
+				}
+				return nil, awsfault.Errorf("Resource.AlreadyAssociated", "the specified association for route table %s conflicts with an existing association", in.RouteTableID)
+			}
+			if err := dryrun.Would(in.DryRun); err != nil {
+				return nil, err
+			}
+			made := association{newID(ec2id.RouteAssociation), in.RouteTableID}
+			err = a.associate(ctx, found.Data.VPC, func(s *associations) error {
+				if s.Tables == nil {
+					s.Tables = map[string]association{}
+				}
+				s.Tables[in.SubnetID] = made
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+			return &associateRouteTableOutput{made.ID, &associationState{"associated"}}, nil
+		},
+	}
+}
+
+// routeAssociation finds an association by its id: its VPC, and its subnet, which is empty for that of the main table.
+func (a *api) routeAssociation(ctx context.Context, id string) (vpc, subnet string, to association, err error) {
+	if err := ec2id.RouteAssociation.Check(id); err != nil {
+		return "", "", to, err
+	}
+	all, err := a.associations(ctx)
+	if err != nil {
+		return "", "", to, err
+	}
+	for vpc, of := range all {
+		if of.Main.ID == id {
+			return vpc, "", of.Main, nil
+		}
+		for subnet, to := range of.Tables {
+			if to.ID == id {
+				return vpc, subnet, to, nil
+			}
+		}
+	}
+	return "", "", to, ec2id.RouteAssociation.NotFound(id)
+}
+
+// aboutAssociation are the route table and the subnet of an association, and the table that it is to have, if there is one.
+func (a *api) aboutAssociation(ctx context.Context, call *awsfront.Call, id, table string) ([]awsfront.Target, error) {
+	_, subnet, to, err := a.routeAssociation(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	targets, err := a.about(ctx, call, ec2id.RouteTable, to.To, table)
+	if err != nil {
+		return nil, err
+	}
+	of, err := a.about(ctx, call, ec2id.Subnet, subnet)
+	return append(targets, of...), err
+}
+
+type replaceRouteTableAssociationInput struct {
+	AssociationID string
+	RouteTableID  string
+	DryRun        bool
+}
+
+type replaceRouteTableAssociationOutput struct {
+	NewAssociationID string
+	AssociationState *associationState
+}
+
+func (a *api) replaceRouteTableAssociation() awsfront.Spec[replaceRouteTableAssociationInput, replaceRouteTableAssociationOutput] {
+	return awsfront.Spec[replaceRouteTableAssociationInput, replaceRouteTableAssociationOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *replaceRouteTableAssociationInput) ([]awsfront.Target, error) {
+			return a.aboutAssociation(ctx, call, in.AssociationID, in.RouteTableID)
+		},
+		Do: func(ctx context.Context, _ *awsfront.Call, in *replaceRouteTableAssociationInput) (*replaceRouteTableAssociationOutput, error) {
+			found, release, err := a.holdTable(ctx, in.RouteTableID)
+			if err != nil {
+				return nil, err
+			}
+			defer release()
+			vpc, subnet, _, err := a.routeAssociation(ctx, in.AssociationID)
+			if err != nil {
+				return nil, err
+			}
+			if vpc != found.Data.VPC {
+				return nil, networksDiffer(in.RouteTableID, "association", in.AssociationID)
+			}
+			if err := dryrun.Would(in.DryRun); err != nil {
+				return nil, err
+			}
+			made := association{newID(ec2id.RouteAssociation), in.RouteTableID}
+			err = a.associate(ctx, vpc, func(s *associations) error {
+				if subnet == "" {
+					s.Main = made
+					return nil
+				}
+				s.Tables[subnet] = made
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+			return &replaceRouteTableAssociationOutput{made.ID, &associationState{"associated"}}, nil
+		},
+	}
+}
+
+type disassociateRouteTableInput struct {
+	AssociationID string
+	DryRun        bool
+}
+
+func (a *api) disassociateRouteTable() awsfront.Spec[disassociateRouteTableInput, struct{}] {
+	return awsfront.Spec[disassociateRouteTableInput, struct{}]{
+		About: func(ctx context.Context, call *awsfront.Call, in *disassociateRouteTableInput) ([]awsfront.Target, error) {
+			return a.aboutAssociation(ctx, call, in.AssociationID, "")
+		},
+		Do: func(ctx context.Context, _ *awsfront.Call, in *disassociateRouteTableInput) (*struct{}, error) {
+			vpc, subnet, _, err := a.routeAssociation(ctx, in.AssociationID)
+			if err != nil {
+				return nil, err
+			}
+			if subnet == "" {
+				return nil, awsfault.Errorf(invalidParameter, "cannot disassociate the main route table association %s", in.AssociationID)
+			}
+			if err := dryrun.Would(in.DryRun); err != nil {
+				return nil, err
+			}
+			defer a.locks.Hold(vpc)()
+			return nil, a.associate(ctx, vpc, func(s *associations) error {
+				if s.Tables[subnet].ID == in.AssociationID {
+					delete(s.Tables, subnet)
+				}
+				return nil
+			})
+		},
+	}
+}
