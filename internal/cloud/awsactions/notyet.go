@@ -34,9 +34,6 @@ func notYet() map[string][]string {
 			"CreateSecurityGroup",
 			"DeleteKeyPair",
 			"DeleteSecurityGroup",
-			"DescribeImages",
-			"DescribeInstanceTypeOfferings",
-			"DescribeInstanceTypes",
 			"DescribeKeyPairs",
 			"DescribeNetworkInterfaces",
 			"DescribeSecurityGroupRules",
@@ -69,11 +66,6 @@ func notYet() map[string][]string {
 			"SuspendProcesses",
 			"TerminateInstanceInAutoScalingGroup",
 			"UpdateAutoScalingGroup",
-		},
-		"ssm": {
-			"GetParameter",
-			"GetParameters",
-			"GetParametersByPath",
 		},
 		"sts": {
 			"AssumeRoleWithWebIdentity",

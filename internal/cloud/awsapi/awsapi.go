@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/cloud/eks"
 	"muster.dev/muster/internal/cloud/kms"
 	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/cloud/ssm"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/iam/accesspolicy"
 	"muster.dev/muster/internal/iam/identityservice"
@@ -83,6 +84,9 @@ func newFront(c Config) (*awsfront.Front, error) {
 		return nil, err
 	}
 	if err := cloudwatchlogs.Register(front, cloudwatchlogs.Config{Management: c.Management, Pages: pages, Region: c.Region, Key: key}); err != nil {
+		return nil, err
+	}
+	if err := ssm.Register(front, ssm.Config{Pages: pages, Region: c.Region}); err != nil {
 		return nil, err
 	}
 	if err := eks.Register(front, eks.Config{

@@ -59,6 +59,8 @@ func Register(f *awsfront.Front, c Config) error {
 	}
 	a := &api{Config: c, region: own}
 
+	a.registerImages(f)
+	a.registerInstanceTypes(f)
 	a.registerLaunchTemplates(f)
 	a.registerVPCs(f)
 	a.registerInstances(f)

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"slices"
+
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awstag"
+	"muster.dev/muster/internal/cloud/ec2filter"
+	"muster.dev/muster/internal/cloud/ec2id"
+	"muster.dev/muster/internal/cloud/image"
+)
+
+func (a *api) registerImages(f *awsfront.Front) {
+	register(a, f, "DescribeImages", a.describeImages())
+}
+
+// shownImage is an image as EC2 shows it.
+type shownImage struct {
+	ImageID, Name, Description, ImageLocation, State, OwnerID, ImageOwnerAlias, Architecture string
+	CreationDate, ImageType, RootDeviceName, RootDeviceType                                  string
+	PlatformDetails, UsageOperation, VirtualizationType, Hypervisor, BootMode, ImdsSupport   string
+	Public, EnaSupport                                                                       *bool
+	BlockDeviceMappings                                                                      []blockDevice
+	Tags                                                                                     []awstag.Tag
+}
+
+type blockDevice struct {
+	DeviceName string
+	Ebs        struct {
+		DeleteOnTermination, Encrypted *bool
+		VolumeSize                     *int64
+		VolumeType                     string
+	}
+}
+
+func showImage(i image.Image) shownImage {
+	root := blockDevice{DeviceName: image.RootDeviceName}
+	root.Ebs.DeleteOnTermination, root.Ebs.Encrypted, root.Ebs.VolumeSize, root.Ebs.VolumeType = new(true), new(false), new(int64(image.RootDiskGiB)), "gp3"
+	return shownImage{
+		ImageID: i.ID, Name: i.Name, Description: i.Description, ImageLocation: image.OwnerAlias + "/" + i.Name, State: "available", OwnerID: image.OwnerID,
+		ImageOwnerAlias: image.OwnerAlias, Architecture: image.Architecture, CreationDate: i.Created.UTC().Format("2006-01-02T15:04:05.000Z"), ImageType: "machine",
+		RootDeviceName: image.RootDeviceName, RootDeviceType: "ebs", PlatformDetails: "Linux/UNIX", UsageOperation: "RunInstances", VirtualizationType: "hvm",
+		Hypervisor: "xen", BootMode: "uefi-preferred", ImdsSupport: "v2.0", Public: new(true), EnaSupport: new(true), BlockDeviceMappings: []blockDevice{root}, Tags: []awstag.Tag{},
+	}
+}
+
+type describeImagesInput struct {
+	paged
+	ImageIDs, Owners, ExecutableUsers  []string
+	IncludeDeprecated, IncludeDisabled bool // there is none
+}
+
+type describeImagesOutput struct {
+	Images    []shownImage
+	NextToken string
+}
+
+func (a *api) describeImages() awsfront.Spec[describeImagesInput, describeImagesOutput] {
+	return awsfront.Spec[describeImagesInput, describeImagesOutput]{
+		Do: func(_ context.Context, call *awsfront.Call, in *describeImagesInput) (*describeImagesOutput, error) {
+			all := []shownImage{}
+			owned := len(in.Owners) == 0 || slices.Contains(in.Owners, image.OwnerAlias) || slices.Contains(in.Owners, image.OwnerID)
+			executable := len(in.ExecutableUsers) == 0 || slices.Contains(in.ExecutableUsers, "all")
+			if owned && executable {
+				for _, i := range image.All() {
+					all = append(all, showImage(i))
+				}
+			}
+			for _, id := range in.ImageIDs {
+				if err := ec2id.Image.Check(id); err != nil {
+					return nil, err
+				}
+				if _, ok := image.Find(id); !ok {
+					return nil, ec2id.Image.NotFound(id)
+				}
+			}
+			all = slices.DeleteFunc(all, func(i shownImage) bool { return len(in.ImageIDs) > 0 && !slices.Contains(in.ImageIDs, i.ImageID) })
+			out := &describeImagesOutput{}
+			var err error
+			out.Images, out.NextToken, err = choose(a, call, imageNoun(), all, nil, in.paged)
+			return out, err
+		},
+	}
+}
+
+func imageNoun() noun[shownImage] {
+	return noun[shownImage]{
+		kind: ec2id.Image, id: func(i *shownImage) string { return i.ImageID }, tags: func(*shownImage) map[string]string { return nil },
+		rules: ec2filter.Rules{Names: []string{
+			"architecture", "block-device-mapping.delete-on-termination", "block-device-mapping.device-name", "block-device-mapping.encrypted",
+			"block-device-mapping.volume-size", "block-device-mapping.volume-type", "creation-date", "description", "ena-support", "hypervisor", "image-id",
+			"image-type", "is-public", "manifest-location", "name", "owner-alias", "owner-id", "platform", "platform-details", "product-code", "ramdisk-id",
+			"root-device-name", "root-device-type", "state", "virtualization-type",
+		}},
+		values: func(i *shownImage, name string) []string {
+			if value, ok := map[string]string{
+				"architecture": i.Architecture, "block-device-mapping.delete-on-termination": "true", "block-device-mapping.device-name": i.RootDeviceName,
+				"block-device-mapping.encrypted": "false", "block-device-mapping.volume-size": "20", "block-device-mapping.volume-type": "gp3",
+				"creation-date": i.CreationDate, "description": i.Description, "ena-support": "true", "hypervisor": i.Hypervisor, "image-id": i.ImageID,
+				"image-type": i.ImageType, "is-public": "true", "manifest-location": i.ImageLocation, "name": i.Name, "owner-alias": i.ImageOwnerAlias,
+				"owner-id": i.OwnerID, "platform-details": i.PlatformDetails, "root-device-name": i.RootDeviceName, "root-device-type": i.RootDeviceType,
+				"state": i.State, "virtualization-type": i.VirtualizationType,
+			}[name]; ok {
+				return []string{value}
+			}
+			return nil // of Windows, the marketplace and the like
+		},
+	}
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"strings"
+	"testing"
+
+	"muster.dev/muster/internal/cloud/image"
+	"muster.dev/muster/internal/cluster/instancetype"
+)
+
+func TestDescribeImages(t *testing.T) {
+	w := newWorld(t)
+	newest := image.All()[len(image.All())-1]
+	w.ask("DescribeImages&Owner.1=amazon&Filter.1.Name=name&Filter.1.Value.1=amazon-eks-node-al2023-x86_64-standard-"+newest.Kubernetes+"-v*", 200,
+		"<imageId>"+newest.ID+"</imageId>", "<imageState>available</imageState>", "<imageOwnerId>602401143452</imageOwnerId>", "<rootDeviceName>/dev/xvda</rootDeviceName>",
+		"<volumeSize>20</volumeSize>", "<isPublic>true</isPublic>", "<creationDate>20", "<platformDetails>Linux/UNIX</platformDetails>", "<architecture>x86_64</architecture>")
+	w.ask("DescribeImages&ImageId.1="+newest.ID, 200, newest.Name)
+	for _, request := range []string{"DescribeImages&Owner.1=self", "DescribeImages&Filter.1.Name=architecture&Filter.1.Value.1=arm64", "DescribeImages&ExecutableBy.1=self", "DescribeImages&Filter.1.Name=platform&Filter.1.Value.1=windows"} {
+		if text := w.ask(request, 200); strings.Contains(text, "ami-") {
+			t.Errorf("%s: %s", request, text)
+		}
+	}
+	w.ask("DescribeImages&ImageId.1=ami-0123456789abcdef0", 400, "InvalidAMIID.NotFound")
+	w.ask("DescribeImages&ImageId.1=x", 400, "InvalidAMIID.Malformed")
+	w.ask("DescribeImages&DryRun=true", 412, "DryRunOperation")
+	w.gate.denies = true
+	w.ask("DescribeImages", 403, "UnauthorizedOperation")
+}
+
+func TestDescribeInstanceTypes(t *testing.T) {
+	w := newWorld(t)
+	w.ask("DescribeInstanceTypes&InstanceType.1=m5.large", 200, "<instanceType>m5.large</instanceType>", "<defaultVCpus>2</defaultVCpus>", "<sizeInMiB>8192</sizeInMiB>",
+		"<maximumNetworkInterfaces>3</maximumNetworkInterfaces>", "<ipv4AddressesPerInterface>10</ipv4AddressesPerInterface>", "<item>x86_64</item>", "<hypervisor>nitro</hypervisor>",
+		"<bareMetal>false</bareMetal>", "<enaSupport>required</enaSupport>", "<currentGeneration>", "<sustainedClockSpeedInGhz>3.1</sustainedClockSpeedInGhz>")
+	w.ask("DescribeInstanceTypes&InstanceType.1=m5.large&InstanceType.2=x9.huge", 400, "InvalidInstanceType", "The following supplied instance types do not exist: [x9.huge]")
+	if text := w.ask("DescribeInstanceTypes", 200); strings.Count(text, "<instanceType>") != len(instancetype.All()) {
+		t.Errorf("not all: %s", text)
+	}
+	noun := instanceTypeNoun()
+	for _, name := range noun.rules.Names { // each filter has a value of each type
+		for _, kind := range instancetype.All() {
+			shown := showInstanceType(kind)
+			if values := noun.values(&shown, name); len(values) != 1 || values[0] == "" {
+				t.Errorf("%s of %s is %q", name, kind.Name, values)
+			}
+		}
+	}
+	text := w.ask("DescribeInstanceTypes&Filter.1.Name=instance-type&Filter.1.Value.1=t3.*&Filter.2.Name=vcpu-info.default-vcpus&Filter.2.Value.1=2&Filter.3.Name=processor-info.supported-architecture&Filter.3.Value.1=x86_64", 200, "t3.small", "t3.large")
+	if strings.Contains(text, "t3.xlarge") || strings.Contains(text, "t3a.") {
+		t.Errorf("the filters let through %s", text)
+	}
+	page := w.ask("DescribeInstanceTypes&MaxResults=5", 200, "<nextToken>")
+	if strings.Count(page, "<instanceType>") != 5 {
+		t.Errorf("a page is %s", page)
+	}
+	w.ask("DescribeInstanceTypes&MaxResults=5&NextToken="+between(page, "<nextToken>", "</nextToken>"), 200)
+	w.ask("DescribeInstanceTypes&DryRun=true", 412, "DryRunOperation") // Karpenter's first question
+	w.ask("DescribeInstanceTypeOfferings", 200, "<location>eu-west-1</location>", "<locationType>region</locationType>")
+	w.ask("DescribeInstanceTypeOfferings&LocationType=availability-zone&Filter.1.Name=instance-type&Filter.1.Value.1=t3.small", 200, "<location>eu-west-1a</location>", "<location>eu-west-1c</location>")
+	w.ask("DescribeInstanceTypeOfferings&LocationType=availability-zone-id&Filter.1.Name=location&Filter.1.Value.1=euw1-az3", 200, "<location>euw1-az3</location>")
+	w.ask("DescribeInstanceTypeOfferings&LocationType=outpost", 400, "InvalidParameterValue")
+	w.gate.denies = true
+	w.ask("DescribeInstanceTypes", 403, "UnauthorizedOperation")
+	w.ask("DescribeInstanceTypeOfferings", 403, "UnauthorizedOperation")
+}

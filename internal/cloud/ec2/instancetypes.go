@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/ec2filter"
+	"muster.dev/muster/internal/cluster/instancetype"
+)
+
+func (a *api) registerInstanceTypes(f *awsfront.Front) {
+	register(a, f, "DescribeInstanceTypes", a.describeInstanceTypes())
+	register(a, f, "DescribeInstanceTypeOfferings", a.describeInstanceTypeOfferings())
+}
+
+// instanceTypeInfo is an instance type as EC2 shows it.
+type instanceTypeInfo struct {
+	InstanceType                                                                  string
+	CurrentGeneration, FreeTierEligible, BareMetal, InstanceStorageSupported      *bool
+	BurstablePerformanceSupported, HibernationSupported, DedicatedHostsSupported  *bool
+	AutoRecoverySupported                                                         *bool
+	Hypervisor                                                                    string
+	SupportedUsageClasses, SupportedVirtualizationTypes, SupportedRootDeviceTypes []string
+	VCpuInfo                                                                      vcpuInfo
+	MemoryInfo                                                                    struct{ SizeInMiB *int64 }
+	ProcessorInfo                                                                 processorInfo
+	NetworkInfo                                                                   networkInfo
+	EbsInfo                                                                       ebsInfo
+}
+
+type vcpuInfo struct{ DefaultVCpus, DefaultCores, DefaultThreadsPerCore *int64 }
+
+type processorInfo struct {
+	Manufacturer             string
+	SupportedArchitectures   []string
+	SustainedClockSpeedInGhz *float64
+}
+
+type networkInfo struct {
+	NetworkPerformance, EnaSupport                                         string
+	MaximumNetworkInterfaces, MaximumNetworkCards, DefaultNetworkCardIndex *int64
+	Ipv4AddressesPerInterface, Ipv6AddressesPerInterface                   *int64
+	Ipv6Supported, EfaSupported, EncryptionInTransitSupported              *bool
+	NetworkCards                                                           []networkCard
+}
+
+type networkCard struct {
+	NetworkCardIndex, MaximumNetworkInterfaces *int64
+	NetworkPerformance                         string
+}
+
+type ebsInfo struct {
+	EbsOptimizedSupport, EncryptionSupport, NvmeSupport, AttachmentLimitType string
+	MaximumEbsAttachments                                                    *int64
+}
+
+// maxAttachments is how many volumes and interfaces together all types of the catalogue have.
+const maxAttachments = 28
+
+func showInstanceType(t instancetype.Type) instanceTypeInfo {
+	interfaces, addresses := t.Interfaces()
+	nics := new(int64(interfaces))
+	info := instanceTypeInfo{
+		InstanceType: t.Name, CurrentGeneration: new(t.Current), FreeTierEligible: new(t.FreeTier), BareMetal: new(false), InstanceStorageSupported: new(false),
+		BurstablePerformanceSupported: new(t.Burstable), HibernationSupported: new(false), DedicatedHostsSupported: new(false), AutoRecoverySupported: new(false),
+		Hypervisor: "nitro", SupportedUsageClasses: []string{"on-demand"}, SupportedVirtualizationTypes: []string{"hvm"}, SupportedRootDeviceTypes: []string{"ebs"},
+		VCpuInfo:      vcpuInfo{new(int64(t.VCPUs)), new(int64(t.Cores)), new(int64(instancetype.ThreadsPerCore))},
+		ProcessorInfo: processorInfo{t.Manufacturer, []string{instancetype.Architecture}, new(t.ClockGHz)},
+		NetworkInfo: networkInfo{
+			NetworkPerformance: t.Network, EnaSupport: "required", MaximumNetworkInterfaces: nics, MaximumNetworkCards: new(int64(1)), DefaultNetworkCardIndex: new(int64(0)),
+			Ipv4AddressesPerInterface: new(int64(addresses)), Ipv6AddressesPerInterface: new(int64(addresses)), Ipv6Supported: new(true), EfaSupported: new(false),
+			EncryptionInTransitSupported: new(false), NetworkCards: []networkCard{{new(int64(0)), nics, t.Network}},
+		},
+		EbsInfo: ebsInfo{"default", "supported", "required", "shared", new(int64(maxAttachments))},
+	}
+	info.MemoryInfo.SizeInMiB = new(t.MemoryMiB)
+	return info
+}
+
+type describeInstanceTypesInput struct {
+	paged
+	InstanceTypes              []string
+	IncludeUnsupportedInRegion bool // there is none
+}
+
+type describeInstanceTypesOutput struct {
+	InstanceTypes []instanceTypeInfo
+	NextToken     string
+}
+
+func (a *api) describeInstanceTypes() awsfront.Spec[describeInstanceTypesInput, describeInstanceTypesOutput] {
+	return awsfront.Spec[describeInstanceTypesInput, describeInstanceTypesOutput]{
+		Do: func(_ context.Context, call *awsfront.Call, in *describeInstanceTypesInput) (*describeInstanceTypesOutput, error) {
+			var unknown []string
+			for _, name := range in.InstanceTypes {
+				if _, err := instancetype.Find(name); err != nil {
+					unknown = append(unknown, name)
+				}
+			}
+			if len(unknown) > 0 {
+				return nil, awsfault.Errorf("InvalidInstanceType", "The following supplied instance types do not exist: [%.300s]", strings.Join(unknown, ", "))
+			}
+			var shown []instanceTypeInfo
+			for _, t := range instancetype.All() {
+				if len(in.InstanceTypes) == 0 || slices.Contains(in.InstanceTypes, t.Name) {
+					shown = append(shown, showInstanceType(t))
+				}
+			}
+			out := &describeInstanceTypesOutput{}
+			var err error
+			out.InstanceTypes, out.NextToken, err = choose(a, call, instanceTypeNoun(), shown, nil, in.paged)
+			return out, err
+		},
+	}
+}
+
+func instanceTypeNoun() noun[instanceTypeInfo] {
+	values := map[string]func(*instanceTypeInfo) string{
+		"auto-recovery-supported":            func(*instanceTypeInfo) string { return "false" },
+		"bare-metal":                         func(*instanceTypeInfo) string { return "false" },
+		"burstable-performance-supported":    func(i *instanceTypeInfo) string { return text(*i.BurstablePerformanceSupported) },
+		"current-generation":                 func(i *instanceTypeInfo) string { return text(*i.CurrentGeneration) },
+		"dedicated-hosts-supported":          func(*instanceTypeInfo) string { return "false" },
+		"ebs-info.ebs-optimized-support":     func(i *instanceTypeInfo) string { return i.EbsInfo.EbsOptimizedSupport },
+		"ebs-info.encryption-support":        func(i *instanceTypeInfo) string { return i.EbsInfo.EncryptionSupport },
+		"ebs-info.nvme-support":              func(i *instanceTypeInfo) string { return i.EbsInfo.NvmeSupport },
+		"free-tier-eligible":                 func(i *instanceTypeInfo) string { return text(*i.FreeTierEligible) },
+		"hibernation-supported":              func(*instanceTypeInfo) string { return "false" },
+		"hypervisor":                         func(i *instanceTypeInfo) string { return i.Hypervisor },
+		"instance-storage-supported":         func(*instanceTypeInfo) string { return "false" },
+		"instance-type":                      func(i *instanceTypeInfo) string { return i.InstanceType },
+		"memory-info.size-in-mib":            func(i *instanceTypeInfo) string { return strconv.FormatInt(*i.MemoryInfo.SizeInMiB, 10) },
+		"network-info.ena-support":           func(i *instanceTypeInfo) string { return i.NetworkInfo.EnaSupport },
+		"network-info.efa-supported":         func(*instanceTypeInfo) string { return "false" },
+		"network-info.ipv6-supported":        func(*instanceTypeInfo) string { return "true" },
+		"network-info.network-performance":   func(i *instanceTypeInfo) string { return i.NetworkInfo.NetworkPerformance },
+		"network-info.maximum-network-cards": func(*instanceTypeInfo) string { return "1" },
+		"network-info.maximum-network-interfaces": func(i *instanceTypeInfo) string {
+			return strconv.FormatInt(*i.NetworkInfo.MaximumNetworkInterfaces, 10)
+		},
+		"network-info.ipv4-addresses-per-interface": func(i *instanceTypeInfo) string {
+			return strconv.FormatInt(*i.NetworkInfo.Ipv4AddressesPerInterface, 10)
+		},
+		"processor-info.supported-architecture": func(*instanceTypeInfo) string { return instancetype.Architecture },
+		"processor-info.sustained-clock-speed-in-ghz": func(i *instanceTypeInfo) string {
+			return strconv.FormatFloat(*i.ProcessorInfo.SustainedClockSpeedInGhz, 'f', -1, 64)
+		},
+		"supported-root-device-type":         func(*instanceTypeInfo) string { return "ebs" },
+		"supported-usage-class":              func(*instanceTypeInfo) string { return "on-demand" },
+		"supported-virtualization-type":      func(*instanceTypeInfo) string { return "hvm" },
+		"vcpu-info.default-cores":            func(i *instanceTypeInfo) string { return strconv.FormatInt(*i.VCpuInfo.DefaultCores, 10) },
+		"vcpu-info.default-threads-per-core": func(i *instanceTypeInfo) string { return strconv.FormatInt(*i.VCpuInfo.DefaultThreadsPerCore, 10) },
+		"vcpu-info.default-vcpus":            func(i *instanceTypeInfo) string { return strconv.FormatInt(*i.VCpuInfo.DefaultVCpus, 10) },
+	}
+	var names []string
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return noun[instanceTypeInfo]{
+		id: func(i *instanceTypeInfo) string { return i.InstanceType }, rules: ec2filter.Rules{Names: names},
+		values: func(i *instanceTypeInfo, name string) []string { return []string{values[name](i)} },
+	}
+}
+
+type describeOfferingsInput struct {
+	paged
+	LocationType string
+}
+
+type describeOfferingsOutput struct {
+	InstanceTypeOfferings []instanceTypeOffering
+	NextToken             string
+}
+
+type instanceTypeOffering struct{ InstanceType, LocationType, Location string }
+
+// describeInstanceTypeOfferings answers that every type is everywhere.
+func (a *api) describeInstanceTypeOfferings() awsfront.Spec[describeOfferingsInput, describeOfferingsOutput] {
+	return awsfront.Spec[describeOfferingsInput, describeOfferingsOutput]{
+		Do: func(_ context.Context, call *awsfront.Call, in *describeOfferingsInput) (*describeOfferingsOutput, error) {
+			if err := only("LocationType", in.LocationType, "region", "availability-zone", "availability-zone-id"); err != nil {
+				return nil, err
+			}
+			locations, kind := []string{a.Region}, "region"
+			if in.LocationType != "" && in.LocationType != kind {
+				locations, kind = nil, in.LocationType
+				for _, z := range a.region.Zones {
+					locations = append(locations, map[string]string{"availability-zone": z.Name, "availability-zone-id": z.ID}[kind])
+				}
+			}
+			var all []instanceTypeOffering
+			for _, t := range instancetype.All() {
+				for _, location := range locations {
+					all = append(all, instanceTypeOffering{t.Name, kind, location})
+				}
+			}
+			out := &describeOfferingsOutput{}
+			var err error
+			out.InstanceTypeOfferings, out.NextToken, err = choose(a, call, noun[instanceTypeOffering]{
+				id: func(o *instanceTypeOffering) string { return o.InstanceType + "/" + o.Location }, rules: ec2filter.Rules{Names: []string{"instance-type", "location"}},
+				values: func(o *instanceTypeOffering, name string) []string {
+					return []string{map[string]string{"instance-type": o.InstanceType, "location": o.Location}[name]}
+				},
+			}, all, nil, in.paged)
+			return out, err
+		},
+	}
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ssm
+
+import (
+	"errors"
+
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/image"
+	"muster.dev/muster/internal/cloud/nexttoken"
+)
+
+const service = "ssm"
+
+// Config is what the actions need.
+type Config struct {
+	// Pages seals the tokens of lists.
+	Pages  *nexttoken.Sealer
+	Region string
+}
+
+// api has the actions.
+type api struct {
+	Config
+	parameters []image.Parameter
+}
+
+// Register adds the actions to the front.
+func Register(f *awsfront.Front, c Config) error {
+	if c.Pages == nil || c.Region == "" {
+		return errors.New("the actions of Systems Manager need a sealer of pages and a region")
+	}
+	a := &api{c, image.Parameters()}
+	awsfront.Register(f, service, "GetParameter", a.getParameter())
+	awsfront.Register(f, service, "GetParameters", a.getParameters())
+	awsfront.Register(f, service, "GetParametersByPath", a.getParametersByPath())
+	return nil
+}
