@@ -144,6 +144,12 @@ type MachineSpec struct {
 	// +optional
 	LaunchTemplate *NodeGroupLaunchTemplate `json:"launchTemplate,omitempty"`
 
+	// Rollout is the ID of its group's rollout when the machine was made.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Rollout string `json:"rollout,omitempty"`
+
 	// InstanceProfile of the machine. Instance metadata serves credentials of the profile's role, and the machine joins by them. A machine
 	// without a profile joins by a bootstrap token if it is of a node group.
 	//

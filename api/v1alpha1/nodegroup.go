@@ -112,10 +112,35 @@ type NodeGroupSpec struct {
 	// +kubebuilder:validation:Pattern=`^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-~]+/)?)?[A-Za-z0-9_+=,.@-]{1,64}$`
 	NodeRole string `json:"nodeRole,omitempty"`
 
+	// Rollout has the machines replaced that were not made for it, one at a time: another machine becomes Ready, then one that is replaced is cordoned,
+	// its pods are evicted, and it is terminated. EKS's UpdateNodegroupVersion sets it.
+	//
+	// +optional
+	Rollout *NodeGroupRollout `json:"rollout,omitempty"`
+
 	// Tags are those of the AWS API, see a Cluster's. They do not go to machines.
 	//
 	// +optional
 	Tags Tags `json:"tags,omitempty"`
+}
+
+// NodeGroupRollout is a replacement of the machines of a node group.
+type NodeGroupRollout struct {
+	// ID of the rollout. Another one begins another rollout.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	ID string `json:"id"`
+
+	// Force terminates a machine whose pods are not gone in time. Without it the rollout fails, and that machine takes pods again.
+	//
+	// +optional
+	Force bool `json:"force,omitempty"`
+
+	// Stopped leaves the machines that are there.
+	//
+	// +optional
+	Stopped bool `json:"stopped,omitempty"`
 }
 
 // Bootstrap is how a machine proves its identity when it joins.
@@ -260,6 +285,10 @@ type NodeGroupStatus struct {
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 
+	// Rollout is how far the replacement of machines is.
+	// +optional
+	Rollout *NodeGroupRolloutStatus `json:"rollout,omitempty"`
+
 	// Selector finds the group's machines, for the scale subresource.
 	// +optional
 	Selector string `json:"selector,omitempty"`
@@ -271,6 +300,32 @@ type NodeGroupStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// NodeGroupRolloutStatus is how far a replacement of machines is.
+type NodeGroupRolloutStatus struct {
+	// ID of the rollout.
+	ID string `json:"id"`
+
+	// Outdated counts the machines that are to be replaced.
+	// +optional
+	Outdated int32 `json:"outdated"`
+
+	// Draining is the machine whose pods are being evicted, or that is about to go.
+	// +optional
+	Draining string `json:"draining,omitempty"`
+
+	// StepTime is when the rollout went on last.
+	// +optional
+	StepTime metav1.Time `json:"stepTime,omitzero"`
+
+	// Code is set when the rollout has failed: EKS's code, PodEvictionFailure or NodeCreationFailure. Machines stay as they are then.
+	// +optional
+	Code string `json:"code,omitempty"`
+
+	// Message says why it has failed.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // NodeGroupList is a list of node groups.

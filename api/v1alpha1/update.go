@@ -8,6 +8,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // so that a change is made once, whatever happens afterwards.
 const AnnotationUpdate = "muster.dev/update"
 
+// AnnotationCancel on an Update asks for its end: "true". One that has not begun is not made; a rollout stops where it is.
+const AnnotationCancel = "muster.dev/cancel"
+
 // Update is one accepted change of a cluster, of a node group or of an add-on: what is to be changed, and how far that is. It is in the namespace of
 // its cluster, and its name is the id that EKS's API answers. A controller makes the change and waits for its effect.
 //
@@ -32,7 +35,7 @@ type Update struct {
 // UpdateSpec is what is to be changed.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an update cannot be changed; make a new one"
-// +kubebuilder:validation:XValidation:rule="(self.type == 'ConfigUpdate') == (has(self.nodeGroup) && size(self.nodeGroup) > 0)",message="an update of type ConfigUpdate names a node group; the others do not",fieldPath=".nodeGroup"
+// +kubebuilder:validation:XValidation:rule="(self.type in ['ConfigUpdate', 'VersionUpdate']) == (has(self.nodeGroup) && size(self.nodeGroup) > 0)",message="an update of type ConfigUpdate or VersionUpdate names a node group; the others do not",fieldPath=".nodeGroup"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'AddonUpdate') == (has(self.addon) && size(self.addon) > 0)",message="an update of type AddonUpdate names an add-on; the others do not",fieldPath=".addon"
 type UpdateSpec struct {
 	// ClusterName is the spec.name of the cluster.
@@ -75,7 +78,7 @@ type UpdateSpec struct {
 
 // UpdateType is EKS's word for the kind of change.
 //
-// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;ConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;LoggingUpdate;UpgradePolicyUpdate
+// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;ConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;LoggingUpdate;UpgradePolicyUpdate;VersionUpdate
 type UpdateType string
 
 // The types of updates that there are.
@@ -87,6 +90,7 @@ const (
 	UpdateEndpointAccess     UpdateType = "EndpointAccessUpdate"
 	UpdateLogging            UpdateType = "LoggingUpdate"
 	UpdateUpgradePolicy      UpdateType = "UpgradePolicyUpdate"
+	UpdateVersion            UpdateType = "VersionUpdate" // of a node group
 )
 
 // UpdateParam is a parameter of a change.
@@ -131,6 +135,11 @@ type UpdateChange struct {
 	// +optional
 	Scaling *UpdateScaling `json:"scaling,omitempty"`
 
+	// Rollout replaces the machines of the node group.
+	//
+	// +optional
+	Rollout *UpdateRollout `json:"rollout,omitempty"`
+
 	// Labels of the node group that are set and removed.
 	//
 	// +optional
@@ -145,6 +154,14 @@ type UpdateChange struct {
 	//
 	// +optional
 	Addon *UpdateAddonSettings `json:"addon,omitempty"`
+}
+
+// UpdateRollout replaces the machines of a node group. The rollout has the name of the update.
+type UpdateRollout struct {
+	// Force terminates a machine whose pods are not gone in time.
+	//
+	// +optional
+	Force bool `json:"force,omitempty"`
 }
 
 // UpdateLabels changes labels. Those that are not named stay as they are.

@@ -110,7 +110,7 @@ func addMachines(mgr manager.Manager, p parts, remembered *memory, nudges <-chan
 		For(&v1alpha1.Machine{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})). // its status is written here only
 		WatchesRawSource(nodes).
 		WatchesRawSource(instances).
-		Watches(&v1alpha1.NodeGroup{}, handler.EnqueueRequestsFromMapFunc(r.ofGroup), builder.WithPredicates(marksChanged())).
+		Watches(&v1alpha1.NodeGroup{}, handler.EnqueueRequestsFromMapFunc(r.ofGroup), builder.WithPredicates(nodesChange())).
 		WithOptions(options(p.Workers)).
 		Complete(r)
 }

@@ -36,7 +36,7 @@ const (
 	reasonTimedOut = "TimedOut"
 )
 
-// drain cordons the node of a machine that is being deleted and evicts its pods, while all that it needs to end them is still its own. It
+// drain cordons the node of a machine that is being deleted or replaced and evicts its pods, while all that it needs to end them is still its own. It
 // returns when to look again, or 0 when nothing keeps the machine any longer: its pods are gone, nobody is there who could end them, or
 // the time is up. When it began is in the condition Drained, so another process goes on where this one was killed.
 func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider machine.Provider) (time.Duration, error) {
@@ -57,7 +57,11 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 	if err != nil {
 		return 0, err
 	}
-	over := began.Add(r.DrainTime)
+	over, leaves := began.Add(r.DrainTime), !m.DeletionTimestamp.IsZero()
+	fate := "the machine is terminated all the same"
+	if !leaves {
+		fate = "the machine is replaced then only if the rollout is forced"
+	}
 	switch {
 	case len(left) == 0:
 		r.drained(m, metav1.ConditionTrue, reasonDrained, "no pod that could go elsewhere is left on the node")
@@ -66,12 +70,12 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 		}
 		return 0, nil
 	case !now.Before(over):
-		message := fmt.Sprintf("%s after %s, and the machine is terminated all the same", sayLeft(left, blocked), r.DrainTime)
+		message := fmt.Sprintf("%s after %s, and %s", sayLeft(left, blocked), r.DrainTime, fate)
 		r.drained(m, metav1.ConditionFalse, reasonTimedOut, message)
 		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "DrainTimedOut", "Drain", "%s", shorten(message))
 		return 0, nil
 	}
-	message := fmt.Sprintf("%s; the machine is terminated all the same at %s", sayLeft(left, blocked), over.UTC().Format(time.TimeOnly+"Z"))
+	message := fmt.Sprintf("%s; %s at %s", sayLeft(left, blocked), fate, over.UTC().Format(time.TimeOnly+"Z"))
 	switch {
 	case was == nil:
 		r.recorder.Eventf(m, nil, corev1.EventTypeNormal, reasonDraining, "Drain", "evicting the pods of node %s: %s", node.Name, shorten(message))
@@ -79,7 +83,9 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "DrainBlocked", "Drain", "%s", shorten(message))
 	}
 	r.drained(m, metav1.ConditionFalse, reasonDraining, message)
-	r.judge(m, v1alpha1.MachineTerminating, reasonDraining, "evicting its pods: "+message)
+	if leaves {
+		r.judge(m, v1alpha1.MachineTerminating, reasonDraining, "evicting its pods: "+message)
+	}
 	if blocked.why != "" {
 		return min(blockedAgain, over.Sub(now)), nil
 	}

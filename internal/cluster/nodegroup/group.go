@@ -73,6 +73,9 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err != nil {
 		return again(err)
 	}
+	if inRollout(group) && group.Status.Rollout != nil && group.Status.Rollout.Outdated > 0 {
+		return reconcile.Result{RequeueAfter: rolloutAgain}, nil
+	}
 	if !deleting || len(machines) > 0 {
 		return reconcile.Result{}, nil
 	}
@@ -96,7 +99,6 @@ func (p *problem) Error() string { return p.message }
 
 // act carries out the plan, and returns the group's machines as they were seen last.
 func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1.Machine, error) {
-	desired := int(group.Spec.ScalingConfig.DesiredSize)
 	machines, strangers, err := r.list(ctx, r.management, group)
 	if err != nil {
 		return nil, err
@@ -106,12 +108,12 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 			return machines, err
 		}
 	}
-	if !group.DeletionTimestamp.IsZero() {
-		desired = 0
-	} else if err := r.check(ctx, group); err != nil {
-		return machines, err
+	if group.DeletionTimestamp.IsZero() {
+		if err := r.check(ctx, group); err != nil {
+			return machines, err
+		}
 	}
-	if len(plan.Group(desired, observeAll(machines))) == 0 {
+	if step := r.step(group, machines); !step.Delete && len(plan.Group(step.Size, observeIn(group, machines))) == 0 {
 		return machines, nil
 	}
 	// The cache may not show yet what was made or deleted a moment ago, so nothing is done before the API server says the
@@ -120,12 +122,24 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 	if err != nil {
 		return nil, err
 	}
-	for _, action := range plan.Group(desired, observeAll(machines)) {
+	step := r.step(group, machines)
+	if step.Delete {
+		return machines, r.replace(ctx, group, machines, step.Drain)
+	}
+	for _, action := range plan.Group(step.Size, observeIn(group, machines)) {
 		if err := r.carryOut(ctx, group, machines, action); err != nil {
 			return machines, err
 		}
 	}
 	return machines, nil
+}
+
+// step is the size that the group is to have now, and what its rollout does next.
+func (r *groups) step(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) plan.Step {
+	if !group.DeletionTimestamp.IsZero() {
+		return plan.Step{}
+	}
+	return r.rollout(group, machines)
 }
 
 // notServed says of a group in another namespace than the cluster's why it gets no machines, and does not keep it.
@@ -238,6 +252,9 @@ func newMachine(cluster string, group *v1alpha1.NodeGroup, profile, subnet strin
 
 			InstanceProfile: profile,
 		},
+	}
+	if group.Spec.Rollout != nil {
+		machine.Spec.Rollout = group.Spec.Rollout.ID
 	}
 	spec := group.Spec.DeepCopy()
 	machine.Spec.Labels, machine.Spec.Taints, machine.Spec.LaunchTemplate = spec.Labels, spec.Taints, spec.Launched()

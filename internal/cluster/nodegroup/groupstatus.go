@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +27,17 @@ func observe(m *v1alpha1.Machine) plan.Machine {
 		Joined:   m.Status.Phase == v1alpha1.MachineReady || m.Status.Phase == v1alpha1.MachineNotReady || joinlog.Has(m.Status.Join, v1alpha1.StepNodeRegistered),
 		Ready:    m.Status.Phase == v1alpha1.MachineReady,
 		Deleting: !m.DeletionTimestamp.IsZero(),
+		Drained:  drainReason(m) == reasonDrained,
+		TimedOut: drainReason(m) == reasonTimedOut,
 	}
+}
+
+// drainReason says how far the draining of a machine is.
+func drainReason(m *v1alpha1.Machine) string {
+	if condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained); condition != nil {
+		return condition.Reason
+	}
+	return ""
 }
 
 func observeAll(machines []v1alpha1.Machine) []plan.Machine {
@@ -77,6 +88,8 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 	case trouble(machines) != "":
 		// The word of EKS for it: instances are there, and they do not become nodes.
 		reason, message = "NodeCreationFailure", fmt.Sprintf("%d of %d machines are Ready; %s", status.ReadyReplicas, desired, trouble(machines))
+	case inRollout(group) && status.Rollout != nil && status.Rollout.Outdated > 0:
+		reason, message = readiness.ReasonScaling, fmt.Sprintf("%d machines are to be replaced; %d of %d are Ready", status.Rollout.Outdated, status.ReadyReplicas, status.Replicas)
 	case status.Replicas != desired:
 		reason, message = readiness.ReasonScaling, fmt.Sprintf("%d of %d machines", status.Replicas, desired)
 	case status.ReadyReplicas != desired:

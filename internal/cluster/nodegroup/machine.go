@@ -120,15 +120,23 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 			return 0, r.failed(m, "RouteFailed", err)
 		}
 	}
-	marked, err := r.mark(ctx, m, node)
+	group, err := r.group(ctx, m)
+	if err != nil {
+		return 0, err
+	}
+	marked, err := r.mark(ctx, m, node, group)
 	if err != nil {
 		return 0, r.failed(m, "NodeFailed", err)
+	}
+	evacuated, err := r.evacuate(ctx, m, provider, node, group)
+	if err != nil {
+		return 0, r.failed(m, "DrainFailed", err)
 	}
 	said := troubled(m)
 	r.sum(m, instance, node)
 	reported := r.bootReport(provider, m, instance, said)
 	checked := r.admission(ctx, m, instance)
-	return soonest(wait, credential.left(r.Now()), routed, marked, reported, checked, r.untilLate(m)), nil
+	return soonest(wait, credential.left(r.Now()), routed, marked, evacuated, reported, checked, r.untilLate(m)), nil
 }
 
 // lost deletes a Machine whose instance is gone without it: its data cannot come back, and its group replaces it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -27,17 +28,8 @@ import (
 // of its machine's spec, and is brought up to date like the others.
 
 // mark gives the machine's Node the labels and taints of its group, a step at a time. It returns when the next step is due, or 0.
-func (r *machines) mark(ctx context.Context, m *v1alpha1.Machine, node *corev1.Node) (time.Duration, error) {
-	if node == nil || machineOf(node) != m.Name {
-		return 0, nil
-	}
-	group := &v1alpha1.NodeGroup{}
-	if err := r.management.Get(ctx, groupOf(m), group); apierrors.IsNotFound(err) {
-		return 0, nil
-	} else if err != nil {
-		return 0, fmt.Errorf("reading the node group, for labels and taints: %w", err)
-	}
-	if !belongs(m, group.UID) {
+func (r *machines) mark(ctx context.Context, m *v1alpha1.Machine, node *corev1.Node, group *v1alpha1.NodeGroup) (time.Duration, error) {
+	if node == nil || machineOf(node) != m.Name || group == nil {
 		return 0, nil
 	}
 	if m.Status.Node != nil && m.Status.Node.UID != node.UID {
@@ -64,6 +56,22 @@ func (r *machines) mark(ctx context.Context, m *v1alpha1.Machine, node *corev1.N
 	return 0, nil
 }
 
+// group reads the machine's group; nil if there is none.
+func (r *machines) group(ctx context.Context, m *v1alpha1.Machine) (*v1alpha1.NodeGroup, error) {
+	if m.Spec.NodeGroup == "" {
+		return nil, nil //nolint:nilnil // such a machine is nobody's
+	}
+	group := &v1alpha1.NodeGroup{}
+	err := r.management.Get(ctx, groupOf(m), group)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && !belongs(m, group.UID):
+		return nil, nil //nolint:nilnil // its end is another controller's
+	case err != nil:
+		return nil, fmt.Errorf("reading the node group: %w", err)
+	}
+	return group, nil
+}
+
 // marksOf is what the machine's Node has of its group, or registers with.
 func marksOf(m *v1alpha1.Machine) nodegroupspec.Marks {
 	if is := m.Status.Node; is != nil {
@@ -77,8 +85,8 @@ func updated(m *v1alpha1.Machine, group *v1alpha1.NodeGroup) bool {
 	return (m.Status.Node == nil || m.Status.Node.Next == nil) && marksOf(m).Equal(nodegroupspec.Marks{Labels: group.Spec.Labels, Taints: group.Spec.Taints})
 }
 
-// marksChanged is about groups whose nodes are to be changed.
-func marksChanged() predicate.Predicate {
+// nodesChange is about groups whose nodes are to be changed, or drained.
+func nodesChange() predicate.Predicate {
 	never := func(event.GenericEvent) bool { return false }
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false }, // the machines of a group are looked at anyway
@@ -87,7 +95,10 @@ func marksChanged() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			was, ok := e.ObjectOld.(*v1alpha1.NodeGroup)
 			is, okToo := e.ObjectNew.(*v1alpha1.NodeGroup)
-			return ok && okToo && !(nodegroupspec.Marks{Labels: was.Spec.Labels, Taints: was.Spec.Taints}).Equal(nodegroupspec.Marks{Labels: is.Spec.Labels, Taints: is.Spec.Taints})
+			if !ok || !okToo {
+				return false
+			}
+			return !equality.Semantic.DeepEqual(was.Spec.Rollout, is.Spec.Rollout) || !equality.Semantic.DeepEqual(was.Status.Rollout, is.Status.Rollout) || !(nodegroupspec.Marks{Labels: was.Spec.Labels, Taints: was.Spec.Taints}).Equal(nodegroupspec.Marks{Labels: is.Spec.Labels, Taints: is.Spec.Taints})
 		},
 	}
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan compares the desired size of a node group with its machines, and returns the actions to take, each with its reason.
+// Package plan compares the desired size of a node group with its machines, and returns the actions to take, each with its reason; and
+// it returns the next step of a rollout.
 // It is pure: values in, values out.
 package plan
 
@@ -18,6 +19,9 @@ type Machine struct {
 	Joined   bool // its Node is registered
 	Ready    bool // its Node is Ready
 	Deleting bool // it is on its way out, and does not count
+	Outdated bool // a rollout is to replace it
+	Drained  bool // its pods are gone
+	TimedOut bool // its pods are not gone, and it has waited for them for long enough
 }
 
 // Action is one thing to do: make Create machines, or delete the machine named Delete. The other is empty.
@@ -57,6 +61,7 @@ func Group(desired int, machines []Machine) []Action {
 func dispensable(a, b Machine) int {
 	return cmp.Or(
 		cmp.Compare(rank(a), rank(b)),
+		cmp.Compare(replaced(b), replaced(a)),
 		b.Created.Compare(a.Created),
 		cmp.Compare(a.Name, b.Name),
 	)
@@ -73,6 +78,17 @@ func rank(machine Machine) int {
 	}
 }
 
+// replaced is 1 for a machine that a rollout is to replace: it goes anyway.
+func replaced(machine Machine) int {
+	if machine.Outdated {
+		return 1
+	}
+	return 0
+}
+
 func why(machine Machine) string {
+	if machine.Outdated && machine.Ready {
+		return "this one is to be replaced"
+	}
 	return [...]string{"this one has not joined yet", "the node of this one is not Ready", "this one is the newest"}[rank(machine)]
 }

@@ -62,8 +62,8 @@ func (r *updates) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, err
 	}
 	d := next(u, is, r.now())
-	if d.step == stepApply {
-		err := r.apply(ctx, u, is)
+	if d.step == stepApply || d.step == stepStop {
+		err := r.apply(ctx, u, is, d.step == stepStop)
 		switch {
 		case err == nil:
 			return reconcile.Result{RequeueAfter: soon}, nil
@@ -79,6 +79,8 @@ func (r *updates) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return lookAgain(soon, r.write(ctx, u, func(s *v1alpha1.UpdateStatus) { s.AppliedAt = new(metav1.NewTime(r.now())) }))
 	case stepSucceed:
 		return settle(r.write(ctx, u, func(s *v1alpha1.UpdateStatus) { r.end(s, v1alpha1.UpdateSuccessful) }))
+	case stepCancel:
+		return settle(r.write(ctx, u, func(s *v1alpha1.UpdateStatus) { r.end(s, v1alpha1.UpdateCancelled) }))
 	case stepFail:
 		return settle(r.write(ctx, u, func(s *v1alpha1.UpdateStatus) {
 			r.end(s, v1alpha1.UpdateFailed)
@@ -88,7 +90,7 @@ func (r *updates) Reconcile(ctx context.Context, request reconcile.Request) (rec
 			}
 			s.Errors = []v1alpha1.UpdateError{{ErrorCode: d.code, ErrorMessage: shorten(d.message), ResourceIDs: []string{resource}}}
 		}))
-	case stepNone, stepApply:
+	case stepNone, stepApply, stepStop:
 	}
 	return reconcile.Result{}, r.prune(ctx, u.Namespace)
 }
@@ -140,11 +142,19 @@ func (r *updates) look(ctx context.Context, u *v1alpha1.Update) (facts, error) {
 	return is, nil
 }
 
-// apply changes the target, unless somebody else has changed it since it was read.
-func (r *updates) apply(ctx context.Context, u *v1alpha1.Update, is facts) error {
+// apply changes the target, or stops the rollout that it has by the update, unless somebody else has changed it since it was read.
+func (r *updates) apply(ctx context.Context, u *v1alpha1.Update, is facts, stop bool) error {
+	if stop {
+		before := is.group.DeepCopy()
+		is.group.Spec.Rollout.Stopped = true
+		return r.api.Patch(ctx, is.group, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	}
 	if u.Spec.NodeGroup != "" {
 		before := is.group.DeepCopy()
 		nodegroupspec.Change(&is.group.Spec, u.Spec.Change)
+		if rollout := u.Spec.Change.Rollout; rollout != nil {
+			is.group.Spec.Rollout = &v1alpha1.NodeGroupRollout{ID: u.Name, Force: rollout.Force}
+		}
 		metav1.SetMetaDataAnnotation(&is.group.ObjectMeta, v1alpha1.AnnotationUpdate, u.Name)
 		return r.api.Patch(ctx, is.group, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	}

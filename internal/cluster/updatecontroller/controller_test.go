@@ -57,7 +57,7 @@ func newAddon() *v1alpha1.Addon {
 func newUpdate(name string, change v1alpha1.UpdateChange) *v1alpha1.Update {
 	u := &v1alpha1.Update{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "blue", CreationTimestamp: metav1.NewTime(start)}}
 	u.Spec = v1alpha1.UpdateSpec{ClusterName: "blue", TargetUID: "c1", Type: v1alpha1.UpdateDeletionProtection, Change: change}
-	if change.Scaling != nil {
+	if change.Scaling != nil || change.Rollout != nil {
 		u.Spec.NodeGroup, u.Spec.TargetUID, u.Spec.Type = "web", "g1", v1alpha1.UpdateConfig
 	}
 	if change.Addon != nil {
@@ -155,6 +155,78 @@ func TestNext(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestNextOfARollout(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		with func(u *v1alpha1.Update, g *v1alpha1.NodeGroup)
+		want decision
+	}{
+		"new": {func(u *v1alpha1.Update, _ *v1alpha1.NodeGroup) { u.Status.AppliedAt = nil }, decision{step: stepApply}},
+		"cancelled before": {func(u *v1alpha1.Update, _ *v1alpha1.NodeGroup) {
+			u.Status.AppliedAt = nil
+			u.Annotations = map[string]string{v1alpha1.AnnotationCancel: "true"}
+		}, decision{step: stepCancel}},
+		"begins":  {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) { g.Status.Rollout.ID = "u0" }, wait("the rollout begins")},
+		"goes on": {func(*v1alpha1.Update, *v1alpha1.NodeGroup) {}, wait("machines join")},
+		"done":    {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) { g.Status.Rollout.Outdated = 0 }, decision{step: stepSucceed}},
+		"given up": {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) {
+			g.Status.Rollout.Code, g.Status.Rollout.Message = "PodEvictionFailure", "why"
+		}, fail("PodEvictionFailure", "why")},
+		"cancelled": {func(u *v1alpha1.Update, _ *v1alpha1.NodeGroup) {
+			u.Annotations = map[string]string{v1alpha1.AnnotationCancel: "true"}
+		}, decision{step: stepStop}},
+		"cancelled and stopped": {func(u *v1alpha1.Update, g *v1alpha1.NodeGroup) {
+			u.Annotations = map[string]string{v1alpha1.AnnotationCancel: "true"}
+			g.Spec.Rollout.Stopped = true
+		}, decision{step: stepCancel}},
+		"stopped by somebody": {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) { g.Spec.Rollout.Stopped = true }, fail(codeNotPermitted, "the rollout of node group web was stopped")},
+		"taken over":          {func(_ *v1alpha1.Update, g *v1alpha1.NodeGroup) { g.Spec.Rollout.ID = "other" }, fail(codeNotPermitted, "somebody else has changed the rollout of node group web")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u, g := newUpdate("u1", v1alpha1.UpdateChange{Rollout: &v1alpha1.UpdateRollout{}}), newGroup(2, 2)
+			u.Status.AppliedAt = new(metav1.NewTime(start))
+			g.Spec.Rollout, g.Status.Rollout = &v1alpha1.NodeGroupRollout{ID: "u1"}, &v1alpha1.NodeGroupRolloutStatus{ID: "u1", Outdated: 1}
+			c.with(u, g)
+			if diff := cmp.Diff(c.want, next(u, facts{cluster: newCluster(), group: g}, start.Add(patience)), cmp.AllowUnexported(decision{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A rollout that is cancelled stops in the node group before the update says so, whenever the service is killed.
+func TestARolloutIsCancelled(t *testing.T) {
+	t.Parallel()
+	for kill := 1; kill <= 3; kill++ {
+		u, g := newUpdate("u1", v1alpha1.UpdateChange{Rollout: &v1alpha1.UpdateRollout{Force: true}}), newGroup(2, 2)
+		w := newWorld(t, newCluster(), g, u)
+		w.after = kill
+		for range 8 {
+			if err := w.step("u1"); err != nil && !errors.Is(err, errKilled) {
+				t.Fatal(err)
+			}
+			w.get(g)
+			if w.get(u); u.Status.Phase == v1alpha1.UpdateCancelled && (g.Spec.Rollout == nil || !g.Spec.Rollout.Stopped || !g.Spec.Rollout.Force || g.Spec.Rollout.ID != "u1") {
+				t.Errorf("killed at %d: %+v", kill, g.Spec.Rollout)
+			}
+			if u.Status.AppliedAt != nil && g.Status.Rollout == nil {
+				g.Status.Rollout = &v1alpha1.NodeGroupRolloutStatus{ID: "u1", Outdated: 1}
+				if err := w.api.Status().Update(t.Context(), g); err != nil {
+					t.Fatal(err)
+				}
+				u.Annotations = map[string]string{v1alpha1.AnnotationCancel: "true"}
+				if err := w.api.Update(t.Context(), u); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if u.Status.Phase != v1alpha1.UpdateCancelled {
+			t.Errorf("killed at %d: %+v", kill, u.Status)
+		}
 	}
 }
 

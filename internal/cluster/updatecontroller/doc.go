@@ -17,6 +17,8 @@
 //	the API server refuses the change            Failed, OperationNotPermitted, with its words
 //	the cluster runs on as it was, ChangeRefused Failed, OperationNotPermitted, with the reason
 //	the target is deleted, or made again         Failed, OperationNotPermitted
+//	a rollout is given up                        Failed, with the code of the rollout: PodEvictionFailure, NodeCreationFailure
+//	it is cancelled                              Cancelled before the change; a rollout stops first; other changes take effect all the same
 //	machines do not become Ready                 Failed, NodeCreationFailure, after 20 minutes; the size stays as it was asked for
 //	an add-on fails, or stays unhealthy          Failed, with the code and the message of the add-on's issue
 //	the API server of the cluster does not answer  Failed, ClusterUnreachable, after 20 minutes

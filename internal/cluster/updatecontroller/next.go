@@ -34,6 +34,8 @@ const (
 	stepNote                // write when the target was changed
 	stepSucceed             // write that it took effect
 	stepFail                // write that it did not
+	stepStop                // stop the rollout of the target
+	stepCancel              // write that it was cancelled
 )
 
 // facts are what the next step depends on.
@@ -75,10 +77,15 @@ func next(u *v1alpha1.Update, is facts, now time.Time) decision {
 		return fail(codeNotPermitted, "%s is being deleted", what)
 	case u.Status.AppliedAt == nil && target.GetAnnotations()[v1alpha1.AnnotationUpdate] == u.Name:
 		return decision{step: stepNote}
+	case u.Status.AppliedAt == nil && u.Annotations[v1alpha1.AnnotationCancel] == "true":
+		return decision{step: stepCancel}
 	case u.Status.AppliedAt == nil && is.older != "":
 		return wait("update %s of %s comes first", is.older, what)
 	case u.Status.AppliedAt == nil:
 		return decision{step: stepApply}
+	}
+	if u.Spec.Change.Rollout != nil {
+		return rolloutEffect(u, is.group)
 	}
 	late := now.Sub(u.Status.AppliedAt.Time) >= patience
 	switch {
@@ -162,6 +169,29 @@ func addonEffect(a *v1alpha1.Addon, late bool) decision {
 		return fail(code, "the change has had no effect for %v: %s", patience, message)
 	}
 	return wait("%s", message)
+}
+
+// rolloutEffect says how far the rollout is that an update began. Its own controller gives it up.
+func rolloutEffect(u *v1alpha1.Update, g *v1alpha1.NodeGroup) decision {
+	wanted, status := g.Spec.Rollout, g.Status.Rollout
+	cancelled := u.Annotations[v1alpha1.AnnotationCancel] == "true"
+	switch {
+	case wanted == nil || wanted.ID != u.Name:
+		return fail(codeNotPermitted, "somebody else has changed the rollout of node group %s", g.Spec.Name)
+	case status != nil && status.ID == u.Name && status.Code != "":
+		return fail(status.Code, "%s", status.Message)
+	case wanted.Stopped && cancelled:
+		return decision{step: stepCancel}
+	case wanted.Stopped:
+		return fail(codeNotPermitted, "the rollout of node group %s was stopped", g.Spec.Name)
+	case status == nil || status.ID != u.Name || g.Status.ObservedGeneration < g.Generation:
+		return wait("the rollout begins")
+	case status.Outdated == 0:
+		return groupEffect(g, false)
+	case cancelled:
+		return decision{step: stepStop}
+	}
+	return wait("%s", messageOf(meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)))
 }
 
 func messageOf(ready *metav1.Condition) string {

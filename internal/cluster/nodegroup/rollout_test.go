@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// rolling is a world with a group of one machine that is to be replaced. Each step is by a controller that has just been started.
+func rolling(t *testing.T, force bool) *world {
+	t.Helper()
+	group, m := newTestGroup(1), newTestMachine()
+	group.Spec.Rollout = &v1alpha1.NodeGroupRollout{ID: "u1", Force: force}
+	m.Spec.NodeGroupUID = group.UID
+	m.Status.Phase = v1alpha1.MachineReady
+	w := newWorld(t, group, m, newTestCluster())
+	mustReconcile(t, w.groups(), "workers")
+	_, fresh := w.all(t)
+	fresh.CreationTimestamp = metav1.NewTime(w.now) // an API server sets it
+	if err := w.management.Update(t.Context(), fresh); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) all(t *testing.T) (old, fresh *v1alpha1.Machine) {
+	t.Helper()
+	list := &v1alpha1.MachineList{}
+	if err := w.faults.off(func() error { return w.management.List(t.Context(), list) }); err != nil || len(list.Items) > 2 {
+		t.Fatalf("%d machines, %v", len(list.Items), err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Name == id {
+			old = &list.Items[i]
+		} else {
+			fresh = &list.Items[i]
+		}
+	}
+	return old, fresh
+}
+
+func (w *world) setStatus(t *testing.T, m *v1alpha1.Machine, change func(*v1alpha1.MachineStatus)) {
+	t.Helper()
+	change(&m.Status)
+	if err := w.faults.off(func() error { return w.management.Status().Update(t.Context(), m) }); err != nil {
+		t.Fatal(err)
+	}
+	mustReconcile(t, w.groups(), "workers")
+}
+
+func becomesReady(s *v1alpha1.MachineStatus) { s.Phase = v1alpha1.MachineReady }
+
+func isDrained(status metav1.ConditionStatus, reason string) func(*v1alpha1.MachineStatus) {
+	return func(s *v1alpha1.MachineStatus) {
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: v1alpha1.ConditionDrained, Status: status, Reason: reason, Message: "pods, it says"})
+	}
+}
+
+func TestRollout(t *testing.T) {
+	w := rolling(t, false)
+	old, fresh := w.all(t)
+	if status := w.group(t).Status.Rollout; fresh == nil || fresh.Spec.Rollout != "u1" || status.Outdated != 1 || status.Draining != "" {
+		t.Fatalf("%+v, %+v", fresh, status)
+	}
+	if mustReconcile(t, w.groups(), "workers"); w.group(t).Status.Rollout.Draining != "" {
+		t.Error("it is drained before there is another one")
+	}
+	w.setStatus(t, fresh, becomesReady)
+	if status := w.group(t).Status; status.Rollout.Draining != old.Name || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
+		t.Errorf("%+v", status)
+	}
+	w.setStatus(t, old, isDrained(metav1.ConditionTrue, reasonDrained))
+	if old, fresh := w.all(t); old != nil || fresh == nil {
+		t.Errorf("%+v, %+v", old, fresh)
+	}
+	mustReconcile(t, w.groups(), "workers")
+	if status := w.group(t).Status; status.Rollout.Outdated != 0 || status.Rollout.Code != "" || status.Replicas != 1 || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
+		t.Errorf("%+v, %+v", status, status.Rollout)
+	}
+}
+
+func TestRolloutsThatFail(t *testing.T) {
+	for name, c := range map[string]struct {
+		force, stop bool
+		with        func(t *testing.T, w *world, old, fresh *v1alpha1.Machine)
+		code        string
+		stays       bool
+	}{
+		"pods stay": {with: func(t *testing.T, w *world, old, fresh *v1alpha1.Machine) {
+			w.setStatus(t, fresh, becomesReady)
+			w.setStatus(t, old, isDrained(metav1.ConditionFalse, reasonTimedOut))
+		}, code: codeEviction, stays: true},
+		"pods stay, and it is forced": {force: true, with: func(t *testing.T, w *world, old, fresh *v1alpha1.Machine) {
+			w.setStatus(t, fresh, becomesReady)
+			w.setStatus(t, old, isDrained(metav1.ConditionFalse, reasonTimedOut))
+		}},
+		"no new machine": {with: func(t *testing.T, w *world, _, _ *v1alpha1.Machine) {
+			t.Helper()
+			w.now = w.now.Add(rolloutPatience - time.Second)
+			if mustReconcile(t, w.groups(), "workers"); w.group(t).Status.Rollout.Code != "" {
+				t.Error("it is given up early")
+			}
+			w.now = w.now.Add(time.Second)
+		}, code: codeCreation, stays: true},
+		"stopped": {with: func(t *testing.T, w *world, _, fresh *v1alpha1.Machine) {
+			w.setStatus(t, fresh, becomesReady)
+			group := w.group(t)
+			group.Spec.Rollout.Stopped = true
+			if err := w.management.Update(t.Context(), group); err != nil {
+				t.Fatal(err)
+			}
+		}, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := rolling(t, c.force)
+			old, fresh := w.all(t)
+			c.with(t, w, old, fresh)
+			mustReconcile(t, w.groups(), "workers")
+			mustReconcile(t, w.groups(), "workers")
+			status := w.group(t).Status.Rollout
+			old, fresh = w.all(t)
+			if status.Code != c.code || (old != nil) != c.stays || (fresh != nil && alive(*fresh)) == c.stays || status.Draining != "" {
+				t.Errorf("%+v: old %v, new %v", status, old != nil, fresh != nil && alive(*fresh))
+			}
+			if c.code == codeEviction && !strings.Contains(status.Message, "pods, it says") {
+				t.Error(status.Message)
+			}
+		})
+	}
+}
+
+// The machine that a rollout replaces is drained while it lives, and takes pods again if the rollout ends without it.
+func TestAMachineThatIsReplaced(t *testing.T) {
+	group, m := newTestGroup(1), newTestMachine()
+	group.Spec.Rollout, group.Status.Rollout = &v1alpha1.NodeGroupRollout{ID: "u1"}, &v1alpha1.NodeGroupRolloutStatus{ID: "u1", Draining: id}
+	m.Spec.Labels, m.Spec.Taints = group.Spec.Labels, group.Spec.Taints
+	w := newWorld(t, group, m, newTestNode(corev1.ConditionTrue), running("web-0"))
+	w.faults.evict = func(c client.Client, pod client.Object) error {
+		return w.faults.off(func() error { return c.Delete(t.Context(), pod) })
+	}
+	w.now = time.Now()
+	for range 3 {
+		mustReconcile(t, w.machines(), id)
+	}
+	m, node := w.machine(t), &corev1.Node{}
+	w.get(t, w.cluster, node, nodeName)
+	if condition := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained); condition == nil || condition.Reason != reasonDraining ||
+		!strings.Contains(condition.Message, "replaced then only if the rollout is forced") || m.Status.Phase != v1alpha1.MachineReady || !node.Spec.Unschedulable {
+		t.Errorf("%+v, %s, cordoned: %v", condition, m.Status.Phase, node.Spec.Unschedulable)
+	}
+	w.ends(t, "web-0")
+	mustReconcile(t, w.machines(), id)
+	if m := w.machine(t); drainReason(m) != reasonDrained {
+		t.Errorf("%+v", m.Status.Conditions)
+	}
+	is := w.group(t)
+	is.Spec.Rollout.Stopped = true
+	if err := w.management.Update(t.Context(), is); err != nil {
+		t.Fatal(err)
+	}
+	mustReconcile(t, w.machines(), id)
+	w.get(t, w.cluster, node, nodeName)
+	if m := w.machine(t); drainReason(m) != "" || node.Spec.Unschedulable {
+		t.Errorf("%+v, cordoned: %v", m.Status.Conditions, node.Spec.Unschedulable)
+	}
+}
