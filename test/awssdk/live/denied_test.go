@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
 	"muster.dev/muster/internal/cloud/awsshape"
@@ -32,7 +33,12 @@ func denial(service string) string {
 // inputs are what a request has beside what the SDK requires, by the action, so that it is good enough for IAM to be asked. What is
 // required is filled in by its name, see named.
 func (w *world) inputs() map[string]map[string]any {
-	return map[string]map[string]any{}
+	template := &ec2types.RequestLaunchTemplateData{UserData: userData()}
+	return map[string]map[string]any{
+		"ec2:CreateLaunchTemplate":        {"LaunchTemplateData": template},
+		"ec2:CreateLaunchTemplateVersion": {"LaunchTemplateData": template, "LaunchTemplateId": aws.String("lt-0123456789abcdef0")},
+		"ec2:ModifyInstanceAttribute":     {"DisableApiTermination": &ec2types.AttributeBooleanValue{Value: aws.Bool(true)}},
+	}
 }
 
 // named is the value of a member, by the end of its name.

@@ -184,6 +184,40 @@ func eksActions() []action {
 			w.refused("ResourceNotFoundException", err)
 			need(w.iam.DeleteUser(w.ctx(), &iam.DeleteUserInput{UserName: aws.String("live-bob")}))
 		}},
+		{"CreatePodIdentityAssociation", func(w *world) {
+			pods := need(w.iam.CreateRole(w.ctx(), &iam.CreateRoleInput{RoleName: aws.String("live-pods"), AssumeRolePolicyDocument: aws.String(strings.Replace(trust, "eks.", "pods.eks.", 1))})).Role
+			out := need(w.eks.CreatePodIdentityAssociation(w.ctx(), &eks.CreatePodIdentityAssociationInput{
+				ClusterName: cluster, Namespace: aws.String("default"), ServiceAccount: aws.String("web"), RoleArn: pods.Arn, Tags: map[string]string{"team": "a"},
+			}))
+			w.has(out, "Association.AssociationId", "Association.AssociationArn")
+			w.notes["association"] = *out.Association.AssociationId
+		}},
+		{"ListPodIdentityAssociations", func(w *world) {
+			out := need(w.eks.ListPodIdentityAssociations(w.ctx(), &eks.ListPodIdentityAssociationsInput{ClusterName: cluster, Namespace: aws.String("default")}))
+			w.has(out, "Associations[].AssociationId", "Associations[].AssociationArn", "Associations[].ClusterName", "Associations[].Namespace", "Associations[].ServiceAccount")
+		}},
+		{"UpdatePodIdentityAssociation", func(w *world) {
+			need(w.eks.UpdatePodIdentityAssociation(w.ctx(), &eks.UpdatePodIdentityAssociationInput{
+				ClusterName: cluster, AssociationId: aws.String(w.notes["association"]), DisableSessionTags: aws.Bool(true),
+			}))
+		}},
+		{"DescribePodIdentityAssociation", func(w *world) {
+			out := need(w.eks.DescribePodIdentityAssociation(w.ctx(), &eks.DescribePodIdentityAssociationInput{ClusterName: cluster, AssociationId: aws.String(w.notes["association"])}))
+			w.has(
+				out, "Association.AssociationId", "Association.AssociationArn", "Association.ClusterName", "Association.Namespace", "Association.ServiceAccount", "Association.RoleArn",
+				"Association.Tags", "Association.CreatedAt", "Association.ModifiedAt",
+			)
+			if !aws.ToBool(out.Association.DisableSessionTags) {
+				w.Errorf("%+v", out.Association)
+			}
+		}},
+		{"DeletePodIdentityAssociation", func(w *world) {
+			id := aws.String(w.notes["association"])
+			need(w.eks.DeletePodIdentityAssociation(w.ctx(), &eks.DeletePodIdentityAssociationInput{ClusterName: cluster, AssociationId: id}))
+			_, err := w.eks.DescribePodIdentityAssociation(w.ctx(), &eks.DescribePodIdentityAssociationInput{ClusterName: cluster, AssociationId: id})
+			w.refused("ResourceNotFoundException", err)
+			need(w.iam.DeleteRole(w.ctx(), &iam.DeleteRoleInput{RoleName: aws.String("live-pods")}))
+		}},
 		{"DeleteNodegroup", func(w *world) {
 			_, err := w.eks.DeleteCluster(w.ctx(), &eks.DeleteClusterInput{Name: cluster})
 			w.refused("ResourceInUseException", err)

@@ -19,6 +19,7 @@ func tables() []struct {
 		actions []action
 	}{
 		{"eks", eksActions()},
+		{"ec2", ec2Actions()},
 	}
 }
 

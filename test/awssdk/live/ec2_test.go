@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// userData is a document that an instance could boot with.
+func userData() *string {
+	return aws.String(base64.StdEncoding.EncodeToString([]byte("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {kubelet: {config: {maxPods: 30}}}\n")))
+}
+
+func ec2Actions() []action {
+	return append(launchTemplateActions(), instanceActions()...)
+}
+
+func launchTemplateActions() []action {
+	template := aws.String("live")
+	return []action{
+		{"DescribeAvailabilityZones", func(w *world) {
+			out := need(w.ec2.DescribeAvailabilityZones(w.ctx(), &ec2.DescribeAvailabilityZonesInput{
+				Filters: []types.Filter{{Name: aws.String("state"), Values: []string{"available"}}},
+			}))
+			w.has(out, "AvailabilityZones[].ZoneName", "AvailabilityZones[].ZoneId", "AvailabilityZones[].RegionName", "AvailabilityZones[].State")
+		}},
+		{"DescribeVpcs", func(w *world) {
+			out := need(w.ec2.DescribeVpcs(w.ctx(), &ec2.DescribeVpcsInput{Filters: []types.Filter{{Name: aws.String("is-default"), Values: []string{"true"}}}}))
+			w.has(out, "Vpcs[].VpcId", "Vpcs[].CidrBlock", "Vpcs[].State")
+			w.notes["vpc"] = *out.Vpcs[0].VpcId
+		}},
+		{"CreateLaunchTemplate", func(w *world) {
+			make := func(dry bool) (*ec2.CreateLaunchTemplateOutput, error) {
+				return w.ec2.CreateLaunchTemplate(w.ctx(), &ec2.CreateLaunchTemplateInput{
+					DryRun: aws.Bool(dry), LaunchTemplateName: template, LaunchTemplateData: &types.RequestLaunchTemplateData{UserData: userData()},
+				})
+			}
+			_, err := make(true)
+			w.refused("DryRunOperation", err)
+			out := need(make(false))
+			w.has(out, "LaunchTemplate.LaunchTemplateId", "LaunchTemplate.LaunchTemplateName", "LaunchTemplate.LatestVersionNumber", "LaunchTemplate.DefaultVersionNumber")
+			w.notes["lt"] = *out.LaunchTemplate.LaunchTemplateId
+			_, err = make(false)
+			w.refused("InvalidLaunchTemplateName.AlreadyExistsException", err)
+		}},
+		{"CreateLaunchTemplateVersion", func(w *world) {
+			out := need(w.ec2.CreateLaunchTemplateVersion(w.ctx(), &ec2.CreateLaunchTemplateVersionInput{
+				LaunchTemplateId: aws.String(w.notes["lt"]), LaunchTemplateData: &types.RequestLaunchTemplateData{UserData: userData(), InstanceType: types.InstanceTypeT3Medium},
+			}))
+			if *out.LaunchTemplateVersion.VersionNumber != 2 {
+				w.Errorf("%+v", out.LaunchTemplateVersion)
+			}
+		}},
+		{"ModifyLaunchTemplate", func(w *world) {
+			need(w.ec2.ModifyLaunchTemplate(w.ctx(), &ec2.ModifyLaunchTemplateInput{LaunchTemplateId: aws.String(w.notes["lt"]), DefaultVersion: aws.String("2")}))
+		}},
+		{"DescribeLaunchTemplates", func(w *world) {
+			out := need(w.ec2.DescribeLaunchTemplates(w.ctx(), &ec2.DescribeLaunchTemplatesInput{LaunchTemplateNames: []string{*template}}))
+			if len(out.LaunchTemplates) != 1 || *out.LaunchTemplates[0].DefaultVersionNumber != 2 || *out.LaunchTemplates[0].LatestVersionNumber != 2 {
+				w.Errorf("%+v", out.LaunchTemplates)
+			}
+			_, err := w.ec2.DescribeLaunchTemplates(w.ctx(), &ec2.DescribeLaunchTemplatesInput{LaunchTemplateIds: []string{"lt-0123456789abcdef0"}})
+			w.refused("InvalidLaunchTemplateId.NotFound", err)
+		}},
+		{"DescribeLaunchTemplateVersions", func(w *world) {
+			out := need(w.ec2.DescribeLaunchTemplateVersions(w.ctx(), &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: template, Versions: []string{"$Latest"}}))
+			w.has(out, "LaunchTemplateVersions[].LaunchTemplateData.UserData", "LaunchTemplateVersions[].LaunchTemplateData.InstanceType", "LaunchTemplateVersions[].VersionNumber")
+		}},
+		{"DeleteLaunchTemplateVersions", func(w *world) {
+			out := need(w.ec2.DeleteLaunchTemplateVersions(w.ctx(), &ec2.DeleteLaunchTemplateVersionsInput{LaunchTemplateId: aws.String(w.notes["lt"]), Versions: []string{"1"}}))
+			w.has(out, "SuccessfullyDeletedLaunchTemplateVersions[].VersionNumber")
+		}},
+		{"DeleteLaunchTemplate", func(w *world) {
+			need(w.ec2.DeleteLaunchTemplate(w.ctx(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: template}))
+			_, err := w.ec2.DeleteLaunchTemplate(w.ctx(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: aws.String(w.notes["lt"])})
+			w.refused("InvalidLaunchTemplateId.NotFound", err)
+		}},
+	}
+}
+
+func instanceActions() []action {
+	return []action{
+		{"DescribeInstances", func(w *world) {
+			out := need(w.ec2.DescribeInstances(w.ctx(), &ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"running"}}}}))
+			w.has(
+				out, "Reservations[].Instances[].InstanceId", "Reservations[].Instances[].State.Name", "Reservations[].Instances[].PrivateDnsName", "Reservations[].Instances[].PrivateIpAddress",
+				"Reservations[].Instances[].VpcId", "Reservations[].Instances[].SubnetId", "Reservations[].Instances[].InstanceType", "Reservations[].Instances[].Placement.AvailabilityZone",
+			)
+			w.notes["instance"] = *out.Reservations[0].Instances[0].InstanceId
+		}},
+		{"DescribeInstanceStatus", func(w *world) {
+			out := need(w.ec2.DescribeInstanceStatus(w.ctx(), &ec2.DescribeInstanceStatusInput{InstanceIds: []string{w.notes["instance"]}}))
+			w.has(out, "InstanceStatuses[].InstanceId", "InstanceStatuses[].InstanceState.Name")
+		}},
+		{"DescribeInstanceAttribute", func(w *world) {
+			out := need(w.ec2.DescribeInstanceAttribute(w.ctx(), &ec2.DescribeInstanceAttributeInput{InstanceId: aws.String(w.notes["instance"]), Attribute: types.InstanceAttributeNameUserData}))
+			w.has(out, "InstanceId", "UserData")
+		}},
+		{"ModifyInstanceAttribute", func(w *world) {
+			protect := func(on bool) {
+				need(w.ec2.ModifyInstanceAttribute(w.ctx(), &ec2.ModifyInstanceAttributeInput{
+					InstanceId: aws.String(w.notes["instance"]), DisableApiTermination: &types.AttributeBooleanValue{Value: aws.Bool(on)},
+				}))
+			}
+			protect(true)
+			_, err := w.ec2.TerminateInstances(w.ctx(), &ec2.TerminateInstancesInput{InstanceIds: []string{w.notes["instance"]}})
+			w.refused("OperationNotPermitted", err)
+			protect(false)
+		}},
+		{"TerminateInstances", func(w *world) {
+			_, err := w.ec2.TerminateInstances(w.ctx(), &ec2.TerminateInstancesInput{InstanceIds: []string{w.notes["instance"]}, DryRun: aws.Bool(true)})
+			w.refused("DryRunOperation", err)
+			out := need(w.ec2.TerminateInstances(w.ctx(), &ec2.TerminateInstancesInput{InstanceIds: []string{w.notes["instance"]}}))
+			w.has(out, "TerminatingInstances[].InstanceId", "TerminatingInstances[].CurrentState.Name", "TerminatingInstances[].PreviousState.Name")
+			w.eventually(time.Minute, func() error {
+				shown := need(w.ec2.DescribeInstanceStatus(w.ctx(), &ec2.DescribeInstanceStatusInput{}))
+				for _, s := range shown.InstanceStatuses {
+					if *s.InstanceId == w.notes["instance"] {
+						return fmt.Errorf("instance %s is %s", *s.InstanceId, s.InstanceState.Name)
+					}
+				}
+				return nil
+			})
+		}},
+	}
+}
