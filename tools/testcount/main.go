@@ -96,6 +96,9 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if len(r.reasons) > 0 {
 		fmt.Fprintf(stdout, "What failed, in short:\n%s\n", strings.Join(r.reasons, "\n"))
 	}
+	for _, name := range r.notRun {
+		fmt.Fprintf(stdout, "NOT RUN %s\n", name)
+	}
 	for _, name := range r.flaky {
 		fmt.Fprintf(stdout, "FLAKY %s: it failed, and passed when it was run again alone; the log has both\n", name)
 	}

@@ -45,6 +45,7 @@ type report struct {
 	whole    bool      // nothing else has failed in it
 	flaky    []string  // what failed, and passed when it was run again
 	reasons  []string  // what the tests that failed complain of
+	notRun   []string  // what was skipped, and why
 }
 
 func newReport(out, log io.Writer) *report {
@@ -133,6 +134,7 @@ func (r *report) endTest(e event) {
 		c.passed++
 	case "skip":
 		c.skipped++
+		r.skip(test{e.Package, e.Test})
 	case "fail":
 		c.failed++
 		name, _, _ := strings.Cut(e.Test, "/")
@@ -164,6 +166,19 @@ func (r *report) explain(key test) {
 	if len(lines) > 0 {
 		r.reasons = append(r.reasons, fmt.Sprintf("  %s %s\n%s", key.Package, key.Test, strings.Join(lines, "\n")))
 	}
+}
+
+// skip keeps why a test was skipped, for the end: nobody should take what did not run for what passed.
+func (r *report) skip(key test) {
+	why := "it does not say why"
+	if output := r.output[key]; output != nil {
+		for line := range strings.Lines(output.String()) {
+			if at := complaint.FindString(line); at != "" {
+				why = strings.TrimSpace(strings.TrimPrefix(line, at))
+			}
+		}
+	}
+	r.notRun = append(r.notRun, fmt.Sprintf("%s %s: %s", key.Package, key.Test, why))
 }
 
 func (r *report) endPackage(e event) {

@@ -84,6 +84,11 @@ func TestRun(t *testing.T) {
 	const pass = `echo {"Action":"pass","Package":"p","Test":"A"}
 echo {"Action":"output","Package":"p","Output":"detail\n"}
 echo {"Action":"pass","Package":"p"}`
+	const skip = pass + `
+echo {"Action":"output","Package":"p","Test":"B","Output":"    b_test.go:7: there is no such program\\n"}
+echo {"Action":"skip","Package":"p","Test":"B"}
+echo {"Action":"skip","Package":"p","Test":"C"}
+echo {"Action":"pass","Package":"p"}`
 	script := func(lines string) string {
 		path := filepath.Join(t.TempDir(), "script")
 		quoted := strings.ReplaceAll(strings.ReplaceAll(lines, "echo ", "echo '"), "}", "}'")
@@ -95,12 +100,14 @@ echo {"Action":"pass","Package":"p"}`
 	for name, tc := range map[string]struct {
 		args []string
 		last string
+		says string
 		err  error
 	}{
 		"passes":         {args: []string{"sh", script(pass)}, last: "1 passed, 0 failed, 0 skipped"},
 		"two commands":   {args: []string{"sh", script(pass), "--", "sh", script(pass)}, last: "2 passed, 0 failed, 0 skipped"},
 		"command fails":  {args: []string{"false", "--", "sh", script(pass)}, last: "1 passed, 1 failed, 0 skipped", err: errFailed},
 		"no such":        {args: []string{"/nonexistent"}, last: "0 passed, 1 failed, 0 skipped", err: errFailed},
+		"skipped":        {args: []string{"sh", script(skip)}, last: "1 passed, 0 failed, 2 skipped", says: "NOT RUN p B: there is no such program\nNOT RUN p C: it does not say why\n"},
 		"no test at all": {args: []string{"true"}, last: "0 passed, 0 failed, 0 skipped", err: errFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,6 +120,9 @@ echo {"Action":"pass","Package":"p"}`
 			lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 			if last := lines[len(lines)-1]; last != tc.last {
 				t.Errorf("the last line is %q, want %q", last, tc.last)
+			}
+			if !strings.Contains(out.String(), tc.says) {
+				t.Errorf("it says %q, not %q", out.String(), tc.says)
 			}
 			kept, err := os.ReadFile(log)
 			if err != nil {
