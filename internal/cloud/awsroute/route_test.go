@@ -78,7 +78,7 @@ func TestRoutes(t *testing.T) {
 		"s3":                      {sent("GET", "/bucket/key", "", signed("s3", "", ""), nil), "s3  restxml", "UnknownOperationException 404"},
 		"efs":                     {sent("GET", "/2015-02-01/file-systems", "", signed("elasticfilesystem", "", ""), nil), "elasticfilesystem  restjson", "UnknownOperationException 404"},
 		"unsigned, sts":           {sent("POST", "/", "", map[string][]string{"Content-Type": {form}}, action("AssumeRoleWithWebIdentity", "2011-06-15")), "sts AssumeRoleWithWebIdentity query", "UnsupportedOperation 400"},
-		"unsigned, kms":           {sent("POST", "/", "", map[string][]string{"Content-Type": {json11}, "X-Amz-Target": {"TrentService.ListKeys"}}, nil), "kms ListKeys awsjson1.1", "UnsupportedOperationException 400"},
+		"unsigned, kms":           {sent("POST", "/", "", map[string][]string{"Content-Type": {json11}, "X-Amz-Target": {"TrentService.Decrypt"}}, nil), "kms Decrypt awsjson1.1", "UnsupportedOperationException 400"},
 		"unsigned, nobody's":      {sent("GET", "/clusters", "", nil, nil), "  restjson", "MissingAuthenticationToken 403"},
 		"a browser":               {sent("GET", "/favicon.ico", "", map[string][]string{"Accept": {"*/*"}}, nil), "  restjson", "MissingAuthenticationToken 403"},
 	} {
