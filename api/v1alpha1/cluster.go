@@ -221,6 +221,11 @@ type ClusterStatus struct {
 	// +optional
 	PrivateEndpoint string `json:"privateEndpoint,omitempty"`
 
+	// EndpointAddresses are those of the API server in the VPC.
+	// +optional
+	// +listType=atomic
+	EndpointAddresses []string `json:"endpointAddresses,omitempty"`
+
 	// VPCID is the VPC that the cluster is in.
 	// +optional
 	VPCID string `json:"vpcID,omitempty"`

@@ -63,6 +63,7 @@ func Register(f *awsfront.Front, c Config) error {
 	a.registerInstanceTypes(f)
 	a.registerLaunchTemplates(f)
 	a.registerVPCs(f)
+	a.registerSecurityGroups(f)
 	a.registerInstances(f)
 	a.registerSubnets(f)
 	a.registerZones(f)

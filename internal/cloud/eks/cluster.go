@@ -47,7 +47,7 @@ type vpcRequest struct {
 type vpcConfig struct {
 	vpcRequest
 
-	VPCID string
+	VPCID, ClusterSecurityGroupID string
 }
 
 type networkConfig struct{ ServiceIPv4CIDR, IPFamily string }
@@ -91,8 +91,8 @@ func (a *api) show(call *awsfront.Call, c *v1alpha1.Cluster) *cluster {
 	shown := &cluster{
 		Name: c.Spec.Name, ARN: a.clusterARN(call, c.Spec.Name), Version: minor(cmp.Or(c.Status.Version, c.Spec.Version, version.Kubernetes)),
 		RoleARN: eks.RoleARN, PlatformVersion: platformVersion, CreatedAt: c.CreationTimestamp.Time, Endpoint: c.Status.Endpoint,
-		ResourcesVPCConfig: vpcConfig{VPCID: c.Status.VPCID, vpcRequest: vpcRequest{
-			SubnetIDs: shownSubnets(c.Status.SubnetIDs, c.Spec.Network.SubnetIDs), SecurityGroupIDs: []string{}, PublicAccessCIDRs: []string{anywhere},
+		ResourcesVPCConfig: vpcConfig{VPCID: c.Status.VPCID, ClusterSecurityGroupID: c.Status.ClusterSecurityGroupID, vpcRequest: vpcRequest{
+			SubnetIDs: shownSubnets(c.Status.SubnetIDs, c.Spec.Network.SubnetIDs), SecurityGroupIDs: append([]string{}, c.Spec.SecurityGroupIDs...), PublicAccessCIDRs: []string{anywhere},
 			EndpointPublicAccess: new(deref(eks.Endpoint.PublicAccess, true)), EndpointPrivateAccess: new(deref(eks.Endpoint.PrivateAccess, false)),
 		}},
 		KubernetesNetworkConfig: networkConfig{ServiceIPv4CIDR: c.Spec.Network.ServiceCIDR, IPFamily: ipv4},

@@ -116,6 +116,10 @@ func (a *api) doCreateCluster(ctx context.Context, call *awsfront.Call, in *crea
 	if wanted.Spec.Network.SubnetIDs, err = a.clusterSubnets(ctx, in.ResourcesVPCConfig.SubnetIDs); err != nil {
 		return nil, err
 	}
+	if err := a.checkSecurityGroups(ctx, in.ResourcesVPCConfig.SubnetIDs, in.ResourcesVPCConfig.SecurityGroupIDs); err != nil {
+		return nil, err
+	}
+	wanted.Spec.SecurityGroupIDs = in.ResourcesVPCConfig.SecurityGroupIDs
 	if err := a.checkClusterRole(ctx, in.RoleARN); err != nil {
 		return nil, err
 	}
@@ -188,8 +192,6 @@ func (in *createClusterInput) network(c *v1alpha1.Cluster) error {
 	asked := in.ResourcesVPCConfig
 	c.Spec.EKS.Endpoint = v1alpha1.ClusterEKSEndpoint{PublicAccess: asked.EndpointPublicAccess, PrivateAccess: asked.EndpointPrivateAccess}
 	switch {
-	case len(asked.SecurityGroupIDs) > 0:
-		return fault(invalidParameter, in.Name, "", "Muster has no security groups yet: leave securityGroupIds %v out", asked.SecurityGroupIDs)
 	case len(asked.PublicAccessCIDRs) > 0 && !slices.Equal(asked.PublicAccessCIDRs, []string{anywhere}):
 		return fault(invalidParameter, in.Name, "", "Muster's public endpoint is on the host's loopback address and has no publicAccessCidrs: leave %v out", asked.PublicAccessCIDRs)
 	case !deref(asked.EndpointPublicAccess, true) && !deref(asked.EndpointPrivateAccess, false):

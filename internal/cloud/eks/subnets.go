@@ -5,6 +5,7 @@ package eks
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,6 +44,36 @@ func (a *api) clusterSubnets(ctx context.Context, ids []string) ([]v1alpha1.Subn
 		return nil, awsfault.Errorf(invalidParameter, "Subnets specified must be in at least two different AZs")
 	}
 	return kept, err
+}
+
+// checkSecurityGroups refuses groups that a cluster in some subnets cannot have. Without subnets it is in the default VPC.
+func (a *api) checkSecurityGroups(ctx context.Context, subnets, ids []string) error {
+	const most = 5
+	if len(ids) > most {
+		return awsfault.Errorf(invalidParameter, "A cluster has %d securityGroupIds at most, not %d", most, len(ids))
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	_, vpc, _, err := a.subnets(ctx, subnets)
+	if err != nil {
+		return err
+	}
+	for i, id := range ids {
+		var group v1alpha1.SecurityGroup
+		err := a.Management.Get(ctx, client.ObjectKey{Name: id}, &group)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && !group.DeletionTimestamp.IsZero():
+			return awsfault.Errorf(invalidParameter, "The security group '%.100s' does not exist", id)
+		case err != nil:
+			return away(fmt.Errorf("reading security group %.100s: %w", id, err))
+		case vpc != "" && group.Spec.VPCID != vpc:
+			return awsfault.Errorf(invalidParameter, "Security group(s) [%s] are not in the same VPC as the subnets: %s is in %s, not in %s", id, id, group.Spec.VPCID, vpc)
+		case slices.Contains(ids[:i], id):
+			return awsfault.Errorf(invalidParameter, "The security group '%s' is there twice", id)
+		}
+	}
+	return nil
 }
 
 // nodegroupSubnets are those that machines of a cluster are to be in.

@@ -69,7 +69,7 @@ func TestUpdatesOfACluster(t *testing.T) {
 		"no endpoint":      {`{"resourcesVpcConfig":{"endpointPublicAccess":false}}`, "Private and public endpoint access cannot be false"},
 		"the same ones":    {`{"resourcesVpcConfig":{"endpointPublicAccess":true}}`, "already at the desired configuration"},
 		"subnets":          {`{"resourcesVpcConfig":{"subnetIds":["subnet-1","subnet-3"]}}`, "keep their subnets"},
-		"security groups":  {`{"resourcesVpcConfig":{"securityGroupIds":["sg-1"]}}`, "no security groups yet"},
+		"security groups":  {`{"resourcesVpcConfig":{"securityGroupIds":["sg-1"]}}`, "keep the security groups"},
 		"ranges":           {`{"resourcesVpcConfig":{"publicAccessCidrs":["10.0.0.0/8"]}}`, "publicAccessCidrs"},
 		"support":          {`{"upgradePolicy":{"supportType":"LONG"}}`, "STANDARD or EXTENDED"},
 		"what is not here": {`{"zonalShiftConfig":{"enabled":true}}`, "does not support zonalShiftConfig"},

@@ -127,7 +127,7 @@ func (in *updateClusterConfigInput) endpoint(p *planned, refuse refusal) error {
 	case len(asked.SubnetIDs) > 0:
 		return refuse("Muster's clusters keep their subnets: leave subnetIds %v out", asked.SubnetIDs)
 	case len(asked.SecurityGroupIDs) > 0:
-		return refuse("Muster has no security groups yet: leave securityGroupIds %v out", asked.SecurityGroupIDs)
+		return refuse("Muster's clusters keep the security groups that they were made with: leave securityGroupIds %v out, and change rules of those groups", asked.SecurityGroupIDs)
 	case len(asked.PublicAccessCIDRs) > 0 && !slices.Equal(asked.PublicAccessCIDRs, []string{anywhere}):
 		return refuse("Muster's public endpoint is on the host's loopback address and has no publicAccessCidrs: leave %v out", asked.PublicAccessCIDRs)
 	case !wantPublic && !wantPrivate:

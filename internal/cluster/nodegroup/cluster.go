@@ -51,7 +51,10 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 func (r *clusters) network(object *v1alpha1.Cluster) {
 	status := &object.Status
 	status.VPCID, status.PodCIDR, status.SubnetIDs = r.Network.VPCID, r.Network.PodCIDR.String(), nil
-	status.ClusterSecurityGroupID = r.Network.SecurityGroupID
+	status.ClusterSecurityGroupID, status.EndpointAddresses = r.Network.SecurityGroupID, nil
+	for _, address := range r.Network.Addresses {
+		status.EndpointAddresses = append(status.EndpointAddresses, address.String())
+	}
 	for _, id := range r.Network.SubnetIDs() {
 		status.SubnetIDs = append(status.SubnetIDs, v1alpha1.SubnetID(id))
 	}

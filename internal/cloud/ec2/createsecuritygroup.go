@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awstag"
+	"muster.dev/muster/internal/cloud/dryrun"
+	"muster.dev/muster/internal/cloud/ec2id"
+)
+
+type createSecurityGroupInput struct {
+	GroupName         string
+	Description       string
+	VpcID             string
+	TagSpecifications []tagSpecification
+	DryRun            bool
+}
+
+type createSecurityGroupOutput struct {
+	GroupID          string
+	SecurityGroupARN string
+	Tags             []awstag.Tag
+}
+
+func (a *api) createSecurityGroup() awsfront.Spec[createSecurityGroupInput, createSecurityGroupOutput] {
+	return awsfront.Spec[createSecurityGroupInput, createSecurityGroupOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *createSecurityGroupInput) ([]awsfront.Target, error) {
+			id, err := a.vpcOrDefault(ctx, in.VpcID)
+			if err != nil {
+				return nil, err
+			}
+			targets, err := a.aboutNew(call, "security-group", in.TagSpecifications, map[string][]string{"ec2:Vpc": {a.arn(call, "vpc/"+id)}})
+			if err != nil {
+				return nil, err
+			}
+			in.VpcID = id
+			of, err := a.about(ctx, call, ec2id.VPC, id)
+			return append(targets, of...), err
+		},
+		Do: a.doCreateSecurityGroup,
+	}
+}
+
+// vpcOrDefault is the VPC that a request names, or the default one.
+func (a *api) vpcOrDefault(ctx context.Context, id string) (string, error) {
+	if id != "" {
+		return id, ec2id.VPC.Check(id)
+	}
+	own, err := a.defaultVPC(ctx)
+	if err == nil && own == nil {
+		return "", awsfault.Errorf("VPCIdNotSpecified", "No default VPC for this user")
+	}
+	if err != nil {
+		return "", err
+	}
+	return own.Name, nil
+}
+
+func (a *api) doCreateSecurityGroup(ctx context.Context, call *awsfront.Call, in *createSecurityGroupInput) (*createSecurityGroupOutput, error) {
+	const invalid = "Value (%.300s) for parameter %s is invalid. Names and descriptions have up to 255 characters of: a-z, A-Z, 0-9, spaces, and ._-:/()#,@[]+=&;{}!$*"
+	switch {
+	case in.GroupName == "":
+		return nil, awsfault.Errorf(missingParameter, "The request must contain the parameter GroupName")
+	case in.Description == "":
+		return nil, awsfault.Errorf(missingParameter, "The request must contain the parameter GroupDescription")
+	case in.GroupName == v1alpha1.DefaultSecurityGroup:
+		return nil, awsfault.Errorf(invalidParameter, "Cannot use reserved security group name: default")
+	case !plainText(in.GroupName) || strings.HasPrefix(in.GroupName, ec2id.SecurityGroup.Prefix):
+		return nil, awsfault.Errorf(invalidParameter, invalid, in.GroupName, "GroupName")
+	case !plainText(in.Description):
+		return nil, awsfault.Errorf(invalidParameter, invalid, in.Description, "GroupDescription")
+	}
+	tags, err := readTags(in.TagSpecifications, "security-group")
+	if err != nil {
+		return nil, err
+	}
+	defer a.locks.Hold("security groups of " + in.VpcID)()
+	if _, err := a.vpc(ctx, in.VpcID); err != nil {
+		return nil, err
+	}
+	groups, err := a.securityGroups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range groups {
+		if g.Spec.VPCID == in.VpcID && g.Spec.GroupName == in.GroupName {
+			return nil, awsfault.Errorf("InvalidGroup.Duplicate", "The security group '%s' already exists for VPC '%s'", in.GroupName, in.VpcID)
+		}
+	}
+	if err := dryrun.Would(in.DryRun); err != nil {
+		return nil, err
+	}
+	id := newID(ec2id.SecurityGroup)
+	made := &v1alpha1.SecurityGroup{
+		ObjectMeta: metav1.ObjectMeta{Name: id},
+		Spec: v1alpha1.SecurityGroupSpec{
+			VPCID: in.VpcID, GroupName: in.GroupName, Description: in.Description, Tags: keptTags(tags["security-group"]),
+			Rules: v1alpha1.FirstRules(id)[1:], // everybody may be sent anything, as of EC2's groups
+		},
+	}
+	if err := a.Management.Create(ctx, made); err != nil {
+		return nil, away(fmt.Errorf("making a security group: %w", err))
+	}
+	return &createSecurityGroupOutput{GroupID: id, SecurityGroupARN: a.arn(call, "security-group/"+id), Tags: shownTags(made.Spec.Tags)}, nil
+}
+
+type deleteSecurityGroupInput struct {
+	GroupID, GroupName string
+	DryRun             bool
+}
+
+type deleteSecurityGroupOutput struct {
+	Return  bool
+	GroupID string
+}
+
+func (a *api) deleteSecurityGroup() awsfront.Spec[deleteSecurityGroupInput, deleteSecurityGroupOutput] {
+	return awsfront.Spec[deleteSecurityGroupInput, deleteSecurityGroupOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *deleteSecurityGroupInput) ([]awsfront.Target, error) {
+			return a.aboutGroup(ctx, call, &in.GroupID, in.GroupName)
+		},
+		Do: func(ctx context.Context, _ *awsfront.Call, in *deleteSecurityGroupInput) (*deleteSecurityGroupOutput, error) {
+			defer a.locks.Hold(in.GroupID)()
+			g, err := a.securityGroup(ctx, in.GroupID)
+			if err != nil {
+				return nil, err
+			}
+			if g.IsDefault() {
+				return nil, awsfault.Errorf("CannotDelete", "the specified group: %q name: %q cannot be deleted by a user", g.Name, g.Spec.GroupName)
+			}
+			users, err := a.groupUsers(ctx, g)
+			if err != nil {
+				return nil, err
+			}
+			if len(users) > 0 {
+				return nil, awsfault.Errorf(dependencyViolated, "resource %s has a dependent object: %s", g.Name, some(users))
+			}
+			if err := dryrun.Would(in.DryRun); err != nil {
+				return nil, err
+			}
+			if err := a.Management.Delete(ctx, g, client.Preconditions{UID: &g.UID}); err != nil && !apierrors.IsNotFound(err) {
+				return nil, away(fmt.Errorf("deleting %s: %w", g.Name, err))
+			}
+			return &deleteSecurityGroupOutput{Return: true, GroupID: g.Name}, nil
+		},
+	}
+}
+
+// aboutGroup is the group that a request names as IAM is asked about it. It has its id from then on.
+func (a *api) aboutGroup(ctx context.Context, call *awsfront.Call, id *string, name string) (targets []awsfront.Target, err error) {
+	if *id, err = a.groupNamed(ctx, *id, name); err != nil {
+		return nil, err
+	}
+	return a.about(ctx, call, ec2id.SecurityGroup, *id)
+}
+
+// groupUsers are those in a group, and the other groups whose rules name it.
+func (a *api) groupUsers(ctx context.Context, g *v1alpha1.SecurityGroup) ([]string, error) {
+	if g.Spec.ClusterName != "" {
+		return []string{"cluster " + g.Spec.ClusterName}, nil
+	}
+	var users []string
+	interfaces, err := a.interfaces(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range interfaces {
+		for _, in := range i.Groups {
+			if in.GroupID == g.Name {
+				users = append(users, i.NetworkInterfaceID)
+			}
+		}
+	}
+	groups, err := a.securityGroups(ctx)
+	for _, other := range groups {
+		for _, r := range other.Spec.Rules {
+			if r.GroupID == g.Name && other.Name != g.Name {
+				users = append(users, other.Name)
+				break
+			}
+		}
+	}
+	return users, err
+}
+
+// some names ten at most.
+func some(all []string) string {
+	const most = 10
+	if len(all) > most {
+		return strings.Join(all[:most], ", ") + ", …"
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awstag"
+	"muster.dev/muster/internal/cloud/ec2filter"
+	"muster.dev/muster/internal/cloud/ec2id"
+)
+
+func (a *api) registerSecurityGroups(f *awsfront.Front) {
+	register(a, f, "CreateSecurityGroup", a.createSecurityGroup())
+	register(a, f, "DeleteSecurityGroup", a.deleteSecurityGroup())
+	register(a, f, "DescribeSecurityGroups", a.describeSecurityGroups())
+	register(a, f, "DescribeSecurityGroupRules", a.describeSecurityGroupRules())
+	register(a, f, "AuthorizeSecurityGroupIngress", a.authorize(v1alpha1.RuleIngress))
+	register(a, f, "AuthorizeSecurityGroupEgress", a.authorize(v1alpha1.RuleEgress))
+	register(a, f, "RevokeSecurityGroupIngress", a.revoke(v1alpha1.RuleIngress))
+	register(a, f, "RevokeSecurityGroupEgress", a.revoke(v1alpha1.RuleEgress))
+	register(a, f, "ModifySecurityGroupRules", a.modifySecurityGroupRules())
+	register(a, f, "UpdateSecurityGroupRuleDescriptionsIngress", a.describeRules(v1alpha1.RuleIngress))
+	register(a, f, "UpdateSecurityGroupRuleDescriptionsEgress", a.describeRules(v1alpha1.RuleEgress))
+	register(a, f, "DescribeNetworkInterfaces", a.describeNetworkInterfaces())
+	a.tagged(a.groupTagger())
+	a.tagged(a.ruleTagger())
+	a.vpcUsers = append(a.vpcUsers, func(ctx context.Context, vpc string) ([]string, error) {
+		var ids []string
+		groups, err := a.securityGroups(ctx)
+		for _, g := range groups {
+			if g.Spec.VPCID == vpc && !g.IsDefault() {
+				ids = append(ids, g.Name)
+			}
+		}
+		return ids, err
+	})
+}
+
+// tagOfCluster is the tag that the group of a cluster has by EKS.
+const tagOfCluster = "aws:eks:cluster-name"
+
+// groupTags are the tags of a group, with the one that is EKS's.
+func groupTags(g *v1alpha1.SecurityGroup) map[string]string {
+	tags := plainTags(g.Spec.Tags)
+	if g.Spec.ClusterName != "" {
+		tags[tagOfCluster] = g.Spec.ClusterName
+	}
+	return tags
+}
+
+func (a *api) groupTagger() tagger {
+	return tagger{
+		kind: ec2id.SecurityGroup, resource: "security-group",
+		about: func(ctx context.Context, call *awsfront.Call, id string) (awsfront.Target, error) {
+			g, err := a.securityGroup(ctx, id)
+			if err != nil {
+				return awsfront.Target{}, err
+			}
+			return a.groupTarget(call, g), nil
+		},
+		change: func(ctx context.Context, id string, change func(map[string]string) (map[string]string, error)) error {
+			return a.changeGroup(ctx, id, func(g *v1alpha1.SecurityGroup) error {
+				changed, err := change(groupTags(g))
+				if err != nil {
+					return err
+				}
+				delete(changed, tagOfCluster)
+				g.Spec.Tags = keptTags(changed)
+				return nil
+			})
+		},
+		all: func(ctx context.Context) (map[string]v1alpha1.Tags, error) {
+			all := map[string]v1alpha1.Tags{}
+			groups, err := a.securityGroups(ctx)
+			for i := range groups {
+				all[groups[i].Name] = keptTags(groupTags(&groups[i]))
+			}
+			return all, err
+		},
+	}
+}
+
+func (a *api) groupTarget(call *awsfront.Call, g *v1alpha1.SecurityGroup) awsfront.Target {
+	return a.target(call, "security-group", g.Name, keptTags(groupTags(g)), map[string][]string{
+		"ec2:SecurityGroupID": {g.Name}, "ec2:Vpc": {a.arn(call, "vpc/"+g.Spec.VPCID)},
+	})
+}
+
+// gone reports whether a group is one that its deletion was accepted of. Those that a VPC or a cluster comes with stay.
+func gone(g *v1alpha1.SecurityGroup) bool {
+	return !g.DeletionTimestamp.IsZero() && !g.IsDefault() && g.Spec.ClusterName == ""
+}
+
+// securityGroups are all that are there.
+func (a *api) securityGroups(ctx context.Context) ([]v1alpha1.SecurityGroup, error) {
+	var all v1alpha1.SecurityGroupList
+	if err := a.list(ctx, &all); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all.Items, func(g v1alpha1.SecurityGroup) bool { return gone(&g) }), nil
+}
+
+// securityGroup reads one by its id.
+func (a *api) securityGroup(ctx context.Context, id string) (*v1alpha1.SecurityGroup, error) {
+	g := &v1alpha1.SecurityGroup{}
+	if err := a.get(ctx, ec2id.SecurityGroup, id, g); err != nil {
+		return nil, err
+	}
+	if gone(g) {
+		return nil, ec2id.SecurityGroup.NotFound(id)
+	}
+	return g, nil
+}
+
+// changeGroup changes one by its id.
+func (a *api) changeGroup(ctx context.Context, id string, change func(*v1alpha1.SecurityGroup) error) error {
+	g := &v1alpha1.SecurityGroup{}
+	return a.change(ctx, ec2id.SecurityGroup, id, g, func() error {
+		if gone(g) {
+			return ec2id.SecurityGroup.NotFound(id)
+		}
+		return change(g)
+	})
+}
+
+// groupNamed is the id of a group that a request names by id, or by its name in the default VPC.
+func (a *api) groupNamed(ctx context.Context, id, name string) (string, error) {
+	switch {
+	case id != "":
+		return id, ec2id.SecurityGroup.Check(id)
+	case name == "":
+		return "", awsfault.Errorf(missingParameter, "The request must contain the parameter groupName or groupId")
+	}
+	own, err := a.defaultVPC(ctx)
+	if err != nil {
+		return "", err
+	}
+	groups, err := a.securityGroups(ctx)
+	if err != nil {
+		return "", err
+	}
+	vpc := ""
+	if own != nil {
+		vpc = own.Name
+	}
+	for _, g := range groups {
+		if g.Spec.VPCID == vpc && g.Spec.GroupName == name {
+			return g.Name, nil
+		}
+	}
+	return "", awsfault.Errorf("InvalidGroup.NotFound", "The security group '%.255s' does not exist in default VPC '%s'", name, vpc)
+}
+
+// securityGroup is a group as EC2 shows it.
+type securityGroup struct {
+	GroupID             string
+	GroupName           string
+	Description         string
+	OwnerID             string
+	VpcID               string
+	SecurityGroupARN    string
+	IPPermissions       []ipPermission
+	IPPermissionsEgress []ipPermission
+	Tags                []awstag.Tag
+
+	rules []v1alpha1.SecurityGroupRule
+}
+
+type describeSecurityGroupsInput struct {
+	paged
+	GroupIDs   []string
+	GroupNames []string
+}
+
+type describeSecurityGroupsOutput struct {
+	SecurityGroups []securityGroup
+	NextToken      string
+}
+
+func (a *api) describeSecurityGroups() awsfront.Spec[describeSecurityGroupsInput, describeSecurityGroupsOutput] {
+	return awsfront.Spec[describeSecurityGroupsInput, describeSecurityGroupsOutput]{
+		Do: func(ctx context.Context, call *awsfront.Call, in *describeSecurityGroupsInput) (*describeSecurityGroupsOutput, error) {
+			ids := slices.Clone(in.GroupIDs)
+			for _, name := range in.GroupNames {
+				id, err := a.groupNamed(ctx, "", name)
+				if err != nil {
+					return nil, err
+				}
+				ids = append(ids, id)
+			}
+			all, err := a.securityGroups(ctx)
+			if err != nil {
+				return nil, err
+			}
+			shown := make([]securityGroup, 0, len(all))
+			for i := range all {
+				shown = append(shown, a.showGroup(call, &all[i]))
+			}
+			out := &describeSecurityGroupsOutput{}
+			out.SecurityGroups, out.NextToken, err = choose(a, call, groupNoun(), shown, ids, in.paged)
+			return out, err
+		},
+	}
+}
+
+func (a *api) showGroup(call *awsfront.Call, g *v1alpha1.SecurityGroup) securityGroup {
+	return securityGroup{
+		GroupID: g.Name, GroupName: g.Spec.GroupName, Description: g.Spec.Description, OwnerID: call.Caller.Account(), VpcID: g.Spec.VPCID,
+		SecurityGroupARN: a.arn(call, "security-group/"+g.Name), Tags: awstag.Sorted(groupTags(g)),
+		IPPermissions:       shownPermissions(call, g.Spec.Rules, v1alpha1.RuleIngress),
+		IPPermissionsEgress: shownPermissions(call, g.Spec.Rules, v1alpha1.RuleEgress), rules: g.Spec.Rules,
+	}
+}
+
+// filtersOfRules are the filters of DescribeSecurityGroups about rules, after ip-permission. and egress.ip-permission.
+var filtersOfRules = []string{"cidr", "from-port", "group-id", "group-name", "ipv6-cidr", "prefix-list-id", "protocol", "to-port", "user-id"}
+
+func groupNoun() noun[securityGroup] {
+	names := []string{"description", "group-id", "group-name", "owner-id", "vpc-id"}
+	of := map[string]v1alpha1.RuleDirection{}
+	for _, name := range filtersOfRules {
+		of["ip-permission."+name], of["egress.ip-permission."+name] = v1alpha1.RuleIngress, v1alpha1.RuleEgress
+	}
+	return noun[securityGroup]{
+		kind: ec2id.SecurityGroup, id: func(g *securityGroup) string { return g.GroupID }, tags: func(g *securityGroup) map[string]string { return mapped(g.Tags) },
+		rules: ec2filter.Rules{Names: append(names, slices.Sorted(maps.Keys(of))...)},
+		values: func(g *securityGroup, name string) []string {
+			switch name {
+			case "description":
+				return []string{g.Description}
+			case "group-id":
+				return []string{g.GroupID}
+			case "group-name":
+				return []string{g.GroupName}
+			case "owner-id":
+				return []string{g.OwnerID}
+			case "vpc-id":
+				return []string{g.VpcID}
+			}
+			return g.ruleValues(of[name], name)
+		},
+	}
+}
