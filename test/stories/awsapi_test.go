@@ -149,9 +149,11 @@ func (w *iam) clusterRole() string {
 type describedCluster struct {
 	Status, Endpoint, RoleArn string
 	ResourcesVpcConfig        struct {
-		SubnetIds             []string
-		VpcID                 string
-		EndpointPrivateAccess bool
+		SubnetIds []string
+		VpcID     string
+
+		ClusterSecurityGroupID string
+		EndpointPrivateAccess  bool
 	}
 	Logging struct {
 		ClusterLogging []struct {
