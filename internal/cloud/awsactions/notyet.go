@@ -28,10 +28,6 @@ func notYet() map[string][]string {
 			"AssumeRoleForPodIdentity",
 		},
 		"ec2": {
-			"CreateKeyPair",
-			"DeleteKeyPair",
-			"DescribeKeyPairs",
-			"ImportKeyPair",
 		},
 		"autoscaling": {
 			"CreateAutoScalingGroup",

@@ -61,6 +61,7 @@ func Register(f *awsfront.Front, c Config) error {
 
 	a.registerImages(f)
 	a.registerInstanceTypes(f)
+	a.registerKeyPairs(f)
 	a.registerLaunchTemplates(f)
 	a.registerVPCs(f)
 	a.registerSecurityGroups(f)
