@@ -219,7 +219,7 @@ type MachineSpec struct {
 	// +optional
 	DisableAPITermination bool `json:"disableAPITermination,omitempty"`
 
-	// ProtectedFromScaleIn keeps the machine when its group has one too many, as long as the group has another.
+	// ProtectedFromScaleIn keeps the machine when its group has more machines than it wants.
 	//
 	// +optional
 	ProtectedFromScaleIn bool `json:"protectedFromScaleIn,omitempty"`

@@ -118,6 +118,11 @@ type NodeGroupSpec struct {
 	// +optional
 	Rollout *NodeGroupRollout `json:"rollout,omitempty"`
 
+	// AutoScaling is what Auto Scaling's API keeps of the node group's Auto Scaling group.
+	//
+	// +optional
+	AutoScaling *AutoScaling `json:"autoScaling,omitempty"`
+
 	// Tags are those of the AWS API, see a Cluster's. They do not go to machines.
 	//
 	// +optional

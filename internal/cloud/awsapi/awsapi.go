@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/internal/cloud/autoscaling"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/cloudwatchlogs"
 	"muster.dev/muster/internal/cloud/ec2"
@@ -77,6 +78,9 @@ func newFront(c Config) (*awsfront.Front, error) {
 	if err := ec2.Register(front, ec2.Config{
 		Management: c.Management, Pages: pages, Region: c.Region, LocalMachines: c.LocalMachines, UserData: c.UserData, Usage: c.Usage,
 	}); err != nil {
+		return nil, err
+	}
+	if err := autoscaling.Register(front, autoscaling.Config{Management: c.Management, Pages: pages, Region: c.Region}); err != nil {
 		return nil, err
 	}
 	key := kms.Check(c.Management, c.Region, time.Now)

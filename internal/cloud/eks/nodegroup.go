@@ -71,7 +71,7 @@ func (a *api) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alph
 		NodeRole: roleARN(call, g.Spec.Role()), CreatedAt: g.CreationTimestamp.Time, ModifiedAt: modified(g),
 		ScalingConfig: &scaling{new(g.Spec.ScalingConfig.MinSize), new(g.Spec.ScalingConfig.MaxSize), new(g.Spec.ScalingConfig.DesiredSize)},
 		Subnets:       shownSubnets(g.Spec.SubnetIDs, of.Status.SubnetIDs, of.Spec.Network.SubnetIDs), Labels: map[string]string{}, Taints: []taint{},
-		Resources: resources{[]group{}}, UpdateConfig: &updateConfig{new(int32(1))}, Tags: shownTags(g.Spec.Tags),
+		Resources: resources{[]group{{v1alpha1.AutoScalingGroupName(g.Spec.Name, g.UID)}}}, UpdateConfig: &updateConfig{new(int32(1))}, Tags: shownTags(g.Spec.Tags),
 	}
 	shown.LaunchTemplate, shown.InstanceTypes = showLaunch(g)
 	for key, value := range g.Spec.Labels {

@@ -113,7 +113,14 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 			return machines, err
 		}
 	}
-	if step := r.step(group, machines); !step.Delete && len(plan.Group(step.Size, observeIn(group, machines))) == 0 {
+	if ended, err := r.endNamed(ctx, group, machines); err != nil {
+		return machines, err
+	} else if ended {
+		if machines, _, err = r.list(ctx, r.managementLive, group); err != nil {
+			return nil, err
+		}
+	}
+	if step := r.step(group, machines); !step.Delete && len(plan.Group(step.Size, scalable(group, machines))) == 0 {
 		return machines, nil
 	}
 	// The cache may not show yet what was made or deleted a moment ago, so nothing is done before the API server says the
@@ -126,7 +133,7 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 	if step.Delete {
 		return machines, r.replace(ctx, group, machines, step.Drain)
 	}
-	for _, action := range plan.Group(step.Size, observeIn(group, machines)) {
+	for _, action := range plan.Group(step.Size, scalable(group, machines)) {
 		if err := r.carryOut(ctx, group, machines, action); err != nil {
 			return machines, err
 		}
@@ -188,7 +195,8 @@ func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machin
 			return short
 		}
 	}
-	for _, subnet := range subnets {
+	has := count(machines)
+	for i, subnet := range subnets {
 		if err := r.stillWanted(ctx, r.management, group); err != nil { // making many takes a while
 			return err
 		}
@@ -196,6 +204,7 @@ func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machin
 		if err != nil {
 			return err
 		}
+		launchedBy(machine, group, growCause(r.Now(), has+i, has+i+1))
 		if err := r.management.Create(ctx, machine); err != nil {
 			return fmt.Errorf("making a machine: %w", err)
 		}
@@ -207,10 +216,10 @@ func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machin
 		return short
 	}
 	i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return m.Name == action.Delete })
-	err := r.management.Delete(ctx, &machines[i], client.Preconditions{UID: &machines[i].UID})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting machine %s: %w", action.Delete, err)
+	if err := r.endBecause(ctx, &machines[i], shrinkCause(r.Now(), differs, has, has-1)); err != nil {
+		return err
 	}
+	machines[i].DeletionTimestamp = new(metav1.NewTime(r.Now())) // it counts no more
 	r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingDown", "Delete", "deleted machine %s: %s", action.Delete, action.Reason)
 	return nil
 }

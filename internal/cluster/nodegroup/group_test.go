@@ -93,7 +93,7 @@ func TestGroupScales(t *testing.T) {
 		expected := v1alpha1.MachineSpec{
 			ClusterName: "muster", NodeGroup: "workers", NodeGroupUID: "group-uid", Provider: v1alpha1.ProviderLocal,
 			Labels: v1alpha1.NodeLabels{"team": "blue"}, Taints: v1alpha1.NodeTaints{{Key: "a", Effect: "NoSchedule"}},
-			LaunchTemplate: &v1alpha1.NodeGroupLaunchTemplate{InstanceType: "m5.large", SecurityGroupIDs: []string{"sg-0123456789abcdef0"}, Tags: v1alpha1.Tags{"a": "b"}},
+			LaunchTemplate:   &v1alpha1.NodeGroupLaunchTemplate{InstanceType: "m5.large", SecurityGroupIDs: []string{"sg-0123456789abcdef0"}, Tags: v1alpha1.Tags{"a": "b"}},
 			SecurityGroupIDs: []string{"sg-0123456789abcdef0"}, Tags: v1alpha1.Tags{"a": "b"}, InstanceProfile: "profile-of-muster-node",
 			SubnetID: m.Spec.SubnetID,
 		}

@@ -22,6 +22,8 @@ type Machine struct {
 	Outdated bool // a rollout is to replace it
 	Drained  bool // its pods are gone
 	TimedOut bool // its pods are not gone, and it has waited for them for long enough
+	// Protected is kept when there are too many. It counts.
+	Protected bool
 }
 
 // Action is one thing to do: make Create machines, or delete the machine named Delete. The other is empty.
@@ -32,7 +34,7 @@ type Action struct {
 }
 
 // Group returns what brings a group to its desired size: nothing if it is there, else either one action that creates or one
-// for each machine to delete, the most dispensable first.
+// for each machine to delete, the most dispensable first. Protected machines are not deleted, also if there are too many then.
 func Group(desired int, machines []Machine) []Action {
 	desired = max(desired, 0)
 	counted := make([]Machine, 0, len(machines))
@@ -46,9 +48,10 @@ func Group(desired int, machines []Machine) []Action {
 	case surplus < 0:
 		return []Action{{Create: -surplus, Reason: reason}}
 	case surplus > 0:
-		slices.SortFunc(counted, dispensable)
-		actions := make([]Action, 0, surplus)
-		for _, machine := range counted[:surplus] {
+		spare := slices.DeleteFunc(slices.Clone(counted), func(m Machine) bool { return m.Protected })
+		slices.SortFunc(spare, dispensable)
+		var actions []Action
+		for _, machine := range spare[:min(surplus, len(spare))] {
 			actions = append(actions, Action{Delete: machine.Name, Reason: reason + ", and " + why(machine)})
 		}
 		return actions

@@ -147,3 +147,17 @@ func carryOut(t *rapid.T, action plan.Action, list []plan.Machine) []plan.Machin
 	t.Fatalf("%+v deletes a machine that is not there, or twice", action)
 	return nil
 }
+
+// Protected machines count, and are not deleted.
+func TestProtected(t *testing.T) {
+	machines := []plan.Machine{{Name: "a", Created: at(1), Protected: true}, {Name: "b", Created: at(2)}, {Name: "c", Created: at(3), Protected: true}}
+	if got := plan.Group(1, machines); len(got) != 1 || got[0].Delete != "b" {
+		t.Errorf("got %+v", got)
+	}
+	if got := plan.Group(4, machines); len(got) != 1 || got[0].Create != 1 {
+		t.Errorf("got %+v", got)
+	}
+	if got := plan.Group(0, machines[2:]); len(got) != 0 {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package autoscaling
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+// instanceDetails is an instance of any group.
+type instanceDetails struct {
+	shownInstance
+	AutoScalingGroupName string
+}
+
+type describeInstancesInput struct {
+	InstanceIDs []string
+	MaxRecords  *int32
+	NextToken   string
+}
+
+type describeInstancesOutput struct {
+	AutoScalingInstances []instanceDetails
+	NextToken            string
+}
+
+func (a *api) describeInstances() awsfront.Spec[describeInstancesInput, describeInstancesOutput] {
+	return awsfront.Spec[describeInstancesInput, describeInstancesOutput]{
+		Do: func(ctx context.Context, call *awsfront.Call, in *describeInstancesInput) (*describeInstancesOutput, error) {
+			all, err := a.groups(ctx)
+			if err != nil {
+				return nil, err
+			}
+			zones, err := a.zones(ctx)
+			if err != nil {
+				return nil, err
+			}
+			var shown []instanceDetails
+			for _, g := range all {
+				for _, m := range g.machines {
+					if len(in.InstanceIDs) == 0 || slices.Contains(in.InstanceIDs, m.Name) {
+						details := instanceDetails{a.showInstance(g, m, zones), g.name}
+						details.HealthStatus = strings.ToUpper(details.HealthStatus) // in this action alone
+						shown = append(shown, details)
+					}
+				}
+			}
+			out := &describeInstancesOutput{}
+			out.AutoScalingInstances, out.NextToken, err = page(a, call, []any{in.InstanceIDs}, shown, func(d instanceDetails) string { return d.InstanceID }, in.NextToken, in.MaxRecords)
+			return out, err
+		},
+	}
+}

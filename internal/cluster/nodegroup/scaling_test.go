@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"strings"
+	"testing"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// update changes the test's group.
+func (w *world) update(t *testing.T, change func(*v1alpha1.NodeGroupSpec)) {
+	t.Helper()
+	group := w.group(t)
+	change(&group.Spec)
+	if err := w.faults.off(func() error { return w.management.Update(t.Context(), group) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// living are the machines of the test's group that are not being deleted.
+func (w *world) living(t *testing.T) []v1alpha1.Machine {
+	t.Helper()
+	var living []v1alpha1.Machine
+	for _, m := range w.list(t) {
+		if alive(m) {
+			living = append(living, m)
+		}
+	}
+	return living
+}
+
+// A machine that is to be ended without a replacement is the one that ends, though another is more dispensable.
+func TestEnding(t *testing.T) {
+	w := newWorld(t, newTestCluster(), newTestGroup(3))
+	r := w.groups()
+	mustReconcile(t, r, "workers")
+	all := w.living(t)
+	if len(all) != 3 {
+		t.Fatalf("%d machines", len(all))
+	}
+	if cause := all[0].Annotations[v1alpha1.AnnotationLaunchCause]; !strings.Contains(cause, "increasing the capacity from") {
+		t.Errorf("launched because %q", cause)
+	}
+	for _, m := range all {
+		w.update(t, func(s *v1alpha1.NodeGroupSpec) {
+			s.ScalingConfig.DesiredSize--
+			if s.AutoScaling == nil {
+				s.AutoScaling = &v1alpha1.AutoScaling{}
+			}
+			s.AutoScaling.Ending = append(s.AutoScaling.Ending, m.Name)
+		})
+		left := len(w.living(t)) - 1
+		for range 2 {
+			mustReconcile(t, r, "workers")
+		}
+		now := w.living(t)
+		if len(now) != left {
+			t.Fatalf("%d machines are left, want %d", len(now), left)
+		}
+		for _, other := range now {
+			if other.Name == m.Name {
+				t.Errorf("%s is left", m.Name)
+			}
+		}
+	}
+	for _, m := range w.list(t) {
+		if cause := m.Annotations[v1alpha1.AnnotationTerminationCause]; !strings.Contains(cause, "in response to a user request, shrinking the capacity from") {
+			t.Errorf("%s ends because %q", m.Name, cause)
+		}
+	}
+}
+
+// Protected machines stay when there are too many, and go with their group.
+func TestProtectedMachines(t *testing.T) {
+	group := newTestGroup(2)
+	group.Spec.AutoScaling = &v1alpha1.AutoScaling{ProtectNewMachines: true, Tags: []v1alpha1.AutoScalingTag{{Key: "to", Value: "machines", PropagateAtLaunch: true}, {Key: "not", Value: "to"}}}
+	w := newWorld(t, newTestCluster(), group)
+	r := w.groups()
+	mustReconcile(t, r, "workers")
+	all := w.living(t)
+	if len(all) != 2 || !all[0].Spec.ProtectedFromScaleIn || all[0].Spec.Tags["to"] != "machines" || all[0].Spec.Tags["not"] != "" || all[0].Spec.Tags["a"] != "b" {
+		t.Fatalf("machines %+v", all)
+	}
+	first := all[0].DeepCopy()
+	first.Spec.ProtectedFromScaleIn = false
+	if err := w.faults.off(func() error { return w.management.Update(t.Context(), first) }); err != nil {
+		t.Fatal(err)
+	}
+	w.update(t, func(s *v1alpha1.NodeGroupSpec) { s.ScalingConfig.DesiredSize = 0 })
+	mustReconcile(t, r, "workers")
+	left := w.living(t)
+	if len(left) != 1 || left[0].Name == first.Name {
+		t.Fatalf("machines %+v", left)
+	}
+	for _, m := range w.list(t) {
+		if cause := m.Annotations[v1alpha1.AnnotationTerminationCause]; m.Name == first.Name && !strings.Contains(cause, "shrinking the capacity from 2 to 1") {
+			t.Errorf("it ends because %q", cause)
+		}
+	}
+	if err := w.faults.off(func() error { return w.management.Delete(t.Context(), w.group(t)) }); err != nil {
+		t.Fatal(err)
+	}
+	mustReconcile(t, r, "workers")
+	if left := w.living(t); len(left) != 0 {
+		t.Errorf("machines of a group that is deleted: %+v", left)
+	}
+}
