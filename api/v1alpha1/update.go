@@ -78,7 +78,7 @@ type UpdateSpec struct {
 
 // UpdateType is EKS's word for the kind of change.
 //
-// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;ConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;LoggingUpdate;UpgradePolicyUpdate;VersionUpdate
+// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;AssociateEncryptionConfig;ConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;LoggingUpdate;UpgradePolicyUpdate;VersionUpdate
 type UpdateType string
 
 // The types of updates that there are.
@@ -90,6 +90,7 @@ const (
 	UpdateEndpointAccess     UpdateType = "EndpointAccessUpdate"
 	UpdateLogging            UpdateType = "LoggingUpdate"
 	UpdateUpgradePolicy      UpdateType = "UpgradePolicyUpdate"
+	UpdateEncryption         UpdateType = "AssociateEncryptionConfig"
 	UpdateVersion            UpdateType = "VersionUpdate" // of a node group
 )
 
@@ -130,6 +131,12 @@ type UpdateChange struct {
 	// +kubebuilder:validation:Enum=STANDARD;EXTENDED
 	SupportType string `json:"supportType,omitempty"`
 
+	// EncryptionKeyARN is the KMS key of the cluster that is recorded.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	EncryptionKeyARN string `json:"encryptionKeyARN,omitempty"`
+
 	// Scaling are the sizes of the node group that are set.
 	//
 	// +optional
@@ -162,6 +169,11 @@ type UpdateRollout struct {
 	//
 	// +optional
 	Force bool `json:"force,omitempty"`
+
+	// LaunchTemplate is what machines are launched by from now on. Left out, it stays as it is.
+	//
+	// +optional
+	LaunchTemplate *NodeGroupLaunchTemplate `json:"launchTemplate,omitempty"`
 }
 
 // UpdateLabels changes labels. Those that are not named stay as they are.

@@ -7,22 +7,14 @@ func notYet() map[string][]string {
 	return map[string][]string{
 		"eks": {
 			"ActivateCertificateAuthority",
-			"AssociateEncryptionConfig",
-			"CancelUpdate",
 			"CreateCertificateAuthority",
 			"DeleteCertificateAuthority",
 			"DescribeCertificateAuthority",
 			"DescribeInsight",
 			"DescribeInsightsRefresh",
-			"ListCapabilities",
 			"ListCertificateAuthorities",
-			"ListEksAnywhereSubscriptions",
-			"ListFargateProfiles",
-			"ListIdentityProviderConfigs",
 			"ListInsights",
 			"StartInsightsRefresh",
-			"UpdateClusterVersion",
-			"UpdateNodegroupVersion",
 		},
 		"eks-auth": {
 			"AssumeRoleForPodIdentity",

@@ -88,6 +88,11 @@ func (a *api) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alph
 	return shown
 }
 
+// releaseVersion is the release of what machines run, in EKS's form: the version of Kubernetes and the one of Muster.
+func releaseVersion() string {
+	return strings.TrimPrefix(version.Kubernetes, "v") + "-" + version.Version
+}
+
 // roleARN is the ARN of a role that may be written as a name.
 func roleARN(call *awsfront.Call, role string) string {
 	if role == "" || strings.HasPrefix(role, "arn:") {

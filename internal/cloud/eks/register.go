@@ -59,7 +59,11 @@ func Register(f *awsfront.Front, c Config) error {
 	awsfront.Register(f, service, "DescribeUpdate", a.describeUpdate())
 	awsfront.Register(f, service, "ListUpdates", a.listUpdates())
 	awsfront.Register(f, service, "UpdateClusterConfig", a.updateClusterConfig())
+	awsfront.Register(f, service, "UpdateClusterVersion", a.updateClusterVersion())
 	awsfront.Register(f, service, "UpdateNodegroupConfig", a.updateNodegroupConfig())
+	awsfront.Register(f, service, "UpdateNodegroupVersion", a.updateNodegroupVersion())
+	awsfront.Register(f, service, "AssociateEncryptionConfig", a.associateEncryptionConfig())
+	awsfront.Register(f, service, "CancelUpdate", a.cancelUpdate())
 
 	awsfront.Register(f, service, "CreateAccessEntry", a.createAccessEntry())
 	awsfront.Register(f, service, "DeleteAccessEntry", a.deleteAccessEntry())
@@ -77,6 +81,11 @@ func Register(f *awsfront.Front, c Config) error {
 	awsfront.Register(f, service, "ListPodIdentityAssociations", a.listPodIdentityAssociations())
 	awsfront.Register(f, service, "UpdatePodIdentityAssociation", a.updatePodIdentityAssociation())
 	a.registerAddons(f)
+
+	awsfront.Register(f, service, "ListCapabilities", a.listCapabilities())
+	awsfront.Register(f, service, "ListEksAnywhereSubscriptions", a.listEksAnywhereSubscriptions())
+	awsfront.Register(f, service, "ListFargateProfiles", a.listFargateProfiles())
+	awsfront.Register(f, service, "ListIdentityProviderConfigs", a.listIdentityProviderConfigs())
 
 	awsfront.Register(f, service, "ListTagsForResource", a.listTags())
 	awsfront.Register(f, service, "TagResource", a.tag())

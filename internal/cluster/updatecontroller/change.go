@@ -18,6 +18,9 @@ func changeCluster(c *v1alpha1.Cluster, change v1alpha1.UpdateChange) {
 	if change.SupportType != "" {
 		c.Spec.EKS.SupportType = change.SupportType
 	}
+	if change.EncryptionKeyARN != "" {
+		c.Spec.EKS.EncryptionKeyARN = change.EncryptionKeyARN
+	}
 	if change.Endpoint != nil {
 		if change.Endpoint.PublicAccess != nil {
 			c.Spec.EKS.Endpoint.PublicAccess = change.Endpoint.PublicAccess

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+type cancelUpdateInput struct{ Name, UpdateID, ClientRequestToken string }
+
+// cancelUpdate asks for the end of an update of a cluster or of what is in it: of one that has not been made, and of a rollout.
+func (a *api) cancelUpdate() awsfront.Spec[cancelUpdateInput, updateOutput] {
+	return awsfront.Spec[cancelUpdateInput, updateOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *cancelUpdateInput) ([]awsfront.Target, error) {
+			return a.aboutCluster(ctx, call, in.Name)
+		},
+		Do: func(ctx context.Context, _ *awsfront.Call, in *cancelUpdateInput) (*updateOutput, error) {
+			defer a.locks.hold(in.Name)()
+			of, err := a.cluster(ctx, in.Name)
+			if err != nil {
+				return nil, err
+			}
+			missing := fault(notFound, in.Name, "", "No update found for ID: %.100s", in.UpdateID)
+			if _, err := uuid.Parse(in.UpdateID); err != nil {
+				return nil, missing
+			}
+			u := &v1alpha1.Update{}
+			err = a.Management.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: in.UpdateID}, u)
+			switch {
+			case apierrors.IsNotFound(err), err == nil && u.Spec.ClusterName != in.Name:
+				return nil, missing
+			case err != nil:
+				return nil, away(fmt.Errorf("reading update %s: %w", in.UpdateID, err))
+			case u.Phase() != v1alpha1.UpdateInProgress:
+				return nil, fault(invalidRequest, in.Name, "", "Update %s cannot be cancelled: it is %s", u.Name, u.Phase())
+			case u.Status.AppliedAt != nil && u.Spec.Change.Rollout == nil:
+				return nil, fault(invalidRequest, in.Name, "", "Update %s cannot be cancelled: the change of type %s has been made, and takes effect", u.Name, u.Spec.Type)
+			}
+			before := u.DeepCopy()
+			metav1.SetMetaDataAnnotation(&u.ObjectMeta, v1alpha1.AnnotationCancel, "true")
+			if err := a.Management.Patch(ctx, u, client.MergeFrom(before)); err != nil {
+				return nil, away(fmt.Errorf("cancelling update %s: %w", u.Name, err))
+			}
+			return &updateOutput{showUpdate(u)}, nil
+		},
+	}
+}

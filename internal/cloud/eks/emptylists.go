@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+// Lists of what no cluster of Muster's ever has. Tools read them before they do anything else.
+
+type pagedInput struct {
+	ClusterName, NextToken string
+	MaxResults             *int32
+}
+
+func (a *api) aboutPaged(ctx context.Context, call *awsfront.Call, in *pagedInput) ([]awsfront.Target, error) {
+	return a.aboutCluster(ctx, call, in.ClusterName)
+}
+
+// empty answers a request about a cluster that is there with what the function makes.
+func empty[Out any](a *api, answer func() *Out) awsfront.Spec[pagedInput, Out] {
+	return awsfront.Spec[pagedInput, Out]{
+		About: a.aboutPaged,
+		Do: func(ctx context.Context, call *awsfront.Call, in *pagedInput) (*Out, error) {
+			if _, err := a.cluster(ctx, in.ClusterName); err != nil {
+				return nil, err
+			}
+			if _, _, err := page[string](a, call, in.ClusterName, nil, itself, in.NextToken, in.MaxResults); err != nil {
+				return nil, err
+			}
+			return answer(), nil
+		},
+	}
+}
+
+type capabilitiesOutput struct{ Capabilities []struct{} }
+
+func (a *api) listCapabilities() awsfront.Spec[pagedInput, capabilitiesOutput] {
+	return empty(a, func() *capabilitiesOutput { return &capabilitiesOutput{[]struct{}{}} })
+}
+
+type fargateProfilesOutput struct{ FargateProfileNames []string }
+
+func (a *api) listFargateProfiles() awsfront.Spec[pagedInput, fargateProfilesOutput] {
+	return empty(a, func() *fargateProfilesOutput { return &fargateProfilesOutput{[]string{}} })
+}
+
+type identityProvidersOutput struct{ IdentityProviderConfigs []struct{} }
+
+func (a *api) listIdentityProviderConfigs() awsfront.Spec[pagedInput, identityProvidersOutput] {
+	return empty(a, func() *identityProvidersOutput { return &identityProvidersOutput{[]struct{}{}} })
+}
+
+type subscriptionsInput struct {
+	NextToken     string
+	MaxResults    *int32
+	IncludeStatus []string // there are none of any status
+}
+
+type subscriptionsOutput struct{ Subscriptions []struct{} }
+
+func (a *api) listEksAnywhereSubscriptions() awsfront.Spec[subscriptionsInput, subscriptionsOutput] {
+	return awsfront.Spec[subscriptionsInput, subscriptionsOutput]{
+		Do: func(_ context.Context, call *awsfront.Call, in *subscriptionsInput) (*subscriptionsOutput, error) {
+			if _, _, err := page[string](a, call, nil, nil, itself, in.NextToken, in.MaxResults); err != nil {
+				return nil, err
+			}
+			return &subscriptionsOutput{[]struct{}{}}, nil
+		},
+	}
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+type updateClusterVersionInput struct {
+	Name, Version, ClientRequestToken string
+	Force                             *bool
+}
+
+// updateClusterVersion refuses every version: there is one.
+func (a *api) updateClusterVersion() awsfront.Spec[updateClusterVersionInput, updateOutput] {
+	return awsfront.Spec[updateClusterVersionInput, updateOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *updateClusterVersionInput) ([]awsfront.Target, error) {
+			targets, err := a.aboutCluster(ctx, call, in.Name)
+			if err == nil {
+				targets[0].Conditions["eks:kubernetesVersion"] = []string{in.Version}
+			}
+			return targets, err
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *updateClusterVersionInput) (*updateOutput, error) {
+			of, err := a.cluster(ctx, in.Name)
+			if err != nil {
+				return nil, err
+			}
+			is := a.show(call, of).Version
+			if in.Version == is {
+				return nil, fault(invalidParameter, in.Name, "", "Cluster is already at version %s", is)
+			}
+			return nil, fault(invalidParameter, in.Name, "", "Unsupported Kubernetes minor version update from %s to %.20s: Muster has %s only", is, in.Version, is)
+		},
+	}
+}
