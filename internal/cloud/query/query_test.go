@@ -51,6 +51,19 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// Whatever comes, the answer is an input or a refusal.
+func FuzzRequest(f *testing.F) {
+	f.Add("Action=SetDesiredCapacity&Version=2011-01-01&AutoScalingGroupName=web&DesiredCapacity=3")
+	f.Add("Action=CreateOrUpdateTags&Version=2011-01-01&Tags.member.1.Key=a&Tags.member.1.Value=b&Tags.member.1.PropagateAtLaunch=true")
+	f.Fuzz(func(t *testing.T, body string) {
+		_, _, err := decode("POST", body)
+		var refused *awsfault.Error
+		if err != nil && !errors.As(err, &refused) {
+			t.Fatalf("%v is not an answer", err)
+		}
+	})
+}
+
 func TestAnswers(t *testing.T) {
 	service := awstable.Service("autoscaling")
 	type group struct {
