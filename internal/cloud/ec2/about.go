@@ -50,7 +50,7 @@ func (a *api) about(ctx context.Context, call *awsfront.Call, kind ec2id.Kind, i
 			return nil, err
 		}
 		target, err := t.about(ctx, call, id)
-		if missing := (*awsfault.Error)(nil); errors.As(err, &missing) && missing.Code == kind.NotFound(id).Code {
+		if isMissing(err, kind) {
 			target, err = a.target(call, t.resource, id, nil, nil), nil
 		}
 		if err != nil {
@@ -59,6 +59,12 @@ func (a *api) about(ctx context.Context, call *awsfront.Call, kind ec2id.Kind, i
 		targets = append(targets, target)
 	}
 	return targets, nil
+}
+
+// isMissing reports whether an error says that nothing has an id of the kind.
+func isMissing(err error, kind ec2id.Kind) bool {
+	var missing *awsfault.Error
+	return errors.As(err, &missing) && missing.Code == kind.NotFound("").Code
 }
 
 // aboutNew is what a request makes, as IAM is asked about it. Tags that it gets are a matter of their own.

@@ -154,6 +154,9 @@ func (a *api) disassociateAddress() awsfront.Spec[disassociateAddressInput, stru
 	return awsfront.Spec[disassociateAddressInput, struct{}]{
 		About: func(ctx context.Context, call *awsfront.Call, in *disassociateAddressInput) ([]awsfront.Target, error) {
 			address, use, err := a.addressAssociation(ctx, in.AssociationID)
+			if isMissing(err, ec2id.AddressAssoc) {
+				return []awsfront.Target{a.target(call, "elastic-ip", "*", nil, nil)}, nil
+			}
 			if err != nil {
 				return nil, err
 			}

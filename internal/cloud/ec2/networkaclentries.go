@@ -174,7 +174,7 @@ func (a *api) replaceNetworkACLAssociation() awsfront.Spec[replaceNetworkACLAsso
 	return awsfront.Spec[replaceNetworkACLAssociationInput, replaceNetworkACLAssociationOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *replaceNetworkACLAssociationInput) ([]awsfront.Target, error) {
 			_, subnet, err := a.aclAssociation(ctx, in.AssociationID)
-			if err != nil {
+			if err != nil && !isMissing(err, ec2id.ACLAssociation) {
 				return nil, err
 			}
 			acl, err := a.about(ctx, call, ec2id.NetworkACL, in.NetworkACLID)

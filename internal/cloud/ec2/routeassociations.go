@@ -99,9 +99,13 @@ func (a *api) routeAssociation(ctx context.Context, id string) (vpc, subnet stri
 	return "", "", to, ec2id.RouteAssociation.NotFound(id)
 }
 
-// aboutAssociation are the route table and the subnet of an association, and the table that it is to have, if there is one.
+// aboutAssociation are the route table and the subnet of an association, and the table that it is to have, if there is one. Of an association that is
+// not there it is any table: who may not ask does not hear that.
 func (a *api) aboutAssociation(ctx context.Context, call *awsfront.Call, id, table string) ([]awsfront.Target, error) {
 	_, subnet, to, err := a.routeAssociation(ctx, id)
+	if isMissing(err, ec2id.RouteAssociation) {
+		return []awsfront.Target{a.target(call, "route-table", "*", nil, nil)}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -101,8 +101,13 @@ func TestRoutes(t *testing.T) {
 	if text := w.ask("DescribeRouteTables&RouteTableId.1="+table, 200); strings.Contains(text, "0.0.0.0/0") {
 		t.Errorf("deleted: %s", text)
 	}
+	// Who may not ask does not hear what is there.
 	w.gate.denies = true
 	w.ask("DeleteRouteTable&RouteTableId="+table, 403, "UnauthorizedOperation")
+	w.ask("DeleteRouteTable&RouteTableId=rtb-0000000000000000c", 403, "UnauthorizedOperation")
+	w.ask("DisassociateRouteTable&AssociationId=rtbassoc-0000000000000000c", 403, "UnauthorizedOperation")
+	w.ask("ReplaceNetworkAclAssociation&AssociationId=aclassoc-0000000000000000c&NetworkAclId=acl-0000000000000000c", 403, "UnauthorizedOperation")
+	w.ask("DisassociateAddress&AssociationId=eipassoc-0000000000000000c", 403, "UnauthorizedOperation")
 }
 
 func TestAssociationsOfRouteTables(t *testing.T) {

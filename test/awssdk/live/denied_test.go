@@ -35,9 +35,17 @@ func denial(service string) string {
 func (w *world) inputs() map[string]map[string]any {
 	template := &ec2types.RequestLaunchTemplateData{UserData: userData()}
 	return map[string]map[string]any{
-		"ec2:CreateLaunchTemplate":        {"LaunchTemplateData": template},
-		"ec2:CreateLaunchTemplateVersion": {"LaunchTemplateData": template, "LaunchTemplateId": aws.String("lt-0123456789abcdef0")},
-		"ec2:ModifyInstanceAttribute":     {"DisableApiTermination": &ec2types.AttributeBooleanValue{Value: aws.Bool(true)}},
+		"ec2:CreateLaunchTemplate":         {"LaunchTemplateData": template},
+		"ec2:CreateLaunchTemplateVersion":  {"LaunchTemplateData": template, "LaunchTemplateId": aws.String("lt-0123456789abcdef0")},
+		"ec2:AssociateAddress":             {"AllocationId": aws.String("eipalloc-0123456789abcdef0"), "InstanceId": aws.String("i-0123456789abcdef0")},
+		"ec2:CreateTags":                   {"Resources": []string{"vpc-0123456789abcdef0"}},
+		"ec2:DeleteTags":                   {"Resources": []string{"vpc-0123456789abcdef0"}},
+		"ec2:DisassociateAddress":          {"AssociationId": aws.String("eipassoc-0123456789abcdef0")},
+		"ec2:DisassociateRouteTable":       {"AssociationId": aws.String("rtbassoc-0123456789abcdef0")},
+		"ec2:ModifyInstanceAttribute":      {"DisableApiTermination": &ec2types.AttributeBooleanValue{Value: aws.Bool(true)}},
+		"ec2:ReleaseAddress":               {"AllocationId": aws.String("eipalloc-0123456789abcdef0")},
+		"ec2:ReplaceNetworkAclAssociation": {"AssociationId": aws.String("aclassoc-0123456789abcdef0")},
+		"ec2:ReplaceRouteTableAssociation": {"AssociationId": aws.String("rtbassoc-0123456789abcdef0")},
 	}
 }
 
