@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/image"
 	"muster.dev/muster/internal/cluster/terminated"
 )
 
@@ -23,7 +24,10 @@ spec:
   cluster: {name: blue, apiServerEndpoint: "https://10.0.0.4:443", certificateAuthority: Cg==, cidr: 10.100.0.0/16}
 `
 
-const run = "RunInstances&ImageId=ami-0123456789abcdef0&InstanceType=m5.large&MinCount=1"
+var (
+	testImage = image.All()[0].ID
+	run       = "RunInstances&ImageId=" + testImage + "&InstanceType=m5.large&MinCount=1"
+)
 
 func runWorld(t *testing.T) *world {
 	t.Helper()
@@ -39,8 +43,8 @@ func runWorld(t *testing.T) *world {
 	}
 	template := &v1alpha1.LaunchTemplate{ObjectMeta: metav1.ObjectMeta{Name: "lt-0000000000000000a"}}
 	template.Spec = v1alpha1.LaunchTemplateSpec{Name: "nodes", DefaultVersion: 1, LatestVersion: 2, Versions: []v1alpha1.LaunchTemplateVersion{
-		{Number: 1, Data: runtime.RawExtension{Raw: []byte(`{"ImageId":"ami-0123456789abcdef0","InstanceType":"m5.large","SecurityGroupIds":["sg-0123456789abcdef0"],"TagSpecifications":[{"ResourceType":"instance","Tags":[{"Key":"from","Value":"template"}]}]}`)}},
-		{Number: 2, Data: runtime.RawExtension{Raw: []byte(`{"ImageId":"ami-0123456789abcdef0","InstanceType":"m5.xlarge"}`)}},
+		{Number: 1, Data: runtime.RawExtension{Raw: []byte(`{"ImageId":"` + testImage + `","InstanceType":"m5.large","SecurityGroupIds":["sg-0123456789abcdef0"],"TagSpecifications":[{"ResourceType":"instance","Tags":[{"Key":"from","Value":"template"}]}]}`)}},
+		{Number: 2, Data: runtime.RawExtension{Raw: []byte(`{"ImageId":"` + testImage + `","InstanceType":"m5.xlarge"}`)}},
 	}}
 	return newWorld(t, template, group("sg-0123456789abcdef0", vpcA, "mine"), group("sg-0000000000000000b", vpcB, "theirs"), blue, profile, role, defaults, aVPC(vpcA, "10.0.0.0/16"), aSubnet(subnetA, vpcA, "10.0.0.0/28", "eu-west-1a"),
 		aSubnet("subnet-0000000000000000b", vpcB, "172.31.16.0/20", "eu-west-1b"), aSubnet("subnet-0000000000000000c", vpcB, "172.31.0.0/20", "eu-west-1a"))
@@ -65,7 +69,7 @@ func TestRunInstancesOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.ask(request+"&UserData="+unescaped, 200, "<reservationId>r-", "<instanceId>i-", "<code>0</code><name>pending</name>", "<instanceType>m5.large</instanceType>", "<imageId>ami-0123456789abcdef0</imageId>",
+	w.ask(request+"&UserData="+unescaped, 200, "<reservationId>r-", "<instanceId>i-", "<code>0</code><name>pending</name>", "<instanceType>m5.large</instanceType>", "<imageId>"+testImage+"</imageId>",
 		"<subnetId>"+subnetA, "<vpcId>"+vpcA, "<availabilityZone>eu-west-1a", "<key>Name</key><value>mine</value>", "<groupId>sg-0123456789abcdef0</groupId><groupName>mine</groupName>")
 	all := w.machines()
 	if len(all) != 1 {
@@ -76,7 +80,7 @@ func TestRunInstancesOfACluster(t *testing.T) {
 		all[0].Labels[v1alpha1.LabelCluster] != "blue" || all[0].Finalizers[0] != v1alpha1.FinalizerMachine {
 		t.Errorf("machine %+v", all[0])
 	}
-	w.wasAsked("ec2:RunInstances arn:aws:ec2:eu-west-1::image/ami-0123456789abcdef0", "ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:instance/* aws:requesttag/name=mine",
+	w.wasAsked("ec2:RunInstances arn:aws:ec2:eu-west-1::image/"+testImage+"", "ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:instance/* aws:requesttag/name=mine",
 		"ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:network-interface/*", "ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:subnet/"+subnetA,
 		"ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:security-group/sg-0123456789abcdef0", "ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:key-pair/mine",
 		"ec2:CreateTags arn:aws:ec2:eu-west-1:000000000000:instance/*", "iam:PassRole arn:aws:iam::000000000000:role/of/NodeRole")
@@ -193,8 +197,9 @@ func TestRunInstancesRefuses(t *testing.T) {
 	w := runWorld(t)
 	base := run + "&MaxCount=1&SubnetId=" + subnetA
 	for request, want := range map[string]string{
-		"RunInstances&InstanceType=m5.large&MinCount=1&MaxCount=1":         "MissingParameter",
-		"RunInstances&ImageId=ami-0123456789abcdef0&MinCount=1&MaxCount=1": "m1.small",
+		"RunInstances&InstanceType=m5.large&MinCount=1&MaxCount=1":                  "MissingParameter",
+		"RunInstances&ImageId=" + testImage + "&MinCount=1&MaxCount=1":              "m1.small",
+		strings.Replace(run, testImage, "ami-0123456789abcdef0", 1) + "&MaxCount=1": "InvalidAMIID.NotFound",
 		run + "&MaxCount=0": "InvalidParameterValue",
 		run + "&MaxCount=1&SubnetId=subnet-0000000000000000f":     "InvalidSubnetID.NotFound",
 		run + "&MaxCount=1&Placement.AvailabilityZone=eu-west-1z": "Invalid availability zone: [eu-west-1z]",

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awstag"
 	"muster.dev/muster/internal/cloud/ec2id"
+	"muster.dev/muster/internal/cloud/image"
 	"muster.dev/muster/internal/cloud/launchtemplate"
 )
 
@@ -117,6 +118,12 @@ func (in *runInstancesInput) check(data launchtemplate.Data, local bool) error {
 		return awsfault.Errorf("Unsupported", "Muster chooses the addresses of machines: leave PrivateIpAddress out")
 	case len(data.NetworkInterfaces) > 0 && (in.SubnetID != "" || len(in.SecurityGroups) > 0):
 		return awsfault.Errorf(invalidCombination, "Network interfaces and an instance-level subnet ID or security groups may not be specified on the same request")
+	}
+	if err := ec2id.Image.Check(data.ImageID); err != nil {
+		return err
+	}
+	if _, ok := image.Find(data.ImageID); !ok {
+		return ec2id.Image.NotFound(data.ImageID)
 	}
 	return only("InstanceInitiatedShutdownBehavior", in.InstanceInitiatedShutdownBehavior, "terminate")
 }
