@@ -129,7 +129,6 @@ func TestObjects(t *testing.T) {
 	}{
 		"nothing": {"", map[string]string{
 			"Deployment .spec.replicas":                                       "2",
-			"Deployment .spec.strategy":                                       `{"rollingUpdate":{"maxSurge":"25%","maxUnavailable":1},"type":"RollingUpdate"}`,
 			"Deployment .spec.template.spec.tolerations":                      `[{"key":"ours"}]`,
 			"ConfigMap .data.Corefile":                                        `"ours"`,
 			"PodDisruptionBudget .spec.maxUnavailable":                        "1",
@@ -143,8 +142,7 @@ func TestObjects(t *testing.T) {
 			"Deployment .spec.template.spec.topologySpreadConstraints":        "null",
 		}},
 		"one pod": {"replicaCount: 1", map[string]string{
-			"Deployment .spec.replicas":               "1",
-			"Deployment .spec.strategy.rollingUpdate": `{"maxSurge":1,"maxUnavailable":0}`,
+			"Deployment .spec.replicas": "1",
 		}},
 		"everything": {`
 replicaCount: 4

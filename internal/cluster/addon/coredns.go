@@ -63,18 +63,11 @@ func configureCoreDNS(object *unstructured.Unstructured, values Values) error {
 	if count, ok := values["replicaCount"].(int64); ok {
 		replicas = count
 	}
-	strategy := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(1), "maxSurge": "25%"}}
-	if replicas < coreDNSReplicas { // the only pod stays until the next one answers
-		strategy["rollingUpdate"] = map[string]any{"maxUnavailable": int64(0), "maxSurge": int64(1)}
-	}
 	spec, pod := []string{"spec"}, []string{"spec", "template", "spec"}
 	set := func(value any, path []string, name string) error {
 		return unstructured.SetNestedField(object.Object, value, append(append([]string{}, path...), name)...)
 	}
 	if err := set(replicas, spec, "replicas"); err != nil {
-		return err
-	}
-	if err := set(strategy, spec, "strategy"); err != nil {
 		return err
 	}
 	for _, name := range []string{"affinity", "nodeSelector", "tolerations", "topologySpreadConstraints"} {
