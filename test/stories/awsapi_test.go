@@ -56,7 +56,7 @@ func TestEKSByTheAWSCLI(t *testing.T) {
 			{w.as(alice), create("Blue_1"), "AccessDeniedException"},
 			{w.admin, []string{"eks", "describe-cluster", "--name", "none"}, "(ResourceNotFoundException) when calling the DescribeCluster operation: No cluster found for name: none."},
 			{w.admin, []string{"eks", "create-cluster", "--name", "Blue_1", "--role-arn", role + "x", "--resources-vpc-config", "{}"}, "(InvalidParameterException)"},
-			{w.admin, []string{"eks", "list-fargate-profiles", "--cluster-name", "muster"}, "(InvalidRequestException)"},
+			{w.admin, []string{"eks", "describe-fargate-profile", "--cluster-name", "muster", "--fargate-profile-name", "x"}, "(InvalidRequestException)"},
 			{w.as(keys{AccessKeyID: alice.AccessKeyID, SecretAccessKey: "x" + alice.SecretAccessKey[1:]}), []string{"eks", "list-clusters"}, "(InvalidSignatureException)"},
 		} {
 			if out, err := w.aws(c.who, c.args...); err == nil || !strings.Contains(err.Error(), c.says) {
@@ -115,6 +115,7 @@ func TestEKSByTheAWSCLI(t *testing.T) {
 	t.Run("updates of the cluster", func(t *testing.T) { w.step(t).updatesOfCluster("Blue_1", kubeconfig) })
 	t.Run("updates of the node group", func(t *testing.T) { w.step(t).updatesOfNodegroup("Blue_1", "web", kubeconfig) })
 	t.Run("an update that waits", func(t *testing.T) { w.step(t).updateThatWaits("Blue_1") })
+	t.Run("a new template version", func(t *testing.T) { w.step(t).newTemplateVersion("Blue_1", subnets[0], kubeconfig) })
 	t.Run("deleted", func(t *testing.T) {
 		w := w.step(t)
 		if _, err := w.aws(w.admin, "eks", "delete-cluster", "--name", "Blue_1"); err == nil || !strings.Contains(err.Error(), "(ResourceInUseException) when calling the DeleteCluster operation: Cluster has nodegroups attached") {

@@ -178,3 +178,36 @@ func (w *iam) updateThatWaits(cluster string) {
 		return gone(w.aws(w.admin, "eks", "describe-nodegroup", "--cluster-name", cluster, "--nodegroup-name", group))
 	})
 }
+
+// newTemplateVersion replaces the machine of a node group by one of another version of its launch template, by eviction.
+func (w *iam) newTemplateVersion(cluster, subnet, kubeconfig string) {
+	w.t.Helper()
+	const group = "rolled"
+	kubectl := func(args ...string) string {
+		out, err := w.kubectlIn(w.admin, kubeconfig, args...)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return out
+	}
+	w.mustAWS(nil, "ec2", "create-launch-template", "--launch-template-name", "rolled", "--launch-template-data", `{"InstanceType":"t3.small"}`)
+	w.mustAWS(nil, "eks", "create-nodegroup", "--cluster-name", cluster, "--nodegroup-name", group, "--node-role", "arn:aws:iam::"+iamAccount+":role/muster-node",
+		"--subnets", subnet, "--scaling-config", "minSize=0,maxSize=2,desiredSize=1", "--labels", "pool=rolled", "--launch-template", "name=rolled,version=1")
+	w.eventually("node group rolled is ACTIVE", 120*time.Second, func() error { return is(w.nodegroupStatus(cluster, group), "ACTIVE") })
+	const shown = `jsonpath={range .items[*]}{.metadata.name}/{.metadata.labels.node\.kubernetes\.io/instance-type}/{.spec.unschedulable} {end}`
+	before := strings.Fields(kubectl("get", "nodes", "-l", "pool=rolled", "-o", shown))
+	if len(before) != 1 || !strings.HasSuffix(before[0], "/t3.small/") {
+		w.t.Fatalf("nodes %v", before)
+	}
+	w.mustAWS(nil, "ec2", "create-launch-template-version", "--launch-template-name", "rolled", "--launch-template-data", `{"InstanceType":"t3.medium"}`)
+	u := w.update("update-nodegroup-version", "--cluster-name", cluster, "--nodegroup-name", group, "--launch-template", "name=rolled,version=2")
+	w.updated(u, cluster, "--nodegroup-name", group)
+	after := strings.Fields(kubectl("get", "nodes", "-l", "pool=rolled", "-o", shown))
+	if len(after) != 1 || !strings.HasSuffix(after[0], "/t3.medium/") || strings.HasPrefix(after[0], before[0][:strings.Index(before[0], "/")]+"/") {
+		w.t.Errorf("nodes %v, before %v", after, before)
+	}
+	w.mustAWS(nil, "eks", "delete-nodegroup", "--cluster-name", cluster, "--nodegroup-name", group)
+	w.eventually("node group rolled is gone", 60*time.Second, func() error {
+		return gone(w.aws(w.admin, "eks", "describe-nodegroup", "--cluster-name", cluster, "--nodegroup-name", group))
+	})
+}

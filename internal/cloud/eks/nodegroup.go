@@ -13,6 +13,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/image"
 	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/platform/version"
 )
@@ -28,17 +29,17 @@ const createFailed = "CREATE_FAILED"
 
 // nodegroup is EKS's, as it is answered.
 type nodegroup struct {
-	NodegroupName, NodegroupARN, ClusterName, Version, Status, CapacityType, AMIType, NodeRole string
-	CreatedAt, ModifiedAt                                                                      time.Time
-	ScalingConfig                                                                              *scaling
-	InstanceTypes, Subnets                                                                     []string
-	Labels                                                                                     map[string]string
-	Taints                                                                                     []taint
-	Resources                                                                                  resources
-	Health                                                                                     health
-	LaunchTemplate                                                                             *launchTemplate
-	UpdateConfig                                                                               *updateConfig
-	Tags                                                                                       map[string]string
+	NodegroupName, NodegroupARN, ClusterName, Version, ReleaseVersion, Status, CapacityType, AMIType, NodeRole string
+	CreatedAt, ModifiedAt                                                                                      time.Time
+	ScalingConfig                                                                                              *scaling
+	InstanceTypes, Subnets                                                                                     []string
+	Labels                                                                                                     map[string]string
+	Taints                                                                                                     []taint
+	Resources                                                                                                  resources
+	Health                                                                                                     health
+	LaunchTemplate                                                                                             *launchTemplate
+	UpdateConfig                                                                                               *updateConfig
+	Tags                                                                                                       map[string]string
 }
 
 type scaling struct{ MinSize, MaxSize, DesiredSize *int32 }
@@ -67,7 +68,7 @@ var effects = map[string]corev1.TaintEffect{
 func (a *api) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alpha1.NodeGroup) *nodegroup {
 	shown := &nodegroup{
 		NodegroupName: g.Spec.Name, NodegroupARN: a.nodegroupARN(call, of.Spec.Name, g), ClusterName: of.Spec.Name,
-		Version: minor(cmp.Or(of.Status.Version, of.Spec.Version, version.Kubernetes)), CapacityType: onDemand, AMIType: amiType,
+		Version: minor(cmp.Or(of.Status.Version, of.Spec.Version, version.Kubernetes)), CapacityType: onDemand, AMIType: amiType, ReleaseVersion: releaseVersion(),
 		NodeRole: roleARN(call, g.Spec.Role()), CreatedAt: g.CreationTimestamp.Time, ModifiedAt: modified(g),
 		ScalingConfig: &scaling{new(g.Spec.ScalingConfig.MinSize), new(g.Spec.ScalingConfig.MaxSize), new(g.Spec.ScalingConfig.DesiredSize)},
 		Subnets:       shownSubnets(g.Spec.SubnetIDs, of.Status.SubnetIDs, of.Spec.Network.SubnetIDs), Labels: map[string]string{}, Taints: []taint{},
@@ -88,10 +89,8 @@ func (a *api) showNodegroup(call *awsfront.Call, of *v1alpha1.Cluster, g *v1alph
 	return shown
 }
 
-// releaseVersion is the release of what machines run, in EKS's form: the version of Kubernetes and the one of Muster.
-func releaseVersion() string {
-	return strings.TrimPrefix(version.Kubernetes, "v") + "-" + version.Version
-}
+// releaseVersion is the release of what machines run, as EKS calls it: that of the one image that there is.
+func releaseVersion() string { return image.All()[0].ReleaseVersion }
 
 // roleARN is the ARN of a role that may be written as a name.
 func roleARN(call *awsfront.Call, role string) string {
