@@ -10,11 +10,7 @@ func notYet() map[string][]string {
 			"CreateCertificateAuthority",
 			"DeleteCertificateAuthority",
 			"DescribeCertificateAuthority",
-			"DescribeInsight",
-			"DescribeInsightsRefresh",
 			"ListCertificateAuthorities",
-			"ListInsights",
-			"StartInsightsRefresh",
 		},
 		"eks-auth": {
 			"AssumeRoleForPodIdentity",

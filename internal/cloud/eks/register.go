@@ -82,6 +82,11 @@ func Register(f *awsfront.Front, c Config) error {
 	awsfront.Register(f, service, "UpdatePodIdentityAssociation", a.updatePodIdentityAssociation())
 	a.registerAddons(f)
 
+	awsfront.Register(f, service, "DescribeInsight", a.describeInsight())
+	awsfront.Register(f, service, "DescribeInsightsRefresh", a.describeInsightsRefresh())
+	awsfront.Register(f, service, "ListInsights", a.listInsights())
+	awsfront.Register(f, service, "StartInsightsRefresh", a.startInsightsRefresh())
+
 	awsfront.Register(f, service, "ListCapabilities", a.listCapabilities())
 	awsfront.Register(f, service, "ListEksAnywhereSubscriptions", a.listEksAnywhereSubscriptions())
 	awsfront.Register(f, service, "ListFargateProfiles", a.listFargateProfiles())

@@ -10,11 +10,12 @@ import (
 	iamv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
 )
 
-// Mapper knows the resources of a cluster that [Access] reads and writes. Discovery is a second behind a kind that was only just defined.
+// Mapper knows the resources of a cluster that [Access] reads and writes, and the nodes that insights are about. Discovery is a second behind a kind that was only just defined.
 func Mapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(accessv1alpha1.GroupVersion.WithKind("AccessEntry"), meta.RESTScopeRoot)
 	mapper.Add(iamv1alpha1.GroupVersion.WithKind("IAMIdentityMapping"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
 	return mapper
 }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestInsights(t *testing.T) {
+	const path = "/clusters/Blue_1/insights"
+	w := newWorld(t, nil)
+	w.ask("POST", path, `{}`, 404, "No cluster found for name: Blue_1.")
+	w.ask("POST", "/clusters", makeOne, 200)
+	w.ask("POST", path, `{}`, 200, `"status":"UNKNOWN"`)
+	w.served("Blue_1")
+	node := func(name, kubelet string) {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		n.Status.NodeInfo.KubeletVersion = kubelet
+		if err := w.cluster.Create(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	node("same", "v1.36.3")
+	answer := w.ask("POST", path, `{}`, 200, `"name":"Kubelet version skew"`, `"category":"UPGRADE_READINESS"`, `"kubernetesVersion":"1.36"`, `"status":"PASSING"`)
+	var out struct{ Insights []struct{ ID string } }
+	if err := json.Unmarshal([]byte(answer), &out); err != nil || len(out.Insights) != 1 {
+		t.Fatal(answer, err)
+	}
+	one := path + "/" + out.Insights[0].ID
+	w.ask("GET", one, "", 200, `"resources":[]`, `"recommendation":`)
+	node("old", "v1.34.9")
+	w.ask("GET", one, "", 200, `"status":"WARNING"`, `"kubernetesResourceUri":"/api/v1/nodes/old"`)
+	node("strange", "x")
+	w.ask("GET", one, "", 200, `"status":"WARNING"`, `"status":"UNKNOWN"`)
+	node("new", "v1.37.0")
+	node("older", "v1.33.0")
+	w.ask("GET", one, "", 200, `"status":"ERROR"`, "is newer than the API server", "would be too old", `"4 of 5 kubelets`)
+	w.ask("POST", path, `{"filter":{"statuses":["PASSING"]}}`, 200, `{"insights":[]}`)
+	w.ask("POST", path, `{"filter":{"statuses":["ERROR"],"categories":["UPGRADE_READINESS"],"kubernetesVersions":["1.36"]}}`, 200, out.Insights[0].ID)
+	w.ask("GET", path+"/none", "", 404, "No insight found for id: none.")
+
+	const refresh = "/clusters/Blue_1/insights-refresh"
+	w.ask("GET", refresh, "", 404, "No insights refresh found")
+	w.ask("POST", refresh, "{}", 200, `"status":"COMPLETED"`)
+	w.ask("GET", refresh, "", 200, `"status":"COMPLETED"`, `"startedAt":`, `"endedAt":`)
+	w.gate.denies = true
+	for _, c := range [][2]string{{"POST", path}, {"GET", one}, {"POST", refresh}, {"GET", refresh}} {
+		w.ask(c[0], c[1], map[string]string{"POST": "{}"}[c[0]], 403, "AccessDeniedException")
+	}
+	away := newWorld(t, func(c *Config) { c.Cluster = func(string) (client.Client, error) { return nil, errors.New("away") } })
+	away.ask("POST", "/clusters", makeOne, 200)
+	away.served("Blue_1")
+	away.ask("POST", path, `{}`, 200, `"status":"UNKNOWN"`, "not reached")
+}
