@@ -18,7 +18,7 @@ func userData() *string {
 }
 
 func ec2Actions() []action {
-	return append(launchTemplateActions(), instanceActions()...)
+	return append(append(networkActions(), launchTemplateActions()...), instanceActions()...)
 }
 
 func launchTemplateActions() []action {
