@@ -134,3 +134,24 @@ func (a *api) authorize(direction v1alpha1.RuleDirection) awsfront.Spec[authoriz
 		},
 	}
 }
+
+// authorizeIngressInput takes a group of the default VPC by its name, too.
+type authorizeIngressInput struct {
+	authorizeInput
+	GroupName string
+}
+
+func (a *api) authorizeIngress() awsfront.Spec[authorizeIngressInput, authorizeOutput] {
+	spec := a.authorize(v1alpha1.RuleIngress)
+	return awsfront.Spec[authorizeIngressInput, authorizeOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *authorizeIngressInput) (targets []awsfront.Target, err error) {
+			if in.GroupID, err = a.groupNamed(ctx, in.GroupID, in.GroupName); err != nil {
+				return nil, err
+			}
+			return spec.About(ctx, call, &in.authorizeInput)
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *authorizeIngressInput) (*authorizeOutput, error) {
+			return spec.Do(ctx, call, &in.authorizeInput)
+		},
+	}
+}

@@ -104,3 +104,24 @@ func (a *api) revoked(ctx context.Context, call *awsfront.Call, in *revokeInput,
 	}
 	return ids, unknown, nil
 }
+
+// revokeIngressInput takes a group of the default VPC by its name, too.
+type revokeIngressInput struct {
+	revokeInput
+	GroupName string
+}
+
+func (a *api) revokeIngress() awsfront.Spec[revokeIngressInput, revokeOutput] {
+	spec := a.revoke(v1alpha1.RuleIngress)
+	return awsfront.Spec[revokeIngressInput, revokeOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *revokeIngressInput) (targets []awsfront.Target, err error) {
+			if in.GroupID, err = a.groupNamed(ctx, in.GroupID, in.GroupName); err != nil {
+				return nil, err
+			}
+			return spec.About(ctx, call, &in.revokeInput)
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *revokeIngressInput) (*revokeOutput, error) {
+			return spec.Do(ctx, call, &in.revokeInput)
+		},
+	}
+}

@@ -178,6 +178,10 @@ func TestRulesOfAGroupAreBounded(t *testing.T) {
 	w := newWorld(t, standard, aGroup(webGroup, vpcA, "web", rules...))
 	w.ask("AuthorizeSecurityGroupIngress&GroupId="+webGroup+"&IpProtocol=-1&CidrIp=10.0.0.0/8", 400, "RulesPerSecurityGroupLimitExceeded")
 	w.ask("AuthorizeSecurityGroupEgress&GroupId="+webGroup+"&IpProtocol=-1&CidrIp=10.0.0.0/8", 200)
+	w.ask("RevokeSecurityGroupIngress&GroupName=web&IpProtocol=tcp&FromPort=3&ToPort=3&CidrIp=10.0.0.0/8", 200, "<return>true</return>", webGroup)
+	w.ask("AuthorizeSecurityGroupIngress&GroupName=web&IpProtocol=tcp&FromPort=3&ToPort=3&CidrIp=10.0.0.0/8", 200, "<groupId>"+webGroup)
+	w.ask("AuthorizeSecurityGroupIngress&GroupName=nobody&IpProtocol=tcp&FromPort=3&ToPort=3&CidrIp=10.0.0.0/8", 400, "InvalidGroup.NotFound")
+	w.ask("AuthorizeSecurityGroupIngress&IpProtocol=tcp&FromPort=3&ToPort=3&CidrIp=10.0.0.0/8", 400, "MissingParameter")
 	// Of a group of the default VPC, what it has not is told and no error.
 	w.ask("RevokeSecurityGroupEgress&GroupId="+webGroup+"&IpProtocol=-1&CidrIp=10.0.0.0/9", 200, "<return>true</return>", "<unknownIpPermissionSet><item><ipProtocol>-1</ipProtocol>", "<cidrIp>10.0.0.0/9</cidrIp>")
 }
