@@ -5,6 +5,7 @@ package live
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,6 +20,7 @@ func userData() *string {
 
 func ec2Actions() []action {
 	return append(append(networkActions(), launchTemplateActions()...), instanceActions()...)
+	return slices.Concat(launchTemplateActions(), instanceActions(), securityGroupActions())
 }
 
 func launchTemplateActions() []action {
