@@ -21,6 +21,7 @@ func userData() *string {
 func ec2Actions() []action {
 	return append(append(networkActions(), launchTemplateActions()...), instanceActions()...)
 	return slices.Concat(launchTemplateActions(), instanceActions(), securityGroupActions())
+	return slices.Concat(launchTemplateActions(), catalogueActions(), instanceActions())
 }
 
 func launchTemplateActions() []action {

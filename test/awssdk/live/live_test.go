@@ -20,6 +20,7 @@ func tables() []struct {
 	}{
 		{"eks", eksActions()},
 		{"ec2", ec2Actions()},
+		{"ssm", ssmActions()},
 	}
 }
 
