@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awstag"
 	"muster.dev/muster/internal/cloud/ec2id"
+	"muster.dev/muster/internal/cloud/image"
 	"muster.dev/muster/internal/cluster/instancetype"
 	"muster.dev/muster/internal/cluster/machine"
 	network "muster.dev/muster/internal/cluster/vpc"
@@ -73,7 +74,7 @@ func (a *api) viewInstances(ctx context.Context, call *awsfront.Call) (*instance
 // show is an instance as EC2 tells of it.
 func (v *instanceView) show(m *v1alpha1.Machine) instance {
 	shown := instance{
-		InstanceID: m.Name, ImageID: m.Spec.ImageID, InstanceType: cmp.Or(m.Spec.Type(), machine.DefaultType), KeyName: m.Spec.KeyName,
+		InstanceID: m.Name, ImageID: imageOf(m), InstanceType: cmp.Or(m.Spec.Type(), machine.DefaultType), KeyName: m.Spec.KeyName,
 		Architecture: instancetype.Architecture, Hypervisor: "xen", VirtualizationType: "hvm", RootDeviceName: rootDevice, RootDeviceType: "ebs", PlatformDetails: "Linux/UNIX",
 		UsageOperation: "RunInstances", LaunchTime: m.LaunchedAt().UTC().Truncate(time.Second), State: stateOf(m), Monitoring: monitoring{"disabled"},
 		EnaSupport: true, SourceDestCheck: new(!m.Spec.DisableSourceCheck), Tags: awstag.Sorted(m.AWSTags()),
@@ -163,6 +164,12 @@ func ended(at time.Time) (transition string, reason *stateReason) {
 func zoneOf(m *v1alpha1.Machine) string {
 	zone, _, _ := strings.Cut(strings.TrimPrefix(m.Status.ProviderID, "aws:///"), "/")
 	return zone
+}
+
+// imageOf is the image that a machine was launched from: those of node groups are of the newest one.
+func imageOf(m *v1alpha1.Machine) string {
+	all := image.All()
+	return cmp.Or(m.Spec.ImageID, all[len(all)-1].ID)
 }
 
 // addressOf is the private address of an instance that has been launched.

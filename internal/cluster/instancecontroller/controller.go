@@ -150,9 +150,13 @@ func (r *instances) bring(ctx context.Context, m *v1alpha1.Machine) (time.Durati
 		if instance.State == machine.Stopped {
 			r.judge(m, v1alpha1.MachineNotReady, reasonStopped, "the instance had stopped and is booted again")
 		}
+		groups, wrong := r.securityGroups(ctx, m)
+		if wrong != nil {
+			return 0, wrong
+		}
 		instance, err = provider.Launch(ctx, machine.LaunchRequest{
 			ID: m.Name, UserData: m.Spec.UserData, SubnetID: string(m.Spec.SubnetID),
-			Type: m.Spec.Type(), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit),
+			Type: m.Spec.Type(), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), ImageID: m.Spec.ImageID, SecurityGroups: groups,
 		})
 		if err != nil {
 			r.Log.WarnContext(ctx, "launching an instance failed", "machine", m.Name, "error", err)
@@ -163,6 +167,18 @@ func (r *instances) bring(ctx context.Context, m *v1alpha1.Machine) (time.Durati
 	adopt(m, instance)
 	r.judge(m, v1alpha1.MachineReady, reasonRunning, "the instance runs; it is of no cluster")
 	return lookAgain, nil
+}
+
+// securityGroups are those that an instance boots in; what its object says later is put in force while it runs.
+func (r *instances) securityGroups(ctx context.Context, m *v1alpha1.Machine) ([]string, error) {
+	if len(m.Spec.SecurityGroupIDs) > 0 || m.Spec.SubnetID == "" {
+		return m.Spec.SecurityGroupIDs, nil
+	}
+	subnet := &v1alpha1.Subnet{}
+	if err := r.api.Get(ctx, client.ObjectKey{Name: string(m.Spec.SubnetID)}, subnet); err != nil {
+		return nil, fmt.Errorf("reading subnet %s of machine %s: %w", m.Spec.SubnetID, m.Name, err)
+	}
+	return []string{v1alpha1.DefaultSecurityGroupID(subnet.Spec.VPCID)}, nil
 }
 
 // end terminates an instance and lets its Machine go.

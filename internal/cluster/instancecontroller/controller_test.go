@@ -144,6 +144,27 @@ func TestMachineOfACluster(t *testing.T) {
 	}
 }
 
+// An instance that names no group is in its VPC's default one: without any, nothing would reach it.
+func TestSecurityGroups(t *testing.T) {
+	m := newMachine()
+	m.Spec.SubnetID = "subnet-0000000000000000a"
+	w := newWorld(t, m)
+	if _, err := w.securityGroups(t.Context(), m); err == nil {
+		t.Error("a subnet that is not there has a default group")
+	}
+	subnet := &v1alpha1.Subnet{ObjectMeta: metav1.ObjectMeta{Name: "subnet-0000000000000000a"}, Spec: v1alpha1.SubnetSpec{VPCID: "vpc-0000000000000000a"}}
+	if err := w.api.Create(t.Context(), subnet); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.securityGroups(t.Context(), m); err != nil || len(got) != 1 || got[0] != v1alpha1.DefaultSecurityGroupID("vpc-0000000000000000a") {
+		t.Errorf("%v, %v", got, err)
+	}
+	m.Spec.SecurityGroupIDs = []string{"sg-0123456789abcdef0"}
+	if got, err := w.securityGroups(t.Context(), m); err != nil || len(got) != 1 || got[0] != "sg-0123456789abcdef0" {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 // An instance that is gone without its Machine does not come back.
 func TestLostInstance(t *testing.T) {
 	w := newWorld(t, newMachine())

@@ -46,6 +46,10 @@ type LaunchRequest struct {
 	SubnetID string
 	// Cluster is the name of the cluster that a new instance is for: only the API server of that one is let to it.
 	Cluster string
+	// ImageID is the image that the instance says it was launched from; it keeps the one of its first launch. Empty says nothing.
+	ImageID string
+	// Scaled reports whether the instance is of an Auto Scaling group.
+	Scaled bool
 	// SecurityGroups are the ids of the security groups that the instance is in from its boot on. One that runs already keeps its own.
 	SecurityGroups []string
 }

@@ -35,6 +35,9 @@ type Record struct {
 	// Type and HopLimit are what the instance was first launched with; see LaunchRequest.
 	Type     string `json:"type,omitempty"`
 	HopLimit int    `json:"hopLimit,omitempty"`
+	ImageID  string `json:"imageID,omitempty"`
+	// Scaled reports whether the instance is of an Auto Scaling group.
+	Scaled bool `json:"scaled,omitempty"`
 	// VPC and Subnet say where the address is: two VPCs may have the same ones.
 	VPC    string `json:"vpc"`
 	Subnet string `json:"subnet"`
@@ -149,7 +152,7 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 		ID: id, PrivateIP: address, PrivateDNSName: PrivateDNSName(address, domain), Domain: domain,
 		Region: s.config.Region.Name, Zone: zone.Name, ZoneID: zone.ID,
 		Provider: provider, LaunchTime: s.config.Now().UTC().Truncate(time.Millisecond),
-		Type: request.Type, HopLimit: request.HopLimit,
+		Type: request.Type, HopLimit: request.HopLimit, ImageID: request.ImageID, Scaled: request.Scaled,
 		VPC: subnet.VPC, Subnet: subnet.ID, Cluster: request.Cluster,
 	}
 	raw, err := encode(record)

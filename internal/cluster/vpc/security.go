@@ -116,6 +116,20 @@ func (n *Network) SetSecurity(groups []securitygroup.Group, interfaces []Interfa
 	return n.enforce()
 }
 
+// SecurityGroups are the groups that a machine is in.
+func (n *Network) SecurityGroups(machine string) ([]string, error) {
+	s, err := n.readSecurity()
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range s.Interfaces {
+		if i.Machine == machine {
+			return i.SecurityGroups, nil
+		}
+	}
+	return nil, nil
+}
+
 // admit keeps which groups a machine is in, and puts that in force before the machine has its link.
 func (n *Network) admit(own Interface) error {
 	unlock, err := n.lock()

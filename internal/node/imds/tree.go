@@ -16,7 +16,13 @@ import (
 
 // Instance is what the service tells a machine about itself.
 type Instance struct {
-	ID, Type       string
+	ID, Type string
+	// AccountID owns the instance, and ImageID is what it was launched from; empty is not told.
+	AccountID, ImageID string
+	// SecurityGroupIDs are those that are in force.
+	SecurityGroupIDs []string
+	// Scaled reports whether it is of an Auto Scaling group.
+	Scaled         bool
 	PrivateIP      netip.Addr
 	IPv6           netip.Addr // not valid if it has none
 	PrivateDNSName string
@@ -30,6 +36,9 @@ type Instance struct {
 	// HopLimit is how many hops an answer may take: 1 reaches the machine, 2 the pods behind it.
 	HopLimit int
 }
+
+// rootDevice is the name of the disk that an instance boots from.
+const rootDevice = "/dev/xvda"
 
 // metadata are the texts below latest/meta-data/, by path.
 func (i Instance) metadata() map[string]string {
@@ -56,6 +65,19 @@ func (i Instance) metadata() map[string]string {
 		adapter + "vpc-ipv4-cidr-block":    i.Network.String(),
 		adapter + "vpc-ipv4-cidr-blocks":   i.Network.String(),
 	}
+	// A root disk, no volumes: the EBS CSI driver counts those, and takes an error for the end of instance metadata.
+	leaves["block-device-mapping/ami"], leaves["block-device-mapping/root"] = rootDevice, rootDevice
+	// Nothing is planned for an instance. What tells of an interruption (spot/instance-action, events/recommendations/rebalance) is not there.
+	leaves["events/maintenance/scheduled"], leaves["events/maintenance/history"] = "[]", "[]"
+	leaves["services/domain"], leaves["services/partition"] = "amazonaws.com", "aws"
+	for name, value := range map[string]string{"ami-id": i.ImageID, adapter + "owner-id": i.AccountID, adapter + "security-group-ids": strings.Join(i.SecurityGroupIDs, "\n")} {
+		if value != "" {
+			leaves[name] = value
+		}
+	}
+	if i.Scaled {
+		leaves["autoscaling/target-lifecycle-state"] = "InService"
+	}
 	if i.IPv6.IsValid() {
 		leaves[adapter+"ipv6s"] = i.IPv6.String()
 	}
@@ -63,15 +85,17 @@ func (i Instance) metadata() map[string]string {
 }
 
 // document is the instance identity document (EC2's user guide, "Instance identity documents"). Properties that an instance here does not
-// have, such as an image, are left out.
+// have, such as a kernel, are left out.
 func (i Instance) document() (string, error) {
 	architecture := map[string]string{"amd64": "x86_64"}[runtime.GOARCH]
 	if architecture == "" {
 		architecture = runtime.GOARCH
 	}
 	raw, err := json.MarshalIndent(struct {
+		AccountID        string `json:"accountId,omitempty"`
 		Architecture     string `json:"architecture"`
 		AvailabilityZone string `json:"availabilityZone"`
+		ImageID          string `json:"imageId,omitempty"`
 		InstanceID       string `json:"instanceId"`
 		InstanceType     string `json:"instanceType"`
 		PendingTime      string `json:"pendingTime"`
@@ -79,7 +103,7 @@ func (i Instance) document() (string, error) {
 		Region           string `json:"region"`
 		Version          string `json:"version"`
 	}{
-		architecture, i.Zone, i.ID, i.Type, i.LaunchTime.UTC().Format(time.RFC3339), i.PrivateIP.String(), i.Region, "2017-09-30",
+		i.AccountID, architecture, i.Zone, i.ImageID, i.ID, i.Type, i.LaunchTime.UTC().Format(time.RFC3339), i.PrivateIP.String(), i.Region, "2017-09-30",
 	}, "", "  ")
 	if err != nil {
 		return "", fmt.Errorf("writing identity document: %w", err)

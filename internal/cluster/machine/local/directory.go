@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 
+	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/node/imds"
@@ -69,8 +70,22 @@ func (d *Directory) Lookup(address netip.Addr) (imds.Instance, error) {
 		ID: record.ID, Type: record.InstanceType(), PrivateIP: record.PrivateIP, PrivateDNSName: record.PrivateDNSName, MAC: vpc.MAC(record.PrivateIP),
 		Region: record.Region, Zone: record.Zone, ZoneID: record.ZoneID,
 		LaunchTime: record.LaunchTime, Network: description.CIDR, VPCID: d.id, SubnetID: record.Subnet, Subnet: subnetOf(description, record),
-		HopLimit: max(record.HopLimit, 1),
+		HopLimit: max(record.HopLimit, 1), AccountID: account.DefaultID, ImageID: record.ImageID, Scaled: record.Scaled,
+		SecurityGroupIDs: d.securityGroups(record),
 	}, nil
+}
+
+// securityGroups are those that a machine is in. A list that cannot be read leaves them out: what is in force does not depend on it.
+func (d *Directory) securityGroups(record machine.Record) []string {
+	network, err := vpc.Open(d.root, d.id)
+	if err != nil {
+		return nil
+	}
+	groups, err := network.SecurityGroups(record.ID)
+	if err != nil {
+		return nil
+	}
+	return groups
 }
 
 // subnetOf is the range of a machine's subnet; all of the VPC's if the subnet is gone, which it is not while machines are in it.
