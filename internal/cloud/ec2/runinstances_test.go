@@ -62,6 +62,7 @@ func (w *world) machines() []v1alpha1.Machine {
 // A NodeConfig in the user data names the cluster that looks after the machine.
 func TestRunInstancesOfACluster(t *testing.T) {
 	w := runWorld(t)
+	w.ask("CreateKeyPair&KeyName=mine", 200)
 	data := url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(nodeConfig)))
 	request := run + "&MaxCount=1&SubnetId=" + subnetA + "&IamInstanceProfile.Name=node&MetadataOptions.HttpPutResponseHopLimit=2&MetadataOptions.HttpTokens=required" +
 		"&SecurityGroupId.1=sg-0123456789abcdef0&TagSpecification.1.ResourceType=instance&TagSpecification.1.Tag.1.Key=Name&TagSpecification.1.Tag.1.Value=mine&KeyName=mine"
@@ -216,6 +217,7 @@ func TestRunInstancesRefuses(t *testing.T) {
 		base + "&SecurityGroupId.1=sg-0000000000000000e":                              "InvalidGroup.NotFound",
 		base + "&SecurityGroupId.1=sg-0000000000000000b":                              "belong to different networks",
 		run + "&MaxCount=1&SecurityGroup.1=other":                                     "does not exist in VPC",
+		base + "&KeyName=none":                                                        "InvalidKeyPair.NotFound",
 		base + "&CpuOptions.CoreCount=1":                                              "CpuOptions",
 		base + "&LaunchTemplate.LaunchTemplateName=none":                              "InvalidLaunchTemplateName.NotFoundException",
 		base + "&TagSpecification.1.ResourceType=vpc&TagSpecification.1.Tag.1.Key=a":  "taggable resource type",

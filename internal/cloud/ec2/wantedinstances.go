@@ -42,6 +42,9 @@ func (a *api) wantedInstances(ctx context.Context, in *runInstancesInput) (*want
 	if err := data.Check(); err != nil {
 		return nil, err
 	}
+	if err := a.checkKey(ctx, data.KeyName); err != nil {
+		return nil, err
+	}
 	subnet, err := a.launchSubnet(ctx, in, data)
 	if err != nil {
 		return nil, err
@@ -190,6 +193,21 @@ func (a *api) launchProfile(ctx context.Context, data launchtemplate.Data) (*v1a
 		return nil, awsfault.Errorf(invalidParameter, "Value (%.300s) for parameter iamInstanceProfile.arn is invalid. Invalid IAM Instance Profile ARN", named.ARN)
 	}
 	return nil, awsfault.Errorf(invalidParameter, "Value (%.128s) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", named.Name)
+}
+
+// checkKey refuses a key pair that is not there.
+func (a *api) checkKey(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	all, err := a.keyPairs().list(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(all, func(r record[keptKeyPair]) bool { return r.Data.Name == name }) {
+		return awsfault.Errorf("InvalidKeyPair.NotFound", "The key pair '%.255s' does not exist", name)
+	}
+	return nil
 }
 
 // roomOf is how many addresses a subnet has for machines: without the first four and the last one, which every subnet reserves.
