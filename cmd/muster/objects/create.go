@@ -29,12 +29,13 @@ const mostMachines = 5000
 func NewCreateCommand(o *console.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a cluster, or a node group",
-		Args:  oneOf("cluster", "nodegroup"),
+		Short: "Make a cluster, a node group, or an add-on",
+		Args:  oneOf("cluster", "nodegroup", "addon"),
 		RunE:  console.NothingToDo,
 	}
 	cmd.AddCommand((&createClusterCommand{Options: o, planes: plane.NewDialers(), euid: os.Geteuid(), interval: console.WaitInterval}).command())
 	cmd.AddCommand((&createCommand{Options: o, planes: plane.NewDialers(), euid: os.Geteuid(), interval: console.WaitInterval}).command())
+	cmd.AddCommand((&createAddonCommand{Options: o, planes: plane.NewDialers(), interval: console.WaitInterval}).command())
 	return cmd
 }
 

@@ -24,14 +24,15 @@ import (
 func NewDeleteCommand(o *console.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete",
-		Short: "Delete clusters, node groups with their machines, single machines, or registered hosts",
-		Args:  oneOf("cluster", "nodegroup", "machine", "host"),
+		Short: "Delete clusters, node groups with their machines, add-ons, single machines, or registered hosts",
+		Args:  oneOf("cluster", "nodegroup", "addon", "machine", "host"),
 		RunE:  console.NothingToDo,
 	}
 	groups := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.NodeGroups(), interval: console.WaitInterval}
 	single := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.Machines(), interval: console.WaitInterval}
+	extras := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.Addons(), interval: console.WaitInterval}
 	clusters := &deleteClusterCommand{Options: o, planes: plane.NewDialers(), interval: console.WaitInterval}
-	cmd.AddCommand(clusters.command(), groups.nodeGroups(), single.machines(), token.NewDeleteHostCommand(o))
+	cmd.AddCommand(clusters.command(), groups.nodeGroups(), extras.addons(), single.machines(), token.NewDeleteHostCommand(o))
 	return cmd
 }
 
@@ -44,6 +45,7 @@ type deleteCommand struct {
 
 	cluster              string
 	wait, ignoreNotFound bool
+	preserve             bool // objects of add-ons
 	timeout              time.Duration
 }
 
@@ -102,7 +104,7 @@ func (d *deleteCommand) run(ctx context.Context, names []string) error {
 		return err
 	}
 	var of []client.ListOption
-	if d.kind.Singular == plane.NodeGroups().Singular {
+	if d.kind.InNamespace() {
 		cluster, err := p.Cluster(ctx, d.cluster)
 		if err != nil {
 			return err
@@ -138,6 +140,9 @@ func (d *deleteCommand) run(ctx context.Context, names []string) error {
 func (d *deleteCommand) delete(ctx context.Context, p *plane.Client, object client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, plane.AnswerTime)
 	defer cancel()
+	if err := d.keep(ctx, p, object); err != nil {
+		return err
+	}
 	uid := object.GetUID()
 	var opts []client.DeleteOption
 	if uid != "" {

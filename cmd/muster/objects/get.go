@@ -44,12 +44,13 @@ func NewGetCommand(o *console.Options) *cobra.Command {
 func (g *getCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME...]",
-		Short: "Show clusters, node groups, machines, nodes or certificate signing requests",
+		Short: "Show clusters, node groups, add-ons, machines, nodes or certificate signing requests",
 		//nolint:dupword // a list whose entry ends with the name of the next
 		Long: `Show objects of one kind: all of them, or those named.
 
   clusters     (cluster)         the clusters of the account, their versions and addresses
   nodegroups   (nodegroup, ng)   groups of like machines
+  addons       (addon)           EKS add-ons of clusters
   machines     (machine, ma)     machines and the nodes they are; named by instance id, node name or address
   nodes        (node, no)        nodes of a cluster and the machines they are; named likewise
   csr          (csrs, certificatesigningrequests)   how nodes asked for their certificates
@@ -82,13 +83,13 @@ If an object is not as its spec says, the column MESSAGE says why. For pods and 
 	}
 	console.AddFormatFlag(cmd, &g.output, console.FormatTable, getFormats()...)
 	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "only objects with these labels, as in key=value,other!=value")
-	plane.AddClusterFlag(cmd, g.Options, g.planes, &g.cluster, "cluster whose nodes and requests to show; of clusters, node groups and machines, only those of this cluster")
+	plane.AddClusterFlag(cmd, g.Options, g.planes, &g.cluster, "cluster whose nodes and requests to show; of clusters, node groups, add-ons and machines, only those of this cluster")
 	cmd.Flags().BoolVarP(&g.watch, "watch", "w", false, "go on with every change until interrupted")
 	cmd.Flags().BoolVar(&g.noHeaders, "no-headers", false, "print no heading line")
 	return cmd
 }
 
-func kindNames() string { return "clusters, nodegroups, machines, nodes, csr" }
+func kindNames() string { return "clusters, nodegroups, addons, machines, nodes, csr" }
 
 // kindAndNames reads KIND NAME... or KIND/NAME...
 func kindAndNames(args []string) (plane.Kind, []string, error) {

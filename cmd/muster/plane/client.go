@@ -146,7 +146,7 @@ func NewMapper() meta.RESTMapper {
 	for _, kind := range []string{"Machine", "IAMRole"} {
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
-	for _, kind := range []string{"Cluster", "NodeGroup"} {
+	for _, kind := range []string{"Addon", "Cluster", "NodeGroup"} {
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)

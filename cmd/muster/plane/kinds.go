@@ -92,7 +92,9 @@ func (k Kind) Word() string {
 }
 
 // Kinds returns every kind that "muster get" knows.
-func Kinds() []Kind { return []Kind{Clusters(), NodeGroups(), Machines(), nodes(), SigningRequests()} }
+func Kinds() []Kind {
+	return []Kind{Clusters(), NodeGroups(), Addons(), Machines(), nodes(), SigningRequests()}
+}
 
 // FindKind returns the kind that goes by a name: singular, plural, short or qualified.
 func FindKind(name string) (Kind, bool) {
@@ -120,6 +122,9 @@ func (k Kind) bare(name string) string {
 
 // OfOneCluster reports whether --cluster chooses among the objects of a kind.
 func (k Kind) OfOneCluster() bool { return k.group == v1alpha1.GroupVersion.Group && !k.inCluster }
+
+// InNamespace reports whether the objects of a kind are in the namespace of their cluster, in the management plane.
+func (k Kind) InNamespace() bool { return k.Singular == "nodegroup" || k.Singular == "addon" }
 
 // Clusters is the kind Cluster.
 func Clusters() Kind {

@@ -42,15 +42,15 @@ func IsOf(object client.Object, cluster string) bool {
 	switch object := object.(type) {
 	case *v1alpha1.Cluster:
 		return object.Spec.Name == cluster
-	case *v1alpha1.NodeGroup:
-		return object.Namespace == v1alpha1.ClusterSlug(cluster)
+	case *v1alpha1.NodeGroup, *v1alpha1.Addon:
+		return object.GetNamespace() == v1alpha1.ClusterSlug(cluster)
 	case *v1alpha1.Machine:
 		return object.Spec.ClusterName == cluster
 	}
 	return false
 }
 
-// WithClusters returns the kind with a column CLUSTER after the name, if the objects are node groups or machines of several clusters.
+// WithClusters returns the kind with a column CLUSTER after the name, if the objects are node groups, add-ons or machines of several clusters.
 func (p *Client) WithClusters(ctx context.Context, k Kind, objects []client.Object) (Kind, error) {
 	slugs := map[string]bool{}
 	for _, object := range objects {
@@ -78,14 +78,14 @@ func (p *Client) WithClusters(ctx context.Context, k Kind, objects []client.Obje
 	return k, nil
 }
 
-// headingCluster is the heading of the column with the cluster of a node group or machine.
+// headingCluster is the heading of the column with the cluster of a node group, add-on or machine.
 const headingCluster = "CLUSTER"
 
-// clusterOf is the slug of the cluster that a node group or machine is of; "" for other objects.
+// clusterOf is the slug of the cluster that a node group, add-on or machine is of; "" for other objects.
 func clusterOf(object client.Object) string {
 	switch object := object.(type) {
-	case *v1alpha1.NodeGroup:
-		return object.Namespace
+	case *v1alpha1.NodeGroup, *v1alpha1.Addon:
+		return object.GetNamespace()
 	case *v1alpha1.Machine:
 		return v1alpha1.ClusterSlug(object.Spec.ClusterName)
 	}
