@@ -131,7 +131,7 @@ func addGroups(mgr manager.Manager, p parts) error {
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 				was, isMachine := e.ObjectOld.(*v1alpha1.Machine)
 				is, isMachineToo := e.ObjectNew.(*v1alpha1.Machine)
-				return !isMachine || !isMachineToo || observe(was) != observe(is) || troubled(was) != troubled(is) ||
+				return !isMachine || !isMachineToo || observe(was) != observe(is) || troubled(was) != troubled(is) || (refusalOf(was) == nil) != (refusalOf(is) == nil) ||
 					!equality.Semantic.DeepEqual(was.Status.Node, is.Status.Node)
 			}})).
 		Watches(&v1alpha1.Cluster{},

@@ -76,6 +76,9 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if inRollout(group) && group.Status.Rollout != nil && group.Status.Rollout.Outdated > 0 {
 		return reconcile.Result{RequeueAfter: rolloutAgain}, nil
 	}
+	if slices.ContainsFunc(machines, func(m v1alpha1.Machine) bool { return refusalOf(&m) != nil }) {
+		return reconcile.Result{RequeueAfter: rolloutAgain}, nil // it becomes an issue of the group, or goes
+	}
 	if !deleting || len(machines) > 0 {
 		return reconcile.Result{}, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -88,6 +89,8 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 	case trouble(machines) != "":
 		// The word of EKS for it: instances are there, and they do not become nodes.
 		reason, message = "NodeCreationFailure", fmt.Sprintf("%d of %d machines are Ready; %s", status.ReadyReplicas, desired, trouble(machines))
+	case r.keptOut(machines) != "":
+		reason, message = "AccessDenied", fmt.Sprintf("%d of %d machines are Ready; %s", status.ReadyReplicas, desired, r.keptOut(machines))
 	case inRollout(group) && status.Rollout != nil && status.Rollout.Outdated > 0:
 		reason, message = readiness.ReasonScaling, fmt.Sprintf("%d machines are to be replaced; %d of %d are Ready", status.Rollout.Outdated, status.ReadyReplicas, status.Replicas)
 	case status.Replicas != desired:
@@ -100,6 +103,29 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, fmt.Sprintf("%d of %d machines are Ready", desired, desired)
 	}
 	setReady(&status.Conditions, r.Now(), group.Generation, ready, reason, message)
+}
+
+// refusedFor is how long a machine is refused before that is an issue of its group: an entry that was just made takes a moment to be heard of.
+const refusedFor = time.Minute
+
+// keptOut says which machine the cluster has refused for so long, and why; "" if none.
+func (r *groups) keptOut(machines []v1alpha1.Machine) string {
+	for i := range machines {
+		m := &machines[i]
+		if refusal := refusalOf(m); refusal != nil && alive(*m) && !r.Now().Before(refusal.LastTransitionTime.Add(refusedFor)) {
+			return m.Name + ": " + refusal.Message
+		}
+	}
+	return ""
+}
+
+// refusalOf is the condition of a machine that the cluster does not let in and that is not Ready; nil otherwise.
+func refusalOf(m *v1alpha1.Machine) *metav1.Condition {
+	identity := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionIdentity)
+	if identity == nil || identity.Status != metav1.ConditionFalse || m.Status.Phase == v1alpha1.MachineReady {
+		return nil
+	}
+	return identity
 }
 
 // trouble is what the first of the machines reports that does not become a node, and how many others do.

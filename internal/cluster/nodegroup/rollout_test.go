@@ -173,3 +173,27 @@ func TestAMachineThatIsReplaced(t *testing.T) {
 		t.Errorf("%+v, cordoned: %v", m.Status.Conditions, node.Spec.Unschedulable)
 	}
 }
+
+// A machine that the cluster refuses for a while is an issue of its group, in EKS's word and with the rule that refused it.
+func TestAGroupWhoseMachineIsRefused(t *testing.T) {
+	m := newTestMachine()
+	w := newWorld(t, newTestGroup(1), m, newTestCluster())
+	m = w.machine(t)
+	w.setStatus(t, m, func(s *v1alpha1.MachineStatus) {
+		s.Phase = v1alpha1.MachineJoining
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionIdentity, Status: metav1.ConditionFalse, Reason: "Refused", Message: "refused by rule entry: no access entry for role x", LastTransitionTime: metav1.NewTime(w.now),
+		})
+	})
+	if ready := meta.FindStatusCondition(w.group(t).Status.Conditions, v1alpha1.ConditionReady); ready.Reason == "AccessDenied" {
+		t.Errorf("at once: %+v", ready)
+	}
+	w.now = w.now.Add(refusedFor)
+	if again := mustReconcile(t, w.groups(), "workers"); again.RequeueAfter == 0 {
+		t.Error("it is not looked at again")
+	}
+	ready := meta.FindStatusCondition(w.group(t).Status.Conditions, v1alpha1.ConditionReady)
+	if ready.Reason != "AccessDenied" || ready.Message != "0 of 1 machines are Ready; "+id+": refused by rule entry: no access entry for role x" {
+		t.Errorf("%+v", ready)
+	}
+}
