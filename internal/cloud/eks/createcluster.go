@@ -5,6 +5,7 @@ package eks
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -38,6 +39,25 @@ type createClusterInput struct {
 	BootstrapSelfManagedAddons                 *bool
 	DeletionProtection                         *bool
 	EncryptionConfig                           []encryption
+	ComputeConfig, ZonalShiftConfig            *onOff
+	StorageConfig                              *struct{ BlockStorage *onOff }
+}
+
+// onOff is a feature of EKS that clusters here do not have: off, if it is named at all.
+type onOff struct{ Enabled *bool }
+
+// absent refuses the features that cannot be turned on.
+func (in *createClusterInput) absent() error {
+	features := map[string]*onOff{"computeConfig (EKS Auto Mode)": in.ComputeConfig, "zonalShiftConfig": in.ZonalShiftConfig}
+	if in.StorageConfig != nil {
+		features["storageConfig.blockStorage (EKS Auto Mode)"] = in.StorageConfig.BlockStorage
+	}
+	for _, name := range slices.Sorted(maps.Keys(features)) {
+		if feature := features[name]; feature != nil && deref(feature.Enabled, false) {
+			return fault(invalidParameter, in.Name, "", "Muster has no %s: leave it out, or set enabled to false", name)
+		}
+	}
+	return nil
 }
 
 func (a *api) createCluster() awsfront.Spec[createClusterInput, clusterOutput] {
@@ -71,6 +91,14 @@ func (in *createClusterInput) conditions() map[string][]string {
 	boolean("eks:endpointPrivateAccess", in.ResourcesVPCConfig.EndpointPrivateAccess)
 	boolean("eks:bootstrapSelfManagedAddons", in.BootstrapSelfManagedAddons)
 	boolean("eks:deletionProtection", in.DeletionProtection)
+	for key, feature := range map[string]*onOff{"eks:computeConfigEnabled": in.ComputeConfig, "eks:zonalShiftEnabled": in.ZonalShiftConfig} {
+		if feature != nil {
+			boolean(key, feature.Enabled)
+		}
+	}
+	if in.StorageConfig != nil && in.StorageConfig.BlockStorage != nil {
+		boolean("eks:blockStorageEnabled", in.StorageConfig.BlockStorage.Enabled)
+	}
 	if in.AccessConfig != nil {
 		text("eks:authenticationMode", in.AccessConfig.AuthenticationMode)
 		boolean("eks:bootstrapClusterCreatorAdminPermissions", in.AccessConfig.BootstrapClusterCreatorAdminPermissions)
@@ -149,6 +177,9 @@ func (in *createClusterInput) wanted() (*v1alpha1.Cluster, error) {
 		Name: in.Name, DeletionProtection: deref(in.DeletionProtection, false), EKS: v1alpha1.ClusterEKS{RoleARN: in.RoleARN},
 		BootstrapSelfManagedAddons: in.BootstrapSelfManagedAddons,
 	}}
+	if err := in.absent(); err != nil {
+		return nil, err
+	}
 	var err error
 	if c.Spec.Tags, err = readTags(in.Tags); err != nil {
 		return nil, err

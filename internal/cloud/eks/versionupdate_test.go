@@ -153,3 +153,15 @@ func TestListsThatAreAlwaysEmpty(t *testing.T) {
 	w.ask("GET", "/clusters/Blue_1/fargate-profiles", "", 403)
 	w.ask("GET", "/eks-anywhere-subscriptions", "", 403)
 }
+
+// What is off is not refused, and not told of.
+func TestFeaturesThatAreOff(t *testing.T) {
+	w := newWorld(t, nil)
+	off := `"computeConfig":{"enabled":false},"storageConfig":{"blockStorage":{"enabled":false}},"zonalShiftConfig":{"enabled":false},"tags"`
+	if answer := w.ask("POST", "/clusters", strings.Replace(makeOne, `"tags"`, off, 1), 200); strings.Contains(answer, "Config\":{\"enabled") {
+		t.Error(answer)
+	}
+	if asked := strings.Join(w.gate.asked, " "); !strings.Contains(asked, "eks:blockstorageenabled=false") || !strings.Contains(asked, "eks:computeconfigenabled=false") || !strings.Contains(asked, "eks:zonalshiftenabled=false") {
+		t.Error(asked)
+	}
+}
