@@ -125,7 +125,13 @@ func (w *iam) as(k keys) []string {
 
 // run runs a program as somebody of IAM, and returns what it prints; the error holds what it complains of.
 func (w *iam) run(who []string, program string, args ...string) (string, error) {
+	return w.runIn("", who, program, args...)
+}
+
+// runIn runs it in a directory.
+func (w *iam) runIn(dir string, who []string, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(w.t.Context(), program, args...)
+	cmd.Dir = dir
 	cmd.Env = append(slices.DeleteFunc(w.environment(), func(v string) bool { return strings.HasPrefix(v, "AWS_") }), who...)
 	var out, talk bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &talk
