@@ -21,6 +21,10 @@ func tables() []struct {
 		{"eks", eksActions()},
 		{"ec2", ec2Actions()},
 		{"ssm", ssmActions()},
+		{"kms", kmsActions()},
+		{"logs", logsActions()},
+		{"ssm", ssmActions()},
+		{"autoscaling", autoscalingActions()},
 	}
 }
 
