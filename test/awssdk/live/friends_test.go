@@ -8,7 +8,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/kms/types"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 )
 
 func kmsActions() []action {
@@ -79,23 +78,6 @@ func logsActions() []action {
 			need(w.logs.DeleteLogGroup(w.ctx(), &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: group}))
 			_, err := w.logs.DeleteLogGroup(w.ctx(), &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: group})
 			w.refused("ResourceNotFoundException", err)
-		}},
-	}
-}
-
-func ssmActions() []action {
-	return []action{
-		{"GetParameter", func(w *world) {
-			_, err := w.ssm.GetParameter(w.ctx(), &ssm.GetParameterInput{Name: aws.String("/live/none")})
-			w.refused("ParameterNotFound", err)
-			out := need(w.ssm.GetParametersByPath(w.ctx(), &ssm.GetParametersByPathInput{Path: aws.String("/aws/service/eks/optimized-ami"), Recursive: aws.Bool(true)}))
-			w.has(out, "Parameters[].Name", "Parameters[].Value", "Parameters[].Type")
-			w.notes["parameter"] = *out.Parameters[0].Name
-			w.has(need(w.ssm.GetParameter(w.ctx(), &ssm.GetParameterInput{Name: out.Parameters[0].Name})), "Parameter.Name", "Parameter.Value", "Parameter.Version", "Parameter.ARN")
-		}},
-		{"GetParameters", func(w *world) {
-			out := need(w.ssm.GetParameters(w.ctx(), &ssm.GetParametersInput{Names: []string{w.notes["parameter"], "/live/none"}}))
-			w.has(out, "Parameters[].Value", "InvalidParameters")
 		}},
 	}
 }

@@ -23,7 +23,6 @@ func tables() []struct {
 		{"ssm", ssmActions()},
 		{"kms", kmsActions()},
 		{"logs", logsActions()},
-		{"ssm", ssmActions()},
 		{"autoscaling", autoscalingActions()},
 	}
 }
