@@ -19,9 +19,7 @@ func userData() *string {
 }
 
 func ec2Actions() []action {
-	return append(append(networkActions(), launchTemplateActions()...), instanceActions()...)
-	return slices.Concat(launchTemplateActions(), instanceActions(), securityGroupActions())
-	return slices.Concat(launchTemplateActions(), catalogueActions(), instanceActions())
+	return slices.Concat(networkActions(), launchTemplateActions(), catalogueActions(), instanceActions(), securityGroupActions())
 }
 
 func launchTemplateActions() []action {
