@@ -32,6 +32,8 @@ type instanceTypeInfo struct {
 	ProcessorInfo                                                                 processorInfo
 	NetworkInfo                                                                   networkInfo
 	EbsInfo                                                                       ebsInfo
+	// PlacementGroupInfo has no strategies; without it Terraform takes the type for one that is not there.
+	PlacementGroupInfo struct{ SupportedStrategies []string }
 }
 
 type vcpuInfo struct{ DefaultVCpus, DefaultCores, DefaultThreadsPerCore *int64 }
@@ -79,7 +81,7 @@ func showInstanceType(t instancetype.Type) instanceTypeInfo {
 		},
 		EbsInfo: ebsInfo{"default", "supported", "required", "shared", new(int64(maxAttachments))},
 	}
-	info.MemoryInfo.SizeInMiB = new(t.MemoryMiB)
+	info.MemoryInfo.SizeInMiB, info.PlacementGroupInfo.SupportedStrategies = new(t.MemoryMiB), []string{}
 	return info
 }
 
