@@ -58,3 +58,12 @@ func TestMachinesOfOneAddress(t *testing.T) {
 		t.Errorf("chosen: %v, %v", found, err)
 	}
 }
+
+// A machine of no cluster is of none, and not of one with a made-up name.
+func TestClusterOfAMachine(t *testing.T) {
+	for cluster, want := range map[string]string{"": "", "blue": "blue"} {
+		if got := clusterOf(&v1alpha1.Machine{Spec: v1alpha1.MachineSpec{ClusterName: cluster}}); got != want {
+			t.Errorf("a machine of cluster %q is of %q, want %q", cluster, got, want)
+		}
+	}
+}

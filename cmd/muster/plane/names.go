@@ -81,13 +81,16 @@ func (p *Client) WithClusters(ctx context.Context, k Kind, objects []client.Obje
 // headingCluster is the heading of the column with the cluster of a node group, add-on or machine.
 const headingCluster = "CLUSTER"
 
-// clusterOf is the slug of the cluster that a node group, add-on or machine is of; "" for other objects.
+// clusterOf is the slug of the cluster that a node group, add-on or machine is of; "" for other objects, and
+// machines of no cluster.
 func clusterOf(object client.Object) string {
 	switch object := object.(type) {
 	case *v1alpha1.NodeGroup, *v1alpha1.Addon:
 		return object.GetNamespace()
 	case *v1alpha1.Machine:
-		return v1alpha1.ClusterSlug(object.Spec.ClusterName)
+		if object.Spec.ClusterName != "" {
+			return v1alpha1.ClusterSlug(object.Spec.ClusterName)
+		}
 	}
 	return ""
 }
