@@ -137,13 +137,19 @@ func (r *addons) apply(ctx context.Context, a *v1alpha1.Addon, objects []*unstru
 // applyOne applies one object. What the API server does not take is an issue.
 func (r *addons) applyOne(ctx context.Context, object *unstructured.Unstructured, options ...client.ApplyOption) (*v1alpha1.AddonIssue, error) {
 	err := r.Cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), options...)
-	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+	if err != nil && isRefusal(err) {
 		return &v1alpha1.AddonIssue{
 			Code: issueDenied, ResourceIDs: []string{object.GetName()},
 			Message: fmt.Sprintf("The API server does not take %s %s: %v", object.GetKind(), object.GetName(), err),
 		}, nil
 	}
 	return nil, err
+}
+
+// isRefusal reports whether the API server does not take an object. A field that it does not know has no reason of its own: structuredmerge.go
+// of apimachinery's managedfields says so in words.
+func isRefusal(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || strings.Contains(err.Error(), "failed to create typed patch object")
 }
 
 // takeOver has the field manager of self-managed add-ons give up its fields, after the add-on has applied its own: what both have set stays.

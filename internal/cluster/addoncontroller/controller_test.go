@@ -363,6 +363,9 @@ func TestWhatCannotBe(t *testing.T) {
 			},
 			v1alpha1.AddonCreateFailed, issueDenied, "does not take ServiceAccount coredns",
 		},
+		"an unknown field": {"coredns", nil, func(w *world) {
+			w.refuse = apierrors.NewInternalError(errors.New("failed to create typed patch object (kube-system/coredns; apps/v1, Kind=Deployment): .spec.x: field not declared in schema"))
+		}, v1alpha1.AddonCreateFailed, issueDenied, ".spec.x: field not declared in schema"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newAddon(c.addon, c.spec))
