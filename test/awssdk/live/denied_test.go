@@ -60,6 +60,8 @@ func (w *world) named(service, name string) string {
 		{"NodeRole", "arn:aws:iam::" + account + ":role/muster-node"},
 		{"ClusterName", first},
 		{"NodegroupName", "default"},
+		{"AddonName", "coredns"},
+		{"AddonVersion", "v1.15.0-eksbuild.1"},
 		{"CidrBlock", "10.99.0.0/16"},
 		{"VpcId", "vpc-0123456789abcdef0"},
 		{"InternetGatewayId", "igw-0123456789abcdef0"},

@@ -24,6 +24,7 @@ func tables() []struct {
 		{"kms", kmsActions()},
 		{"logs", logsActions()},
 		{"autoscaling", autoscalingActions()},
+		{"eks", addonActions()},
 	}
 }
 
