@@ -33,6 +33,7 @@ func denial(service string) string {
 // inputs are what a request has beside what the SDK requires, by the action, so that it is good enough for IAM to be asked. What is
 // required is filled in by its name, see named.
 func (w *world) inputs() map[string]map[string]any {
+	group := map[string]any{"LogGroupName": aws.String("live")}
 	template := &ec2types.RequestLaunchTemplateData{UserData: userData()}
 	return map[string]map[string]any{
 		"ec2:CreateLaunchTemplate":         {"LaunchTemplateData": template},
@@ -46,12 +47,21 @@ func (w *world) inputs() map[string]map[string]any {
 		"ec2:ReleaseAddress":               {"AllocationId": aws.String("eipalloc-0123456789abcdef0")},
 		"ec2:ReplaceNetworkAclAssociation": {"AssociationId": aws.String("aclassoc-0123456789abcdef0")},
 		"ec2:ReplaceRouteTableAssociation": {"AssociationId": aws.String("rtbassoc-0123456789abcdef0")},
+		"ec2:CreateLaunchTemplate":        {"LaunchTemplateData": template},
+		"ec2:CreateLaunchTemplateVersion": {"LaunchTemplateData": template, "LaunchTemplateId": aws.String("lt-0123456789abcdef0")},
+		"ec2:ModifyInstanceAttribute":     {"DisableApiTermination": &ec2types.AttributeBooleanValue{Value: aws.Bool(true)}},
+		"logs:AssociateKmsKey":            group,
+		"logs:DisassociateKmsKey":         group,
 	}
 }
 
 // named is the value of a member, by the end of its name.
 func (w *world) named(service, name string) string {
+	if service == "logs" && strings.EqualFold(name, "resourceArn") {
+		return "arn:aws:logs:" + w.config.Region + ":" + account + ":log-group:live"
+	}
 	for _, known := range []struct{ suffix, value string }{
+		{"AliasName", "alias/live"},
 		{"SubnetId", w.subnets[0]},
 		{"PrincipalArn", "arn:aws:iam::" + account + ":user/admin"},
 		{"PolicyArn", "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"},

@@ -25,6 +25,8 @@ func tables() []struct {
 		{"logs", logsActions()},
 		{"autoscaling", autoscalingActions()},
 		{"eks", addonActions()},
+		{"kms", kmsActions()},
+		{"logs", logsActions()},
 	}
 }
 
