@@ -61,8 +61,8 @@ test: build ## unit tests with the race detector, stories on real components
 		-- $(AS_BUILT) go -C test/awssdk test -json -vet=off ./...
 
 .PHONY: soak
-soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs, image, manifests and charts as pods, the service killed a hundred times while clusters come and go (65 minutes)
-	@$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=90m -run "TestRotationOfKubeletsAuthority|TestRoundsOfRotation|TestARequestThatNobodySigns|TestInstalledAsPods|TestKilledWhileClustersComeAndGo" ./test/stories
+soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs, image, manifests and charts as pods, the service killed a hundred times while clusters come and go, and two hundred times between a request and its effect (80 minutes)
+	@$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=110m -run "TestRotationOfKubeletsAuthority|TestRoundsOfRotation|TestARequestThatNobodySigns|TestInstalledAsPods|TestKilledWhileClustersComeAndGo|TestKilledBetweenRequestAndEffect" ./test/stories
 
 # FOCUS and SKIP are regular expressions, so they go by the environment and not through a shell.
 .PHONY: conformance

@@ -4,6 +4,10 @@
 
 package stories
 
-// killedRounds is how often the service is killed while clusters are made and deleted: enough here to see each step of both cut short
-// somewhere; `make soak` has the hundred.
-const killedRounds = 12
+const (
+	// killedRounds is how often the service is killed while clusters are made and deleted: enough here to see each step of both cut short
+	// somewhere; `make soak` has the hundred.
+	killedRounds = 12
+	// awsKilledRounds is how often it is killed between a request of the AWS APIs and its effect, when -awsrounds does not say.
+	awsKilledRounds = 10
+)

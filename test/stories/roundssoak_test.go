@@ -4,4 +4,7 @@
 
 package stories
 
-const killedRounds = 100
+const (
+	killedRounds    = 100
+	awsKilledRounds = 200
+)
