@@ -22,17 +22,18 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 3, "rounds of each measurement; medians are printed")
 	simulated := flag.Int("simulated", 500, "simulated nodes")
-	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take")
+	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi is another")
+	instances := flag.Int("instances", 1000, "instances of the measurement awsapi")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *rounds, *simulated, strings.Split(*only, ",")); err != nil {
+	if err := run(ctx, *rounds, *simulated, *instances, strings.Split(*only, ",")); err != nil {
 		fmt.Fprintf(os.Stderr, "Error: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, rounds, simulated int, only []string) error {
+func run(ctx context.Context, rounds, simulated, instances int, only []string) error {
 	bin, err := filepath.Abs("bin")
 	if err != nil {
 		return err
@@ -55,8 +56,10 @@ func run(ctx context.Context, rounds, simulated int, only []string) error {
 			err = benchClusters(ctx, bin)
 		case "management":
 			err = benchManagement(ctx, bin, rounds)
+		case "awsapi":
+			err = benchAWS(ctx, bin, instances)
 		default:
-			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, launch, clusters, management)", name)
+			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, launch, clusters, management, awsapi)", name)
 		}
 		if err != nil {
 			return err
