@@ -25,8 +25,6 @@ func tables() []struct {
 		{"logs", logsActions()},
 		{"autoscaling", autoscalingActions()},
 		{"eks", addonActions()},
-		{"kms", kmsActions()},
-		{"logs", logsActions()},
 	}
 }
 
