@@ -3,6 +3,8 @@
 package local
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,7 +85,7 @@ func TestShape(t *testing.T) {
 		machinetest.First:  {"t3.small", "2097152 kB", "0-1", strconv.FormatInt(2<<30, 10)},
 		machinetest.Second: {"m5.4xlarge", "67108864 kB", "0-15", strconv.FormatInt(64<<30, 10)},
 	} {
-		if _, err := p.Launch(t.Context(), machine.LaunchRequest{ID: id, UserData: []byte("none"), Type: test.kind}); err != nil {
+		if _, err := p.Launch(t.Context(), machine.LaunchRequest{ID: id, UserData: userData(t), Type: test.kind}); err != nil {
 			t.Fatal(err)
 		}
 		pid, running, err := p.find(id)
@@ -120,7 +122,27 @@ func TestShape(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(root, "proc/meminfo"), []byte("x"), 0o644); err == nil {
 			t.Error("the machine's memory can be written")
 		}
+		kubeletSees(t, filepath.Join(s.dir.MachineLogs(id), "kubelet.log"), fmt.Sprintf(" NumCores:%d ", shapeOf(test.kind).CPUs), fmt.Sprintf(" MemoryCapacity:%d ", shapeOf(test.kind).Memory))
 	}
+}
+
+// kubeletSees waits until the kubelet has logged what it takes the machine for, from which it makes the capacity of its node.
+func kubeletSees(t *testing.T, log string, wants ...string) {
+	t.Helper()
+	eventually(t, "the kubelet describes its machine", func() error {
+		for line := range strings.Lines(maybeRead(log)) {
+			if !strings.Contains(line, " NumCores:") {
+				continue
+			}
+			for _, want := range wants {
+				if !strings.Contains(line, want) {
+					return fmt.Errorf("it has not %s: %s", want, line)
+				}
+			}
+			return nil
+		}
+		return errors.New("it has not done so yet")
+	})
 }
 
 func pathExists(path string) bool {
