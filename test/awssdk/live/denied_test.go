@@ -47,11 +47,8 @@ func (w *world) inputs() map[string]map[string]any {
 		"ec2:ReleaseAddress":               {"AllocationId": aws.String("eipalloc-0123456789abcdef0")},
 		"ec2:ReplaceNetworkAclAssociation": {"AssociationId": aws.String("aclassoc-0123456789abcdef0")},
 		"ec2:ReplaceRouteTableAssociation": {"AssociationId": aws.String("rtbassoc-0123456789abcdef0")},
-		"ec2:CreateLaunchTemplate":        {"LaunchTemplateData": template},
-		"ec2:CreateLaunchTemplateVersion": {"LaunchTemplateData": template, "LaunchTemplateId": aws.String("lt-0123456789abcdef0")},
-		"ec2:ModifyInstanceAttribute":     {"DisableApiTermination": &ec2types.AttributeBooleanValue{Value: aws.Bool(true)}},
-		"logs:AssociateKmsKey":            group,
-		"logs:DisassociateKmsKey":         group,
+		"logs:AssociateKmsKey":             group,
+		"logs:DisassociateKmsKey":          group,
 	}
 }
 
