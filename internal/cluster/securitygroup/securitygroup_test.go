@@ -85,7 +85,7 @@ func TestRuleset(t *testing.T) {
 			}
 			golden := filepath.Join("testdata", name+".nft")
 			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil { //nolint:gosec // G306: in the repository
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -151,7 +151,7 @@ func TestOrderIsNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)) //nolint:gosec // G404: a test
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		other := State{CIDR: state.CIDR, Own: slices.Clone(state.Own), Groups: slices.Clone(state.Groups), Members: slices.Clone(state.Members)}
 		random.Shuffle(len(other.Own), func(i, j int) { other.Own[i], other.Own[j] = other.Own[j], other.Own[i] })
 		random.Shuffle(len(other.Groups), func(i, j int) { other.Groups[i], other.Groups[j] = other.Groups[j], other.Groups[i] })
