@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -147,9 +148,7 @@ func (d Data) Over(source Data) Data {
 			panic(fmt.Sprintf("launchtemplate: strings, numbers and lists cannot be written: %v", err))
 		}
 	}
-	for name, value := range own {
-		merged[name] = value
-	}
+	maps.Copy(merged, own)
 	raw, err := json.Marshal(merged)
 	if err == nil {
 		d = Data{}

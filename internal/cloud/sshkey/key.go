@@ -40,7 +40,7 @@ type Public struct {
 }
 
 // ErrFormat says that a text is not a public key that EC2 imports.
-var ErrFormat = errors.New("Key is not in valid OpenSSH public key format") //nolint:staticcheck,revive // EC2's words
+var ErrFormat = errors.New("Key is not in valid OpenSSH public key format") //nolint:staticcheck // EC2's words
 
 // Parse reads a public key as ssh-keygen writes it: "ssh-ed25519 AAAA… comment".
 func Parse(text string) (Public, error) {
@@ -80,7 +80,7 @@ func split(wire []byte) ([][]byte, error) {
 			return nil, ErrFormat
 		}
 		n := binary.BigEndian.Uint32(wire)
-		if uint64(n) > uint64(len(wire)-4) || len(parts) == 3 {
+		if int64(n) > int64(len(wire)-4) || len(parts) == 3 {
 			return nil, ErrFormat
 		}
 		parts = append(parts, wire[4:4+n])

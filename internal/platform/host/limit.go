@@ -133,7 +133,7 @@ func ParseCPUs(list string) ([]int, error) {
 			return nil, fmt.Errorf("invalid list of processors %.100q: want one like 0-3,8", list)
 		}
 		for cpu := first; cpu <= last; cpu++ {
-			cpus = append(cpus, int(cpu)) //nolint:gosec // G115: it has 16 bits
+			cpus = append(cpus, int(cpu))
 		}
 	}
 	slices.Sort(cpus)

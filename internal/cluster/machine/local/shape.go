@@ -117,7 +117,7 @@ func (s shape) cpuinfo(kernel string) string {
 	for cpu := range s.CPUs {
 		for line := range strings.SplitSeq(strings.TrimSuffix(first, "\n"), "\n") {
 			key, _, _ := strings.Cut(line, ":")
-			value := ""
+			var value string
 			switch strings.TrimSpace(key) {
 			case "processor", "apicid", "initial apicid":
 				value = strconv.Itoa(cpu)
