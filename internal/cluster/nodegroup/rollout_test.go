@@ -96,10 +96,12 @@ func TestRolloutsThatFail(t *testing.T) {
 		stays       bool
 	}{
 		"pods stay": {with: func(t *testing.T, w *world, old, fresh *v1alpha1.Machine) {
+			t.Helper()
 			w.setStatus(t, fresh, becomesReady)
 			w.setStatus(t, old, isDrained(metav1.ConditionFalse, reasonTimedOut))
 		}, code: codeEviction, stays: true},
 		"pods stay, and it is forced": {force: true, with: func(t *testing.T, w *world, old, fresh *v1alpha1.Machine) {
+			t.Helper()
 			w.setStatus(t, fresh, becomesReady)
 			w.setStatus(t, old, isDrained(metav1.ConditionFalse, reasonTimedOut))
 		}},
@@ -112,6 +114,7 @@ func TestRolloutsThatFail(t *testing.T) {
 			w.now = w.now.Add(time.Second)
 		}, code: codeCreation, stays: true},
 		"stopped": {with: func(t *testing.T, w *world, _, fresh *v1alpha1.Machine) {
+			t.Helper()
 			w.setStatus(t, fresh, becomesReady)
 			group := w.group(t)
 			group.Spec.Rollout.Stopped = true

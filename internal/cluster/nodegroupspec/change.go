@@ -38,7 +38,7 @@ func Change(s *v1alpha1.NodeGroupSpec, change v1alpha1.UpdateChange) {
 				taints = append(taints, t)
 			}
 		}
-		s.Taints = append(taints, change.Taints.Set...)
+		s.Taints = slices.Concat(taints, change.Taints.Set)
 	}
 }
 
