@@ -262,7 +262,8 @@ func (w *iam) whatThereIs() string {
 	out := w.mustKubectl("--context=muster-management", "get", kinds, "-A", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.spec.type}{"\n"}{end}`)
 	var lines []string
 	for line := range strings.Lines(out) {
-		if !strings.Contains(line, "kms-key") { // which is deleted some days later
+		// Keys are deleted some days later, and terminated instances are described for an hour.
+		if !strings.Contains(line, "kms-key") && !strings.Contains(line, "terminated-instance") {
 			lines = append(lines, line)
 		}
 	}
