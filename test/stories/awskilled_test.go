@@ -134,7 +134,7 @@ type killedKind struct {
 func (k killedKind) sees(c *awsClient, n, want int) error {
 	answer, err := c.send(k.look(n))
 	if err != nil || answer.status >= 500 {
-		return fmt.Errorf("looking: %d %s (%v)", answer.status, answer.body, err)
+		return fmt.Errorf("looking: %d %s (%w)", answer.status, answer.body, err)
 	}
 	state, err := k.state(n, answer)
 	if err == nil && state != want {

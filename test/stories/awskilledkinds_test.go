@@ -105,7 +105,7 @@ func kmsKeys() killedKind {
 		name: "a KMS key", removedAgain: "KMSInvalidStateException",
 		make: func(int, string) awsRequest { return awsTarget("kms", "CreateKey", `{"Description":"state 1"}`) },
 		made: func(n int, answer string) {
-			var made struct{ KeyMetadata struct{ KeyId string } } //nolint:revive // as KMS spells it
+			var made struct{ KeyMetadata struct{ KeyId string } }
 			_ = json.Unmarshal([]byte(answer), &made)
 			ids[n] = made.KeyMetadata.KeyId
 		},
@@ -132,7 +132,7 @@ func kmsKeys() killedKind {
 func kmsAliases(c *awsClient) killedKind {
 	var targets []string
 	for range 2 {
-		var made struct{ KeyMetadata struct{ KeyId string } } //nolint:revive // as KMS spells it
+		var made struct{ KeyMetadata struct{ KeyId string } }
 		if err := json.Unmarshal([]byte(c.must(awsTarget("kms", "CreateKey", `{}`))), &made); err != nil {
 			c.t.Fatal(err)
 		}

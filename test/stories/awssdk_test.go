@@ -49,7 +49,7 @@ func (w *iam) servicesByName(tests string) {
 	machine := w.machineAt(pageMachine)
 	program, err := os.ReadFile(tests)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(string(w.dir), "machines", machine, "root", "opt", "live.test"), program, 0o755) //nolint:gosec // G306: a program
+		err = os.WriteFile(filepath.Join(string(w.dir), "machines", machine, "root", "opt", "live.test"), program, 0o755)
 	}
 	if err != nil {
 		w.t.Fatal(err)

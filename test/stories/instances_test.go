@@ -38,7 +38,7 @@ func TestInstancesByTheAWSCLI(t *testing.T) {
 }
 
 // nodeConfig writes user data as an EKS node's.
-func (w *iam) nodeConfig() (file string, text string) {
+func (w *iam) nodeConfig() (file, text string) {
 	of := func(path string) string {
 		return w.mustKubectl("--context", "muster-management", "-n", "muster", "get", "cluster", "muster", "-o", "jsonpath={"+path+"}")
 	}

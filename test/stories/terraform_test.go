@@ -165,7 +165,9 @@ type tfNode struct {
 		Name   string
 		Labels map[string]string
 	}
-	Spec   struct{ Taints []struct{ Key, Value, Effect string } }
+	Spec struct {
+		Taints []struct{ Key, Value, Effect string }
+	}
 	Status struct {
 		Capacity   map[string]string
 		Conditions []struct{ Type, Status string }

@@ -45,7 +45,6 @@ func (g *getCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME...]",
 		Short: "Show clusters, node groups, add-ons, machines, nodes or certificate signing requests",
-		//nolint:dupword // a list whose entry ends with the name of the next
 		Long: `Show objects of one kind: all of them, or those named.
 
   clusters     (cluster)         the clusters of the account, their versions and addresses

@@ -15,8 +15,8 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/console"
-	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/cmd/muster/plane"
+	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/platform/shellquote"

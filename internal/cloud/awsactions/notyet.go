@@ -15,8 +15,7 @@ func notYet() map[string][]string {
 		"eks-auth": {
 			"AssumeRoleForPodIdentity",
 		},
-		"ec2": {
-		},
+		"ec2": {},
 		"autoscaling": {
 			"CreateAutoScalingGroup",
 			"DeleteAutoScalingGroup",

@@ -4,6 +4,7 @@ package ec2
 
 import (
 	"context"
+	"encoding/binary"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
@@ -191,10 +192,8 @@ func reservedOf(cidr netip.Prefix) (first, last netip.Addr) {
 		first = first.Next()
 	}
 	bytes := cidr.Addr().As4()
-	size := uint32(1) << (32 - cidr.Bits())
-	n := uint32(bytes[0])<<24 | uint32(bytes[1])<<16 | uint32(bytes[2])<<8 | uint32(bytes[3])
-	n += size - 2
-	return first, netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+	binary.BigEndian.PutUint32(bytes[:], binary.BigEndian.Uint32(bytes[:])+uint32(1)<<(32-cidr.Bits())-2)
+	return first, netip.AddrFrom4(bytes)
 }
 
 // privateIPs are the addresses of a subnet that somebody has.

@@ -177,6 +177,6 @@ func (a *api) createDefaultSubnet(ctx context.Context, vpc string, zone int) err
 // defaultSubnet is the range of the default subnet of a zone.
 func defaultSubnet(zone int) netip.Prefix {
 	address := netip.MustParsePrefix(defaultCIDR).Addr().As4()
-	address[2] += byte(zone << (24 - defaultSubnetBits))
+	address[2] += byte(zone << (24 - defaultSubnetBits)) //nolint:gosec // G115: there are three zones
 	return netip.PrefixFrom(netip.AddrFrom4(address), defaultSubnetBits)
 }

@@ -82,13 +82,12 @@ func Register(f *awsfront.Front, c Config) error {
 // register adds an action. Its targets get the condition key that all requests to EC2 have.
 func register[In, Out any](a *api, f *awsfront.Front, name string, spec awsfront.Spec[In, Out]) {
 	about := spec.About
-	if about == nil {
-		about = func(context.Context, *awsfront.Call, *In) ([]awsfront.Target, error) {
-			return []awsfront.Target{{Resource: "*"}}, nil
+	spec.About = func(ctx context.Context, call *awsfront.Call, in *In) (targets []awsfront.Target, err error) {
+		if about == nil {
+			targets = []awsfront.Target{{Resource: "*"}}
+		} else {
+			targets, err = about(ctx, call, in)
 		}
-	}
-	spec.About = func(ctx context.Context, call *awsfront.Call, in *In) ([]awsfront.Target, error) {
-		targets, err := about(ctx, call, in)
 		for i := range targets {
 			conditions := maps.Clone(targets[i].Conditions)
 			if conditions == nil {

@@ -5,6 +5,7 @@ package kms
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -267,9 +268,7 @@ func (a *api) aboutKey(ctx context.Context, call *awsfront.Call, text string, co
 	if err != nil {
 		return nil, err
 	}
-	for name, values := range conditions {
-		t.Conditions[name] = values
-	}
+	maps.Copy(t.Conditions, conditions)
 	return []awsfront.Target{t}, nil
 }
 

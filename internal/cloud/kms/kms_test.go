@@ -132,7 +132,7 @@ func (w *world) ask(action, body string, status int, has ...string) string {
 // key makes a key and returns its id.
 func (w *world) key(body string) string {
 	w.t.Helper()
-	var made struct{ KeyMetadata struct{ KeyId string } } //nolint:revive // as KMS spells it
+	var made struct{ KeyMetadata struct{ KeyId string } }
 	if err := json.Unmarshal([]byte(w.ask("CreateKey", body, 200)), &made); err != nil || made.KeyMetadata.KeyId == "" {
 		w.t.Fatal(made, err)
 	}
@@ -300,7 +300,7 @@ func TestPages(t *testing.T) {
 	marker, pages := "", 0
 	for {
 		var page struct {
-			Keys       []struct{ KeyId string } //nolint:revive // as KMS spells it
+			Keys       []struct{ KeyId string }
 			NextMarker string
 			Truncated  bool
 		}

@@ -42,7 +42,8 @@ func (a *api) getKeyRotationStatus() awsfront.Spec[keyInput, rotationOutput] {
 			out.KeyRotationEnabled, out.RotationPeriodInDays = true, &k.RotationDays
 			if k.RotatedSince != nil {
 				period := time.Duration(k.RotationDays) * day
-				out.NextRotationDate = k.RotatedSince.Add(period * (1 + call.Now.Sub(*k.RotatedSince)/period))
+				passed := call.Now.Sub(*k.RotatedSince)
+				out.NextRotationDate = k.RotatedSince.Add(passed - passed%period + period)
 			}
 			return out, nil
 		},

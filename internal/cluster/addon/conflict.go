@@ -34,7 +34,7 @@ var managerPattern = regexp.MustCompile(`^conflict with ("(?:[^"\\]|\\.)*")`)
 
 // Conflicts reads the fields that are in conflict out of the API server's refusal of an apply.
 func Conflicts(object *unstructured.Unstructured, err error) []Conflict {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client returns it as it is
+	status, ok := err.(apierrors.APIStatus)
 	if !ok || !apierrors.IsConflict(err) || status.Status().Details == nil {
 		return nil
 	}

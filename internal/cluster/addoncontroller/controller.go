@@ -119,15 +119,15 @@ func (r *addons) look(ctx context.Context, a *v1alpha1.Addon) (finding, error) {
 	known, ok := r.Catalogue.Find(a.Spec.AddonName)
 	switch {
 	case !ok:
-		return failed(issueUnsupported, "there is no add-on %s: `aws eks describe-addon-versions` lists those that there are", a.Spec.AddonName), nil
+		return failed("there is no add-on %s: `aws eks describe-addon-versions` lists those that there are", a.Spec.AddonName), nil
 	case a.Spec.Version != "" && a.Spec.Version != known.Version && r.settled(a):
 		return r.asItIs(ctx, a, known)
 	case a.Spec.Version != "" && a.Spec.Version != known.Version:
-		return failed(issueUnsupported, "add-on %s has the version %s in this release of Muster, not %s", known.Name, known.Version, a.Spec.Version), nil
+		return failed("add-on %s has the version %s in this release of Muster, not %s", known.Name, known.Version, a.Spec.Version), nil
 	}
 	values, err := known.Read(a.Spec.ConfigurationValues)
 	if err != nil {
-		return failed(issueUnsupported, "the configurationValues do not follow the schema of %s %s: %v", known.Name, known.Version, err), nil
+		return failed("the configurationValues do not follow the schema of %s %s: %v", known.Name, known.Version, err), nil
 	}
 	if missing := r.missing(known); missing != "" {
 		return finding{version: known.Version, degraded: true, issues: insufficient(known.Name, "%s", missing)}, nil
@@ -142,7 +142,7 @@ func (r *addons) look(ctx context.Context, a *v1alpha1.Addon) (finding, error) {
 	}
 	objects, err := known.Objects(base, values, a.Spec.ServiceAccountRoleARN)
 	if err != nil {
-		return failed(issueUnsupported, "%v", err), nil
+		return failed("%v", err), nil
 	}
 	return r.inCluster(ctx, a, known, objects)
 }
@@ -166,7 +166,7 @@ func (r *addons) asItIs(ctx context.Context, a *v1alpha1.Addon, known addon.Addo
 	}
 	base, err := r.Objects(known.Name)
 	if err == nil {
-		found.issues, err = r.health(ctx, known, base)
+		found.issues, err = r.health(ctx, base)
 	}
 	return found, err
 }
@@ -192,7 +192,7 @@ func (r *addons) inCluster(ctx context.Context, a *v1alpha1.Addon, known addon.A
 		}
 		found.appliedNow = true
 	}
-	found.issues, err = r.health(ctx, known, objects)
+	found.issues, err = r.health(ctx, objects)
 	return found, err
 }
 

@@ -48,8 +48,8 @@ type finding struct {
 	issues  []v1alpha1.AddonIssue
 }
 
-func failed(code, format string, args ...any) finding {
-	return finding{failed: true, issues: []v1alpha1.AddonIssue{{Code: code, Message: fmt.Sprintf(format, args...)}}}
+func failed(format string, args ...any) finding {
+	return finding{failed: true, issues: []v1alpha1.AddonIssue{{Code: issueUnsupported, Message: fmt.Sprintf(format, args...)}}}
 }
 
 // insufficient is the issue of an add-on that does not run as it should, in EKS's words and with the reason.

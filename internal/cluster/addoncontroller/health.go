@@ -21,7 +21,7 @@ import (
 )
 
 // health is what ails the Deployments of an add-on.
-func (r *addons) health(ctx context.Context, known addon.Addon, objects []*unstructured.Unstructured) ([]v1alpha1.AddonIssue, error) {
+func (r *addons) health(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.AddonIssue, error) {
 	for _, object := range objects {
 		if object.GetKind() != "Deployment" {
 			continue

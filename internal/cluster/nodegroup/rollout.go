@@ -22,8 +22,8 @@ import (
 // A rollout replaces the machines of a group that were not made for it. Package plan says what is next. The group's controller makes and deletes
 // machines and names in its status the one to be drained; the machines' controller drains that one, as it drains those that are deleted:
 //
-//	group: spec.rollout ──► one machine more ──► status.rollout.draining: A          Drained is True ──► delete A ──► it is gone ──► the next
-//	machine A:                                            └──► cordon, evict ──────────────┘
+//	group: spec.rollout ──► one machine more ──► status.rollout.draining: X          Drained is True ──► delete X ──► it is gone ──► the next
+//	machine X:                                            └──► cordon, evict ──────────────┘
 //
 // All of it is in the objects, so a service that is killed is followed by one that goes on where it was. A rollout that fails or is stopped leaves
 // the machines that there are, and the one that was being drained takes pods again.

@@ -34,8 +34,8 @@ type Config struct {
 	// Services are the names of AWS's services, which are at the address ServicesAt.
 	Services   []string
 	ServicesAt netip.Addr
-	Log      *slog.Logger
-	Now      func() time.Time // the clock if nil
+	Log        *slog.Logger
+	Now        func() time.Time // the clock if nil
 }
 
 // Server answers queries.

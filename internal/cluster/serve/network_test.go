@@ -186,7 +186,7 @@ func TestRecordOfANetwork(t *testing.T) {
 	if err := os.Remove(c.Dir.Network()); err != nil {
 		t.Fatal(err)
 	}
-	after, err := s.ensureNetwork(c) // as after a start that was cut short: the list of the VPC has it already
+	after, err := s.ensureNetwork(c)                                                    // as after a start that was cut short: the list of the VPC has it already
 	if after.SecurityGroupID == "" || after.SecurityGroupID == before.SecurityGroupID { // nobody heard of the first one
 		t.Errorf("the security group is %q, as it was %q", after.SecurityGroupID, before.SecurityGroupID)
 	}

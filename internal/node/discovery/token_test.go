@@ -181,8 +181,12 @@ func TestRefusals(t *testing.T) {
 			a.cert = &expired
 			return []answer{a}
 		}, nil, discovery.WrongServer, []string{"as it is there", "must renew it"}},
-		"a clock ahead":  {nil, func(c *discovery.Config) { c.Now = func() time.Time { return time.Now().Add(3*time.Hour + 30*time.Second) } }, discovery.ClockSkew, []string{"this machine's clock is 3h0m", " ahead of the server's"}},
-		"a clock behind": {nil, func(c *discovery.Config) { c.Now = func() time.Time { return time.Now().Add(-720*time.Hour - 30*time.Second) } }, discovery.ClockSkew, []string{"clock is 720h0m", " behind the server's"}},
+		"a clock ahead": {nil, func(c *discovery.Config) {
+			c.Now = func() time.Time { return time.Now().Add(3*time.Hour + 30*time.Second) }
+		}, discovery.ClockSkew, []string{"this machine's clock is 3h0m", " ahead of the server's"}},
+		"a clock behind": {nil, func(c *discovery.Config) {
+			c.Now = func() time.Time { return time.Now().Add(-720*time.Hour - 30*time.Second) }
+		}, discovery.ClockSkew, []string{"clock is 720h0m", " behind the server's"}},
 
 		"redirected":    {with(answer{status: 302, header: http.Header{"Location": {"https://evil.example/"}}}), nil, discovery.Refused, []string{"redirect (302)", "not followed"}},
 		"unauthorized":  {with(answer{status: 401}), nil, discovery.Refused, []string{"(401)", "--discovery-file"}},

@@ -68,7 +68,7 @@ func (h *Handle) Wait(ctx context.Context) error {
 	defer stop()
 	var polling error
 	err = waiter.Read(func(fd uintptr) (ended bool) {
-		ended, polling = poll(int(fd)) //nolint:gosec // G115: a file descriptor fits
+		ended, polling = poll(int(fd))
 		return ended || polling != nil
 	})
 	switch {

@@ -36,7 +36,7 @@ func Datagram(from netip.Addr, to netip.AddrPort, data string) []byte {
 	source, destination := from.As4(), to.Addr().As4()
 	header := []byte{0x45, 0, 0, 0, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0}
 	header = append(append(header, source[:]...), destination[:]...)
-	binary.BigEndian.PutUint16(header[2:], uint16(len(header)+8+len(data)))
+	binary.BigEndian.PutUint16(header[2:], uint16(len(header)+8+len(data))) //nolint:gosec // G115: a frame is short
 	var sum uint32
 	for i := 0; i < len(header); i += 2 {
 		sum += uint32(binary.BigEndian.Uint16(header[i:]))
@@ -47,7 +47,7 @@ func Datagram(from netip.Addr, to netip.AddrPort, data string) []byte {
 	binary.BigEndian.PutUint16(header[10:], ^uint16(sum))
 	packet := binary.BigEndian.AppendUint16(header, SourcePort)
 	packet = binary.BigEndian.AppendUint16(packet, to.Port())
-	packet = binary.BigEndian.AppendUint16(packet, uint16(8+len(data)))
+	packet = binary.BigEndian.AppendUint16(packet, uint16(8+len(data))) //nolint:gosec // G115: a frame is short
 	return append(append(packet, 0, 0), data...)
 }
 
