@@ -54,7 +54,7 @@ func addonActions() []action {
 				Wait(w.ctx(), &eks.DescribeAddonInput{ClusterName: cluster, AddonName: proxy}, patience))
 			out := need(w.eks.DescribeAddon(w.ctx(), &eks.DescribeAddonInput{ClusterName: cluster, AddonName: proxy}))
 			w.has(
-				out, "Addon.AddonName", "Addon.AddonArn", "Addon.ClusterName", "Addon.AddonVersion", "Addon.CreatedAt", "Addon.ModifiedAt", "Addon.Health.Issues",
+				out, "Addon.AddonName", "Addon.AddonArn", "Addon.ClusterName", "Addon.AddonVersion", "Addon.CreatedAt", "Addon.ModifiedAt",
 				"Addon.NamespaceConfig.Namespace", "Addon.Tags", "Addon.Publisher", "Addon.Owner",
 			)
 			_, err := w.eks.DescribeAddon(w.ctx(), &eks.DescribeAddonInput{ClusterName: cluster, AddonName: aws.String("none")})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	autoscalingtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
@@ -35,6 +36,8 @@ func denial(service string) string {
 func (w *world) inputs() map[string]map[string]any {
 	group := map[string]any{"LogGroupName": aws.String("live")}
 	template := &ec2types.RequestLaunchTemplateData{UserData: userData()}
+	securityGroup := aws.String("sg-0123456789abcdef0")
+	autoscalingTags := []autoscalingtypes.Tag{{Key: aws.String("a"), Value: aws.String("b"), ResourceId: aws.String("live"), ResourceType: aws.String("auto-scaling-group"), PropagateAtLaunch: aws.Bool(true)}}
 	return map[string]map[string]any{
 		"ec2:CreateLaunchTemplate":         {"LaunchTemplateData": template},
 		"ec2:CreateLaunchTemplateVersion":  {"LaunchTemplateData": template, "LaunchTemplateId": aws.String("lt-0123456789abcdef0")},
@@ -49,6 +52,27 @@ func (w *world) inputs() map[string]map[string]any {
 		"ec2:ReplaceRouteTableAssociation": {"AssociationId": aws.String("rtbassoc-0123456789abcdef0")},
 		"logs:AssociateKmsKey":             group,
 		"logs:DisassociateKmsKey":          group,
+		"ec2:AuthorizeSecurityGroupIngress":              {"GroupId": securityGroup},
+		"ec2:RevokeSecurityGroupIngress":                 {"GroupId": securityGroup},
+		"ec2:DeleteSecurityGroup":                        {"GroupId": securityGroup},
+		"ec2:UpdateSecurityGroupRuleDescriptionsIngress": {"GroupId": securityGroup},
+		"ec2:UpdateSecurityGroupRuleDescriptionsEgress":  {"GroupId": securityGroup},
+		"ec2:CreateTags":                                 {"Resources": []string{"vpc-0123456789abcdef0"}, "Tags": []ec2types.Tag{{Key: aws.String("a"), Value: aws.String("b")}}},
+		"ec2:DeleteKeyPair":                              {"KeyName": aws.String("live")},
+		"autoscaling:CreateOrUpdateTags":                 {"Tags": autoscalingTags},
+		"autoscaling:DeleteTags":                         {"Tags": autoscalingTags},
+		"ec2:CreateLaunchTemplate":                       {"LaunchTemplateData": template},
+		"ec2:CreateLaunchTemplateVersion":                {"LaunchTemplateData": template, "LaunchTemplateId": aws.String("lt-0123456789abcdef0")},
+		"ec2:AssociateAddress":                           {"AllocationId": aws.String("eipalloc-0123456789abcdef0"), "InstanceId": aws.String("i-0123456789abcdef0")},
+		"ec2:DeleteTags":                                 {"Resources": []string{"vpc-0123456789abcdef0"}},
+		"ec2:DisassociateAddress":                        {"AssociationId": aws.String("eipassoc-0123456789abcdef0")},
+		"ec2:DisassociateRouteTable":                     {"AssociationId": aws.String("rtbassoc-0123456789abcdef0")},
+		"ec2:ModifyInstanceAttribute":                    {"DisableApiTermination": &ec2types.AttributeBooleanValue{Value: aws.Bool(true)}},
+		"ec2:ReleaseAddress":                             {"AllocationId": aws.String("eipalloc-0123456789abcdef0")},
+		"ec2:ReplaceNetworkAclAssociation":               {"AssociationId": aws.String("aclassoc-0123456789abcdef0")},
+		"ec2:ReplaceRouteTableAssociation":               {"AssociationId": aws.String("rtbassoc-0123456789abcdef0")},
+		"logs:AssociateKmsKey":                           group,
+		"logs:DisassociateKmsKey":                        group,
 	}
 }
 
@@ -78,6 +102,7 @@ func (w *world) named(service, name string) string {
 		{"AllocationId", "eipalloc-0123456789abcdef0"},
 		{"InstanceId", "i-0123456789abcdef0"},
 		{"ImageId", "ami-0123456789abcdef0"},
+		{"SecurityGroupRuleId", "sgr-0123456789abcdef0"},
 		{"GroupId", "sg-0123456789abcdef0"},
 		{"LaunchTemplateId", "lt-0123456789abcdef0"},
 		{"KeyId", "12345678-1234-1234-1234-123456789012"},
