@@ -46,7 +46,7 @@ func putInForce(h *netlink.Handle, namespace *os.File, ruleset string) error {
 // loadRules has the kernel take a ruleset as one transaction, in the calling thread's namespace, and sets how connections are tracked. It ends by
 // itself soon: one that is cut short by its caller would leave a machine without rules.
 //
-//nolint:contextcheck // see above
+//nolint:contextcheck,nolintlint // see above; the second, since only the analyzer itself reads the first here
 func loadRules(ruleset string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), nftPatience)
 	defer cancel()

@@ -91,7 +91,7 @@ func NewRelay(config RelayConfig) (*Relay, error) {
 
 // Run makes the network if need be and relays until the context ends.
 func (r *Relay) Run(ctx context.Context) error {
-	if err := r.config.Network.Ensure(); err != nil { //nolint:contextcheck // rules are loaded whole, whoever ends meanwhile
+	if err := r.config.Network.Ensure(); err != nil {
 		return err
 	}
 	release, err := filelock.Take(r.config.Network.dir, lockName)
