@@ -46,8 +46,9 @@ func TestShapeFiles(t *testing.T) {
 	files := shape{CPUs: 4, Memory: 16 << 30}.files(hostCPUs)
 	const meminfo = "MemTotal:       16777216 kB\nMemFree:        16777216 kB\nMemAvailable:   16777216 kB\nSwapTotal:             0 kB\nSwapFree:              0 kB\n"
 	for path, want := range map[string]string{
-		"proc/meminfo":                                                meminfo,
-		"sys/devices/system/cpu/online":                               "0-3\n",
+		"proc/meminfo":                  meminfo,
+		"sys/devices/system/cpu/online": "0-3\n",
+
 		"sys/devices/system/node/node0/cpu3/topology/core_id":         "1\n",
 		"sys/devices/system/cpu/cpu2/topology/physical_package_id":    "0\n",
 		"sys/devices/system/node/node0/cpu4/topology/core_id":         "",
