@@ -170,7 +170,7 @@ func (w *world) fill(service string, shape *awsshape.Shape, v reflect.Value) {
 }
 
 func (w *world) set(service string, m *awsshape.Member, v reflect.Value) {
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // others are left as they are
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		w.set(service, m, v.Elem())

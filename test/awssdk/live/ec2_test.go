@@ -37,17 +37,17 @@ func launchTemplateActions() []action {
 			w.notes["vpc"] = *out.Vpcs[0].VpcId
 		}},
 		{"CreateLaunchTemplate", func(w *world) {
-			make := func(dry bool) (*ec2.CreateLaunchTemplateOutput, error) {
+			create := func(dry bool) (*ec2.CreateLaunchTemplateOutput, error) {
 				return w.ec2.CreateLaunchTemplate(w.ctx(), &ec2.CreateLaunchTemplateInput{
 					DryRun: aws.Bool(dry), LaunchTemplateName: template, LaunchTemplateData: &types.RequestLaunchTemplateData{UserData: userData()},
 				})
 			}
-			_, err := make(true)
+			_, err := create(true)
 			w.refused("DryRunOperation", err)
-			out := need(make(false))
+			out := need(create(false))
 			w.has(out, "LaunchTemplate.LaunchTemplateId", "LaunchTemplate.LaunchTemplateName", "LaunchTemplate.LatestVersionNumber", "LaunchTemplate.DefaultVersionNumber")
 			w.notes["lt"] = *out.LaunchTemplate.LaunchTemplateId
-			_, err = make(false)
+			_, err = create(false)
 			w.refused("InvalidLaunchTemplateName.AlreadyExistsException", err)
 		}},
 		{"CreateLaunchTemplateVersion", func(w *world) {

@@ -19,18 +19,18 @@ func securityGroupActions() []action {
 	id := func(w *world) *string { return aws.String(w.notes["sg"]) }
 	return []action{
 		{"CreateSecurityGroup", func(w *world) {
-			make := func(dry bool) (*ec2.CreateSecurityGroupOutput, error) {
+			create := func(dry bool) (*ec2.CreateSecurityGroupOutput, error) {
 				return w.ec2.CreateSecurityGroup(w.ctx(), &ec2.CreateSecurityGroupInput{
 					DryRun: aws.Bool(dry), GroupName: aws.String("live"), Description: aws.String("live"), VpcId: aws.String(w.notes["vpc"]),
 					TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeSecurityGroup, Tags: []types.Tag{{Key: aws.String("team"), Value: aws.String("a")}}}},
 				})
 			}
-			_, err := make(true)
+			_, err := create(true)
 			w.refused("DryRunOperation", err)
-			out := need(make(false))
+			out := need(create(false))
 			w.has(out, "GroupId", "SecurityGroupArn", "Tags[].Key")
 			w.notes["sg"] = *out.GroupId
-			_, err = make(false)
+			_, err = create(false)
 			w.refused("InvalidGroup.Duplicate", err)
 		}},
 		{"AuthorizeSecurityGroupIngress", func(w *world) {
