@@ -323,6 +323,7 @@ func TestThrottlingOnceIsNotTold(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	t.Setenv("AWS_REGION", "")
+	t.Setenv("AWS_DEFAULT_REGION", "")
 	t.Setenv("AWS_CONFIG_FILE", t.TempDir()+"/none")
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	for name, c := range map[string]Config{
