@@ -4,6 +4,7 @@ package host
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,6 +37,12 @@ func TestInotifyLeft(t *testing.T) {
 		if after := held(t); after != before {
 			t.Errorf("%s: %d are held, %d were before", name, after, before)
 		}
+	}
+}
+
+func TestInotifyLimit(t *testing.T) {
+	if limit, err := strconv.Atoi(InotifyLimit()); err != nil || limit < 1 {
+		t.Errorf("the limit is %q", InotifyLimit())
 	}
 }
 

@@ -26,6 +26,9 @@ import (
 // ErrNoCommand says that the machine has no such program.
 var ErrNoCommand = errors.New("no such program on the machine")
 
+// ErrBooting says that the machine has no files of its own yet.
+var ErrBooting = errors.New("the machine is still booting: try again in a moment")
+
 // grace is how long a program that was told to end may take.
 const grace = 5 * time.Second
 
@@ -89,6 +92,9 @@ func start(ctx context.Context, cfg Config, held int) (*session, error) {
 		return nil, fmt.Errorf("opening the machine's root directory: %w", err)
 	}
 	defer func() { _ = unix.Close(root) }()
+	if hosts, err := host.IsOwnRoot(root); err != nil || hosts {
+		return nil, errors.Join(err, ErrBooting)
+	}
 	leave := joinCgroups(cfg.PID)
 	defer leave()
 	if err := unix.Unshare(unix.CLONE_FS); err != nil { // a mount namespace is for threads that share no directory with others

@@ -30,8 +30,12 @@ func machine(t *testing.T) int {
 	root := t.TempDir()
 	script := fmt.Sprintf(`set -e
 mount --make-rprivate /
-mount --rbind / %[1]q
+mount -t tmpfs none %[1]q
 cd %[1]q
+mkdir mnt tmp
+for name in bin dev etc lib lib64 proc sbin sys usr; do
+	if test -L /$name; then cp -d /$name .; elif test -d /$name; then mkdir $name; mount --rbind /$name $name; fi
+done
 echo machine-under-test > /proc/sys/kernel/hostname
 mount -t tmpfs none %[1]q/mnt
 echo here > %[1]q/mnt/mark
@@ -138,6 +142,22 @@ func TestRunWhatIsNotThere(t *testing.T) {
 	}
 	if _, err := nsenter.Run(t.Context(), nsenter.Config{PID: pid, Still: func() bool { return false }}); err == nil {
 		t.Error("entered a process that is not the machine's any more")
+	}
+}
+
+// The first process of a machine has the host's root directory until it has built its own, in namespaces that are the machine's already.
+func TestRunBeforeAMachineHasItsRoot(t *testing.T) {
+	booting := exec.CommandContext(t.Context(), "sleep", "60")
+	booting.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	if err := booting.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = booting.Process.Kill()
+		_ = booting.Wait()
+	}()
+	if out, _, err := run(t, booting.Process.Pid, "echo", "on the host"); !errors.Is(err, nsenter.ErrBooting) || out != "" {
+		t.Errorf("%q, %v", out, err)
 	}
 }
 

@@ -5,7 +5,7 @@
 // same addresses
 // (haproxy.org/download/3.0/doc/proxy-protocol.txt).
 //
-// A header is as true as its sender: read it only where nobody but the relay can connect.
+// A header is as true as its sender: read it only where nobody but the relay can connect. Listener does so for a server.
 package proxyheader
 
 import (
@@ -50,15 +50,29 @@ func Write(w io.Writer, h Header) error {
 	if !vpcPattern.MatchString(h.VPC) {
 		return fmt.Errorf("a connection from %s is in a VPC with the invalid id %q", h.Source, h.VPC)
 	}
-	header := binary.BigEndian.AppendUint16(bytes.Clone(start), uint16(addressesSize+tlvSize+len(h.VPC))) //nolint:gosec // G115: the pattern bounds it
-	header = append(header, h.Source.Addr().AsSlice()...)
-	header = append(header, h.Destination.Addr().AsSlice()...)
-	header = binary.BigEndian.AppendUint16(header, h.Source.Port())
-	header = binary.BigEndian.AppendUint16(header, h.Destination.Port())
+	header := addresses(h.Source, h.Destination, tlvSize+len(h.VPC))
 	header = append(header, typeVPC)
 	header = binary.BigEndian.AppendUint16(header, uint16(len(h.VPC))) //nolint:gosec // G115: the pattern bounds it
 	_, err := w.Write(append(header, h.VPC...))
 	return err
+}
+
+// WriteAddresses writes a header without the VPC, for programs other than Muster's. Both addresses must be of IPv4.
+func WriteAddresses(w io.Writer, source, destination netip.AddrPort) error {
+	if !source.Addr().Is4() || !destination.Addr().Is4() {
+		return fmt.Errorf("a connection from %s to %s is not one over IPv4", source, destination)
+	}
+	_, err := w.Write(addresses(source, destination, 0))
+	return err
+}
+
+// addresses is a header as far as the addresses, with the length of what follows.
+func addresses(source, destination netip.AddrPort, more int) []byte {
+	header := binary.BigEndian.AppendUint16(bytes.Clone(start), uint16(addressesSize+more)) //nolint:gosec // G115: a VPC's id is bounded by its pattern
+	header = append(header, source.Addr().AsSlice()...)
+	header = append(header, destination.Addr().AsSlice()...)
+	header = binary.BigEndian.AppendUint16(header, source.Port())
+	return binary.BigEndian.AppendUint16(header, destination.Port())
 }
 
 // Read reads a header and nothing behind it.

@@ -71,3 +71,25 @@ func TestNoHeader(t *testing.T) {
 		}
 	}
 }
+
+// What is read is written again as it was, and nothing behind it is touched.
+func FuzzRead(f *testing.F) {
+	var good bytes.Buffer
+	if err := proxyheader.Write(&good, header); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good.Bytes())
+	f.Add(append(good.Bytes(), "GET / HTTP/1.1"...))
+	f.Add([]byte("PROXY TCP4 192.168.64.11 192.168.64.3 40000 443\r\n"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		from := bytes.NewReader(raw)
+		h, err := proxyheader.Read(from)
+		if err != nil {
+			return
+		}
+		var again bytes.Buffer
+		if err := proxyheader.Write(&again, h); err != nil || !bytes.Equal(again.Bytes(), raw[:len(raw)-from.Len()]) {
+			t.Errorf("%+v is written as %x, not %x: %v", h, again.Bytes(), raw, err)
+		}
+	})
+}

@@ -82,5 +82,8 @@ func (c Cluster) Audit(instance int) string {
 // Audits is the pattern of the audit logs of all instances.
 func (c Cluster) Audits() string { return c.join("audit", "*", "audit.log") }
 
+// Images is what the cluster's machines see of the images that were loaded.
+func (c Cluster) Images() string { return c.join("images") }
+
 // Kubeconfig is the administrator's way into the cluster.
 func (c Cluster) Kubeconfig() string { return c.join("kubeconfig.yaml") }

@@ -134,6 +134,12 @@ func (d Dir) EgressSocket(namespace string) string {
 	return d.join("run", "egress-"+hex.EncodeToString(sum[:5])+".sock")
 }
 
+// TokenSocket is where the API server of the cluster with a namespace has service account tokens signed.
+func (d Dir) TokenSocket(namespace string) string {
+	sum := sha256.Sum256([]byte(namespace))
+	return d.join("run", "tokens-"+hex.EncodeToString(sum[:5])+".sock")
+}
+
 // IdentitySocket is where the identity service tells authenticators the owners of access keys.
 func (d Dir) IdentitySocket() string { return d.join("run", "identity.sock") }
 
@@ -173,6 +179,33 @@ func (d Dir) Logs() string { return d.join("logs") }
 // Log is where the standard output and error of one of the account's components go.
 func (d Dir) Log(name string) string { return d.join("logs", name+".log") }
 
+// Registry holds the repositories of the account's image registry.
+func (d Dir) Registry() string { return d.join("registry") }
+
+// IssuersSocket is where VPCs' relays reach the documents of service account issuers.
+func (d Dir) IssuersSocket() string { return d.join("run", "issuers.sock") }
+
+// PulledImages holds what was pulled from public registries.
+func (d Dir) PulledImages() string { return d.join("registry", "pulled") }
+
+// Registries is where people say which public registries images are pulled from.
+func (d Dir) Registries() string { return d.join("registries.yaml") }
+
+// Proxy is the proxy of the host, as `muster up` found it.
+func (d Dir) Proxy() string { return d.join("proxy.json") }
+
+// RegistrySocket says whether the image registry serves.
+func (d Dir) RegistrySocket() string { return d.join("run", "registry.sock") }
+
+// RegistryMachinesSocket is where VPCs' relays reach the image registry.
+func (d Dir) RegistryMachinesSocket() string { return d.join("run", "registry-machines.sock") }
+
+// RegistryLoginSocket is where the image registry asks the identity service about passwords.
+func (d Dir) RegistryLoginSocket() string { return d.join("run", "registry-login.sock") }
+
+// Images holds the container images that were loaded.
+func (d Dir) Images() string { return d.join("images") }
+
 // Machines holds a folder for each machine.
 func (d Dir) Machines() string { return d.join("machines") }
 
@@ -181,6 +214,9 @@ func (d Dir) Machine(id string) string { return d.join("machines", id) }
 
 // MachineLogs is where a machine keeps its logs.
 func (d Dir) MachineLogs(id string) string { return d.join("machines", id, "root", "var", "log") }
+
+// FileSystems holds a folder for each file system of volumes.
+func (d Dir) FileSystems() string { return d.join("filesystems") }
 
 // VPCs holds a folder for each VPC: its description, and what keeps its network namespace alive.
 func (d Dir) VPCs() string { return d.join("vpc") }
@@ -191,6 +227,17 @@ func (d Dir) VPC(id string) string { return d.join("vpc", id) }
 // VPCSocket says whether the process of a VPC serves.
 func (d Dir) VPCSocket(id string) string {
 	return d.join("run", strings.TrimPrefix(id, "vpc-")+".sock")
+}
+
+// WayOutSocket says whether the way out of a VPC is open.
+func (d Dir) WayOutSocket(id string) string {
+	return d.join("run", strings.TrimPrefix(id, "vpc-")+".out")
+}
+
+// BalancerSocket says whether the load balancers of a VPC are served, and how they are.
+func (d Dir) BalancerSocket(id string) string {
+	sum := sha256.Sum256([]byte(id)) // the id itself makes the path too long for a socket's
+	return d.join("run", "lb-"+hex.EncodeToString(sum[:5])+".sock")
 }
 
 // MetadataKey is what seals tokens of the instance metadata service of a VPC.

@@ -163,7 +163,7 @@ func TestSocketsAreShortEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, socket := range []string{dir.Socket(), dir.EgressSocket(strings.Repeat("x", 63)), dir.MachinesSocket(), dir.VPCSocket("vpc-0123456789abcdef0")} {
+	for _, socket := range []string{dir.Socket(), dir.EgressSocket(strings.Repeat("x", 63)), dir.MachinesSocket(), dir.VPCSocket("vpc-0123456789abcdef0"), dir.WayOutSocket("vpc-0123456789abcdef0"), dir.BalancerSocket("vpc-0123456789abcdef0")} {
 		if len(socket) > 107 {
 			t.Errorf("%s has %d bytes", socket, len(socket))
 		}

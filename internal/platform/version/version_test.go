@@ -17,6 +17,7 @@ func TestUpstreamVersionsAreThoseOfTheModules(t *testing.T) {
 		{"runtime/runc", "github.com/opencontainers/runc", Runc},
 		{"runtime/cni", "github.com/containernetworking/plugins", CNI},
 		{"images", "github.com/coredns/coredns", CoreDNS},
+		{"images/metricsserver", "sigs.k8s.io/metrics-server", MetricsServer},
 	} {
 		t.Run(tc.module, func(t *testing.T) {
 			path := filepath.Join("..", "..", "..", filepath.FromSlash(tc.dir), "go.mod")
@@ -45,6 +46,8 @@ func TestTheReleaseIsTheSameEverywhere(t *testing.T) {
 		{"CHANGELOG.md", "\n## " + Release + " "},
 		{"deploy/charts/muster-authenticator/Chart.yaml", "\nversion: " + number + "\n"},
 		{"deploy/charts/muster-authenticator/Chart.yaml", "\nappVersion: " + Release + "\n"},
+		{"deploy/charts/muster-pod-identity-webhook/Chart.yaml", "\nversion: " + number + "\n"},
+		{"deploy/charts/muster-pod-identity-webhook/Chart.yaml", "\nappVersion: " + Release + "\n"},
 		{"deploy/charts/muster-certificate-controller/Chart.yaml", "\nversion: " + number + "\n"},
 		{"deploy/charts/muster-certificate-controller/Chart.yaml", "\nappVersion: " + Release + "\n"},
 	} {

@@ -16,7 +16,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// quiet is how long nothing may have happened to a file before it is taken for whole.
+// quiet is how long nothing may have happened to a file before it is taken for whole, unless the file says otherwise.
 const quiet = 100 * time.Millisecond
 
 // File is what is followed.
@@ -28,7 +28,9 @@ type File struct {
 	Poll time.Duration
 	// MaxSize is how many bytes it may have.
 	MaxSize int64
-	Logger  *slog.Logger
+	// Quiet is how long nothing may have happened to it before it is taken for whole; 100 ms if 0. A file that is only ever replaced needs less.
+	Quiet  time.Duration
+	Logger *slog.Logger
 	// Watch watches a directory; with inotify if nil.
 	Watch func(directory string) (*fsnotify.Watcher, error)
 }
@@ -59,6 +61,9 @@ func (f File) Run(ctx context.Context, look func()) {
 	if f.Watch == nil {
 		f.Watch = watchDirectory
 	}
+	if f.Quiet == 0 {
+		f.Quiet = quiet
+	}
 	directory := filepath.Dir(f.Path)
 	poll := time.NewTicker(f.Poll)
 	defer poll.Stop()
@@ -83,7 +88,7 @@ func (f File) Run(ctx context.Context, look func()) {
 
 // follow looks at the file after events, until the watch may be of no use any more.
 func (f File) follow(ctx context.Context, watcher *fsnotify.Watcher, poll <-chan time.Time, look func()) {
-	settled := time.NewTimer(quiet)
+	settled := time.NewTimer(f.Quiet)
 	settled.Stop()
 	defer settled.Stop()
 	for {
@@ -94,7 +99,7 @@ func (f File) follow(ctx context.Context, watcher *fsnotify.Watcher, poll <-chan
 			if !ok {
 				return
 			}
-			settled.Reset(quiet)
+			settled.Reset(f.Quiet)
 		case <-settled.C:
 			look()
 		case err := <-watcher.Errors:

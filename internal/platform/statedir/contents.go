@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statedir
+
+import (
+	"slices"
+	"strings"
+)
+
+// contents are the names of all that Muster keeps in a state directory, and of what earlier versions kept there.
+var contents = []string{
+	"account.json", "audit", "clusters", "components", "etcd", "filesystems", "iam", "images", "issuers.json", "kubeconfig", "layout",
+	"lock", "logs", "machines", "management-etcd", "muster.yaml", "pki", "ports.json", "proxy.json", "registries.yaml", "registry", "run", "vpc",
+}
+
+// Owns reports whether what has a name in a state directory is Muster's: one of its names, or a file that a crash kept from having its name
+// (package atomicfile).
+func Owns(name string) bool {
+	return slices.Contains(contents, name) || strings.HasPrefix(name, ".new-")
+}
