@@ -45,6 +45,10 @@ type Kubelets struct {
 	Rotation *rotation.Rotation `json:"rotation,omitempty"`
 	// Last is the one before.
 	Last *Rotated `json:"last,omitempty"`
+	// IDs are those of authorities that a request asked for, by their name.
+	IDs map[string]string `json:"ids,omitempty"`
+	// Asked is the request that was answered last.
+	Asked *Answered `json:"asked,omitempty"`
 }
 
 // Rotated is a rotation that is over.
@@ -73,11 +77,16 @@ func (k Kubelets) Trusts() []string {
 
 // next is the name of the authority after the current one.
 func (k Kubelets) next() string {
-	n, err := strconv.Atoi(strings.TrimPrefix(k.Current, Kubelet+"-"))
-	if err != nil { // the cluster's, which signed for kubelets before they had one of their own
-		n = 0
+	names, last := []string{k.Current}, 0
+	if k.Last != nil {
+		names = append(names, k.Last.Old, k.Last.New) // of one that was given up, too: a name is used once
 	}
-	return fmt.Sprintf("%s-%d", Kubelet, n+1)
+	for _, name := range names {
+		if n, err := strconv.Atoi(strings.TrimPrefix(name, Kubelet+"-")); err == nil { // the cluster's has no number
+			last = max(last, n)
+		}
+	}
+	return fmt.Sprintf("%s-%d", Kubelet, last+1)
 }
 
 func (s Store) kubelet(name string) string { return filepath.Join(s.dir, Kubelet, name) }
@@ -118,11 +127,15 @@ func (s Store) ensureKubelets(now time.Time) (written []string, err error) {
 	return []string{first + " authority"}, s.keep(k)
 }
 
-// StartRotation begins to replace the authority of kubelets' certificates. While a rotation is under way it changes nothing.
+// StartRotation begins to replace the authority of kubelets' certificates. One that is under way goes on by itself from here on.
 func (s Store) StartRotation(now time.Time) error {
 	k, err := s.Kubelets()
-	if err != nil || k.Rotation != nil {
+	switch {
+	case err != nil, k.Rotation != nil && k.Rotation.Hold == "":
 		return err
+	case k.Rotation != nil:
+		k.Rotation.Hold = ""
+		return s.change(k)
 	}
 	next := k.next()
 	if err := s.makeKubelet(next, now); err != nil {
@@ -132,15 +145,16 @@ func (s Store) StartRotation(now time.Time) error {
 	return s.change(k)
 }
 
-// Advance keeps what a rotation has become. The old authority's key is destroyed when the rotation is over.
-func (s Store) Advance(r rotation.Rotation, now time.Time) error {
+// Advance keeps what a rotation has become, unless somebody has changed it meanwhile. The old authority's key is destroyed when the rotation is over.
+func (s Store) Advance(before, r rotation.Rotation, now time.Time) error {
 	k, err := s.Kubelets()
-	if err != nil {
+	if err != nil || k.Rotation == nil || *k.Rotation != before {
 		return err
 	}
 	k.Rotation = &r
 	if r.Phase == rotation.Done {
-		k = Kubelets{Current: r.New, Last: &Rotated{Old: r.Old, New: r.New, Started: r.Started, Finished: now.UTC()}}
+		delete(k.IDs, r.Old)
+		k.Current, k.Rotation, k.Last = r.New, nil, &Rotated{Old: r.Old, New: r.New, Started: r.Started, Finished: now.UTC()}
 	}
 	return s.change(k)
 }

@@ -77,7 +77,7 @@ func (s store) advance(phase rotation.Phase) {
 	}
 	next := *k.Rotation
 	next.Phase = phase
-	if err := s.Advance(next, start); err != nil {
+	if err := s.Advance(*k.Rotation, next, start); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -166,7 +166,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 				case err == nil:
 					next := *k.Rotation
 					next.Phase = p.phase
-					err = s.Advance(next, start)
+					err = s.Advance(*k.Rotation, next, start)
 				}
 				// The next authority's file, and the old one's later, is not written in every phase.
 				if err == nil && file != "kubelet-2.pem" {

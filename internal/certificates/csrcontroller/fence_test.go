@@ -161,6 +161,15 @@ func TestALeaseThatAnotherHasTaken(t *testing.T) {
 			client := fake.NewClientset()
 			e := election(client, "a")
 			e.Duration, e.Renew = 10*time.Minute, 9*time.Minute // nothing of what happens is due to them
+			var isTaken atomic.Bool
+			client.PrependReactor("update", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				// As the API server does, and the fake one does not.
+				o, ok := a.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
+				if isTaken.Load() && ok && o.Spec.HolderIdentity != nil && *o.Spec.HolderIdentity == e.Identity {
+					return true, nil, conflict()
+				}
+				return false, nil, nil
+			})
 			first := run(t, e, func(ctx context.Context) { <-ctx.Done() })
 			<-first.leads
 			leases := client.CoordinationV1().Leases(e.Namespace)
@@ -169,14 +178,7 @@ func TestALeaseThatAnotherHasTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			taken.Spec.HolderIdentity = &holder
-			client.PrependReactor("update", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
-				// As the API server does, and the fake one does not.
-				o, ok := a.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
-				if ok && o.Spec.HolderIdentity != nil && *o.Spec.HolderIdentity == e.Identity {
-					return true, nil, conflict()
-				}
-				return false, nil, nil
-			})
+			isTaken.Store(true)
 			if _, err := leases.Update(t.Context(), taken, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}

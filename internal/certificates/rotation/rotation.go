@@ -34,6 +34,17 @@ const (
 // (client-go transport/cert_rotation.go, CertCallbackRefreshDuration), and the API server judges every request on it anew.
 const Grace = 6 * time.Minute
 
+// Hold is what keeps a rotation from going on by itself: somebody decides when the new authority signs, and when the old one goes.
+type Hold string
+
+// The holds, in order. A rotation without one goes on by itself.
+const (
+	// HoldActivation keeps it in Trust.
+	HoldActivation Hold = "Activation"
+	// HoldRemoval keeps it in Replace.
+	HoldRemoval Hold = "Removal"
+)
+
 // Rotation is one rotation under way.
 type Rotation struct {
 	// Old and New are the names of the authorities.
@@ -45,12 +56,30 @@ type Rotation struct {
 	Since   time.Time `json:"since"`
 	// Clear is since when no node has a certificate of the old authority; in Replace only.
 	Clear time.Time `json:"clear,omitzero"`
+	// Hold keeps it in a phase.
+	Hold Hold `json:"hold,omitempty"`
+	// Distributed is since when all verifiers trust the new authority; in Trust only.
+	Distributed time.Time `json:"distributed,omitzero"`
 }
 
 // Start begins a rotation.
 func Start(old, next string, now time.Time) Rotation {
 	now = now.UTC() // times that are kept and read again must compare as equal
 	return Rotation{Old: old, New: next, Phase: Trust, Started: now, Since: now}
+}
+
+// Resting reports whether there is nothing to look at until somebody lets the rotation go on.
+func (r Rotation) Resting() bool { return r.Hold == HoldActivation && !r.Distributed.IsZero() }
+
+// Removable reports whether the old authority can go: no node has used a certificate of it for a while.
+func (r Rotation) Removable(now time.Time) bool {
+	return r.Phase == Replace && !r.Clear.IsZero() && !now.Before(r.Clear.Add(Grace))
+}
+
+// Abandon gives up a rotation whose new authority has not signed yet: that one is withdrawn.
+func (r Rotation) Abandon(now time.Time) Rotation {
+	r.Old, r.New, r.Hold = r.New, r.Old, ""
+	return r.enter(Withdraw, now)
 }
 
 // Signs is the authority that signs.
@@ -126,8 +155,14 @@ func (r Rotation) Progress(nodes []Node, now time.Time) Progress {
 func (r Rotation) Next(o Observation, now time.Time) (next Rotation, waits string) {
 	switch r.Phase {
 	case Trust:
-		if len(o.Pending) > 0 {
-			return r, strings.Join(o.Pending, "; ")
+		if r.Distributed.IsZero() {
+			if len(o.Pending) > 0 {
+				return r, strings.Join(o.Pending, "; ")
+			}
+			r.Distributed = now.UTC()
+		}
+		if r.Hold == HoldActivation {
+			return r, "every verifier trusts " + r.New + ", which signs once it is activated"
 		}
 		return r.enter(Replace, now), ""
 	case Replace:
@@ -155,6 +190,9 @@ func (r Rotation) replace(o Observation, now time.Time) (Rotation, string) {
 	if end := r.Clear.Add(Grace); now.Before(end) {
 		return r, "every node has its new certificates; connections made with old ones may last until " + end.Format(time.RFC3339)
 	}
+	if r.Hold == HoldRemoval {
+		return r, "every node has its new certificates; " + r.Old + " is trusted until it is deleted"
+	}
 	if len(o.Pending) > 0 { // a verifier that was started meanwhile from an older copy of the files
 		return r, strings.Join(o.Pending, "; ")
 	}
@@ -162,7 +200,7 @@ func (r Rotation) replace(o Observation, now time.Time) (Rotation, string) {
 }
 
 func (r Rotation) enter(phase Phase, now time.Time) Rotation {
-	r.Phase, r.Since, r.Clear = phase, now.UTC(), time.Time{}
+	r.Phase, r.Since, r.Clear, r.Distributed = phase, now.UTC(), time.Time{}, time.Time{}
 	return r
 }
 

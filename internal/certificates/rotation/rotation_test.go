@@ -110,6 +110,48 @@ func TestWholeRotation(t *testing.T) {
 	}
 }
 
+// A rotation that is held goes on when it is told to, and not before; what was distributed stays so.
+func TestHolds(t *testing.T) {
+	const hour = 7 * time.Minute // certificates of nodes end after a real one
+	all, pending := rotation.Observation{Nodes: nodes("new", "new")}, rotation.Observation{Nodes: nodes("new", "new"), Pending: []string{"x has not read"}}
+	r := rotation.Start("old", "new", start)
+	r.Hold = rotation.HoldActivation
+	step := func(at time.Duration, seen rotation.Observation, phase rotation.Phase, says string) {
+		t.Helper()
+		var waits string
+		if r, waits = kept(t, r).Next(seen, start.Add(at)); r.Phase != phase || !strings.Contains(waits, says) {
+			t.Fatalf("after %s it is in %s and waits for %q", at, r.Phase, waits)
+		}
+	}
+	step(time.Second, pending, rotation.Trust, "x has not read")
+	if r.Resting() {
+		t.Error("it rests before it is distributed")
+	}
+	step(hour, all, rotation.Trust, "which signs once it is activated")
+	step(2*hour, pending, rotation.Trust, "which signs once it is activated")
+	if !r.Resting() || r.Signs() != "old" || !r.Distributed.Equal(start.Add(hour)) {
+		t.Errorf("%+v", r)
+	}
+	abandoned := r.Abandon(start.Add(3 * hour))
+	if abandoned.Phase != rotation.Withdraw || abandoned.Signs() != "old" || !slices.Equal(abandoned.Trusts(), []string{"old"}) || abandoned.Old != "new" {
+		t.Errorf("given up it is %+v", abandoned)
+	}
+	r.Hold = rotation.HoldRemoval
+	step(3*hour, pending, rotation.Replace, "")
+	step(4*hour, rotation.Observation{Nodes: nodes("old", "new")}, rotation.Replace, "1 have a client")
+	if r.Removable(start.Add(5 * hour)) {
+		t.Error("it is removable while a node uses it")
+	}
+	step(5*hour, all, rotation.Replace, "may last")
+	if r.Removable(start.Add(5*hour+rotation.Grace-time.Second)) || !r.Removable(start.Add(5*hour+rotation.Grace)) {
+		t.Error("it is removable before the grace is over, or not after")
+	}
+	step(6*hour, all, rotation.Replace, "is trusted until it is deleted")
+	r.Hold = ""
+	step(7*hour, pending, rotation.Replace, "x has not read")
+	step(8*hour, all, rotation.Withdraw, "")
+}
+
 // A clock that is set back must not make the grace end early, nor never.
 func TestClockSetBack(t *testing.T) {
 	r, _ := rotation.Start("old", "new", start).Next(rotation.Observation{}, start)

@@ -36,8 +36,15 @@ func (k *Keys) StartRotation(now time.Time) error {
 }
 
 // Advance moves a rotation on, as [authority.Store.Advance] does.
-func (k *Keys) Advance(r rotation.Rotation, now time.Time) error {
+func (k *Keys) Advance(before, r rotation.Rotation, now time.Time) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.Store.Advance(r, now)
+	return k.Store.Advance(before, r, now)
+}
+
+// Ask carries out a request about kubelets' authorities, as [authority.Store.Ask] does.
+func (k *Keys) Ask(q authority.Request, now time.Time) (refused string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.Store.Ask(q, now)
 }

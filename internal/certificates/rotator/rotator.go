@@ -105,13 +105,17 @@ func (r *Rotator) step(ctx context.Context, now time.Time) time.Duration {
 	}
 	before := *k.Rotation
 	var seen rotation.Observation
-	for _, v := range r.verifiers {
+	verifiers := r.verifiers
+	if before.Resting() {
+		verifiers = nil // they trust it by now, and nothing takes that from them
+	}
+	for _, v := range verifiers {
 		if text := v.pending(ctx, before); text != "" {
 			seen.Pending = append(seen.Pending, text)
 		}
 	}
 	var progress *rotation.Progress
-	if before.Phase != rotation.Withdraw {
+	if before.Phase != rotation.Withdraw && !before.Resting() {
 		if seen.Nodes, seen.Unseen = r.Nodes(authorities); seen.Unseen == nil {
 			progress = new(before.Progress(seen.Nodes, now))
 		}
@@ -122,13 +126,16 @@ func (r *Rotator) step(ctx context.Context, now time.Time) time.Duration {
 	}
 	r.Report(waits, progress)
 	if next != before {
-		if err := r.Keys.Advance(next, now); err != nil {
+		if err := r.Keys.Advance(before, next, now); err != nil {
 			return r.failed(ctx, err)
 		}
 	}
 	if next.Phase != before.Phase {
 		r.Log.Info("rotation of kubelets' authority goes on", "old", next.Old, "new", next.New, "from", before.Phase, "to", next.Phase)
 		return 0
+	}
+	if next.Resting() {
+		return idleInterval
 	}
 	if next.Phase == rotation.Replace {
 		return replaceInterval

@@ -53,7 +53,7 @@ func newServingReader(connection *http.Client, base string, api client.Client) *
 
 func (v *servingReader) pending(ctx context.Context, r rotation.Rotation) string {
 	trusts := r
-	trusts.Clear = time.Time{}
+	trusts.Clear, trusts.Distributed, trusts.Hold = time.Time{}, time.Time{}, ""
 	if r.Phase != rotation.Withdraw { // the same two are trusted in both of the first phases
 		trusts.Phase, trusts.Since = rotation.Trust, time.Time{}
 	}
