@@ -6,11 +6,12 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// maxAge is how long, in seconds, verifiers may keep a document: the max-age that kube-apiserver gives its own. A key is to be published that long
-// before the first token is signed with it.
-const maxAge = 3600
+// MaxAge is how long verifiers may keep a document: the max-age that kube-apiserver gives its own. A key is published that long before the
+// first token is signed with it.
+const MaxAge = time.Hour
 
 // Lookup finds the documents of the cluster whose issuer has an id.
 type Lookup func(id string) (Documents, bool)
@@ -40,7 +41,7 @@ func Handler(lookup Lookup) http.Handler {
 			body, kind = documents.Keys, "application/jwk-set+json"
 		}
 		w.Header().Set("Content-Type", kind)
-		w.Header().Set("Cache-Control", "public, max-age="+strconv.Itoa(maxAge))
+		w.Header().Set("Cache-Control", "public, max-age="+strconv.Itoa(int(MaxAge/time.Second)))
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		_, _ = w.Write(body) // net/http leaves it out of the answer to HEAD
 	})

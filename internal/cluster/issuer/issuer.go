@@ -46,6 +46,15 @@ func (e Endpoint) Name() string {
 	return name
 }
 
+// InVPC is the name by which pods and machines of VPCs find the issuers; empty if the host is an address, which is the host's own, or has a port, at
+// which nothing in a VPC listens.
+func (e Endpoint) InVPC() string {
+	if _, err := netip.ParseAddr(e.Host); err == nil || strings.Contains(e.Host, ":") {
+		return ""
+	}
+	return e.Host
+}
+
 // Issuer is the URL of one cluster's issuer.
 type Issuer struct {
 	host string

@@ -99,7 +99,7 @@ func Render(i Issuer, files ...[]byte) (Documents, error) {
 
 // encode makes the JSON Web Key of a key that kube-apiserver would sign with (pkg/serviceaccount/jwt.go).
 func encode(key any) (jwk, error) {
-	id, err := keyID(key)
+	id, err := KeyID(key)
 	if err != nil {
 		return jwk{}, err
 	}
@@ -125,8 +125,8 @@ func encode(key any) (jwk, error) {
 	}
 }
 
-// keyID names a key as kube-apiserver does in the header of a token (keyIDFromPublicKey in pkg/serviceaccount/jwt.go).
-func keyID(key any) (string, error) {
+// KeyID names a public key as kube-apiserver does in the header of a token (keyIDFromPublicKey in pkg/serviceaccount/jwt.go).
+func KeyID(key any) (string, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
 		return "", err

@@ -7,16 +7,20 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/net/netutil"
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/platform/httpserve"
+	"muster.dev/muster/internal/platform/proxyheader"
 )
 
 const (
@@ -37,14 +41,18 @@ type ServerConfig struct {
 	// Credential is the file with the certificate and its key, which may be replaced at any time.
 	Credential string
 	Lookup     Lookup
-	Log        *slog.Logger
+	// Socket is a unix socket to which relays of VPCs bring pods and machines; empty if none do.
+	Socket string
+	// CredentialOf is the credential for a client in a VPC, as it is that whom the client trusts has signed.
+	CredentialOf func(source netip.Addr, vpc string) string
+	Log          *slog.Logger
 	// Listening is called once when the port is open; it may be nil.
 	Listening func()
 }
 
 // Serve answers until the context ends, or something keeps it from that. Then it may be called again.
 func Serve(ctx context.Context, c ServerConfig) error {
-	if !c.Address.IsValid() || c.Credential == "" || c.Lookup == nil || c.Log == nil {
+	if !c.Address.IsValid() || c.Credential == "" || c.Lookup == nil || c.Log == nil || (c.Socket != "") != (c.CredentialOf != nil) {
 		return errors.New("the server of issuers needs an address, a credential, a lookup and a log")
 	}
 	files, err := httpserve.ReadFiles("issuers", c.Credential, c.Credential, "", c.Log)
@@ -61,13 +69,68 @@ func Serve(ctx context.Context, c ServerConfig) error {
 	case err != nil:
 		return err
 	}
+	listeners := []net.Listener{tls.NewListener(netutil.LimitListener(listener, maxConnections), files.Config())}
+	if c.Socket != "" {
+		relayed, err := c.listenRelayed(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = relayed.Close() }() // it may be closed by now
+		listeners = append(listeners, relayed)
+	}
 	if c.Listening != nil {
 		c.Listening()
 	}
-	server := set.Handle(tls.NewListener(netutil.LimitListener(listener, maxConnections), files.Config()), Handler(c.Lookup))
-	server.MaxHeaderBytes, server.WriteTimeout, server.IdleTimeout = maxHeader, patience, patience
-	server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
+	for _, l := range listeners {
+		server := set.Handle(l, Handler(c.Lookup))
+		server.MaxHeaderBytes, server.WriteTimeout, server.IdleTimeout = maxHeader, patience, patience
+		server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
+	}
 	return set.Serve(ctx)
+}
+
+// listenRelayed makes the socket for relays, in place of one that a killed process left.
+func (c ServerConfig) listenRelayed(ctx context.Context) (net.Listener, error) {
+	if err := os.Remove(c.Socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("removing a stale socket: %w", err)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", c.Socket)
+	if err != nil {
+		return nil, fmt.Errorf("listening for pods' requests of issuers' documents: %w", err)
+	}
+	if err := os.Chmod(c.Socket, 0o600); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	chosen := &byClient{config: c, files: map[string]*httpserve.Files{}}
+	// The limit is below: a TLS connection must be able to tell whom the relay named.
+	relayed := proxyheader.NewListener(netutil.LimitListener(listener, maxConnections), c.Log)
+	return tls.NewListener(relayed, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: chosen.get}), nil
+}
+
+// byClient has the certificate for each client of a relay.
+type byClient struct {
+	config ServerConfig
+	mu     sync.Mutex
+	files  map[string]*httpserve.Files
+}
+
+func (b *byClient) get(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	connection, ok := hello.Conn.(*proxyheader.Conn)
+	if !ok {
+		return nil, fmt.Errorf("a connection of type %T was not brought by a relay", hello.Conn)
+	}
+	path := b.config.CredentialOf(connection.Header.Source.Addr(), connection.Header.VPC)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	files, ok := b.files[path]
+	if !ok {
+		var err error
+		if files, err = httpserve.ReadFiles("issuers", path, path, "", b.config.Log); err != nil {
+			return nil, err
+		}
+		b.files[path] = files
+	}
+	return files.Config().GetConfigForClient(hello)
 }
 
 // Permitted reports whether this process may listen on a port of an address, whether or not another program does so now.
