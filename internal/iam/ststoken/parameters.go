@@ -5,6 +5,8 @@ package ststoken
 import (
 	"slices"
 	"strings"
+
+	"muster.dev/muster/internal/iam/tokenrefusal"
 )
 
 // parameters that a token may have, as SDKs spell them.
@@ -17,7 +19,7 @@ func parameters() [9]string {
 
 // checkParameters asks for each parameter once, in one spelling and with one encoding. Parameters that STS and this program could read in
 // two ways are how CVE-2022-2385 came about.
-func checkParameters(query string) *Refusal {
+func checkParameters(query string) *tokenrefusal.Refusal {
 	names := parameters()
 	var there [len(names)]bool
 	for rest, more := query, true; more; {
@@ -26,28 +28,28 @@ func checkParameters(query string) *Refusal {
 		name, value, ok := strings.Cut(one, "=")
 		which := slices.IndexFunc(names[:], func(known string) bool { return len(known) == len(name) && strings.EqualFold(known, name) })
 		if which < 0 {
-			return refuse(RuleParameter, quote(name), "presign GetCallerIdentity without further parameters")
+			return tokenrefusal.New(RuleParameter, tokenrefusal.Quote(name), "presign GetCallerIdentity without further parameters")
 		}
 		switch {
 		case there[which]:
-			return refuse(RuleDuplicate, quote(name), "send each parameter once, whatever its spelling")
+			return tokenrefusal.New(RuleDuplicate, tokenrefusal.Quote(name), "send each parameter once, whatever its spelling")
 		case names[which] != name:
-			return refuse(RuleParameter, quote(name), "spell it "+names[which])
+			return tokenrefusal.New(RuleParameter, tokenrefusal.Quote(name), "spell it "+names[which])
 		case !ok || value == "" || !isEncoded(value):
-			return refuse(RuleValue, name+" with a value that is empty or not encoded as it is signed",
+			return tokenrefusal.New(RuleValue, name+" with a value that is empty or not encoded as it is signed",
 				"escape all but letters, digits and -._~, once and in upper case")
 		}
 		there[which] = true
 		switch {
 		case name == "Action" && value != "GetCallerIdentity":
-			return refuse(RuleAction, quote(value), "presign GetCallerIdentity")
+			return tokenrefusal.New(RuleAction, tokenrefusal.Quote(value), "presign GetCallerIdentity")
 		case name == "Version" && value != "2011-06-15":
-			return refuse(RuleVersion, quote(value), "presign version 2011-06-15 of STS")
+			return tokenrefusal.New(RuleVersion, tokenrefusal.Quote(value), "presign version 2011-06-15 of STS")
 		}
 	}
 	for i, name := range names[:len(names)-1] {
 		if !there[i] {
-			return refuse(RuleMissing, "no "+name, "make the token with aws eks get-token or muster token get")
+			return tokenrefusal.New(RuleMissing, "no "+name, "make the token with aws eks get-token or muster token get")
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/iam/sigv4"
+	"muster.dev/muster/internal/iam/tokenrefusal"
 )
 
 const dateLayout = "20060102T150405Z"
@@ -16,10 +17,10 @@ const dateLayout = "20060102T150405Z"
 // maxExpires of X-Amz-Expires, which is what aws-iam-authenticator allows.
 const maxExpires = 15 * time.Minute
 
-// Parse checks a token up to the point where the key is needed. clusterID is the cluster's own. Errors are *Refusal.
+// Parse checks a token up to the point where the key is needed. clusterID is the cluster's own. Errors are *tokenrefusal.Refusal.
 func Parse(raw, clusterID string, hosts Hosts, now time.Time) (Token, error) {
 	if clusterID == "" {
-		return Token{}, refuse(RuleCluster, "none", "configure the id of this cluster: without one a token for any cluster would pass")
+		return Token{}, tokenrefusal.New(RuleCluster, "none", "configure the id of this cluster: without one a token for any cluster would pass")
 	}
 	text, refusal := decode(raw)
 	if refusal != nil {
@@ -37,9 +38,9 @@ func Parse(raw, clusterID string, hosts Hosts, now time.Time) (Token, error) {
 func Read(host, query, clusterID string, now time.Time) (Token, error) {
 	switch {
 	case clusterID == "":
-		return Token{}, refuse(RuleCluster, "none", "say for which cluster: without one a token for any cluster would pass")
+		return Token{}, tokenrefusal.New(RuleCluster, "none", "say for which cluster: without one a token for any cluster would pass")
 	case len(host)+len(query) > MaxSize:
-		return Token{}, refuse(RuleSize, "more than 4096 bytes", "make a new token; if it is always so long, the session's tags and policies are too large")
+		return Token{}, tokenrefusal.New(RuleSize, "more than 4096 bytes", "make a new token; if it is always so long, the session's tags and policies are too large")
 	}
 	return Token{Scheme: "https", Host: host, Query: query}.read(clusterID, now)
 }
@@ -60,37 +61,37 @@ func (t Token) read(clusterID string, now time.Time) (Token, error) {
 	return t, nil
 }
 
-func decode(raw string) (string, *Refusal) {
+func decode(raw string) (string, *tokenrefusal.Refusal) {
 	if len(raw) > MaxSize {
-		return "", refuse(RuleSize, "more than 4096 bytes", "make a new token; if it is always so long, the session's tags and policies are too large")
+		return "", tokenrefusal.New(RuleSize, "more than 4096 bytes", "make a new token; if it is always so long, the session's tags and policies are too large")
 	}
 	encoded, ok := strings.CutPrefix(raw, Prefix)
 	if !ok {
-		return "", refuse(RulePrefix, "", "a token of aws eks get-token begins with "+Prefix)
+		return "", tokenrefusal.New(RulePrefix, "", "a token of aws eks get-token begins with "+Prefix)
 	}
 	var stack [MaxSize / 4 * 3]byte // it does not move to the heap
 	// The decoder would skip line breaks, and take any value of the last unused bits: a token has one spelling.
 	n, err := base64.RawURLEncoding.Strict().Decode(stack[:], []byte(encoded))
 	if err != nil || strings.IndexByte(encoded, '\r') >= 0 || strings.IndexByte(encoded, '\n') >= 0 {
-		return "", refuse(RuleEncoding, "",
+		return "", tokenrefusal.New(RuleEncoding, "",
 			"send the token unchanged: after "+Prefix+" comes base64 for URLs, without padding or line breaks")
 	}
 	for _, c := range stack[:n] {
 		if c <= ' ' || c >= 0x7f || c == '#' {
-			return "", refuse(RuleURL, "", "make the token of a presigned URL, which has visible ASCII characters only and no fragment")
+			return "", tokenrefusal.New(RuleURL, "", "make the token of a presigned URL, which has visible ASCII characters only and no fragment")
 		}
 	}
 	return string(stack[:n]), nil
 }
 
 // split takes the URL apart. Nothing is cleaned up: a token that is not spelled as by SDKs is refused.
-func split(text string, hosts Hosts) (Token, *Refusal) {
+func split(text string, hosts Hosts) (Token, *tokenrefusal.Refusal) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	switch {
 	case !ok:
-		return Token{}, refuse(RuleURL, "", "make the token of a presigned URL, https://HOST/?...")
+		return Token{}, tokenrefusal.New(RuleURL, "", "make the token of a presigned URL, https://HOST/?...")
 	case scheme != "https" && scheme != "http":
-		return Token{}, refuse(RuleScheme, quote(scheme), "presign the https URL of STS")
+		return Token{}, tokenrefusal.New(RuleScheme, tokenrefusal.Quote(scheme), "presign the https URL of STS")
 	}
 	end := strings.IndexAny(rest, "/?")
 	if end < 0 {
@@ -100,52 +101,52 @@ func split(text string, hosts Hosts) (Token, *Refusal) {
 	region, ok := hosts.Find(scheme, host)
 	switch {
 	case !ok && scheme == "http":
-		return Token{}, refuse(RuleScheme, quote(scheme),
+		return Token{}, tokenrefusal.New(RuleScheme, tokenrefusal.Quote(scheme),
 			"presign the https URL of STS; only an endpoint that is configured with http:// in front may have it")
 	case !ok:
-		return Token{}, refuse(RuleHost, quote(rest[:end]), hosts.fix())
+		return Token{}, tokenrefusal.New(RuleHost, tokenrefusal.Quote(rest[:end]), hosts.fix())
 	}
 	if host != rest[:end] {
 		if _, configured := hosts.endpoints[endpoint{scheme, host}]; !configured {
-			return Token{}, refuse(RuleHost, quote(rest[:end]), "leave the port out")
+			return Token{}, tokenrefusal.New(RuleHost, tokenrefusal.Quote(rest[:end]), "leave the port out")
 		}
 	}
 	path, query, _ := strings.Cut(rest[end:], "?")
 	if path != "/" {
-		return Token{}, refuse(RulePath, quote(path), "presign the path / of STS")
+		return Token{}, tokenrefusal.New(RulePath, tokenrefusal.Quote(path), "presign the path / of STS")
 	}
 	return Token{Scheme: scheme, Host: host, Region: region, Query: query}, nil
 }
 
-func checkSigned(s sigv4.Signed, region string, now time.Time) *Refusal {
+func checkSigned(s sigv4.Signed, region string, now time.Time) *tokenrefusal.Refusal {
 	dates := func() string {
 		return "date " + s.SignedAt.Format(dateLayout) + ", and it is " + now.UTC().Format(dateLayout)
 	}
 	switch {
 	// No other header can be there when the request is repeated: the token does not have its value.
 	case len(s.Headers) != 2 || s.Headers[0] != "host" || s.Headers[1] != "x-k8s-aws-id":
-		return refuse(RuleSignedHeaders, quote(strings.Join(s.Headers, ";")),
+		return tokenrefusal.New(RuleSignedHeaders, tokenrefusal.Quote(strings.Join(s.Headers, ";")),
 			"sign exactly host;x-k8s-aws-id, with the name of the cluster in x-k8s-aws-id")
 	case s.Expires > maxExpires:
-		return refuse(RuleExpires, s.Expires.String(), "presign with X-Amz-Expires from 0 to 900")
+		return tokenrefusal.New(RuleExpires, s.Expires.String(), "presign with X-Amz-Expires from 0 to 900")
 	case s.Service != "sts":
-		return refuse(RuleService, quote(s.Service), "sign for service sts")
+		return tokenrefusal.New(RuleService, tokenrefusal.Quote(s.Service), "sign for service sts")
 	case region != "" && s.Region != region:
-		return refuse(RuleRegion, quote(s.Region), "sign for region "+region+", which is that of the host")
+		return tokenrefusal.New(RuleRegion, tokenrefusal.Quote(s.Region), "sign for region "+region+", which is that of the host")
 	case s.SignedAt.Sub(now) > MaxAhead:
-		return refuse(RuleEarly, dates(), "set the clock of the machine that made the token: at most "+MaxAhead.String()+" ahead is accepted")
+		return tokenrefusal.New(RuleEarly, dates(), "set the clock of the machine that made the token: at most "+MaxAhead.String()+" ahead is accepted")
 	case now.Sub(s.SignedAt) >= Lifetime:
-		return refuse(RuleExpired, dates(),
+		return tokenrefusal.New(RuleExpired, dates(),
 			"make a new token, or set the clock of the machine that made it: a token is good for "+Lifetime.String())
 	}
 	return nil
 }
 
 // fromSigv4 says as a refusal of a token what package sigv4 says of a request.
-func fromSigv4(err error) *Refusal {
+func fromSigv4(err error) *tokenrefusal.Refusal {
 	var r *sigv4.Refusal
 	if !errors.As(err, &r) {
-		return refuse(RuleSignature, "", "make a new token")
+		return tokenrefusal.New(RuleSignature, "", "make a new token")
 	}
 	rule := RuleSignature
 	switch r.Rule {
@@ -158,5 +159,5 @@ func fromSigv4(err error) *Refusal {
 	if r.Saw != "" {
 		saw += " " + r.Saw
 	}
-	return refuse(rule, saw, r.Fix)
+	return tokenrefusal.New(rule, saw, r.Fix)
 }

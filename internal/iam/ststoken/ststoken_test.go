@@ -17,6 +17,7 @@ import (
 
 	"muster.dev/muster/internal/iam/sigv4"
 	"muster.dev/muster/internal/iam/ststoken"
+	"muster.dev/muster/internal/iam/tokenrefusal"
 )
 
 const (
@@ -252,7 +253,7 @@ func TestTokensRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tok, err := ststoken.Parse(c.raw, cluster, hosts(t), noon)
-			r, ok := err.(*ststoken.Refusal) //nolint:errorlint // the contract is the type itself
+			r, ok := err.(*tokenrefusal.Refusal) //nolint:errorlint // the contract is the type itself
 			if !ok {
 				t.Fatalf("got %v and %v, want a refusal by %q", tok, err, c.rule)
 			}
