@@ -81,7 +81,7 @@ func authenticator(deploy string, files map[string][]byte) error {
 		var b bytes.Buffer
 		fmt.Fprintf(&b, "# SPDX-License-Identifier: Apache-2.0\n#\n%s#\n# Rendered by `make manifests` from deploy/%s with deploy/%s/%s: change those.\n",
 			about(raw), authenticatorChart, authenticatorProfiles, name)
-		b.WriteString(namespaceObject(map[string]any{"hostNetwork": true}))
+		b.WriteString(namespaceObject(namespace, map[string]any{"hostNetwork": true}))
 		for _, from := range slices.Sorted(maps.Keys(authenticatorCRDs())) {
 			content := copies[filepath.Join(authenticatorChart, "crds", authenticatorCRDs()[from])]
 			fmt.Fprintf(&b, "---\n%s\n", strings.TrimPrefix(strings.TrimSpace(string(content)), "---\n"))

@@ -67,6 +67,14 @@ func renderAs(c *chart.Chart, values map[string]any, name string) ([]releaseutil
 // manifestsFor is the Kubernetes that plain manifests are for. What Helm knows by itself depends on how the program was built.
 const manifestsFor = "v1.30.0"
 
+// namespaceOf is the namespace of a release.
+func namespaceOf(release string) string {
+	if release == webhookRelease {
+		return webhookNamespace
+	}
+	return namespace
+}
+
 // renderFor renders for clusters of a version of Kubernetes.
 func renderFor(c *chart.Chart, values map[string]any, name, kubernetes string) ([]releaseutil.Manifest, error) {
 	version, err := common.ParseKubeVersion(kubernetes)
@@ -76,7 +84,7 @@ func renderFor(c *chart.Chart, values map[string]any, name, kubernetes string) (
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = *version
 	all, err := util.ToRenderValues(c, values, common.ReleaseOptions{
-		Name: name, Namespace: namespace, Revision: 1, IsInstall: true,
+		Name: name, Namespace: namespaceOf(name), Revision: 1, IsInstall: true,
 	}, capabilities)
 	if err != nil {
 		return nil, fmt.Errorf("reading the values: %w", err)

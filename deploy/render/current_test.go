@@ -51,6 +51,9 @@ func TestManifestsDecodeStrictly(t *testing.T) {
 		if strings.HasPrefix(name, "manifests/authenticator") {
 			needed = []string{"Namespace", "CustomResourceDefinition", "DaemonSet", "ServiceAccount", "ConfigMap", "ClusterRole", "Role"}
 		}
+		if strings.HasPrefix(name, "manifests/pod-identity-webhook") {
+			needed = append(needed, "Service", "MutatingWebhookConfiguration")
+		}
 		kinds := map[string]int{}
 		for _, document := range split(content) {
 			kinds[decode(t, document).GetObjectKind().GroupVersionKind().Kind]++

@@ -43,13 +43,16 @@ func manifests(deploy string) (map[string][]byte, error) {
 		name := filepath.Base(path)
 		var b bytes.Buffer
 		b.WriteString(header(name, about(raw)))
-		b.WriteString(namespaceObject(values))
+		b.WriteString(namespaceObject(namespace, values))
 		for _, o := range objects {
 			fmt.Fprintf(&b, "---\n%s\n", strings.TrimSpace(o.Content))
 		}
 		files[filepath.Join("manifests", name)] = b.Bytes()
 	}
-	return files, authenticator(deploy, files)
+	if err := authenticator(deploy, files); err != nil {
+		return nil, err
+	}
+	return files, webhook(deploy, files)
 }
 
 // about is what a profile says about itself in the comment at its top.
@@ -73,7 +76,7 @@ func header(profile, about string) string {
 
 // namespaceObject is the namespace, which holds pods to the strictest standard that they can meet:
 // https://kubernetes.io/docs/concepts/security/pod-security-standards/
-func namespaceObject(values map[string]any) string {
+func namespaceObject(namespace string, values map[string]any) string {
 	standard := "restricted"
 	if ofHost(values) {
 		standard = "privileged"
