@@ -18,7 +18,7 @@ type Result struct {
 func (e *Entries) Check(options identity.Options, principal *identity.Principal) Result {
 	options.PrincipalIDs = options.PrincipalIDs || e.principalIDs
 	table, wrong := identity.NewTable(options, e.accessEntries, e.mappings)
-	r := Result{Entries: table.Len(), Problems: append(append([]identity.Problem{}, e.problems...), wrong...), Trusts: table.Trusts()}
+	r := Result{Entries: table.Len() + e.serviceAccounts, Problems: append(append([]identity.Problem{}, e.problems...), wrong...), Trusts: table.Trusts()}
 	if principal != nil {
 		outcome := table.Explain(e.supposed(*principal))
 		r.Principal, r.Outcome = principal.ARN.String(), &outcome

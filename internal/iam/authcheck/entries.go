@@ -29,6 +29,8 @@ type Entries struct {
 	accessEntries []identity.AccessEntry
 	mappings      []identity.Mapping
 	problems      []identity.Problem
+	// serviceAccounts is how many service accounts have a role.
+	serviceAccounts int
 	// principalIDs means that the cluster's authenticator uses no access entry without its principal's id.
 	principalIDs bool
 }

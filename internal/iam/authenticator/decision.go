@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"muster.dev/muster/internal/iam/identity"
-	"muster.dev/muster/internal/iam/ststoken"
+	"muster.dev/muster/internal/iam/tokenrefusal"
 	"muster.dev/muster/internal/iam/tokenverify"
 )
 
@@ -44,7 +44,7 @@ type Decision struct {
 
 // refused is the decision about a token of whose maker nothing is known, or nothing good.
 func refused(err error) Decision {
-	if form, ok := errors.AsType[*ststoken.Refusal](err); ok {
+	if form, ok := errors.AsType[*tokenrefusal.Refusal](err); ok {
 		return Decision{Result: InvalidForm, Status: http.StatusForbidden, Rule: form.Rule, Saw: form.Saw, Fix: form.Fix}
 	}
 	if no, ok := errors.AsType[*tokenverify.Refused](err); ok {

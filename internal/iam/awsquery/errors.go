@@ -29,6 +29,9 @@ const (
 	SignatureDoesNotMatch      Code = "SignatureDoesNotMatch"
 	ExpiredToken               Code = "ExpiredToken"
 	ExpiredTokenException      Code = "ExpiredTokenException" // of web identity tokens
+	InvalidIdentityToken       Code = "InvalidIdentityToken"
+	IDPRejectedClaim           Code = "IDPRejectedClaim"
+	IDPCommunicationError      Code = "IDPCommunicationError" // SDKs try again
 	IncompleteSignature        Code = "IncompleteSignature"
 	MissingAuthenticationToken Code = "MissingAuthenticationToken"
 	OptInRequired              Code = "OptInRequired"
@@ -55,7 +58,7 @@ func (c Code) Status() int {
 		return http.StatusNotFound
 	case EntityAlreadyExists, DeleteConflict, LimitExceeded, ConcurrentModification:
 		return http.StatusConflict
-	case AccessDenied, InvalidClientTokenID, SignatureDoesNotMatch, ExpiredToken, MissingAuthenticationToken, OptInRequired:
+	case AccessDenied, InvalidClientTokenID, SignatureDoesNotMatch, ExpiredToken, MissingAuthenticationToken, OptInRequired, IDPRejectedClaim:
 		return http.StatusForbidden
 	case RequestEntityTooLarge:
 		return http.StatusRequestEntityTooLarge

@@ -42,6 +42,10 @@ func NewContext(c Caller, f Facts) map[string][]string {
 		set("aws:principalservicename", c.Service)
 		return context
 	}
+	if c.Federated != "" {
+		set("aws:federatedprovider", c.Federated)
+		return context
+	}
 	set("aws:principalaccount", c.Account)
 	set("aws:userid", c.ID)
 	principal := c.ARN

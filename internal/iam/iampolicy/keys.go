@@ -32,9 +32,9 @@ func keyOf(name string) (t keyType, carried bool) {
 	lower := strings.ToLower(name)
 	switch lower {
 	case "aws:username", "aws:userid", "aws:principalaccount", "aws:principaltype", "aws:principalservicename", "aws:useragent",
-		"aws:requestedregion", "aws:resourceaccount", "sts:externalid", "sts:rolesessionname", "iam:passedtoservice", "iam:awsservicename":
+		"aws:requestedregion", "aws:sourceidentity", "sts:sourceidentity", "aws:resourceaccount", "sts:externalid", "sts:rolesessionname", "iam:passedtoservice", "iam:awsservicename":
 		return keyType{of: textType}, true
-	case "aws:principalarn", "iam:policyarn", "iam:permissionsboundary":
+	case "aws:principalarn", "aws:federatedprovider", "iam:policyarn", "iam:permissionsboundary":
 		return keyType{of: arnType}, true
 	case "aws:securetransport", "aws:multifactorauthpresent", "aws:viaawsservice", "aws:principalisawsservice":
 		return keyType{of: boolType}, true
@@ -52,7 +52,17 @@ func keyOf(name string) (t keyType, carried bool) {
 			return keyType{of: textType}, true
 		}
 	}
+	if providerKey(lower) {
+		return keyType{of: textType}, true
+	}
 	return keyType{}, false
+}
+
+// providerKey reports whether a condition key is about a token of an OpenID Connect provider: HOST/PATH:sub or HOST/PATH:aud. Services have
+// neither dots nor slashes in their names.
+func providerKey(lower string) bool {
+	at := strings.LastIndexByte(lower, ':')
+	return at > 0 && strings.ContainsAny(lower[:at], "./") && (lower[at+1:] == "sub" || lower[at+1:] == "aud")
 }
 
 // maxKey is more than the longest key: an encryption context or a tag, whose own key has 128 characters.

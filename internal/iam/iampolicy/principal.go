@@ -194,7 +194,7 @@ func (d Document) Bound() bool {
 
 // names reports how the principal names the caller.
 func (p Principal) names(c Caller) Naming {
-	person := c.Service == ""
+	person := c.Service == "" && c.Federated == ""
 	switch p.Kind {
 	case Anyone:
 		if person && c.Account != "" {
@@ -214,10 +214,14 @@ func (p Principal) names(c Caller) Naming {
 			return AsRoleOrAnyone
 		}
 	case Service:
-		if !person && c.Service == p.Value {
+		if c.Service != "" && c.Service == p.Value {
 			return ByItself
 		}
-	case Federated, ByARN:
+	case Federated:
+		if c.Federated != "" && c.Federated == p.Value {
+			return ByItself
+		}
+	case ByARN:
 	}
 	return NotNamed
 }

@@ -82,6 +82,8 @@ type Caller struct {
 	RoleARN arn.ARN // of an assumed role, with the path, which the session does not tell
 	Session string  // of an assumed role
 	Service string  // the service that asks, such as ec2.amazonaws.com, and then nothing of the above
+	// Federated is the ARN of the identity provider whose token is exchanged for credentials, and then nothing of the above.
+	Federated string
 }
 
 // Request is one thing that a caller wants to do.

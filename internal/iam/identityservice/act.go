@@ -111,6 +111,9 @@ func (c *call) request(action string, t target) iampolicy.Request {
 		tags(c.session.Tags.All())
 	}
 	conditions := iampolicy.NewContext(caller, facts)
+	if c.session != nil && c.session.SourceIdentity != "" {
+		conditions["aws:sourceidentity"] = []string{c.session.SourceIdentity}
+	}
 	if about, err := arn.Parse(t.resource); err == nil && about.Account != "" {
 		conditions["aws:resourceaccount"] = []string{about.Account}
 	}

@@ -38,6 +38,9 @@ func admittedOf(ctx context.Context) admitted {
 // admit finds the sender of a request of STS or IAM.
 func (s *Service) admit(ctx context.Context, r *http.Request, call awsquery.Call) (context.Context, error) {
 	lineOf(ctx).action = call.Action
+	if call.API == awsquery.STS() && call.Action == actionWebIdentity { // its sender is proven by the token, and a signature is not asked for
+		return context.WithValue(ctx, admittedKey{}, s.nobody(ctx, r)), nil
+	}
 	a, err := s.sender(ctx, r, call.API.Name, call.Body)
 	if err != nil {
 		return nil, err
@@ -90,11 +93,24 @@ func (s *Service) sender(ctx context.Context, r *http.Request, service string, b
 	}
 	proven(ctx)
 	s.used.note(p.keyID, service, signed.Region, now)
-	a := admitted{principal: p, region: s.config.Region, now: now, secure: r.TLS != nil, userAgent: r.UserAgent()}
+	a := s.came(r, now)
+	a.principal = p
+	return a, nil
+}
+
+// came is how a request came.
+func (s *Service) came(r *http.Request, now time.Time) admitted {
+	a := admitted{region: s.config.Region, now: now, secure: r.TLS != nil, userAgent: r.UserAgent()}
 	if source, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		a.source = source.Addr()
 	}
-	return a, nil
+	return a
+}
+
+// nobody is the sender of a request that nothing has proven yet.
+func (s *Service) nobody(ctx context.Context, r *http.Request) admitted {
+	lineOf(ctx).api = awsquery.STS().Name
+	return s.came(r, s.config.Now())
 }
 
 // scoped reports whether a signature is for a service and a region that it is in. STS and IAM may be signed for the global region everywhere.

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxCounted bounds what is remembered of access keys.
+// maxCounted bounds what is remembered of access keys, and of subjects.
 const maxCounted = 4096
 
-// limits counts the requests of each access key that exists.
+// limits counts the requests of each access key that exists, or of each subject that a provider has signed for.
 type limits struct {
 	rate, burst int
 

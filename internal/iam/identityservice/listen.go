@@ -18,9 +18,6 @@ import (
 // maxPerMachine is how many connections one machine may have at once, its pods included.
 const maxPerMachine = 32
 
-// headerPatience is how long the relay may take to name the machine of the connection that it passes on, which it does at once.
-const headerPatience = 2 * time.Second
-
 // Certificate finds the certificate of the service for each connection.
 type Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
@@ -33,7 +30,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener, certificate 
 // ServeMachines does the same for machines, which have places of their own: nobody on the host takes theirs, and no machine those of
 // others. The listener must be reached by the relays of VPCs alone, which say with a PROXY header whose connection each is.
 func (s *Service) ServeMachines(ctx context.Context, listener net.Listener, certificate Certificate) error {
-	return s.serve(ctx, newPlaces(relayed{listener, s.config.Log}, s.config.Connections, maxPerMachine), certificate)
+	return s.serve(ctx, newPlaces(proxyheader.NewListener(listener, s.config.Log), s.config.Connections, maxPerMachine), certificate)
 }
 
 func (s *Service) serve(ctx context.Context, places *places, certificate Certificate) error {
@@ -86,40 +83,3 @@ func placeOf(c net.Conn) *place {
 	p, _ := over.NetConn().(*place)
 	return p
 }
-
-// relayed are connections that the relays of VPCs pass on.
-type relayed struct {
-	net.Listener
-	log *slog.Logger
-}
-
-// Accept reads the machine of a connection.
-func (r relayed) Accept() (net.Conn, error) {
-	for {
-		connection, err := r.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		_ = connection.SetReadDeadline(time.Now().Add(headerPatience))
-		header, err := proxyheader.Read(connection)
-		if err == nil {
-			err = connection.SetReadDeadline(time.Time{})
-		}
-		if err != nil {
-			_ = connection.Close()
-			r.log.Warn("a connection of a VPC's relay is refused", "error", err)
-			continue
-		}
-		return from{connection, net.TCPAddrFromAddrPort(header.Source), header.VPC}, nil
-	}
-}
-
-// from is a connection whose peer the relay named.
-type from struct {
-	net.Conn
-	peer net.Addr
-	vpc  string
-}
-
-// RemoteAddr is the peer behind the relay.
-func (f from) RemoteAddr() net.Addr { return f.peer }

@@ -303,7 +303,7 @@ func TestMachinesHaveTheirShare(t *testing.T) {
 	}
 }
 
-// Without a header nobody is answered, and the next one is.
+// Without a header nobody is answered, and others are, meanwhile and afterwards.
 func TestTheRelaySaysWhoComes(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "socket")
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
@@ -317,6 +317,14 @@ func TestTheRelaySaysWhoComes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = raw.Close() }()
+	silent, err := new(net.Dialer).DialContext(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	if took := s.call(s.behind("192.168.64.11")); took > time.Second { // it has two seconds to send a header
+		t.Errorf("behind a connection that sends nothing, a call takes %s", took)
+	}
 	if _, err := s.hello(raw); err == nil {
 		t.Error("a connection without a header was answered")
 	}

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+
+	"muster.dev/muster/internal/platform/proxyheader"
 )
 
 // origin is where a connection comes from: an address of the host, or of a VPC. Two VPCs may have the same addresses.
@@ -163,8 +165,8 @@ func (c *place) Close() error {
 // originOf is where a connection comes from.
 func originOf(c net.Conn) origin {
 	var o origin
-	if relayed, ok := c.(from); ok {
-		o.vpc = relayed.vpc
+	if relayed, ok := c.(*proxyheader.Conn); ok {
+		o.vpc = relayed.Header.VPC
 	}
 	if address, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
 		o.address = address.Addr().Unmap()

@@ -126,7 +126,7 @@ func longLived(state *State, keyID string) (iam.AccessKey, iam.User, error) {
 	return key, user, nil
 }
 
-// rooted checks what a session was first made with: a session ends with the key or the instance at its root.
+// rooted checks what a session was first made with: a session ends with the key, the instance or the pod at its root.
 func (s *Service) rooted(state *State, session Session, now time.Time) error {
 	switch {
 	case session.RootKey != "":
@@ -154,6 +154,10 @@ func (s *Service) rooted(state *State, session Session, now time.Time) error {
 			return invalidToken("%v", err)
 		}
 		return nil
+	case session.RootPod != (PodRoot{}):
+		return s.rootedInPod(state, session, now)
+	case session.RootIssuer != "":
+		return s.rootedInToken(state, session)
 	}
 	return invalidToken("the session says nothing of where it is from")
 }

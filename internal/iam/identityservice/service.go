@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/iam/iam"
 	"muster.dev/muster/internal/iam/iampolicy"
 	"muster.dev/muster/internal/iam/keyservice"
+	"muster.dev/muster/internal/platform/lru"
 )
 
 // globalRegion is what requests may be signed for in every region, as those of services that have no region are.
@@ -36,9 +37,14 @@ type Config struct {
 	Store     Store
 	Sealer    *Sealer
 	Instances Instances
+	// Pods knows the pods of the account's clusters; nil where no pod has a session.
+	Pods Pods
 	// Region that the account is in. Requests are signed for it.
 	Region string
 	Log    *slog.Logger
+
+	// Issuers, if not nil, are those whose tokens are exchanged for credentials, as far as IAM has them as providers.
+	Issuers Issuers
 
 	// Refused, if not nil, is told of tokens of an instance's session that a cluster's authenticator refused. It must not take long.
 	Refused func(cluster, instance string, r keyservice.Refused)
@@ -60,9 +66,11 @@ type Service struct {
 	handler http.Handler
 	hub     hub
 	used    usage
-	limits  limits
-	parsed  parsed
-	managed map[string]iam.Policy // AWS's own, by ARN
+	limits  limits // of access keys
+	// subjects are those of OpenID Connect providers, counted apart: whoever has a provider has as many subjects as they like.
+	subjects limits
+	parsed   parsed
+	managed  map[string]iam.Policy // AWS's own, by ARN
 	// services are the others that the account answers, by the name that requests are signed for.
 	services map[string]http.Handler
 	// writing is held by each change: what is checked before a write still holds at the write.
@@ -70,7 +78,13 @@ type Service struct {
 
 	issuedMu sync.Mutex
 	issued   map[string]issued // by instance
+
+	givenMu sync.Mutex
+	given   *lru.Map[string, PodGiven] // by the UID of a pod
 }
+
+// rememberedPods bounds what is remembered of the sessions of pods, for people who ask.
+const rememberedPods = 4096
 
 // New makes a service. Run tells authenticators of changes.
 func New(c Config) (*Service, error) {
@@ -92,8 +106,9 @@ func New(c Config) (*Service, error) {
 	if c.Connections <= 0 {
 		c.Connections = defaultConnections
 	}
-	s := &Service{config: c, managed: map[string]iam.Policy{}, writing: make(chan struct{}, 1), issued: map[string]issued{}, services: map[string]http.Handler{}}
+	s := &Service{config: c, managed: map[string]iam.Policy{}, writing: make(chan struct{}, 1), issued: map[string]issued{}, services: map[string]http.Handler{}, given: lru.New[string, PodGiven](rememberedPods)}
 	s.limits.rate, s.limits.burst = c.Rate, c.Burst
+	s.subjects.rate, s.subjects.burst = c.Rate, c.Burst
 	for _, p := range iampolicy.AWSManaged() {
 		s.managed[p.ARN().String()] = p
 	}

@@ -24,6 +24,14 @@ func (c Caller) Principal() arn.ARN { return c.holder }
 // Account is the caller's.
 func (c Caller) Account() string { return c.admitted.account }
 
+// Instance is the id of the instance whose own credentials, those of instance metadata, the request was signed with; empty for any other caller.
+func (c Caller) Instance() string {
+	if c.admitted.instance == nil {
+		return ""
+	}
+	return c.admitted.instance.ID
+}
+
 // Outcome is what the log is to tell of a request. Nothing in it may be a secret.
 type Outcome struct {
 	RequestID, Action, Resource string

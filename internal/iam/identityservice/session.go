@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/iam/iam"
+	"muster.dev/muster/internal/iam/webidentity"
 )
 
 // Session is temporary credentials and their meaning. Nobody keeps it: its sealed form is the session token.
@@ -34,9 +35,14 @@ type Session struct {
 	Tags   SessionTags
 	// Chained sessions were made with the credentials of another role.
 	Chained bool
-	// RootKey is the long-lived key that the first of the chain was made with; RootInstance and RootRole the instance and its role.
-	// One of the two is set.
-	RootKey, RootInstance, RootRole string
+	// RootKey is the long-lived key that the first of the chain was made with; RootInstance and RootRole the instance and its role; RootPod and
+	// RootRole the pod and the role of its association; RootIssuer and RootRole the issuer of the token that it was exchanged for and the role,
+	// and RootBound what the token was bound to: nothing if the issuer is not a cluster of the account. One of the four is set.
+	RootKey, RootInstance, RootRole, RootIssuer string
+	RootPod                                     PodRoot
+	RootBound                                   webidentity.Bound
+	// SourceIdentity is who it was first made for, as the issuer says; chained sessions keep it.
+	SourceIdentity string
 
 	Issued, Expires time.Time
 }
@@ -65,8 +71,23 @@ type sealedSession struct {
 	RootKey      string     `json:"k,omitempty"`
 	RootInstance string     `json:"j,omitempty"`
 	RootRole     string     `json:"r,omitempty"`
+	RootPod      PodRoot    `json:"q,omitzero"`
+	RootIssuer   string     `json:"o,omitempty"`
+	RootBound    sealedRoot `json:"w,omitzero"`
+	Source       string     `json:"d,omitempty"`
 	Issued       int64      `json:"b"`
 	Expires      int64      `json:"e"`
+}
+
+// sealedRoot is a bound object as it goes into a token: namespace, service account, its uid, pod, its uid.
+type sealedRoot [5]string
+
+func sealRoot(b webidentity.Bound) sealedRoot {
+	return sealedRoot{b.Namespace, b.ServiceAccount, b.ServiceAccountUID, b.Pod, b.PodUID}
+}
+
+func (r sealedRoot) open() webidentity.Bound {
+	return webidentity.Bound{Namespace: r[0], ServiceAccount: r[1], ServiceAccountUID: r[2], Pod: r[3], PodUID: r[4]}
 }
 
 // Sealer seals sessions with AES-256-GCM under the newest of its keys, and opens what any of them sealed.
@@ -120,7 +141,8 @@ func (s *Sealer) Seal(session Session) (string, error) {
 		AccessKeyID: session.AccessKeyID, Secret: session.Secret.Reveal(), PrincipalID: session.PrincipalID, Name: session.Name,
 		Instance: session.Instance, Policy: session.Policy, Chained: session.Chained,
 		Tags: sealTags(session.Tags.Own), Transitive: sealTags(session.Tags.Transitive),
-		RootKey: session.RootKey, RootInstance: session.RootInstance, RootRole: session.RootRole,
+		RootKey: session.RootKey, RootInstance: session.RootInstance, RootRole: session.RootRole, RootPod: session.RootPod,
+		RootIssuer: session.RootIssuer, RootBound: sealRoot(session.RootBound), Source: session.SourceIdentity,
 		Issued: session.Issued.Unix(), Expires: session.Expires.Unix(),
 	})
 	if err != nil {
@@ -168,7 +190,8 @@ func (s *Sealer) Open(accessKeyID, token string) (Session, error) {
 		AccessKeyID: in.AccessKeyID, Secret: iam.SecretOf(in.Secret), PrincipalID: in.PrincipalID, Name: in.Name,
 		Instance: in.Instance, Policy: in.Policy, Chained: in.Chained,
 		Tags:    SessionTags{Own: in.Tags.open(), Transitive: in.Transitive.open()},
-		RootKey: in.RootKey, RootInstance: in.RootInstance, RootRole: in.RootRole,
+		RootKey: in.RootKey, RootInstance: in.RootInstance, RootRole: in.RootRole, RootPod: in.RootPod,
+		RootIssuer: in.RootIssuer, RootBound: in.RootBound.open(), SourceIdentity: in.Source,
 		Issued: time.Unix(in.Issued, 0).UTC(), Expires: time.Unix(in.Expires, 0).UTC(),
 	}, nil
 }

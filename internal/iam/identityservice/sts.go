@@ -70,6 +70,7 @@ func (s *Service) registerSTS(server *awsquery.Server) {
 	// AssumeRole is judged by the trust policy too, and so by itself.
 	register(s, server, api, "AssumeRole", open, nil, s.assumeRole)
 	register(s, server, api, "GetSessionToken", open, nil, s.getSessionToken)
+	register(s, server, api, actionWebIdentity, open, nil, s.assumeRoleWithWebIdentity)
 }
 
 // assumeRole returns a session of a role if both the role's trust policy and the caller's policies allow it.
@@ -117,9 +118,6 @@ func (s *Service) assumeRole(c *call, in assumeRoleIn) (*assumeRoleOut, error) {
 		duration = time.Duration(*in.DurationSeconds) * time.Second
 	}
 	chained := c.role()
-	if err := iam.CheckAssume(role, duration, chained); err != nil {
-		return nil, err
-	}
 	if in.Policy != nil {
 		if _, err := s.parsed.parse(iampolicy.Session, *in.Policy); err != nil {
 			return nil, err
@@ -143,13 +141,20 @@ func (s *Service) assumeRole(c *call, in assumeRoleIn) (*assumeRoleOut, error) {
 	addSessionTags(conditions, passed, in.TransitiveTagKeys)
 	actions := []string{actionAssume}
 	if len(tags.All()) > 0 { // inherited ones are passed, too
-		actions = append(actions, "sts:TagSession")
+		actions = append(actions, actionTagSession)
+	}
+	if chained && c.session.SourceIdentity != "" { // it is kept, and so set again
+		conditions["sts:sourceidentity"] = []string{c.session.SourceIdentity}
+		actions = append(actions, "sts:SetSourceIdentity")
 	}
 	for _, action := range actions {
 		request := c.request(action, target{role.ARN().String(), conditions})
 		if d := iampolicy.Assume(iampolicy.Named{Name: "trust policy of " + role.Name, Document: trust}, role.Account, rights, request); d.Verdict != iampolicy.Allow {
 			return nil, s.notAssumable(c, action, in.RoleArn, d)
 		}
+	}
+	if err := iam.CheckAssume(role, duration, chained); err != nil { // it says what the role is like: nobody's business before
+		return nil, err
 	}
 	next := Session{PrincipalID: role.ID, Name: in.RoleSessionName, Chained: chained, Tags: tags}
 	s.descend(&next, c.principal)
@@ -170,7 +175,10 @@ func (s *Service) assumeRole(c *call, in assumeRoleIn) (*assumeRoleOut, error) {
 	return out, nil
 }
 
-const actionAssume = "sts:AssumeRole"
+const (
+	actionAssume     = "sts:AssumeRole"
+	actionTagSession = "sts:TagSession"
+)
 
 // notAssumable says no as STS does; why is for the log.
 func (s *Service) notAssumable(c *call, action, role string, d iampolicy.Decision) error {
@@ -187,6 +195,8 @@ func (s *Service) descend(next *Session, from principal) {
 		return
 	}
 	next.RootKey, next.RootInstance, next.RootRole = from.session.RootKey, from.session.RootInstance, from.session.RootRole
+	next.RootPod = from.session.RootPod
+	next.RootIssuer, next.RootBound, next.SourceIdentity = from.session.RootIssuer, from.session.RootBound, from.session.SourceIdentity
 }
 
 // getSessionToken gives a user temporary credentials of its own. Policies have no say, as on AWS.

@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/internal/iam/keyservice"
 	"muster.dev/muster/internal/iam/sigv4"
 	"muster.dev/muster/internal/iam/ststoken"
+	"muster.dev/muster/internal/iam/tokenrefusal"
 )
 
 const (
@@ -56,7 +57,7 @@ func (s *Service) Verify(_ context.Context, cluster, host, query string) (keyser
 	if p.session != nil {
 		m.SessionName = p.session.Name
 		m.ValidUntil = earlier(m.ValidUntil, p.session.Expires)
-		if p.session.RootInstance != "" && p.session.Instance == "" {
+		if p.session.RootPod != (PodRoot{}) || p.session.RootIssuer != "" || p.session.RootInstance != "" && p.session.Instance == "" {
 			m.ValidUntil = earlier(m.ValidUntil, now.Add(unnamed))
 		}
 	}
@@ -65,7 +66,7 @@ func (s *Service) Verify(_ context.Context, cluster, host, query string) (keyser
 
 // malformed is the "no" to a request that an authenticator should not have sent here.
 func malformed(err error) error {
-	no, ok := errors.AsType[*ststoken.Refusal](err)
+	no, ok := errors.AsType[*tokenrefusal.Refusal](err)
 	if !ok {
 		return err
 	}
