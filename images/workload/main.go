@@ -23,6 +23,10 @@ const usage = `usage: workload COMMAND
   serve [-listen ADDRESS]  answer HTTP (default :8080): / with the pod's name, /env, /resolve?name=NAME, /fetch?url=URL
   resolve NAME             print the addresses of NAME, one a line
   fetch URL                print what URL answers; fails unless the status is 2xx
+  count [-pause TIME] DIR  append number after number to a file in DIR, each on the disk before it is printed (default 100ms)
+  counted DIR              print the last of these numbers; fails if one is missing
+  fsync [-n N] FILE        write a block to a file or device and wait until it is on the disk, N times (default 1000); print the median and p99 in µs
+  disk [-write TEXT] FILE  print the size of a block device and the line at its beginning; TEXT is that line, once it is written
   env                      print the environment, sorted
 `
 
@@ -57,6 +61,19 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	switch command, rest := args[0], args[1:]; {
 	case command == "serve":
 		return serve(ctx, w, rest)
+	case command == "count":
+		return countAs(ctx, stdout, rest)
+	case command == "counted" && len(rest) == 1:
+		last, _, err := counted(rest[0])
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(stdout, last)
+		return err
+	case command == "fsync":
+		return fsync(stdout, rest)
+	case command == "disk":
+		return disk(stdout, rest)
 	case command == "env" && len(rest) == 0:
 		return w.env(stdout)
 	case command == "resolve" && len(rest) == 1:
@@ -96,4 +113,15 @@ func serve(ctx context.Context, w workload, args []string) error {
 		return fmt.Errorf("ending open requests: %w", err)
 	}
 	return nil
+}
+
+// countAs counts as the arguments say.
+func countAs(ctx context.Context, stdout io.Writer, args []string) error {
+	flags := flag.NewFlagSet("count", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	pause := flags.Duration("pause", 100*time.Millisecond, "")
+	if err := flags.Parse(args); err != nil || flags.NArg() != 1 || *pause <= 0 {
+		return errUsage
+	}
+	return count(ctx, stdout, flags.Arg(0), *pause)
 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pulledstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/opencontainers/go-digest"
+	"golang.org/x/sys/unix"
+)
+
+// Free is how many bytes the file system of the store has left for its user.
+func (s *Store) Free() (int64, error) {
+	var about unix.Statfs_t
+	if err := unix.Statfs(s.dir, &about); err != nil {
+		return 0, fmt.Errorf("looking at the disk of pulled images: %w", err)
+	}
+	return int64(about.Bavail) * about.Bsize, nil //nolint:gosec // G115: far below 2^63
+}
+
+// Incoming is a blob that is being pulled.
+type Incoming struct {
+	store    *Store
+	file     *os.File
+	digester digest.Digester
+}
+
+// Begin begins a blob.
+func (s *Store) Begin() (*Incoming, error) {
+	file, err := os.CreateTemp(s.path("partial"), "")
+	if err != nil {
+		return nil, fmt.Errorf("beginning a blob: %w", err)
+	}
+	return &Incoming{s, file, digest.SHA256.Digester()}, nil
+}
+
+// Write adds to it.
+func (i *Incoming) Write(part []byte) (int, error) {
+	n, err := i.file.Write(part)
+	_, _ = i.digester.Hash().Write(part[:n])
+	return n, err
+}
+
+// Open opens what there is of it, to be read while it grows. It cannot be opened any more once it is kept or dropped.
+func (i *Incoming) Open() (*os.File, error) { return os.Open(i.file.Name()) }
+
+// Keep makes it a blob of the store, if it has the digest.
+func (i *Incoming) Keep(sum digest.Digest) error {
+	path, err := i.store.blob(sum)
+	if err == nil {
+		if got := i.digester.Digest(); got != sum {
+			err = &DigestError{sum, got}
+		}
+	}
+	if err == nil {
+		err = i.file.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, i.Drop())
+	}
+	if err := i.file.Close(); err != nil {
+		return errors.Join(fmt.Errorf("keeping blob %s: %w", sum, err), os.Remove(i.file.Name()))
+	}
+	if err := os.Rename(i.file.Name(), path); err != nil {
+		return errors.Join(fmt.Errorf("keeping blob %s: %w", sum, err), os.Remove(i.file.Name()))
+	}
+	return nil
+}
+
+// Drop removes it.
+func (i *Incoming) Drop() error {
+	return errors.Join(i.file.Close(), os.Remove(i.file.Name()))
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pulledstore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"muster.dev/muster/internal/platform/atomicfile"
+)
+
+// ErrNotKept means that there is no such manifest or blob.
+var ErrNotKept = errors.New("it was not pulled yet")
+
+// Store is what was pulled, in a directory.
+type Store struct {
+	dir string
+	now func() time.Time
+}
+
+// Open opens the store in a directory, which it makes. What an earlier process was pulling is removed: one process at a time has it.
+func Open(dir string) (*Store, error) {
+	s := &Store{dir: dir, now: time.Now}
+	if err := os.RemoveAll(s.path("partial")); err != nil {
+		return nil, fmt.Errorf("removing what was being pulled: %w", err)
+	}
+	for _, name := range []string{"blobs", "types", "tags", "partial"} {
+		if err := os.MkdirAll(s.path(name), 0o700); err != nil {
+			return nil, fmt.Errorf("making a directory for pulled images: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func (s *Store) path(parts ...string) string {
+	return filepath.Join(append([]string{s.dir}, parts...)...)
+}
+
+var tagForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+
+// maxName is the longest name of a file.
+const maxName = 255
+
+// tag is the file of a tag of a repository, which is called with its registry: docker.io/library/nginx.
+func (s *Store) tag(repository, tag string) (string, error) {
+	name := url.PathEscape(repository)
+	if !tagForm.MatchString(tag) || len(name) > maxName || name == "" || name[0] == '.' {
+		return "", fmt.Errorf("invalid name of an image %.300q with the tag %.150q", repository, tag)
+	}
+	return s.path("tags", name, tag), nil
+}
+
+func (s *Store) blob(sum digest.Digest) (string, error) {
+	if err := sum.Validate(); err != nil || sum.Algorithm() != digest.SHA256 {
+		return "", fmt.Errorf("invalid digest %.150q: it must be sha256: and 64 hexadecimal digits", string(sum))
+	}
+	return s.path("blobs", sum.Encoded()), nil
+}
+
+// Blob opens a blob, and notes that it was used.
+func (s *Store) Blob(sum digest.Digest) (*os.File, error) {
+	path, err := s.blob(sum)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", sum, ErrNotKept)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening blob %s: %w", sum, err)
+	}
+	now := s.now()
+	if err := os.Chtimes(path, now, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(fmt.Errorf("noting the use of blob %s: %w", sum, err), file.Close())
+	}
+	return file, nil
+}
+
+// Tag is the digest that a tag led to.
+func (s *Store) Tag(repository, tag string) (digest.Digest, error) {
+	path, err := s.tag(repository, tag)
+	if err != nil {
+		return "", err
+	}
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s:%s: %w", repository, tag, ErrNotKept)
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading tag %s of %s: %w", tag, repository, err)
+	}
+	return digest.Digest(content), nil
+}
+
+// SetTag notes what a tag leads to.
+func (s *Store) SetTag(repository, tag string, sum digest.Digest) error {
+	path, err := s.tag(repository, tag)
+	if err != nil {
+		return err
+	}
+	if now, err := s.Tag(repository, tag); err == nil && now == sum {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("noting tag %s of %s: %w", tag, repository, err)
+	}
+	return atomicfile.Write(path, []byte(sum), 0o600)
+}
+
+// Manifest reads a manifest, and notes that it was used.
+func (s *Store) Manifest(sum digest.Digest) (mediaType string, content []byte, err error) {
+	path, err := s.blob(sum)
+	if err != nil {
+		return "", nil, err
+	}
+	kind, err := os.ReadFile(s.path("types", sum.Encoded()))
+	if err == nil {
+		content, err = os.ReadFile(path)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil, fmt.Errorf("%s: %w", sum, ErrNotKept)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("reading manifest %s: %w", sum, err)
+	}
+	now := s.now()
+	if err := os.Chtimes(path, now, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", nil, fmt.Errorf("noting the use of manifest %s: %w", sum, err)
+	}
+	return string(kind), content, nil
+}
+
+// PutManifest keeps a manifest, if it has the digest.
+func (s *Store) PutManifest(sum digest.Digest, mediaType string, content []byte) error {
+	path, err := s.blob(sum)
+	if err != nil {
+		return err
+	}
+	if got := digest.FromBytes(content); got != sum {
+		return &DigestError{sum, got}
+	}
+	if err := atomicfile.Write(path, content, 0o400); err != nil {
+		return err
+	}
+	return atomicfile.Write(s.path("types", sum.Encoded()), []byte(mediaType), 0o600)
+}
+
+// DigestError is content that is not what it was called.
+type DigestError struct{ Want, Got digest.Digest }
+
+func (e *DigestError) Error() string {
+	return fmt.Sprintf("the content of %s has the digest %s", e.Want, e.Got)
+}

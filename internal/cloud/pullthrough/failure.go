@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pullthrough
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/cloud/pulledstore"
+	"muster.dev/muster/internal/cloud/upstream"
+)
+
+// failure is an answer in the form of the distribution protocol.
+type failure struct {
+	status  int
+	code    string
+	message string
+}
+
+func (f *failure) Error() string { return f.code + ": " + f.message }
+
+// isAnswer reports whether an error is a registry's answer about an image. Any other means that the registry cannot be had.
+func isAnswer(err error) bool {
+	status, ok := errors.AsType[*upstream.StatusError](err)
+	return ok && status.Status < http.StatusInternalServerError && status.Status != http.StatusTooManyRequests
+}
+
+// failureOf finds the answer to an error.
+func failureOf(err error) *failure {
+	if known, ok := errors.AsType[*failure](err); ok {
+		return known
+	}
+	if status, ok := errors.AsType[*upstream.StatusError](err); ok {
+		switch status.Status {
+		case http.StatusNotFound:
+			return &failure{http.StatusNotFound, "MANIFEST_UNKNOWN", status.Error()}
+		case http.StatusUnauthorized, http.StatusForbidden: // machines have no password to try
+			return &failure{http.StatusForbidden, "DENIED", status.Error()}
+		case http.StatusTooManyRequests:
+			return &failure{http.StatusTooManyRequests, "TOOMANYREQUESTS", status.Error()}
+		}
+		return &failure{http.StatusBadGateway, "UNAVAILABLE", status.Error()}
+	}
+	if no, ok := errors.AsType[*upstream.RefusedError](err); ok {
+		return &failure{http.StatusForbidden, "DENIED", no.Error()}
+	}
+	if wrong, ok := errors.AsType[*pulledstore.DigestError](err); ok {
+		return &failure{http.StatusBadGateway, "DIGEST_INVALID", "the registry sent something else: " + wrong.Error()}
+	}
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return &failure{http.StatusInsufficientStorage, "UNKNOWN", "the disk of the host is full"}
+	}
+	return &failure{http.StatusBadGateway, "UNAVAILABLE", err.Error()}
+}
+
+// cutError ends an answer that has begun.
+type cutError struct{ cause error }
+
+func (e *cutError) Error() string { return e.cause.Error() }
+func (e *cutError) Unwrap() error { return e.cause }
+
+// fail answers an error, unless an answer has begun.
+func (h *Handler) fail(q *request, err error) {
+	control := http.NewResponseController(q.answer)
+	if _, cut := errors.AsType[*cutError](err); cut {
+		_ = control.SetWriteDeadline(time.Now()) // the client must not take what it has for the whole
+		return
+	}
+	f := failureOf(err)
+	if f.status == http.StatusForbidden {
+		q.result = refused
+	}
+	type one struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	body, err := json.Marshal(map[string][]one{"errors": {{f.code, f.message}}})
+	if err != nil {
+		return
+	}
+	q.answer.Header().Set("Content-Type", "application/json")
+	q.answer.WriteHeader(f.status)
+	_, _ = q.answer.Write(body)
+}

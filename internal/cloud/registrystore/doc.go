@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package registrystore keeps the repositories of the account's image registry on disk, for two processes: the registry, which images are pushed
+// to and pulled from, and the service, which answers ECR's API.
+//
+//	DIR/blobs/sha256/HASH                         every blob once: layers, configurations, manifests
+//	DIR/repositories/NAME/repository.json         a repository; a slash in its name is %2F
+//	DIR/repositories/NAME/layers/HASH             empty: the repository has the blob
+//	DIR/repositories/NAME/manifests/HASH.json     a manifest and what it refers to
+//	DIR/repositories/NAME/tags/TAG                the digest that a tag leads to
+//	DIR/uploads/ID/                               blobs that are being pushed
+//
+// It decides nothing about rights. A repository gives out only blobs that were pushed to it, or mounted from another: who knows a digest does not thereby
+// have the blob. A blob is taken if its content has the digest that was announced, a manifest if everything that it refers to is in its repository.
+//
+// What happens if
+//
+//	a process is killed      a blob comes before its link, a manifest's blobs before it, and a manifest before its tag: nothing leads nowhere
+//	two processes write      changes wait for each other (a lock in the directory); the bytes of blobs do not
+//	nothing refers to it     Collect removes a blob that no manifest has a day after it was pushed, and an upload that rests for a day
+//	the disk is full         the push fails, and everything is as before
+package registrystore
