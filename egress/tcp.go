@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/waiter"
+)
+
+const (
+	// dialTimeout is how long a connection may take to come about. A machine's kernel asks again meanwhile, and is not heard.
+	dialTimeout = 30 * time.Second
+	// A machine that is gone says no goodbye: its side of a connection is asked whether it is there.
+	keepAliveIdle, keepAliveInterval, keepAliveCount = 60 * time.Second, 15 * time.Second, 4
+	// unacknowledged is how long a machine may leave what was sent to it unacknowledged.
+	unacknowledged = 2 * time.Minute
+)
+
+// connect serves a request for a connection. A machine is told that there is one once there is, and that it was refused if it was.
+func (e *egress) connect(request *tcp.ForwarderRequest) {
+	between := endsOf(request.ID())
+	dialling, cancel := context.WithTimeout(e.ctx, dialTimeout)
+	defer cancel()
+	own := &flow{machine: e.machine(between.source.Addr()), destination: between.destination.Addr(), end: cancel}
+	if !e.halfOpen.take(own, between.source.Addr()) {
+		e.over(between, own.machine, "tcp")
+		request.Complete(true)
+		return
+	}
+	defer e.halfOpen.give(own)
+	outside, err := e.dialTCP(dialling, between)
+	if err != nil {
+		// Nobody answered: neither is the machine. Everything else it is told at once.
+		request.Complete(!errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, unix.ETIMEDOUT))
+		return
+	}
+	established := &flow{machine: own.machine, destination: own.destination, end: func() { abort(outside) }}
+	if !e.connections.take(established, between.source.Addr()) {
+		e.over(between, own.machine, "tcp")
+		abort(outside)
+		request.Complete(true)
+		return
+	}
+	// What changed while it was dialled ended neither the half nor the whole.
+	if refusal := e.gate.refuse(own.destination); refusal != "" {
+		e.refused(between, refusal)
+		e.connections.give(established)
+		abort(outside)
+		request.Complete(true)
+		return
+	}
+	var queue waiter.Queue
+	endpoint, failed := request.CreateEndpoint(&queue)
+	request.Complete(false)
+	if failed != nil {
+		e.connections.give(established)
+		abort(outside)
+		return
+	}
+	keepAlive(endpoint)
+	e.counted.connections.Inc()
+	e.running.Go(func() {
+		defer e.connections.give(established)
+		e.join(gonet.NewTCPConn(&queue, endpoint), endpoint, outside)
+	})
+}
+
+// dialTCP connects to a destination, if that is allowed.
+func (e *egress) dialTCP(ctx context.Context, between ends) (*net.TCPConn, error) {
+	connection, err := e.dial(ctx, "tcp4", between)
+	if err != nil {
+		return nil, err
+	}
+	outside, ok := connection.(*net.TCPConn)
+	if !ok {
+		return nil, errors.Join(net.UnknownNetworkError("tcp4"), connection.Close())
+	}
+	return outside, nil
+}
+
+// dial makes a socket of the host's to a destination. It is asked about when the socket connects, so nothing comes between.
+func (e *egress) dial(ctx context.Context, network string, between ends) (net.Conn, error) {
+	dialer := net.Dialer{FallbackDelay: -1, Control: func(_, address string, _ syscall.RawConn) error {
+		dialled, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		if refusal := e.gate.refuse(dialled.Addr()); refusal != "" {
+			e.refused(between, refusal)
+			return unix.EPERM
+		}
+		return nil
+	}}
+	return dialer.DialContext(ctx, network, between.destination.String())
+}
+
+// keepAlive finds machines that are gone.
+func keepAlive(endpoint tcpip.Endpoint) {
+	idle, interval, timeout := tcpip.KeepaliveIdleOption(keepAliveIdle), tcpip.KeepaliveIntervalOption(keepAliveInterval), tcpip.TCPUserTimeoutOption(unacknowledged)
+	_ = endpoint.SetSockOpt(&idle) // none of which fails
+	_ = endpoint.SetSockOpt(&interval)
+	_ = endpoint.SetSockOpt(&timeout)
+	_ = endpoint.SetSockOptInt(tcpip.KeepaliveCountOption, keepAliveCount)
+	endpoint.SocketOptions().SetKeepAlive(true)
+}
+
+// join carries bytes both ways until both have ended, or one has failed: then the other is reset, too.
+func (e *egress) join(inside *gonet.TCPConn, endpoint tcpip.Endpoint, outside *net.TCPConn) {
+	stop := context.AfterFunc(e.ctx, func() { abort(outside) })
+	defer stop()
+	var both sync.WaitGroup
+	fail := func(err error) {
+		if err != nil {
+			abort(outside)
+			endpoint.Abort()
+		}
+	}
+	both.Go(func() {
+		err := lazyRead(outside, true, func(read []byte) error {
+			e.counted.in.Add(float64(len(read)))
+			_, err := inside.Write(read)
+			return err
+		})
+		if errors.Is(err, io.EOF) {
+			err = inside.CloseWrite()
+		}
+		fail(err)
+	})
+	both.Go(func() {
+		buffer, _ := chunks.Get().(*[chunk]byte)
+		defer chunks.Put(buffer)
+		for {
+			n, err := inside.Read(buffer[:])
+			if n > 0 {
+				e.counted.out.Add(float64(n))
+				if _, err := outside.Write(buffer[:n]); err != nil {
+					fail(err)
+					return
+				}
+			}
+			if errors.Is(err, io.EOF) {
+				fail(outside.CloseWrite())
+				return
+			}
+			if err != nil {
+				fail(err)
+				return
+			}
+		}
+	})
+	both.Wait()
+	_ = outside.Close()
+	_ = inside.Close()
+}
+
+// abort closes a connection with a reset, so that the other side does not take its end for a good one.
+func abort(connection *net.TCPConn) {
+	_ = connection.SetLinger(0)
+	_ = connection.Close()
+}
