@@ -40,6 +40,7 @@ func (p *Planes) Account() (component.AccountPorts, error) {
 		{&ports.ManagementEtcdPeer, component.ManagementEtcd, false},
 		{&ports.Management, component.Management, false},
 		{&ports.Identity, "", false},
+		{&ports.Registry, component.Registry, false},
 	})
 	return ports, err
 }
@@ -66,6 +67,8 @@ func (p *Planes) Cluster(dir statedir.Cluster, wanted int) (component.Ports, err
 		{&ports.Scheduler, prefix + component.Scheduler, false},
 		{&ports.CertificateController, prefix + component.CertificateController, false},
 		{&ports.Authenticator, prefix + component.Authenticator, false},
+		{&ports.PodWebhook, prefix + component.PodWebhook, false},
+		{&ports.PodWebhookHealth, prefix + component.PodWebhook, false},
 	})
 	return ports, err
 }

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"muster.dev/muster/internal/cluster/loadbalancer"
+)
+
+// packets answers each packet with a name and itself.
+func (w *world) packets(machine, address, name string) net.PacketConn {
+	w.t.Helper()
+	var socket net.PacketConn
+	w.must(w.in(machine, func() (err error) {
+		socket, err = new(net.ListenConfig).ListenPacket(w.t.Context(), "udp4", address)
+		return err
+	}))
+	w.t.Cleanup(func() { _ = socket.Close() })
+	go func() {
+		packet := make([]byte, maxPacket)
+		for {
+			n, peer, err := socket.ReadFrom(packet)
+			if err != nil {
+				return
+			}
+			_, _ = socket.WriteTo(append([]byte(name+" "), packet[:n]...), peer)
+		}
+	}()
+	return socket
+}
+
+// client is a socket that speaks with a balancer.
+func (w *world) client(from, address string) net.Conn {
+	w.t.Helper()
+	var c net.Conn
+	w.must(w.in(from, func() (err error) {
+		c, err = new(net.Dialer).DialContext(w.t.Context(), "udp4", address)
+		return err
+	}))
+	w.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// exchange sends a packet until it is answered: one may be lost when a target has just gone.
+func exchange(c net.Conn, packet string) (string, error) {
+	answer := make([]byte, maxPacket)
+	var err error
+	for range 10 {
+		if _, err = c.Write([]byte(packet)); err != nil {
+			continue
+		}
+		_ = c.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
+		var n int
+		if n, err = c.Read(answer); err == nil {
+			return string(answer[:n]), nil
+		}
+	}
+	return "", err
+}
+
+func udp(targets ...string) func(*loadbalancer.Balancer) {
+	return func(b *loadbalancer.Balancer) {
+		b.Listeners[0].Protocol = loadbalancer.UDP
+		tcp(targets...)(b)
+	}
+}
+
+func TestUDP(t *testing.T) {
+	w := newWorld(t)
+	w.packets(machineA, machineA+":53", "a")
+	atB := w.packets(machineB, machineB+":53", "b")
+	w.set(udp(machineA+":53", machineB+":53"))
+	clients := map[string]net.Conn{}
+	for _, from := range []struct{ machine, address string }{{fromHost, onHostAt}, {machineA, inVPCAt}} {
+		for i := range 4 {
+			c := w.client(from.machine, from.address)
+			first, err := exchange(c, "hello")
+			w.must(err)
+			for n := range 3 { // one client, one target
+				if again, err := exchange(c, fmt.Sprint("again ", n)); err != nil || again[:1] != first[:1] {
+					t.Errorf("client %d: %q after %q, %v", i, again, first, err)
+				}
+			}
+			clients[first[:1]] = c
+		}
+	}
+	if len(clients) != 2 {
+		t.Fatalf("all are at %v", clients)
+	}
+	large := strings.Repeat("x", 60000)
+	if got, err := exchange(clients["a"], large); err != nil || got != "a "+large {
+		t.Errorf("a large packet: %d bytes, %v", len(got), err)
+	}
+	w.must(atB.Close()) // it refuses, and its clients go elsewhere
+	if got, err := exchange(clients["b"], "where"); err != nil || got != "a where" {
+		t.Errorf("after its target is gone: %q, %v", got, err)
+	}
+	w.packets(machineB, machineB+":54", "new")
+	w.set(udp(machineB + ":54")) // and none of the others
+	if got, err := exchange(clients["a"], "where"); err != nil || got != "new where" {
+		t.Errorf("after its target is not listed any more: %q, %v", got, err)
+	}
+}
+
+func TestUDPWhoMaySend(t *testing.T) {
+	w := newWorld(t)
+	w.packets(machineA, machineA+":53", "a")
+	w.set(func(b *loadbalancer.Balancer) {
+		udp(machineA + ":53")(b)
+		b.SourceRanges = []netip.Prefix{netip.MustParsePrefix(machineB + "/32")}
+	})
+	if got, err := exchange(w.client(machineB, inVPCAt), "hello"); err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	silent := w.client(fromHost, onHostAt)
+	if _, err := silent.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	_ = silent.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	var late net.Error
+	if n, err := silent.Read(make([]byte, 100)); !errors.As(err, &late) || !late.Timeout() {
+		t.Errorf("the host is answered: %d bytes, %v", n, err)
+	}
+}
