@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package elasticfilesystem
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awstag"
+	"muster.dev/muster/internal/cluster/efs"
+)
+
+type posixUser struct {
+	UID, GID      int64
+	SecondaryGIDs []int64
+}
+
+type creationInfo struct {
+	OwnerUID, OwnerGID int64
+	Permissions        string
+}
+
+type rootDirectory struct {
+	Path         string
+	CreationInfo *creationInfo
+}
+
+// describedPoint is an access point as EFS shows it.
+type describedPoint struct {
+	ClientToken, Name, AccessPointID, AccessPointARN, FileSystemID, OwnerID, LifeCycleState string
+	Tags                                                                                    []awstag.Tag
+	PosixUser                                                                               *posixUser
+	RootDirectory                                                                           *rootDirectory
+}
+
+func (a *api) showPoint(call *awsfront.Call, p *v1alpha1.AccessPoint) *describedPoint {
+	shown := &describedPoint{
+		ClientToken: p.Spec.ClientToken, Name: string(p.Spec.Tags[nameTag]), AccessPointID: p.Name, AccessPointARN: a.arn(call, accessPoints, p.Name),
+		FileSystemID: p.Spec.FileSystemID, OwnerID: call.Caller.Account(), LifeCycleState: "available",
+		Tags: append([]awstag.Tag{}, awstag.Sorted(plain(p.Spec.Tags))...), RootDirectory: &rootDirectory{Path: p.Spec.Path},
+	}
+	if !p.DeletionTimestamp.IsZero() {
+		shown.LifeCycleState = "deleting"
+	}
+	if u := p.Spec.PosixUser; u != nil {
+		shown.PosixUser = &posixUser{UID: u.UID, GID: u.GID, SecondaryGIDs: u.SecondaryGIDs}
+	}
+	if o := p.Spec.Owner; o != nil {
+		shown.RootDirectory.CreationInfo = &creationInfo{OwnerUID: o.UID, OwnerGID: o.GID, Permissions: o.Permissions}
+	}
+	return shown
+}
+
+type createPointInput struct {
+	ClientToken, FileSystemID string
+	Tags                      []awstag.Tag
+	PosixUser                 *posixUser
+	RootDirectory             *rootDirectory
+}
+
+func (a *api) createAccessPoint() awsfront.Spec[createPointInput, describedPoint] {
+	return awsfront.Spec[createPointInput, describedPoint]{
+		About: func(ctx context.Context, call *awsfront.Call, in *createPointInput) ([]awsfront.Target, error) {
+			targets, err := a.aboutSystem(ctx, call, in.FileSystemID, requestTags(in.Tags))
+			return append(targets, tagsOnCreate(call, a.arn(call, accessPoints, "*"), in.Tags)...), err
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *createPointInput) (*describedPoint, error) {
+			id, err := a.systemOf(call, in.FileSystemID)
+			if err != nil {
+				return nil, err
+			}
+			made, err := wanted(in, id)
+			if err != nil {
+				return nil, err
+			}
+			if id == v1alpha1.DefaultFileSystemID(call.Caller.Account()) {
+				return nil, refusal(badRequest, "File system '%s' has volumes of every cluster, and is mounted by those alone: make a file system of your own", id)
+			}
+			defer a.locks.Hold("token " + in.ClientToken)()
+			defer a.locks.Hold(id)()
+			if err := a.lives(ctx, id); err != nil {
+				return nil, err
+			}
+			all := &v1alpha1.AccessPointList{}
+			if err := a.Management.List(ctx, all); err != nil {
+				return nil, away(err)
+			}
+			for i := range all.Items {
+				if there := &all.Items[i]; there.Spec.ClientToken == in.ClientToken {
+					return nil, with(refusal(accessPointExists, "Access point '%s' already exists with client token '%s'", there.Name, in.ClientToken), "AccessPointId", there.Name)
+				}
+			}
+			if err := a.Management.Create(ctx, made); err != nil {
+				return nil, away(err)
+			}
+			return a.showPoint(call, made), nil
+		},
+	}
+}
+
+// paths are those that EFS takes: of four names at most, none of which begins with a dot or has a character of the shell's.
+var paths = regexp.MustCompile("^(/|(/[^.$#<>;`|&?{}^*/\\n\\x00][^$#<>;`|&?{}^*/\\n\\x00]*){1,4})$")
+
+var permissions = regexp.MustCompile(`^[0-7]{3,4}$`)
+
+// wanted is the access point that a request describes.
+func wanted(in *createPointInput, system string) (*v1alpha1.AccessPoint, error) {
+	if err := checkToken("ClientToken", in.ClientToken); err != nil {
+		return nil, err
+	}
+	tags, err := awstag.Read(service, in.Tags)
+	if err != nil {
+		return nil, err
+	}
+	made := &v1alpha1.AccessPoint{Spec: v1alpha1.AccessPointSpec{FileSystemID: system, Path: "/", ClientToken: in.ClientToken, Tags: kept(tags)}}
+	made.Name = newID("fsap-")
+	if u := in.PosixUser; u != nil {
+		if err := checkPosixIDs("PosixUser", append([]int64{u.UID, u.GID}, u.SecondaryGIDs...)...); err != nil {
+			return nil, err
+		}
+		if n := len(u.SecondaryGIDs); n > 16 {
+			return nil, refusal(badRequest, "PosixUser.SecondaryGids has %d groups: there may be 16", n)
+		}
+		made.Spec.PosixUser = &v1alpha1.PosixUser{UID: u.UID, GID: u.GID, SecondaryGIDs: u.SecondaryGIDs}
+	}
+	root := in.RootDirectory
+	if root == nil {
+		return made, nil
+	}
+	made.Spec.Path = cmp.Or(root.Path, "/")
+	if !paths.MatchString(made.Spec.Path) || efs.CheckPath(made.Spec.Path) != nil || len(made.Spec.Path) > 100 {
+		return nil, refusal(badRequest, "invalid RootDirectory.Path %.110q: must be / or have one to four names of at most 100 characters together, none beginning with a dot or having one of $#<>;`|&?{}^*", root.Path)
+	}
+	if c := root.CreationInfo; c != nil {
+		if err := checkPosixIDs("RootDirectory.CreationInfo", c.OwnerUID, c.OwnerGID); err != nil {
+			return nil, err
+		}
+		if !permissions.MatchString(c.Permissions) {
+			return nil, refusal(badRequest, "invalid RootDirectory.CreationInfo.Permissions %.20q: must be 3 or 4 octal digits, such as 0755", c.Permissions)
+		}
+		made.Spec.Owner = &v1alpha1.DirectoryOwner{UID: c.OwnerUID, GID: c.OwnerGID, Permissions: c.Permissions}
+	}
+	return made, nil
+}
+
+func checkPosixIDs(where string, ids ...int64) error {
+	for _, id := range ids {
+		if id < 0 || id > maxPosixID {
+			return refusal(badRequest, "%s: the number %d of a user or group must be from 0 to %d", where, id, maxPosixID)
+		}
+	}
+	return nil
+}
+
+type describePointsInput struct {
+	MaxResults                             *int32
+	NextToken, AccessPointID, FileSystemID string
+}
+
+type describePointsOutput struct {
+	AccessPoints []*describedPoint
+	NextToken    string
+}
+
+func (a *api) describeAccessPoints() awsfront.Spec[describePointsInput, describePointsOutput] {
+	return awsfront.Spec[describePointsInput, describePointsOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *describePointsInput) ([]awsfront.Target, error) {
+			switch {
+			case in.AccessPointID != "" && in.FileSystemID != "":
+				return nil, refusal(badRequest, "AccessPointId and FileSystemId exclude each other: give one of them")
+			case in.AccessPointID != "":
+				return a.aboutPoint(ctx, call, in.AccessPointID, nil)
+			case in.FileSystemID != "":
+				return a.aboutSystem(ctx, call, in.FileSystemID, nil)
+			}
+			return []awsfront.Target{{Resource: a.arn(call, accessPoints, "*")}}, nil
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *describePointsInput) (*describePointsOutput, error) {
+			found, err := a.points(ctx, call, in)
+			if err != nil {
+				return nil, err
+			}
+			page, next, err := cut(a, call, []any{in.AccessPointID, in.FileSystemID}, found, in.MaxResults, in.NextToken, func(p v1alpha1.AccessPoint) string { return p.Name })
+			if err != nil {
+				return nil, err
+			}
+			out := &describePointsOutput{AccessPoints: []*describedPoint{}, NextToken: next}
+			for i := range page {
+				out.AccessPoints = append(out.AccessPoints, a.showPoint(call, &page[i]))
+			}
+			return out, nil
+		},
+	}
+}
+
+// points are the access points that a request asks for.
+func (a *api) points(ctx context.Context, call *awsfront.Call, in *describePointsInput) ([]v1alpha1.AccessPoint, error) {
+	if in.AccessPointID != "" {
+		id, err := a.pointOf(call, in.AccessPointID)
+		if err != nil {
+			return nil, err
+		}
+		one, err := a.point(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		return []v1alpha1.AccessPoint{*one}, nil
+	}
+	system := ""
+	if in.FileSystemID != "" {
+		id, err := a.systemOf(call, in.FileSystemID)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := a.system(ctx, id); err != nil {
+			return nil, err
+		}
+		system = id
+	}
+	all := &v1alpha1.AccessPointList{}
+	if err := a.Management.List(ctx, all); err != nil {
+		return nil, away(err)
+	}
+	var found []v1alpha1.AccessPoint
+	for i := range all.Items {
+		if system == "" || all.Items[i].Spec.FileSystemID == system {
+			found = append(found, all.Items[i])
+		}
+	}
+	return found, nil
+}
+
+type pointInput struct{ AccessPointID string }
+
+func (a *api) deleteAccessPoint() awsfront.Spec[pointInput, struct{}] {
+	return awsfront.Spec[pointInput, struct{}]{
+		About: func(ctx context.Context, call *awsfront.Call, in *pointInput) ([]awsfront.Target, error) {
+			return a.aboutPoint(ctx, call, in.AccessPointID, nil)
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *pointInput) (*struct{}, error) {
+			id, err := a.pointOf(call, in.AccessPointID)
+			if err != nil {
+				return nil, err
+			}
+			point, err := a.point(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			err = a.Management.Delete(ctx, point, client.Preconditions{UID: &point.UID})
+			if apierrors.IsNotFound(err) {
+				return nil, nil //nolint:nilnil // it is gone, as was asked for, and the answer is empty
+			}
+			return nil, away(err)
+		},
+	}
+}

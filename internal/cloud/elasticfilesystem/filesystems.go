@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package elasticfilesystem
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awstag"
+)
+
+// nameTag is the tag that is a file system's name.
+const nameTag = "Name"
+
+// What file systems are, and all that can be asked for.
+const (
+	generalPurpose = "generalPurpose"
+	bursting       = "bursting"
+)
+
+type size struct {
+	Value     int64
+	Timestamp *time.Time
+}
+
+// described is a file system as EFS shows it.
+type described struct {
+	OwnerID, CreationToken, FileSystemID, FileSystemARN, LifeCycleState, Name, PerformanceMode, ThroughputMode string
+	CreationTime                                                                                               time.Time
+	NumberOfMountTargets                                                                                       int32
+	SizeInBytes                                                                                                size
+	Encrypted                                                                                                  bool
+	Tags                                                                                                       []awstag.Tag
+}
+
+// systemTags are the tags of a file system, its name among them.
+func systemTags(s *v1alpha1.FileSystem) map[string]string {
+	tags := plain(s.Spec.Tags)
+	if s.Spec.Name != "" {
+		tags[nameTag] = s.Spec.Name
+	}
+	return tags
+}
+
+// setSystemTags is the reverse of systemTags.
+func setSystemTags(s *v1alpha1.FileSystem, tags map[string]string) {
+	s.Spec.Name = tags[nameTag]
+	delete(tags, nameTag)
+	s.Spec.Tags = kept(tags)
+}
+
+// tokenOf is the creation token of a file system. One that was not made by this API has its id.
+func tokenOf(s *v1alpha1.FileSystem) string { return cmp.Or(s.Spec.CreationToken, s.Name) }
+
+func (a *api) show(ctx context.Context, call *awsfront.Call, s *v1alpha1.FileSystem, targets int) *described {
+	return &described{
+		OwnerID: call.Caller.Account(), CreationToken: tokenOf(s), FileSystemID: s.Name, FileSystemARN: a.arn(call, fileSystems, s.Name),
+		CreationTime: s.CreationTimestamp.Time, LifeCycleState: stateOf(s), Name: s.Spec.Name, PerformanceMode: generalPurpose, ThroughputMode: bursting,
+		NumberOfMountTargets: int32(targets), //nolint:gosec // G115: there is one for each zone at most
+		SizeInBytes:          a.sizes.of(ctx, call.Now, s.Name, a.Used), Tags: append([]awstag.Tag{}, awstag.Sorted(systemTags(s))...),
+	}
+}
+
+// stateOf is what EFS calls the state of a file system.
+func stateOf(s *v1alpha1.FileSystem) string {
+	ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case !s.DeletionTimestamp.IsZero():
+		return "deleting"
+	case ready == nil:
+		return "creating"
+	case ready.Status == "True":
+		return "available"
+	}
+	return "error" // the directory cannot be made; the service tries again
+}
+
+type createSystemInput struct {
+	CreationToken, PerformanceMode, ThroughputMode string
+	Encrypted, Backup                              bool
+	Tags                                           []awstag.Tag
+}
+
+func (a *api) createFileSystem() awsfront.Spec[createSystemInput, described] {
+	return awsfront.Spec[createSystemInput, described]{
+		About: func(_ context.Context, call *awsfront.Call, in *createSystemInput) ([]awsfront.Target, error) {
+			conditions := requestTags(in.Tags)
+			conditions["elasticfilesystem:Encrypted"] = []string{map[bool]string{true: "true", false: "false"}[in.Encrypted]}
+			made := a.arn(call, fileSystems, "*")
+			return append([]awsfront.Target{{Resource: made, Conditions: conditions}}, tagsOnCreate(call, made, in.Tags)...), nil
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *createSystemInput) (*described, error) {
+			if err := checkSystem(in); err != nil {
+				return nil, err
+			}
+			tags, err := awstag.Read(service, in.Tags)
+			if err != nil {
+				return nil, err
+			}
+			defer a.locks.Hold("token " + in.CreationToken)()
+			all := &v1alpha1.FileSystemList{}
+			if err := a.Management.List(ctx, all); err != nil {
+				return nil, away(err)
+			}
+			for i := range all.Items {
+				if there := &all.Items[i]; tokenOf(there) == in.CreationToken {
+					return nil, with(refusal(fileSystemExists, "File system '%s' already exists with creation token '%s'", there.Name, in.CreationToken), "FileSystemId", there.Name)
+				}
+			}
+			made := &v1alpha1.FileSystem{Spec: v1alpha1.FileSystemSpec{CreationToken: in.CreationToken}}
+			made.Name = newID("fs-")
+			setSystemTags(made, tags)
+			if err := a.Management.Create(ctx, made); err != nil {
+				return nil, away(err)
+			}
+			return a.show(ctx, call, made, 0), nil
+		},
+	}
+}
+
+// checkSystem refuses what no file system here has: a request is never granted in part.
+func checkSystem(in *createSystemInput) error {
+	if err := checkToken("CreationToken", in.CreationToken); err != nil {
+		return err
+	}
+	switch {
+	case in.Encrypted:
+		return refusal(badRequest, "Encrypted: Muster encrypts no file systems: they are as safe as the host's disk. Leave it out")
+	case in.Backup:
+		return refusal(badRequest, "Backup: Muster makes no backups of file systems. Leave it out")
+	case in.PerformanceMode != "" && in.PerformanceMode != generalPurpose:
+		return refusal(badRequest, "invalid PerformanceMode %.40q: must be %s, or left out: a file system is as fast as the host's disk", in.PerformanceMode, generalPurpose)
+	case in.ThroughputMode != "" && in.ThroughputMode != bursting:
+		return refusal(badRequest, "invalid ThroughputMode %.40q: must be %s, or left out: a file system is as fast as the host's disk", in.ThroughputMode, bursting)
+	}
+	return nil
+}
+
+type describeSystemsInput struct {
+	MaxItems                            *int32
+	Marker, CreationToken, FileSystemID string
+}
+
+type describeSystemsOutput struct {
+	Marker, NextMarker string
+	FileSystems        []*described
+}
+
+func (a *api) describeFileSystems() awsfront.Spec[describeSystemsInput, describeSystemsOutput] {
+	return awsfront.Spec[describeSystemsInput, describeSystemsOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *describeSystemsInput) ([]awsfront.Target, error) {
+			if in.FileSystemID == "" {
+				return []awsfront.Target{{Resource: a.arn(call, fileSystems, "*")}}, nil
+			}
+			return a.aboutSystem(ctx, call, in.FileSystemID, nil)
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *describeSystemsInput) (*describeSystemsOutput, error) {
+			found, err := a.found(ctx, call, in)
+			if err != nil {
+				return nil, err
+			}
+			page, next, err := cut(a, call, []any{in.CreationToken, in.FileSystemID}, found, in.MaxItems, in.Marker, func(s v1alpha1.FileSystem) string { return s.Name })
+			if err != nil {
+				return nil, err
+			}
+			targets, err := mountTargets.List(ctx, a.Management)
+			if err != nil {
+				return nil, away(err)
+			}
+			counts := map[string]int{}
+			for i := range targets {
+				counts[targets[i].Data.FileSystem]++
+			}
+			out := &describeSystemsOutput{Marker: in.Marker, NextMarker: next, FileSystems: []*described{}}
+			for i := range page {
+				out.FileSystems = append(out.FileSystems, a.show(ctx, call, &page[i], counts[page[i].Name]))
+			}
+			return out, nil
+		},
+	}
+}
+
+// found are the file systems that a request asks for. An id that nothing has is an error, and a token is not.
+func (a *api) found(ctx context.Context, call *awsfront.Call, in *describeSystemsInput) ([]v1alpha1.FileSystem, error) {
+	if in.FileSystemID != "" {
+		id, err := a.systemOf(call, in.FileSystemID)
+		if err != nil {
+			return nil, err
+		}
+		one, err := a.system(ctx, id)
+		if err != nil || in.CreationToken != "" && in.CreationToken != tokenOf(one) {
+			return nil, err
+		}
+		return []v1alpha1.FileSystem{*one}, nil
+	}
+	all := &v1alpha1.FileSystemList{}
+	if err := a.Management.List(ctx, all); err != nil {
+		return nil, away(err)
+	}
+	var found []v1alpha1.FileSystem
+	for i := range all.Items {
+		if in.CreationToken == "" || in.CreationToken == tokenOf(&all.Items[i]) {
+			found = append(found, all.Items[i])
+		}
+	}
+	return found, nil
+}
+
+type systemInput struct{ FileSystemID string }
+
+func (a *api) deleteFileSystem() awsfront.Spec[systemInput, struct{}] {
+	return awsfront.Spec[systemInput, struct{}]{
+		About: func(ctx context.Context, call *awsfront.Call, in *systemInput) ([]awsfront.Target, error) {
+			return a.aboutSystem(ctx, call, in.FileSystemID, nil)
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *systemInput) (*struct{}, error) {
+			id, err := a.systemOf(call, in.FileSystemID)
+			if err != nil {
+				return nil, err
+			}
+			defer a.locks.Hold(id)()
+			system, err := a.system(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			if err := a.unused(ctx, id); err != nil {
+				return nil, err
+			}
+			err = a.Management.Delete(ctx, system, client.Preconditions{UID: &system.UID})
+			if apierrors.IsNotFound(err) {
+				return nil, nil //nolint:nilnil // it is gone, as was asked for, and the answer is empty
+			}
+			return nil, away(err)
+		},
+	}
+}
+
+// unused refuses a file system that access points or mount targets name.
+func (a *api) unused(ctx context.Context, id string) error {
+	targets, err := mountTargets.List(ctx, a.Management)
+	if err != nil {
+		return away(err)
+	}
+	for i := range targets {
+		if targets[i].Data.FileSystem == id {
+			return refusal(fileSystemInUse, "File system '%s' has mount targets, such as %s: delete them first", id, targets[i].ID)
+		}
+	}
+	points := &v1alpha1.AccessPointList{}
+	if err := a.Management.List(ctx, points); err != nil {
+		return away(err)
+	}
+	for i := range points.Items {
+		if p := &points.Items[i]; p.Spec.FileSystemID == id {
+			return refusal(fileSystemInUse, "File system '%s' has access points, such as %s: delete them first, or the claims that they are volumes of", id, p.Name)
+		}
+	}
+	return nil
+}

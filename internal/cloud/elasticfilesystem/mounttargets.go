@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package elasticfilesystem
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awsrecord"
+)
+
+var mountTargets = awsrecord.Kind[mountTarget]{Type: "efs-mount-target"}
+
+// mountTarget is what is kept of a mount target: a record, because nothing is mounted over NFS. It has no address.
+type mountTarget struct {
+	FileSystem     string   `json:"fileSystem"`
+	Subnet         string   `json:"subnet"`
+	VPC            string   `json:"vpc"`
+	Zone           string   `json:"zone"`
+	SecurityGroups []string `json:"securityGroups"`
+}
+
+// describedTarget is a mount target as EFS shows it.
+type describedTarget struct {
+	OwnerID, MountTargetID, FileSystemID, SubnetID, LifeCycleState, AvailabilityZoneID, AvailabilityZoneName, VPCID string
+}
+
+func (a *api) showTarget(call *awsfront.Call, r *awsrecord.Record[mountTarget]) *describedTarget {
+	return &describedTarget{
+		OwnerID: call.Caller.Account(), MountTargetID: r.ID, FileSystemID: r.Data.FileSystem, SubnetID: r.Data.Subnet, LifeCycleState: "available",
+		AvailabilityZoneID: a.zoneID(r.Data.Zone), AvailabilityZoneName: r.Data.Zone, VPCID: r.Data.VPC,
+	}
+}
+
+func (a *api) zoneID(name string) string {
+	for _, zone := range a.region.Zones {
+		if zone.Name == name {
+			return zone.ID
+		}
+	}
+	return ""
+}
+
+// target reads a mount target.
+func (a *api) target(ctx context.Context, id string) (*awsrecord.Record[mountTarget], error) {
+	if !targetID.MatchString(id) {
+		return nil, refusal(badRequest, "invalid mount target id %.100q: must be fsmt- and hexadecimal digits", id)
+	}
+	r, err := mountTargets.Get(ctx, a.Management, id)
+	if apierrors.IsNotFound(err) {
+		return nil, refusal(mountTargetNotFound, "Mount target '%s' does not exist.", id)
+	}
+	return r, away(err)
+}
+
+// aboutTarget is the file system of a mount target for IAM, or every file system if there is no such mount target.
+func (a *api) aboutTarget(ctx context.Context, call *awsfront.Call, id string) ([]awsfront.Target, error) {
+	r, err := a.target(ctx, id)
+	if err != nil {
+		return []awsfront.Target{{Resource: a.arn(call, fileSystems, "*")}}, nil //nolint:nilerr // the action says it, to a caller who may know
+	}
+	return a.aboutSystem(ctx, call, r.Data.FileSystem, nil)
+}
+
+type createTargetInput struct {
+	FileSystemID, SubnetID string
+	SecurityGroups         []string
+}
+
+func (a *api) createMountTarget() awsfront.Spec[createTargetInput, describedTarget] {
+	return awsfront.Spec[createTargetInput, describedTarget]{
+		About: func(ctx context.Context, call *awsfront.Call, in *createTargetInput) ([]awsfront.Target, error) {
+			return a.aboutSystem(ctx, call, in.FileSystemID, nil)
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *createTargetInput) (*describedTarget, error) {
+			id, err := a.systemOf(call, in.FileSystemID)
+			if err != nil {
+				return nil, err
+			}
+			defer a.locks.Hold(id)()
+			if err := a.lives(ctx, id); err != nil {
+				return nil, err
+			}
+			subnet := &v1alpha1.Subnet{}
+			if err := a.Management.Get(ctx, client.ObjectKey{Name: in.SubnetID}, subnet); apierrors.IsNotFound(err) || in.SubnetID == "" {
+				return nil, refusal(subnetNotFound, "The subnet ID '%.40s' does not exist", in.SubnetID)
+			} else if err != nil {
+				return nil, away(err)
+			}
+			made := &awsrecord.Record[mountTarget]{ID: newID("fsmt-"), Data: mountTarget{
+				FileSystem: id, Subnet: subnet.Name, VPC: subnet.Spec.VPCID, Zone: subnet.Spec.AvailabilityZone, SecurityGroups: in.SecurityGroups,
+			}}
+			if len(in.SecurityGroups) == 0 {
+				made.Data.SecurityGroups = []string{v1alpha1.DefaultSecurityGroupID(subnet.Spec.VPCID)}
+			}
+			if err := a.checkSecurityGroups(ctx, made.Data.VPC, made.Data.SecurityGroups); err != nil {
+				return nil, err
+			}
+			if err := a.noConflict(ctx, made.Data); err != nil {
+				return nil, err
+			}
+			if err := mountTargets.Create(ctx, a.Management, made); err != nil {
+				return nil, away(err)
+			}
+			return a.showTarget(call, made), nil
+		},
+	}
+}
+
+// noConflict refuses a second mount target of a zone, and one of another VPC than the others of the file system.
+func (a *api) noConflict(ctx context.Context, made mountTarget) error {
+	all, err := mountTargets.List(ctx, a.Management)
+	if err != nil {
+		return away(err)
+	}
+	for i := range all {
+		switch there := &all[i]; {
+		case there.Data.FileSystem != made.FileSystem:
+		case there.Data.VPC != made.VPC:
+			return refusal(mountTargetConflict, "requested subnet for new mount target is not in the same VPC as existing mount targets, such as %s in %s", there.ID, there.Data.VPC)
+		case there.Data.Zone == made.Zone:
+			return refusal(mountTargetConflict, "mount target already exists in this AZ: %s", there.ID)
+		}
+	}
+	return nil
+}
+
+func (a *api) checkSecurityGroups(ctx context.Context, vpc string, ids []string) error {
+	if len(ids) > maxSecurityGroups {
+		return refusal(tooManySecurityGroups, "There are %d security groups, and a mount target may have %d", len(ids), maxSecurityGroups)
+	}
+	for _, id := range ids {
+		group := &v1alpha1.SecurityGroup{}
+		err := a.Management.Get(ctx, client.ObjectKey{Name: id}, group)
+		switch {
+		case id == "", apierrors.IsNotFound(err), err == nil && group.Spec.VPCID != vpc:
+			return refusal(securityGroupNotFound, "The security group '%.40s' does not exist in %s", id, vpc)
+		case err != nil:
+			return away(err)
+		}
+	}
+	return nil
+}
+
+type describeTargetsInput struct {
+	MaxItems                                           *int32
+	Marker, FileSystemID, MountTargetID, AccessPointID string
+}
+
+type describeTargetsOutput struct {
+	Marker, NextMarker string
+	MountTargets       []*describedTarget
+}
+
+func (a *api) describeMountTargets() awsfront.Spec[describeTargetsInput, describeTargetsOutput] {
+	return awsfront.Spec[describeTargetsInput, describeTargetsOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *describeTargetsInput) ([]awsfront.Target, error) {
+			given := slices.DeleteFunc([]string{in.FileSystemID, in.MountTargetID, in.AccessPointID}, func(s string) bool { return s == "" })
+			switch {
+			case len(given) != 1:
+				return nil, refusal(badRequest, "%d of FileSystemId, MountTargetId and AccessPointId are given: give one", len(given))
+			case in.FileSystemID != "":
+				return a.aboutSystem(ctx, call, in.FileSystemID, nil)
+			case in.AccessPointID != "":
+				return a.aboutPoint(ctx, call, in.AccessPointID, nil)
+			}
+			return a.aboutTarget(ctx, call, in.MountTargetID)
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *describeTargetsInput) (*describeTargetsOutput, error) {
+			found, err := a.targets(ctx, call, in)
+			if err != nil {
+				return nil, err
+			}
+			page, next, err := cut(a, call, []any{in.FileSystemID, in.MountTargetID, in.AccessPointID}, found, in.MaxItems, in.Marker, func(r awsrecord.Record[mountTarget]) string { return r.ID })
+			if err != nil {
+				return nil, err
+			}
+			out := &describeTargetsOutput{Marker: in.Marker, NextMarker: next, MountTargets: []*describedTarget{}}
+			for i := range page {
+				out.MountTargets = append(out.MountTargets, a.showTarget(call, &page[i]))
+			}
+			return out, nil
+		},
+	}
+}
+
+// targets are the mount targets that a request asks for, by one of three names.
+func (a *api) targets(ctx context.Context, call *awsfront.Call, in *describeTargetsInput) ([]awsrecord.Record[mountTarget], error) {
+	if in.MountTargetID != "" {
+		one, err := a.target(ctx, in.MountTargetID)
+		if err != nil {
+			return nil, err
+		}
+		return []awsrecord.Record[mountTarget]{*one}, nil
+	}
+	var system string
+	if in.AccessPointID != "" {
+		id, err := a.pointOf(call, in.AccessPointID)
+		if err != nil {
+			return nil, err
+		}
+		point, err := a.point(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		system = point.Spec.FileSystemID
+	} else {
+		id, err := a.systemOf(call, in.FileSystemID)
+		if err == nil {
+			_, err = a.system(ctx, id)
+		}
+		if err != nil {
+			return nil, err
+		}
+		system = id
+	}
+	all, err := mountTargets.List(ctx, a.Management)
+	return slices.DeleteFunc(all, func(r awsrecord.Record[mountTarget]) bool { return r.Data.FileSystem != system }), away(err)
+}
+
+type targetInput struct{ MountTargetID string }
+
+func (a *api) deleteMountTarget() awsfront.Spec[targetInput, struct{}] {
+	return awsfront.Spec[targetInput, struct{}]{About: a.aboutOneTarget, Do: func(ctx context.Context, _ *awsfront.Call, in *targetInput) (*struct{}, error) {
+		r, err := a.target(ctx, in.MountTargetID)
+		if err != nil {
+			return nil, err
+		}
+		return nil, away(client.IgnoreNotFound(mountTargets.Delete(ctx, a.Management, r.ID)))
+	}}
+}
+
+func (a *api) aboutOneTarget(ctx context.Context, call *awsfront.Call, in *targetInput) ([]awsfront.Target, error) {
+	return a.aboutTarget(ctx, call, in.MountTargetID)
+}
+
+type groupsOutput struct{ SecurityGroups []string }
+
+func (a *api) describeSecurityGroups() awsfront.Spec[targetInput, groupsOutput] {
+	return awsfront.Spec[targetInput, groupsOutput]{About: a.aboutOneTarget, Do: func(ctx context.Context, _ *awsfront.Call, in *targetInput) (*groupsOutput, error) {
+		r, err := a.target(ctx, in.MountTargetID)
+		if err != nil {
+			return nil, err
+		}
+		return &groupsOutput{r.Data.SecurityGroups}, nil
+	}}
+}
+
+type modifyGroupsInput struct {
+	MountTargetID  string
+	SecurityGroups []string
+}
+
+func (a *api) modifySecurityGroups() awsfront.Spec[modifyGroupsInput, struct{}] {
+	return awsfront.Spec[modifyGroupsInput, struct{}]{
+		About: func(ctx context.Context, call *awsfront.Call, in *modifyGroupsInput) ([]awsfront.Target, error) {
+			return a.aboutTarget(ctx, call, in.MountTargetID)
+		},
+		Do: func(ctx context.Context, _ *awsfront.Call, in *modifyGroupsInput) (*struct{}, error) {
+			there, err := a.target(ctx, in.MountTargetID)
+			if err != nil {
+				return nil, err
+			}
+			ids := in.SecurityGroups
+			if len(ids) == 0 {
+				ids = []string{v1alpha1.DefaultSecurityGroupID(there.Data.VPC)}
+			}
+			if err := a.checkSecurityGroups(ctx, there.Data.VPC, ids); err != nil {
+				return nil, err
+			}
+			_, err = mountTargets.Update(ctx, a.Management, there.ID, func(r *awsrecord.Record[mountTarget]) error { r.Data.SecurityGroups = ids; return nil })
+			if apierrors.IsNotFound(err) {
+				return nil, refusal(mountTargetNotFound, "Mount target '%s' does not exist.", there.ID)
+			}
+			return nil, away(err)
+		},
+	}
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filestore
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/cluster/efs"
+)
+
+const (
+	dataDir    = "data"
+	stagingDir = "staging"
+	trashDir   = "trash"
+)
+
+// Owner is who owns a directory that is made, and its mode: permission bits, and those for set-id and sticky.
+type Owner struct {
+	UID, GID int
+	Mode     uint32
+}
+
+// Store is the directory of all file systems.
+type Store struct{ root string }
+
+// New returns the store in a directory, which need not exist.
+func New(root string) *Store { return &Store{root: root} }
+
+// Ensure makes a file system, unless it is there.
+func (s *Store) Ensure(id string) error {
+	if err := efs.CheckFileSystemID(id); err != nil {
+		return err
+	}
+	// The trash is made here, since a disk that is full has no room for it.
+	for _, dir := range []string{s.root, filepath.Join(s.root, trashDir), s.path(id), filepath.Join(s.path(id), stagingDir)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("making file system %s: %w", id, err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(s.path(id), dataDir), 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // G301: EFS's; its parent is private
+		return fmt.Errorf("making file system %s: %w", id, err)
+	}
+	return syncDirectory(s.path(id))
+}
+
+func (s *Store) path(id string) string { return filepath.Join(s.root, id) }
+
+// Open opens a directory of a file system, for mounting. The error is [fs.ErrNotExist] if it is not there.
+func (s *Store) Open(id, directory string) (*os.File, error) {
+	if err := errors.Join(efs.CheckFileSystemID(id), efs.CheckPath(directory)); err != nil {
+		return nil, err
+	}
+	data, err := os.Open(filepath.Join(s.path(id), dataDir))
+	if err != nil {
+		return nil, fmt.Errorf("opening file system %s: %w", id, err)
+	}
+	defer func() { _ = data.Close() }()
+	return openBelow(data, directory)
+}
+
+// openBelow follows a path without symbolic links.
+func openBelow(dir *os.File, name string) (*os.File, error) {
+	name = strings.TrimPrefix(name, "/")
+	if name == "" {
+		name = "."
+	}
+	fd, err := unix.Openat2(int(dir.Fd()), name, &unix.OpenHow{
+		Flags:   unix.O_DIRECTORY | unix.O_RDONLY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: filepath.Join(dir.Name(), name), Err: err}
+	}
+	return os.NewFile(uintptr(fd), filepath.Join(dir.Name(), name)), nil
+}
+
+// Make makes a directory of a file system and those above it, which are root's (mode 0755). One that is there stays as it is.
+func (s *Store) Make(id, directory string, owner Owner) error {
+	err := s.makeAt(id, directory, owner.directory)
+	if err == nil {
+		var made *os.File
+		if made, err = s.Open(id, directory); err == nil {
+			return made.Close()
+		}
+	}
+	return fmt.Errorf("making directory %s of file system %s: %w", directory, id, err)
+}
+
+// directory makes a directory that belongs to the owner.
+func (o Owner) directory(path string) error {
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return err
+	}
+	if err := os.Chown(path, o.UID, o.GID); err != nil {
+		return err
+	}
+	return unix.Chmod(path, o.Mode)
+}
+
+// makeAt makes the directories above a path and what is to be there, unless something is.
+func (s *Store) makeAt(id, at string, last func(path string) error) error {
+	if err := errors.Join(efs.CheckFileSystemID(id), efs.CheckPath(at)); err != nil {
+		return err
+	}
+	parent, err := os.Open(filepath.Join(s.path(id), dataDir))
+	if err != nil {
+		return fmt.Errorf("opening file system %s: %w", id, err)
+	}
+	defer func() { _ = parent.Close() }()
+	names := strings.FieldsFunc(at, func(r rune) bool { return r == '/' })
+	if len(names) == 0 {
+		return nil
+	}
+	for _, name := range names[:len(names)-1] {
+		child, err := openBelow(parent, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err = s.place(id, parent, name, Owner{Mode: 0o755}.directory); err == nil {
+				child, err = openBelow(parent, name)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		_ = parent.Close()
+		parent = child
+	}
+	name := names[len(names)-1]
+	if err := unix.Fstatat(int(parent.Fd()), name, &unix.Stat_t{}, unix.AT_SYMLINK_NOFOLLOW); !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	return s.place(id, parent, name, last)
+}
+
+// place makes something in staging and moves it to where it belongs.
+func (s *Store) place(id string, parent *os.File, name string, create func(path string) error) error {
+	made := filepath.Join(s.path(id), stagingDir, rand.Text())
+	err := create(made)
+	if err == nil {
+		err = unix.Renameat2(unix.AT_FDCWD, made, int(parent.Fd()), name, unix.RENAME_NOREPLACE)
+	}
+	if err != nil {
+		_ = os.Remove(made)
+		if errors.Is(err, unix.EEXIST) { // another request was faster
+			return nil
+		}
+		return err
+	}
+	return parent.Sync()
+}
+
+// Discard moves a directory of a file system, with what is in it, or a disk to the trash, and removes it there. One that is not there is removed. The
+// root of a file system cannot be.
+func (s *Store) Discard(id, directory string) error {
+	if err := errors.Join(efs.CheckFileSystemID(id), efs.CheckPath(directory)); err != nil {
+		return err
+	}
+	if directory == "/" {
+		return fmt.Errorf("the root of file system %s cannot be removed", id)
+	}
+	parent, err := s.Open(id, path.Dir(directory))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = parent.Close() }()
+	return s.discard(int(parent.Fd()), path.Base(directory))
+}
+
+// Remove removes a file system with everything in it.
+func (s *Store) Remove(id string) error {
+	if err := efs.CheckFileSystemID(id); err != nil {
+		return err
+	}
+	return s.discard(unix.AT_FDCWD, s.path(id))
+}
+
+// discard moves what a name at a directory is to the trash and removes it there.
+func (s *Store) discard(at int, name string) error {
+	trash := filepath.Join(s.root, trashDir)
+	if err := os.MkdirAll(trash, 0o700); err != nil {
+		return fmt.Errorf("making the trash: %w", err)
+	}
+	to := filepath.Join(trash, rand.Text())
+	err := unix.Renameat2(at, name, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("moving %s to the trash: %w", name, err)
+	}
+	return removeTrash(trash, filepath.Base(to))
+}
+
+// removeTrash removes a name of the trash without following what is in it out of it.
+func removeTrash(trash, name string) error {
+	root, err := os.OpenRoot(trash)
+	if err != nil {
+		return fmt.Errorf("opening the trash: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	if err := root.RemoveAll(name); err != nil {
+		return fmt.Errorf("emptying the trash: %w", err)
+	}
+	return nil
+}
+
+// Sweep removes what an earlier life of the service left in staging and trash. Nothing else may use the store meanwhile.
+func (s *Store) Sweep() error {
+	left, err := filepath.Glob(filepath.Join(s.root, "fs-*", stagingDir, "*"))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, one := range left {
+		errs = append(errs, os.Remove(one)) // nothing is ever put into one
+	}
+	trash := filepath.Join(s.root, trashDir)
+	entries, err := os.ReadDir(trash)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		errs = append(errs, err)
+	}
+	for _, entry := range entries {
+		errs = append(errs, removeTrash(trash, entry.Name()))
+	}
+	return errors.Join(errs...)
+}
+
+// syncDirectory makes names in a directory outlive a crash of the host.
+func syncDirectory(name string) error {
+	dir, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	return dir.Sync()
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package filesystemcontroller is the controller of FileSystems: it makes the directory of each, and the one that every account has.
+//
+//	made       directory, then the condition Ready
+//	deleted    waits until no AccessPoint names it, says so in the condition Ready, then removes it with its data
+//
+// While the host's disk has less left than a reserve, each has the condition DiskPressure.
+//
+// It trusts the management plane. A file system that is named by an access point is never removed; what a service that was killed left
+// half removed goes at the next start.
+package filesystemcontroller

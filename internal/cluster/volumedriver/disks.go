@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumedriver
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/filestore"
+	"muster.dev/muster/internal/platform/loopdevice"
+)
+
+// disks are the loop devices of a cluster's raw block volumes: one for each volume that is mounted to be written, on however many machines, so that all
+// of them see the same; and one for each that is only read. Which are used, the mounts of machines say. Nothing else is remembered.
+type disks struct {
+	cluster  string
+	files    *filestore.Store
+	machines Machines
+	mutex    sync.Mutex // held from before a device is attached until it is mounted, so that it is not taken for one that nobody uses
+}
+
+// prefix begins the names of devices of the cluster.
+func (d *disks) prefix() string {
+	sum := sha256.Sum256([]byte(d.cluster))
+	return fmt.Sprintf("muster-%x-", sum[:8])
+}
+
+// publish mounts the disk of an access point on a machine, as a block device.
+func (d *disks) publish(machine string, point *v1alpha1.AccessPoint, how mounting) error {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	file, err := d.files.OpenDisk(point.Spec.FileSystemID, point.Spec.Path, how.readOnly)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	device, ok, err := d.find(file, how.readOnly)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		if device, err = loopdevice.Attach(file, d.prefix()+point.Name, how.readOnly); err != nil {
+			return err
+		}
+	}
+	// What another volume's device is mounted there, from before its number was given again, is not this one.
+	node, err := openNode(device)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = node.Close() }()
+	if mounted, err := d.machines.Mounted(machine, node, how.target); err != nil {
+		return err
+	} else if !mounted {
+		if err := d.machines.Unmount(machine, how.target); err != nil {
+			return err
+		}
+	}
+	return how.mount(d.machines, machine, node)
+}
+
+// openNode opens the node of a device, not the device.
+func openNode(d loopdevice.Device) (*os.File, error) {
+	fd, err := unix.Open(d.Node(), unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: d.Node(), Err: err}
+	}
+	return os.NewFile(uintptr(fd), d.Node()), nil
+}
+
+// find looks for the device of a disk.
+func (d *disks) find(file *os.File, readOnly bool) (loopdevice.Device, bool, error) {
+	all, err := d.of(file)
+	if err != nil {
+		return loopdevice.Device{}, false, err
+	}
+	for _, one := range all {
+		if one.ReadOnly != readOnly {
+			continue
+		}
+		if one.Detaching { // a second one beside it would not see what the first has not written yet
+			return loopdevice.Device{}, false, fmt.Errorf("%s is being detached from the volume: a program still has it open", one.Node())
+		}
+		return one, true, nil
+	}
+	return loopdevice.Device{}, false, nil
+}
+
+// of are the devices of a disk.
+func (d *disks) of(file *os.File) ([]loopdevice.Device, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
+		return nil, err
+	}
+	all, err := loopdevice.List()
+	if err != nil {
+		return nil, err
+	}
+	var found []loopdevice.Device
+	for _, one := range all {
+		if one.FileSystem == stat.Dev && one.Inode == stat.Ino && strings.HasPrefix(one.Name, d.prefix()) {
+			found = append(found, one)
+		}
+	}
+	return found, nil
+}
+
+// mounted reports whether one of a disk's devices is mounted on a machine at a path.
+func (d *disks) mounted(machine string, point *v1alpha1.AccessPoint, target string) (bool, error) {
+	file, err := d.files.OpenDisk(point.Spec.FileSystemID, point.Spec.Path, true)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = file.Close() }()
+	all, err := d.of(file)
+	if err != nil {
+		return false, err
+	}
+	for _, one := range all {
+		node, err := openNode(one)
+		if err != nil {
+			return false, err
+		}
+		is, err := d.machines.Mounted(machine, node, target)
+		_ = node.Close()
+		if is || err != nil {
+			return is, err
+		}
+	}
+	return false, nil
+}
+
+// sweep detaches the devices of volumes that are mounted on no machine.
+func (d *disks) sweep() error {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	all, err := loopdevice.List()
+	if err != nil {
+		return err
+	}
+	root, err := resolved(d.files)
+	if err != nil {
+		return err
+	}
+	mine := func(one loopdevice.Device) bool { return below(one, root) && strings.HasPrefix(one.Name, d.prefix()) }
+	if len(unused(all, mine, nil)) == 0 {
+		return nil
+	}
+	used, err := d.machines.LoopDevices()
+	if err != nil {
+		return err
+	}
+	return detach(unused(all, mine, used))
+}
+
+// DetachAll detaches the devices of all volumes of all clusters. No machine of theirs runs.
+func DetachAll(files *filestore.Store) error {
+	root, err := resolved(files)
+	if err != nil {
+		return err
+	}
+	all, err := loopdevice.List()
+	if err != nil {
+		return err
+	}
+	return detach(unused(all, func(one loopdevice.Device) bool { return below(one, root) }, nil))
+}
+
+// DetachCluster detaches the devices of a cluster's volumes. No machine of it runs.
+func DetachCluster(files *filestore.Store, cluster string) error {
+	return (&disks{cluster: cluster, files: files, machines: noMachines{}}).sweep()
+}
+
+// noMachines are the machines of a cluster that is gone.
+type noMachines struct{ Machines }
+
+// LoopDevices implements [Machines].
+func (noMachines) LoopDevices() (map[int]bool, error) { return nil, nil } //nolint:nilnil // none
+
+// resolved is the directory of all file systems, as the kernel shows it.
+func resolved(files *filestore.Store) (string, error) {
+	root, err := filepath.EvalSymlinks(files.Root())
+	if errors.Is(err, os.ErrNotExist) {
+		return files.Root(), nil
+	}
+	return root, err
+}
+
+func below(d loopdevice.Device, root string) bool { return strings.HasPrefix(d.Path, root+"/") }
+
+// unused chooses those of a volume's devices that are mounted nowhere. Before each come the devices over it: kubelets hold a device so, and one that was
+// killed has not let it go.
+func unused(all []loopdevice.Device, mine func(loopdevice.Device) bool, used map[int]bool) []loopdevice.Device {
+	var chosen []loopdevice.Device
+	for _, one := range all {
+		if one.Over >= 0 || !mine(one) || used[one.Number] {
+			continue
+		}
+		for _, lock := range all {
+			if lock.Over == one.Number {
+				chosen = append(chosen, lock)
+			}
+		}
+		chosen = append(chosen, one)
+	}
+	return chosen
+}
+
+func detach(all []loopdevice.Device) error {
+	var errs []error
+	for _, one := range all {
+		if !one.Detaching {
+			errs = append(errs, loopdevice.Detach(one))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// resize lets the devices of a disk have its size.
+func (d *disks) resize(point *v1alpha1.AccessPoint) error {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	file, err := d.files.OpenDisk(point.Spec.FileSystemID, point.Spec.Path, true)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	all, err := d.of(file)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, one := range all {
+		errs = append(errs, loopdevice.Resize(one))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumedriver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
+	provisioning "sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
+
+	"muster.dev/muster/internal/cluster/efs"
+)
+
+const (
+	// firstPause and longestPause are between attempts at a claim or volume that failed.
+	firstPause, longestPause = 500 * time.Millisecond, time.Minute
+	// callTime is how long one attempt may take.
+	callTime = time.Minute
+)
+
+// provision makes volumes for claims, and removes those that are released, until the context ends. Which claims, and in which order with their
+// PersistentVolumes, upstream's library decides, as it does for the external provisioner.
+func provision(ctx context.Context, cluster kubernetes.Interface, volumes csi.ControllerServer) {
+	provisioning.NewProvisionController(ctx, cluster, efs.Driver, &provisioner{volumes},
+		provisioning.LeaderElection(false), // the service is alone
+		provisioning.RateLimiter(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstPause, longestPause)),
+		provisioning.FailedProvisionThreshold(0), // a claim is tried for as long as it is there
+		provisioning.FailedDeleteThreshold(0),
+		provisioning.ProvisionTimeout(callTime),
+		provisioning.DeletionTimeout(callTime),
+	).Run(ctx)
+}
+
+// provisioner turns claims into calls of CSI.
+type provisioner struct{ volumes csi.ControllerServer }
+
+// Provision implements [provisioning.Provisioner].
+func (p *provisioner) Provision(ctx context.Context, options provisioning.ProvisionOptions) (*corev1.PersistentVolume, provisioning.ProvisioningState, error) {
+	claim := options.PVC
+	if claim.Spec.Selector != nil {
+		return nil, provisioning.ProvisioningFinished, errors.New("a claim with a selector takes a volume that is there: leave selector out for a new one")
+	}
+	request := &csi.CreateVolumeRequest{
+		Name: options.PVName, Parameters: options.StorageClass.Parameters,
+		VolumeCapabilities: capabilities(claim, options.StorageClass.MountOptions),
+		CapacityRange:      &csi.CapacityRange{RequiredBytes: claim.Spec.Resources.Requests.Storage().Value()},
+	}
+	if claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil {
+		request.VolumeContentSource = &csi.VolumeContentSource{}
+	}
+	response, err := p.volumes.CreateVolume(ctx, request)
+	if err != nil {
+		return nil, stateOf(err), errors.New(status.Convert(err).Message())
+	}
+	policy := corev1.PersistentVolumeReclaimDelete
+	if options.StorageClass.ReclaimPolicy != nil {
+		policy = *options.StorageClass.ReclaimPolicy
+	}
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: options.PVName},
+		Spec: corev1.PersistentVolumeSpec{
+			PersistentVolumeReclaimPolicy: policy, AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode,
+			Capacity: corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(response.GetVolume().GetCapacityBytes(), resource.BinarySI)},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver: efs.Driver, VolumeHandle: response.GetVolume().GetVolumeId(), VolumeAttributes: response.GetVolume().GetVolumeContext(),
+			}},
+		},
+	}, provisioning.ProvisioningFinished, nil
+}
+
+// stateOf says whether something may be left of a call that failed.
+func stateOf(err error) provisioning.ProvisioningState {
+	switch status.Code(err) { //nolint:exhaustive // the others may have been cut short
+	case codes.InvalidArgument, codes.ResourceExhausted, codes.OutOfRange, codes.AlreadyExists:
+		return provisioning.ProvisioningFinished
+	}
+	return provisioning.ProvisioningInBackground
+}
+
+// SupportsBlock implements [provisioning.BlockProvisioner]: the controller says itself what it cannot.
+func (p *provisioner) SupportsBlock(context.Context) bool { return true }
+
+// Delete implements [provisioning.Provisioner].
+func (p *provisioner) Delete(ctx context.Context, volume *corev1.PersistentVolume) error {
+	if volume.Spec.CSI == nil || volume.Spec.CSI.Driver != efs.Driver {
+		return &provisioning.IgnoredError{Reason: "the volume is of another driver"}
+	}
+	if _, err := p.volumes.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: volume.Spec.CSI.VolumeHandle}); err != nil {
+		return errors.New(status.Convert(err).Message())
+	}
+	return nil
+}
+
+// capabilities are what a claim asks of its volume.
+func capabilities(claim *corev1.PersistentVolumeClaim, options []string) []*csi.VolumeCapability {
+	modes := map[corev1.PersistentVolumeAccessMode]csi.VolumeCapability_AccessMode_Mode{
+		corev1.ReadWriteOnce:    csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER,
+		corev1.ReadWriteOncePod: csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
+		corev1.ReadOnlyMany:     csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY,
+		corev1.ReadWriteMany:    csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER,
+	}
+	all := make([]*csi.VolumeCapability, 0, len(claim.Spec.AccessModes))
+	for _, mode := range claim.Spec.AccessModes {
+		one := &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: modes[mode]}}
+		if claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == corev1.PersistentVolumeBlock {
+			one.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
+		} else {
+			one.AccessType = &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{MountFlags: options}}
+		}
+		all = append(all, one)
+	}
+	return all
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumedriver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+// Each machine of the cluster that runs is answered by its own sockets, again after a reboot, and no longer than it is there.
+func TestSockets(t *testing.T) {
+	const other = "i-0123456789abcdef1" // of another cluster
+	w := newWorld(t)
+	for id, cluster := range map[string]string{machineID: clusterName, other: "green"} {
+		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.MachineSpec{ClusterName: cluster, Provider: v1alpha1.ProviderLocal}}
+		m.Status.NodeName = nodeName
+		if err := w.management.Create(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		w.machines.boots[id] = "1"
+	}
+	d, err := New(Config{
+		ClusterName: clusterName, Inventory: w.management, Management: w.management, Cluster: w.node.cluster, Machines: w.machines,
+		Files: w.files, DefaultFileSystem: defaultID, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, said := map[string]*answering{}, map[string]string{}
+	look := func() { t.Helper(); d.look(t.Context(), all, said, &usages{}) }
+	w.machines.failure = errors.New("it is booting")
+	look()
+	if len(all) != 0 || said[machineID] == "" {
+		t.Errorf("while it boots: %v, said %v", all, said)
+	}
+	w.machines.failure = nil
+	look()
+	if len(all) != 1 || all[machineID] == nil {
+		t.Fatalf("answering %v", all)
+	}
+	first := all[machineID]
+	look()
+	if all[machineID] != first {
+		t.Error("it began anew for nothing")
+	}
+	connect := func(socket string) *grpc.ClientConn {
+		t.Helper()
+		connection, err := grpc.NewClient("unix:"+filepath.Join(w.machines.dir, "f0", filepath.Base(socket)), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = connection.Close() })
+		return connection
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	info, err := registration.NewRegistrationClient(connect(registerSocket)).GetInfo(ctx, &registration.InfoRequest{})
+	if err != nil || info.GetName() != "efs.csi.aws.com" || info.GetType() != "CSIPlugin" || info.GetEndpoint() != driverSocket {
+		t.Errorf("%v, %v", info, err)
+	}
+	who, err := csi.NewNodeClient(connect(driverSocket)).NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})
+	if err != nil || who.GetNodeId() != machineID {
+		t.Errorf("%v, %v", who, err)
+	}
+	w.machines.boots[machineID] = "2"
+	look()
+	if all[machineID] == first {
+		t.Error("it was not begun anew after a reboot")
+	}
+	delete(w.machines.boots, machineID)
+	look()
+	if len(all) != 0 {
+		t.Errorf("left: %v", all)
+	}
+}
