@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/internal/cluster/addon"
 )
 
-var catalogue = addon.New(addon.Programs{Kubernetes: "v1.36.3", CoreDNS: "v1.15.0", CNI: "v1.9.1"})
+var catalogue = addon.New(addon.Programs{Kubernetes: "v1.36.3", CoreDNS: "v1.15.0", CNI: "v1.9.1", MetricsServer: "v0.9.0"})
 
 func find(t *testing.T, name string) addon.Addon {
 	t.Helper()
@@ -39,7 +39,7 @@ func TestCatalogue(t *testing.T) {
 		if len(a.ClusterVersions) != 1 || a.ClusterVersions[0] != "1.36" {
 			t.Errorf("%s is for clusters of %v", a.Name, a.ClusterVersions)
 		}
-		if (a.ServiceAccount != "") == (a.OnMachines != "" || a.Missing != "") {
+		if (a.ServiceAccount != "") == (a.OnMachines != "") {
 			t.Errorf("%s runs in pods and does not: %+v", a.Name, a)
 		}
 		if _, err := a.Read(""); err != nil {
@@ -74,6 +74,8 @@ func TestRead(t *testing.T) {
 		"a list":          {addon.CoreDNS, `[]`, "[$: array found, object expected]"},
 		"a string":        {addon.CoreDNS, `x`, "[$: string found, object expected]"},
 		"no YAML":         {addon.CoreDNS, `{`, "neither JSON nor YAML"},
+		"metrics-server":  {addon.MetricsServer, `{"replicas":1}`, ""},
+		"not its setting": {addon.MetricsServer, `{"replicaCount":1}`, "replicaCount"},
 		"nothing to set":  {addon.KubeProxy, `{"mode":"ipvs"}`, "mode"},
 		"null":            {addon.KubeProxy, `null`, ""},
 	} {
@@ -193,6 +195,31 @@ resources: {requests: {cpu: 10m}}`, map[string]string{
 				}
 			}
 		})
+	}
+}
+
+func TestObjectsOfMetricsServer(t *testing.T) {
+	t.Parallel()
+	a := find(t, addon.MetricsServer)
+	values, err := a.Read("{replicas: 3, podLabels: {k8s-app: other, a: b}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := a.Objects(objects(t, base), values, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"Deployment .spec.replicas":                              "3",
+		"Deployment .spec.template.metadata.labels":              `{"a":"b","k8s-app":"metrics-server"}`,
+		"PodDisruptionBudget .metadata.name":                     `"metrics-server"`,
+		"PodDisruptionBudget .spec.selector.matchLabels.k8s-app": `"metrics-server"`,
+		"ServiceAccount .metadata.annotations":                   "null",
+	} {
+		kind, field, _ := strings.Cut(path, " .")
+		if got, err := json.Marshal(at(made, kind, field)); err != nil || string(got) != want {
+			t.Errorf("%s is %s, want %s; %v", path, got, want, err)
+		}
 	}
 }
 

@@ -36,18 +36,20 @@ type Addon struct {
 	Schema string
 	// OnMachines says of an add-on that is a program of each machine how it runs there. It has no objects in the cluster.
 	OnMachines string
-	// Missing says why an add-on does not run. Empty means that there is a program.
-	Missing string
 }
 
-//go:embed coredns.json
-var coreDNSSchema string
+var (
+	//go:embed coredns.json
+	coreDNSSchema string
+	//go:embed metrics-server.json
+	metricsServerSchema string
+)
 
 // noSchema is the schema of an add-on that has nothing to configure.
 const noSchema = `{"$schema":"http://json-schema.org/draft-06/schema#","type":"object","properties":{},"additionalProperties":false}` + "\n"
 
 // Programs are the versions of the programs that add-ons are of, such as v1.36.3.
-type Programs struct{ Kubernetes, CoreDNS, CNI string }
+type Programs struct{ Kubernetes, CoreDNS, CNI, MetricsServer string }
 
 // Catalogue are the add-ons, by name.
 type Catalogue []Addon
@@ -67,12 +69,11 @@ func New(programs Programs) Catalogue {
 			OnMachines: "the network plugins ptp, host-local and portmap are programs of each machine, and the VPC routes the pod range of each node to its machine",
 		},
 		{
-			Name: MetricsServer, Type: "observability", Version: "v0.8.0-eksbuild.1", Schema: noSchema,
-			Missing: "metrics-server is not part of this release of Muster",
+			Name: MetricsServer, Type: "observability", ServiceAccount: MetricsServer, Version: build(programs.MetricsServer), Schema: metricsServerSchema,
 		},
 		{
 			Name: PodIdentityAgent, Type: "security", Version: "v1.3.10-eksbuild.1", Schema: noSchema,
-			Missing: "eks-pod-identity-agent is not part of this release of Muster",
+			OnMachines: "the agent of each machine answers pods at 169.254.170.23 and [fd00:ec2::23], port 80",
 		},
 	}
 	for i := range all {

@@ -8,8 +8,8 @@
 //	coredns                 a Deployment with what belongs to it, applied by the controller of add-ons
 //	kube-proxy              a program of each machine, started by the machine's agent: the add-on reports
 //	vpc-cni                 the network plugins ptp and portmap on each machine, with routes in the VPC: the add-on reports
-//	metrics-server          not part of Muster yet: the add-on is DEGRADED and says so
-//	eks-pod-identity-agent  not part of Muster yet: the add-on is DEGRADED and says so
+//	metrics-server          a Deployment with what belongs to it and an API, applied by the controller of add-ons
+//	eks-pod-identity-agent  a server of each machine, in the machine's agent: the add-on reports
 //
 // Each has one version, that of the program in this release; the number behind eksbuild is that of Muster's objects for it. An Addon with
 // the version of another release is not applied: it fails, and says which version there is.

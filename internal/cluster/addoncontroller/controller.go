@@ -53,6 +53,8 @@ type Config struct {
 	Absent func(name string) string
 	// Report is what the agent of a machine reports, if it reports anything. It may be nil.
 	Report func(machine string) (bootreport.Report, bool)
+	// PodIdentity says why the EKS Pod Identity agent of a machine does not answer; nil if it does. It may be nil itself.
+	PodIdentity func(ctx context.Context, machine string) error
 }
 
 // Add adds the controller to a manager of the management plane that sees the Addons of one namespace.
@@ -198,10 +200,10 @@ func (r *addons) inCluster(ctx context.Context, a *v1alpha1.Addon, known addon.A
 
 // missing says why an add-on does not run here, whatever is configured.
 func (r *addons) missing(known addon.Addon) string {
-	if known.Missing == "" && r.Absent != nil {
-		return r.Absent(known.Name)
+	if r.Absent == nil {
+		return ""
 	}
-	return known.Missing
+	return r.Absent(known.Name)
 }
 
 // unanswered keeps what is known of an add-on for a while when the cluster does not answer.

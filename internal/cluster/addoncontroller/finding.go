@@ -22,6 +22,7 @@ const (
 	issueConflict     = "ConfigurationConflict"
 	issueDenied       = "AdmissionRequestDenied"
 	issueInsufficient = "InsufficientNumberOfReplicas"
+	issueInternal     = "InternalFailure"
 	issueNotFound     = "K8sResourceNotFound"
 	issueUnreachable  = "ClusterUnreachable"
 	issueUnsupported  = "UnsupportedAddonModification"
@@ -58,6 +59,11 @@ func insufficient(resource, format string, args ...any) []v1alpha1.AddonIssue {
 		Code: issueInsufficient, ResourceIDs: []string{resource},
 		Message: "The add-on is unhealthy because it doesn't have the desired number of replicas: " + fmt.Sprintf(format, args...),
 	}}
+}
+
+// unserved is the issue of an add-on whose pods run and whose API does not answer.
+func unserved(resource, format string, args ...any) []v1alpha1.AddonIssue {
+	return []v1alpha1.AddonIssue{{Code: issueInternal, ResourceIDs: []string{resource}, Message: fmt.Sprintf(format, args...)}}
 }
 
 func listOf(issue *v1alpha1.AddonIssue) []v1alpha1.AddonIssue {

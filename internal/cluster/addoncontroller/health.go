@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,39 +21,78 @@ import (
 	"muster.dev/muster/internal/node/bootreport"
 )
 
-// health is what ails the Deployments of an add-on.
+// health is what ails the Deployments of an add-on, and the APIs that it serves.
 func (r *addons) health(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.AddonIssue, error) {
 	for _, object := range objects {
-		if object.GetKind() != "Deployment" {
-			continue
+		var issues []v1alpha1.AddonIssue
+		var err error
+		switch object.GetKind() {
+		case "Deployment":
+			issues, err = r.deployment(ctx, object)
+		case "APIService":
+			issues, err = r.apiService(ctx, object)
 		}
-		d := &appsv1.Deployment{}
-		err := r.Cluster.Get(ctx, client.ObjectKeyFromObject(object), d)
-		if apierrors.IsNotFound(err) {
-			return []v1alpha1.AddonIssue{{Code: issueNotFound, Message: "Deployment " + object.GetName() + " is gone", ResourceIDs: []string{object.GetName()}}}, nil
+		if err != nil || len(issues) > 0 {
+			return issues, err
 		}
-		if err != nil {
-			return nil, fmt.Errorf("reading Deployment %s: %w", object.GetName(), err)
-		}
-		want := int32(1)
-		if d.Spec.Replicas != nil {
-			want = *d.Spec.Replicas
-		}
-		current := d.Status.ObservedGeneration >= d.Generation
-		if current && d.Status.AvailableReplicas >= want && d.Status.UpdatedReplicas >= want && d.Status.Replicas == d.Status.UpdatedReplicas {
-			continue
-		}
-		reason, err := r.obstacle(ctx, d)
-		if err != nil {
-			return nil, err
-		}
-		updated := d.Status.UpdatedReplicas
-		if !current {
-			updated = 0
-		}
-		return insufficient(d.Name, "%d of %d pods of Deployment %s are available, %d are of the newest kind%s", d.Status.AvailableReplicas, want, d.Name, updated, reason), nil
 	}
 	return nil, nil
+}
+
+// apiService is what ails an API that the add-on serves, as the API server says, which asks for it.
+func (r *addons) apiService(ctx context.Context, object *unstructured.Unstructured) ([]v1alpha1.AddonIssue, error) {
+	name := object.GetName()
+	there, err := r.read(ctx, object)
+	if apierrors.IsNotFound(err) {
+		return []v1alpha1.AddonIssue{{Code: issueNotFound, Message: "APIService " + name + " is gone", ResourceIDs: []string{name}}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	conditions, _, err := unstructured.NestedSlice(there.Object, "status", "conditions")
+	if err != nil {
+		return nil, fmt.Errorf("reading the conditions of APIService %s: %w", name, err)
+	}
+	for _, condition := range conditions {
+		c, ok := condition.(map[string]any)
+		if !ok || c["type"] != "Available" {
+			continue
+		}
+		if c["status"] == "True" {
+			return nil, nil
+		}
+		return unserved(name, "the API server does not reach APIService %s: %v: %v", name, c["reason"], c["message"]), nil
+	}
+	return unserved(name, "the API server has not asked for APIService %s yet", name), nil
+}
+
+// deployment is what ails a Deployment.
+func (r *addons) deployment(ctx context.Context, object *unstructured.Unstructured) ([]v1alpha1.AddonIssue, error) {
+	d := &appsv1.Deployment{}
+	err := r.Cluster.Get(ctx, client.ObjectKeyFromObject(object), d)
+	if apierrors.IsNotFound(err) {
+		return []v1alpha1.AddonIssue{{Code: issueNotFound, Message: "Deployment " + object.GetName() + " is gone", ResourceIDs: []string{object.GetName()}}}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Deployment %s: %w", object.GetName(), err)
+	}
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	current := d.Status.ObservedGeneration >= d.Generation
+	if current && d.Status.AvailableReplicas >= want && d.Status.UpdatedReplicas >= want && d.Status.Replicas == d.Status.UpdatedReplicas {
+		return nil, nil
+	}
+	reason, err := r.obstacle(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	updated := d.Status.UpdatedReplicas
+	if !current {
+		updated = 0
+	}
+	return insufficient(d.Name, "%d of %d pods of Deployment %s are available, %d are of the newest kind%s", d.Status.AvailableReplicas, want, d.Name, updated, reason), nil
 }
 
 // obstacle is what keeps the first unhealthy pod of a Deployment from running, as the scheduler or the kubelet says.
@@ -101,6 +141,8 @@ func (r *addons) onMachines(ctx context.Context, known addon.Addon) ([]v1alpha1.
 		return r.kubeProxy(ctx)
 	case addon.VPCCNI:
 		return r.network(ctx)
+	case addon.PodIdentityAgent:
+		return r.podIdentity(ctx)
 	}
 	return nil, fmt.Errorf("nobody knows how add-on %s is on machines", known.Name)
 }
@@ -126,6 +168,29 @@ func (r *addons) kubeProxy(ctx context.Context) ([]v1alpha1.AddonIssue, error) {
 		}
 	}
 	return unhealthy(failing, said, "kube-proxy does not run on %d of the machines: %s"), nil
+}
+
+// podIdentity asks the agent of each machine that is a node by now.
+func (r *addons) podIdentity(ctx context.Context) ([]v1alpha1.AddonIssue, error) {
+	if r.PodIdentity == nil {
+		return nil, nil
+	}
+	var machines v1alpha1.MachineList
+	if err := r.api.List(ctx, &machines); err != nil {
+		return nil, fmt.Errorf("listing the machines of cluster %s: %w", r.ClusterName, err)
+	}
+	var failing, said []string
+	for i := range machines.Items {
+		m := &machines.Items[i]
+		if m.Spec.ClusterName != r.ClusterName || m.Spec.Provider != v1alpha1.ProviderLocal || !m.DeletionTimestamp.IsZero() ||
+			!meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReady) {
+			continue
+		}
+		if err := r.PodIdentity(ctx, m.Name); err != nil {
+			failing, said = append(failing, m.Name), append(said, m.Name+": "+err.Error())
+		}
+	}
+	return unhealthy(failing, said, "the EKS Pod Identity agent does not answer on %d of the machines: %s"), nil
 }
 
 // network asks the kubelets, which report a machine without a working network plugin.

@@ -10,12 +10,27 @@ import (
 )
 
 const (
-	coreDNSReplicas = int64(2) // EKS's
-	labelApp        = "k8s-app"
-	labelAppDNS     = "kube-dns"
-	labelComponent  = "eks.amazonaws.com/component"
-	annotationRole  = "eks.amazonaws.com/role-arn"
+	labelApp       = "k8s-app"
+	labelComponent = "eks.amazonaws.com/component"
+	annotationRole = "eks.amazonaws.com/role-arn"
 )
+
+// workload is how the pods of an add-on are configured.
+type workload struct {
+	// app is the value of the label by which the Service and the Deployment choose the pods.
+	app string
+	// replicas is the setting that says how many pods there are. EKS has two where it is not said.
+	replicas string
+}
+
+// defaultReplicas is EKS's number of pods.
+const defaultReplicas = int64(2)
+
+// workloads are the add-ons that run in pods.
+var workloads = map[string]workload{
+	CoreDNS:       {app: "kube-dns", replicas: "replicaCount"},
+	MetricsServer: {app: MetricsServer, replicas: "replicas"},
+}
 
 // Objects are the objects of an add-on with a configuration. The base are those that a cluster has without one; they are not changed.
 func (a Addon) Objects(base []*unstructured.Unstructured, values Values, roleARN string) ([]*unstructured.Unstructured, error) {
@@ -23,10 +38,11 @@ func (a Addon) Objects(base []*unstructured.Unstructured, values Values, roleARN
 	for _, object := range base {
 		objects = append(objects, object.DeepCopy())
 	}
-	if a.Name != CoreDNS {
+	w, ok := workloads[a.Name]
+	if !ok {
 		return objects, nil
 	}
-	if budget := coreDNSBudget(a.Namespace, values); budget != nil {
+	if budget := w.budget(a, values); budget != nil {
 		objects = append(objects, budget)
 	}
 	values = (&unstructured.Unstructured{Object: values}).DeepCopy().Object
@@ -48,7 +64,7 @@ func (a Addon) Objects(base []*unstructured.Unstructured, values Values, roleARN
 				err = unstructured.SetNestedField(object.Object, corefile, "data", "Corefile")
 			}
 		case "Deployment":
-			err = configureCoreDNS(object, values)
+			err = w.configure(object, values)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("configuring %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -57,10 +73,10 @@ func (a Addon) Objects(base []*unstructured.Unstructured, values Values, roleARN
 	return objects, nil
 }
 
-// configureCoreDNS sets in the Deployment what the configuration says.
-func configureCoreDNS(object *unstructured.Unstructured, values Values) error {
-	replicas := coreDNSReplicas
-	if count, ok := values["replicaCount"].(int64); ok {
+// configure sets in the Deployment what the configuration says.
+func (w workload) configure(object *unstructured.Unstructured, values Values) error {
+	replicas := defaultReplicas
+	if count, ok := values[w.replicas].(int64); ok {
 		replicas = count
 	}
 	spec, pod := []string{"spec"}, []string{"spec", "template", "spec"}
@@ -92,7 +108,7 @@ func configureCoreDNS(object *unstructured.Unstructured, values Values) error {
 		}
 		maps.Copy(merged, extra)
 		if field == "labels" {
-			merged[labelApp] = labelAppDNS // the Service and the Deployment choose the pods by it
+			merged[labelApp] = w.app // the Service and the Deployment choose the pods by it
 		}
 		if err := unstructured.SetNestedMap(object.Object, merged, path...); err != nil {
 			return err
@@ -114,13 +130,13 @@ func configureCoreDNS(object *unstructured.Unstructured, values Values) error {
 	return set(containers, pod, "containers")
 }
 
-// coreDNSBudget is the disruption budget of the pods; nil if there is to be none.
-func coreDNSBudget(namespace string, values Values) *unstructured.Unstructured {
+// budget is the disruption budget of the pods; nil if there is to be none.
+func (w workload) budget(a Addon, values Values) *unstructured.Unstructured {
 	asked, _ := values["podDisruptionBudget"].(map[string]any)
 	if enabled, ok := asked["enabled"].(bool); ok && !enabled {
 		return nil
 	}
-	spec := map[string]any{"selector": map[string]any{"matchLabels": map[string]any{labelApp: labelAppDNS}}}
+	spec := map[string]any{"selector": map[string]any{"matchLabels": map[string]any{labelApp: w.app}}}
 	for _, name := range []string{"maxUnavailable", "minAvailable"} {
 		if value, ok := asked[name]; ok {
 			spec[name] = value
@@ -131,7 +147,7 @@ func coreDNSBudget(namespace string, values Values) *unstructured.Unstructured {
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-		"metadata": map[string]any{"name": CoreDNS, "namespace": namespace, "labels": map[string]any{labelApp: labelAppDNS}},
+		"metadata": map[string]any{"name": a.Name, "namespace": a.Namespace, "labels": map[string]any{labelApp: w.app}},
 		"spec":     spec,
 	}}
 }
