@@ -34,13 +34,24 @@ type Network struct {
 	Subnets []Subnet `json:"subnets"`
 	// Addresses are the API server's, in two of the subnets, in different zones. The first one is told to machines.
 	Addresses []netip.Addr `json:"addresses"`
-	PodCIDR   netip.Prefix `json:"podCIDR"`
+	// PodCIDR is a range of pods' addresses, a /24 for each node. If PodsInSubnets, it is for nodes that are no machine of the VPC's alone.
+	PodCIDR netip.Prefix `json:"podCIDR"`
+	// PodsInSubnets reports whether pods of machines have addresses of the machines' subnets, a range for each machine.
+	PodsInSubnets bool `json:"podsInSubnets,omitempty"`
 	// SecurityGroupID is the id of the cluster's own security group.
 	SecurityGroupID string `json:"securityGroupID,omitempty"`
 }
 
 // Version of the record's format.
 const Version = 1
+
+// Pods is the range that pods of machines have their addresses in.
+func (n Network) Pods() netip.Prefix {
+	if n.PodsInSubnets {
+		return n.VPCCIDR
+	}
+	return n.PodCIDR
+}
 
 // SubnetIDs lists the ids of the cluster's subnets.
 func (n Network) SubnetIDs() []string {

@@ -46,7 +46,7 @@ type Taken struct {
 const minZones = 2
 
 // Resolve chooses the network of a cluster that has none yet: the subnets that its spec names, or all of the default VPC; the range of pods
-// that it names, or the first one that nobody in the VPC has. It gives no addresses to the API server. An error is a [*Problem].
+// that it names, or else the VPC's own for pods of machines, and for those of other nodes the first one that nobody in the VPC has. It gives no addresses to the API server. An error is a [*Problem].
 func Resolve(spec v1alpha1.ClusterNetwork, vpcs []VPC, taken []Taken) (Network, error) {
 	within, subnets, err := choose(spec.SubnetIDs, vpcs)
 	if err != nil {
@@ -64,7 +64,7 @@ func Resolve(spec v1alpha1.ClusterNetwork, vpcs []VPC, taken []Taken) (Network, 
 	if err != nil {
 		return Network{}, err
 	}
-	return Network{Version: Version, VPCID: within.ID, VPCCIDR: within.CIDR, Subnets: subnets, PodCIDR: pods}, nil
+	return Network{Version: Version, VPCID: within.ID, VPCCIDR: within.CIDR, Subnets: subnets, PodCIDR: pods, PodsInSubnets: spec.PodCIDR == ""}, nil
 }
 
 // choose finds the VPC and the subnets, sorted by zone and range.

@@ -103,7 +103,8 @@ func TestResolve(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.subnets, got.SubnetIDs()); diff != "" || got.VPCID != vpcOne || got.VPCCIDR != prefix("172.31.0.0/16") || got.PodCIDR != prefix(test.wantPods) {
+			if diff := cmp.Diff(test.subnets, got.SubnetIDs()); diff != "" || got.VPCID != vpcOne || got.VPCCIDR != prefix("172.31.0.0/16") || got.PodCIDR != prefix(test.wantPods) ||
+				got.PodsInSubnets != (test.pods == "") || got.Pods() != map[bool]netip.Prefix{true: got.VPCCIDR, false: got.PodCIDR}[test.pods == ""] {
 				t.Errorf("got %+v, want pods %s and subnets\n%s", got, test.wantPods, diff)
 			}
 		})

@@ -7,10 +7,14 @@
 //	i-0123456789abcdef0.ec2.internal    A    192.168.64.11
 //	11.64.168.192.in-addr.arpa        PTR  ip-192-168-64-11.ec2.internal
 //	eks.us-east-1.amazonaws.com         A    192.168.0.3, as every name of a service that the account answers
-//	any other name                    NXDOMAIN: the VPC has no way out
+//	k8s-shop-web-….elb.us-east-1.amazonaws.com   A    192.168.0.12, as every load balancer
+//	any other name                    what the host's name servers say; NXDOMAIN where the VPC has no way out
+//
+// Nobody outside is asked about names of one label, of machines, of clusters, and of addresses of private networks. What is asked outside is a query
+// of its own with the client's question, and answers are cut to what the client takes; queries under way are bounded, in all and for each client.
 //
 // Machines ask it by /etc/resolv.conf, and so does the cluster's DNS for names that are not the cluster's.
 //
-// It trusts the records of machines, which were on disk before the machines booted. It refuses to believe a machine about its
+// It trusts the records of machines, which were on disk before the machines booted, and the host's name servers about names that are not in them. It refuses to believe a machine about its
 // name, updates, zone transfers, and every class but IN.
 package privatedns

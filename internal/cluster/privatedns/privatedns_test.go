@@ -97,6 +97,9 @@ func TestAnswers(t *testing.T) {
 	server := serve(t, Config{
 		Machines: func() ([]machine.Record, error) { return machines(), nil },
 		Services: []string{"eks.us-east-1.amazonaws.com", "sts.amazonaws.com"}, ServicesAt: netip.MustParseAddr("192.168.64.3"),
+		Balancers: func() (map[string]netip.Addr, error) {
+			return map[string]netip.Addr{"k8s-shop-web-1.elb.us-east-1.amazonaws.com": netip.MustParseAddr("192.168.64.20")}, nil
+		},
 	})
 	for query, want := range map[string]string{
 		"ip-192-168-64-11.ec2.internal. A":                        "192.168.64.11",
@@ -112,6 +115,8 @@ func TestAnswers(t *testing.T) {
 		"eks.us-east-1.amazonaws.com. A":                          "192.168.64.3",
 		"STS.amazonaws.com. A":                                    "192.168.64.3",
 		"eks.us-east-1.amazonaws.com. AAAA":                       "",
+		"K8s-shop-web-1.elb.us-east-1.amazonaws.com. A":           "192.168.64.20",
+		"k8s-shop-web-2.elb.us-east-1.amazonaws.com. A":           "NXDOMAIN",
 		"us-east-1.amazonaws.com. A":                              "", // names end with it
 		"s3.us-east-1.amazonaws.com. A":                           "NXDOMAIN",
 		"a.ip-192-168-64-11.ec2.internal. A":                      "NXDOMAIN",

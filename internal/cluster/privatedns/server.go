@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,18 +35,30 @@ type Config struct {
 	// Services are the names of AWS's services, which are at the address ServicesAt.
 	Services   []string
 	ServicesAt netip.Addr
-	Log        *slog.Logger
-	Now        func() time.Time // the clock if nil
+	// Domain is that of machines' names: a name in it is a machine's or nobody's.
+	Domain string
+	// Outside are the name servers to ask for names that are neither machines' nor services', as "192.0.2.1:53"; none where there is no way
+	// out. It is called as often as Machines. If nil there is none.
+	Outside func() ([]string, error)
+	// Balancers lists the names of load balancers and where they are; nil for none. It is called as Machines is.
+	Balancers func() (map[string]netip.Addr, error)
+	Log       *slog.Logger
+	Now       func() time.Time // the clock if nil
 }
 
 // Server answers queries.
 type Server struct {
-	config Config
+	config  Config
+	domain  string // with the final dot
+	outside outside
 
 	mutex sync.Mutex
 	zone  *zone // nil until the records could be read
-	read  time.Time
-	said  string // the last error logged
+	// servers are those outside.
+	servers []string
+	read    time.Time
+	said    string // the last error logged
+	toldOff string // the last error of those outside that was logged
 }
 
 // NewServer checks the configuration.
@@ -59,7 +72,10 @@ func NewServer(config Config) (*Server, error) {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &Server{config: config}, nil
+	if config.Outside == nil {
+		config.Outside = func() ([]string, error) { return nil, nil }
+	}
+	return &Server{config: config, domain: strings.ToLower(dns.Fqdn(config.Domain))}, nil
 }
 
 // Serve answers on both sockets until the context ends, and closes them.
@@ -98,29 +114,77 @@ func (s *Server) Serve(ctx context.Context, packets net.PacketConn, listener net
 // ServeDNS implements [dns.Handler]. Queries have one question by now, and responses and updates are refused ([dns.DefaultMsgAcceptFunc]).
 func (s *Server) ServeDNS(w dns.ResponseWriter, query *dns.Msg) {
 	reply := new(dns.Msg).SetRcode(query, dns.RcodeServerFailure)
-	if known := s.known(); known != nil {
+	if known, servers := s.known(); known != nil {
 		reply = known.answer(query)
+		if len(servers) > 0 && isUnknown(known, query, reply) && !s.isInside(query.Question[0].Name) {
+			reply = s.askOutside(w, query, servers)
+		}
 	}
 	_ = w.WriteMsg(reply) // a client that did not wait asks again
 }
 
-// known is the zone as of a second ago at most. While the records cannot be read it is as it was.
-func (s *Server) known() *zone {
+// isUnknown reports whether a reply to a good question says that there is nothing of that name here.
+func isUnknown(known *zone, query, reply *dns.Msg) bool {
+	return reply.Rcode == dns.RcodeNameError || reply.Rcode == dns.RcodeSuccess && len(known.records[strings.ToLower(query.Question[0].Name)]) == 0
+}
+
+// askOutside has the host's name servers answer.
+func (s *Server) askOutside(w dns.ResponseWriter, query *dns.Msg, servers []string) *dns.Msg {
+	answer, err := s.outside.ask(context.Background(), servers, clientOf(w.RemoteAddr()), query)
+	if err != nil {
+		s.tellOff(err)
+		return passOn(query, &dns.Msg{MsgHdr: dns.MsgHdr{Rcode: dns.RcodeServerFailure}})
+	}
+	reply := passOn(query, answer)
+	fit(reply, query, w.RemoteAddr())
+	return reply
+}
+
+// tellOff logs what keeps names outside from being known, when it changes.
+func (s *Server) tellOff(err error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if err.Error() != s.toldOff {
+		s.config.Log.Warn("no answer about a name outside", "error", err)
+	}
+	s.toldOff = err.Error()
+}
+
+// known is the zone as of a second ago at most, and the servers to ask outside. While the records cannot be read it is as it was.
+func (s *Server) known() (*zone, []string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	now := s.config.Now()
 	if age := now.Sub(s.read); !s.read.IsZero() && age >= 0 && age < readAgain {
-		return s.zone
+		return s.zone, s.servers
 	}
 	s.read = now
+	s.servers = s.readOutside()
 	machines, err := s.config.Machines()
+	var balancers map[string]netip.Addr
+	if err == nil && s.config.Balancers != nil {
+		balancers, err = s.config.Balancers()
+	}
 	if err != nil {
 		if err.Error() != s.said {
 			s.config.Log.Error("names of machines may be out of date", "error", err)
 		}
 		s.said = err.Error()
-		return s.zone
+		return s.zone, s.servers
 	}
-	s.said, s.zone = "", newZone(machines, s.config.Services, s.config.ServicesAt)
-	return s.zone
+	s.said, s.zone = "", newZone(machines, s.config.Services, s.config.ServicesAt, balancers)
+	return s.zone, s.servers
+}
+
+// readOutside finds the servers to ask outside; none if they cannot be found. The mutex is held.
+func (s *Server) readOutside() []string {
+	servers, err := s.config.Outside()
+	if err == nil {
+		return servers
+	}
+	if err.Error() != s.toldOff {
+		s.config.Log.Warn("names outside are not known", "error", err)
+	}
+	s.toldOff = err.Error()
+	return nil
 }

@@ -25,12 +25,15 @@ type zone struct {
 	exists  map[string]bool     // names with records, and those that such a name ends with
 }
 
-// newZone makes the zone of some machines, and of services at an address. Of two machines with one name or address, which the records do not
+// newZone makes the zone of some machines, of services at an address, and of load balancers. Of two machines with one name or address, which the records do not
 // hold, both are in it.
-func newZone(machines []machine.Record, services []string, at netip.Addr) *zone {
+func newZone(machines []machine.Record, services []string, at netip.Addr, balancers map[string]netip.Addr) *zone {
 	z := &zone{records: map[string][]dns.RR{}, exists: map[string]bool{".": true}}
 	for _, name := range services {
 		z.add(&dns.A{Hdr: header(dns.Fqdn(strings.ToLower(name)), dns.TypeA, ttl), A: net.IP(at.AsSlice())})
+	}
+	for name, address := range balancers {
+		z.add(&dns.A{Hdr: header(dns.Fqdn(strings.ToLower(name)), dns.TypeA, ttl), A: net.IP(address.AsSlice())})
 	}
 	for _, m := range machines {
 		reverse, err := dns.ReverseAddr(m.PrivateIP.String())

@@ -7,8 +7,14 @@ package region
 // The first is that of EKS.
 func (r Region) ServiceNames() []string {
 	var names []string
-	for _, service := range []string{"eks", "ec2", "autoscaling", "ssm", "kms", "logs", "sts"} {
+	for _, service := range []string{"eks", "ec2", "autoscaling", "ssm", "kms", "logs", "elasticfilesystem", "sts"} {
 		names = append(names, service+"."+r.Name+".amazonaws.com", service+"."+r.Name+".api.aws")
 	}
+	names = append(names, "api.ecr."+r.Name+".amazonaws.com", "ecr."+r.Name+".api.aws")
 	return append(names, "eks-auth."+r.Name+".api.aws", "sts.amazonaws.com", "iam.amazonaws.com", "iam.global.api.aws")
+}
+
+// RegistryName is the DNS name of the image registry of an account.
+func (r Region) RegistryName(account string) string {
+	return account + ".dkr.ecr." + r.Name + ".amazonaws.com"
 }

@@ -148,7 +148,11 @@ func (r *renderer) chains(out *text) {
 		}
 		out.chain(fmt.Sprintf("to-%d", i), append(rules, "drop"))
 	}
-	out.chain("receivers", []string{"oifname vmap @to-links", "ip daddr vmap @to-endpoints", "drop"})
+	receivers := []string{"oifname vmap @to-links", "ip daddr vmap @to-endpoints"}
+	if r.state.WayOut != "" {
+		receivers = append(receivers, "oifname "+quote(r.state.WayOut)+" accept")
+	}
+	out.chain("receivers", append(receivers, "drop"))
 	for _, id := range ids {
 		out.chain("egress-"+id, r.rules(used[id], Egress, "goto receivers"))
 	}
@@ -262,7 +266,11 @@ func (r *renderer) hooks(out *text) {
 		out.chain(name, append([]string{"type filter hook " + name + " priority filter; policy drop;", known}, rules...))
 	}
 	hook("forward", "iifname vmap @from-links")
-	hook("input", append(append([]string{`iifname "lo" accept`}, services...), "iifname vmap @from-links")...)
+	input := []string{`iifname "lo" accept`}
+	if r.state.WayOut != "" {
+		input = append(input, "iifname "+quote(r.state.WayOut)+" drop")
+	}
+	hook("input", append(append(input, services...), "iifname vmap @from-links")...)
 	// The router's own errors: of packets that it has no way for, or that are too large for one.
 	hook("output", `oifname "lo" accept`, "ip saddr vmap @from-endpoints", "icmp type { destination-unreachable, time-exceeded, parameter-problem } accept")
 }

@@ -55,6 +55,8 @@ type State struct {
 	Own     []netip.Addr
 	Groups  []Group
 	Members []Member
+	// WayOut is the link over which packets leave the VPC, if there is one: what its sender's groups let through goes, and only answers come.
+	WayOut string
 }
 
 var (
@@ -120,6 +122,9 @@ func (g Group) Validate() error {
 func (s State) validate() error {
 	if !s.CIDR.IsValid() || !s.CIDR.Addr().Is4() {
 		return fmt.Errorf("the range of the VPC %s is not one of IPv4 addresses", s.CIDR)
+	}
+	if s.WayOut != "" && !linkPattern.MatchString(s.WayOut) {
+		return fmt.Errorf("invalid link %q of the way out", s.WayOut)
 	}
 	known := map[string]bool{}
 	for _, group := range s.Groups {

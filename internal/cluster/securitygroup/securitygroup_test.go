@@ -39,7 +39,7 @@ var (
 // everything has each kind of rule, and each kind of member.
 func everything() State {
 	return State{
-		CIDR: network, Own: services,
+		CIDR: network, Own: services, WayOut: "egress",
 		Groups: []Group{
 			{ID: web, Rules: []Rule{
 				{Direction: Ingress, Protocol: "tcp", FromPort: 443, ToPort: 443, CIDR: anywhere},
@@ -132,6 +132,7 @@ func TestRefused(t *testing.T) {
 		"an address twice":     {members(member("a", "10.0.0.7"), member("", "10.0.0.7")), "is there twice"},
 		"a member's address":   {members(Member{Link: "a"}), "is not one of IPv4"},
 		"a member's group":     {members(member("a", "10.0.0.7", "web")), "invalid security group id"},
+		"a way out":            {State{CIDR: network, WayOut: `x" accept`}, "invalid link"},
 		"an own address":       {State{CIDR: network, Own: []netip.Addr{{}}}, "is not one of IPv4"},
 	} {
 		t.Run(name, func(t *testing.T) {

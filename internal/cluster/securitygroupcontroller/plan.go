@@ -79,7 +79,8 @@ func makePlan(f facts) plan {
 			users[id] = append(users[id], "machine "+m.Name)
 		}
 		if ip, err := netip.ParseAddr(address(m)); err == nil {
-			p.interfaces = append(p.interfaces, vpc.Interface{Machine: m.Name, Address: ip, SecurityGroups: in})
+			pods, _ := netip.ParsePrefix(m.Status.PodCIDR) // empty is none
+			p.interfaces = append(p.interfaces, vpc.Interface{Machine: m.Name, Address: ip, PodRange: pods, SecurityGroups: in})
 		}
 	}
 	there := map[string]bool{}

@@ -24,7 +24,7 @@ const (
 func linkName(ip netip.Addr) string { return fmt.Sprintf("%s%x", linkPrefix, ip.As4()) }
 
 // Attach gives the network namespace of a machine an interface eth0 with an address in the VPC, and a way out by the
-// router. Its security groups are in force from the first packet on. What an earlier machine with that address has left behind is removed.
+// router. The range of its pods in the VPC leads to it from then on. Its security groups are in force from the first packet on. What an earlier machine with that address has left behind is removed.
 func (n *Network) Attach(machine *os.File, own Interface) error {
 	ip := own.Address
 	if err := n.free(ip); err != nil {
@@ -50,7 +50,7 @@ func (n *Network) Attach(machine *os.File, own Interface) error {
 	return nil
 }
 
-// free checks that an address can be a machine's: it is in a subnet, and neither one of the VPC's own nor of an endpoint's.
+// free checks that an address can be a machine's: it is in a subnet, and not one of the VPC's own, of an endpoint's or of a load balancer's.
 func (n *Network) free(ip netip.Addr) error {
 	subnet, err := n.subnetOf(ip)
 	if err != nil {
@@ -66,6 +66,15 @@ func (n *Network) free(ip netip.Addr) error {
 	for _, e := range endpoints {
 		if slices.Contains(e.Addresses, ip) {
 			return fmt.Errorf("the address %s is that of the endpoint of cluster %s", ip, e.Cluster)
+		}
+	}
+	balancers, err := n.Balancers()
+	if err != nil {
+		return err
+	}
+	for _, b := range balancers {
+		if b.Address == ip {
+			return fmt.Errorf("the address %s is that of the load balancer of Service %s/%s of cluster %s", ip, b.Namespace, b.Service, b.Cluster)
 		}
 	}
 	return nil
@@ -118,8 +127,12 @@ func (n *Network) equip(h *netlink.Handle, ip netip.Addr) error {
 }
 
 // Detach removes the link of the machine with an address, and with it the routes over it, those to its pods too, and forgets the connections of
-// that address that security groups let through. A missing link or VPC is not an error.
+// that address and of its pods' in the VPC that security groups let through. A missing link or VPC is not an error.
 func (n *Network) Detach(ip netip.Addr) error {
+	pods, err := n.podRangeOf(ip)
+	if err != nil {
+		return fmt.Errorf("detaching %s from the VPC: %w", ip, err)
+	}
 	if err := n.dismiss(ip); err != nil {
 		return fmt.Errorf("detaching %s from the VPC: %w", ip, err)
 	}
@@ -145,7 +158,10 @@ func (n *Network) Detach(ip netip.Addr) error {
 		return nil
 	})
 	if err == nil {
-		err = forgetConnections(namespace, ip.AsSlice())
+		err = forgetConnections(namespace, netip.PrefixFrom(ip, ip.BitLen()))
+	}
+	if err == nil && pods.IsValid() {
+		err = forgetConnections(namespace, pods)
 	}
 	if err != nil {
 		return fmt.Errorf("detaching %s from the VPC: %w", ip, err)

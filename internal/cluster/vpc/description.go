@@ -12,18 +12,21 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// Description is what is kept of a VPC on disk: all that its process, and whoever attaches machines, must know of it.
+// Description is what is kept of a VPC on disk: all that its process, and the providers that attach machines, must know of it.
 type Description struct {
 	// Version is that of the file's format, 1.
 	Version int          `json:"version"`
 	ID      string       `json:"id"`
 	CIDR    netip.Prefix `json:"cidr"`
 	// Default says that it is the account's default VPC.
-	Default bool     `json:"default,omitempty"`
-	Subnets []Subnet `json:"subnets"`
+	Default bool `json:"default,omitempty"`
+	// Egress is its way out.
+	Egress  egresspolicy.Policy `json:"egress,omitzero"`
+	Subnets []Subnet            `json:"subnets"`
 }
 
 // Subnet is a part of a VPC's range, in one zone.
@@ -60,6 +63,9 @@ func (d Description) validate() error {
 		return err
 	}
 	if err := validateRange("VPC CIDR", d.CIDR); err != nil {
+		return err
+	}
+	if err := d.Egress.Validate(); err != nil {
 		return err
 	}
 	for i, subnet := range d.Subnets {

@@ -16,7 +16,7 @@
 // address. Which clusters have endpoints in it is in another file, which the [Relay] follows: clusters come and go without touching one
 // another. Each has a door of its own from its API server, which leads to the machines that were launched for it and to its pods alone.
 //
-// A machine is known by its address. That is at one link by a route (see pin), so the answers to it go there whoever asked, and the kernel drops
+// A machine is known by its address. That is at one link by a route (see pin), so the answers to it go there even if another one asked, and the kernel drops
 // every packet that comes from a link other than that of the route to its source (see setRouting). Nothing is bridged: machines see
 // nothing of each other below IP, and what they say by ARP concerns nobody.
 //

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/vishvananda/netlink"
-
 	"muster.dev/muster/internal/platform/watchfile"
 )
 
@@ -48,7 +46,7 @@ type door struct {
 
 // follow opens and closes doors as the file says, until the context ends. It calls first after the first look.
 func (d *doors) follow(ctx context.Context, first func()) {
-	file := watchfile.File{Path: d.network.endpointsPath(), What: "endpoints of the VPC", Poll: lookAgain, MaxSize: maxEndpoints, Logger: d.relay.config.Log}
+	file := watchfile.File{Path: endpointsFile.path(d.network), What: "endpoints of the VPC", Poll: lookAgain, MaxSize: maxEndpoints, Logger: d.relay.config.Log}
 	file.Run(ctx, func() {
 		err := d.look(ctx)
 		if err != nil && err.Error() != d.said {
@@ -73,10 +71,6 @@ func (d *doors) look(ctx context.Context) error {
 		return err
 	}
 	d.network = network
-	var addresses []netip.Addr
-	for _, e := range wanted {
-		addresses = append(addresses, e.Addresses...)
-	}
 	for name, door := range d.open {
 		keep := slices.ContainsFunc(wanted, door.sameDoor)
 		select {
@@ -89,9 +83,7 @@ func (d *doors) look(ctx context.Context) error {
 			delete(d.open, name)
 		}
 	}
-	if err := withHandle(d.namespace, func(h *netlink.Handle) error {
-		return errors.Join(network.unaddress(h, addresses), network.address(h, append(network.own(), addresses...)))
-	}); err != nil {
+	if err := network.EnsureAddresses(d.namespace); err != nil {
 		return err
 	}
 	var errs []error

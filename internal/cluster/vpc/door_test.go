@@ -111,16 +111,16 @@ func TestClustersComeAndGo(t *testing.T) {
 	is("192.168.96.4:443", "one")
 
 	// A file that cannot be read changes nothing.
-	raw, err := os.ReadFile(n.endpointsPath())
+	raw, err := os.ReadFile(endpointsFile.path(n))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(n.endpointsPath(), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(endpointsFile.path(n), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	<-time.After(300 * time.Millisecond) // longer than a change takes to be seen
 	is("192.168.64.5:443", "two")
-	if err := os.WriteFile(n.endpointsPath(), raw, 0o600); err != nil {
+	if err := os.WriteFile(endpointsFile.path(n), raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
 

@@ -97,28 +97,37 @@ func (d *door) admit(hostPort string) (netip.AddrPort, error) {
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("CONNECT needs an address and a port, not %q", hostPort)
 	}
-	address, network := target.Addr(), d.network
+	reachable, err := d.network.reaches(d.Endpoint, d.owners, d.relay.config.Machines, target, true)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	if !reachable {
+		return netip.AddrPort{}, fmt.Errorf("%s is neither a machine nor a pod of cluster %s: machines are in %s, pods in %s", target, d.Cluster, d.network.cidr, d.PodCIDR)
+	}
+	return target, nil
+}
+
+// reaches reports whether a target is a machine or a pod of a machine of the cluster that an endpoint is of, or, if strangers may be meant, the kubelet's port
+// of a machine of which nobody knows the cluster.
+func (n *Network) reaches(e Endpoint, owners *owners, machines Machines, target netip.AddrPort, strangers bool) (bool, error) {
+	address := target.Addr()
 	switch {
 	case target.Port() == 0:
-	case network.cidr.Contains(address):
-		if network.free(address) != nil {
+	case n.cidr.Contains(address):
+		if n.free(address) != nil {
 			break
 		}
-		cluster, known, err := d.relay.config.Machines.Cluster(address)
+		cluster, known, err := machines.Cluster(owners.of(address))
 		if err != nil {
-			return netip.AddrPort{}, fmt.Errorf("finding the machine with the address %s: %w", address, err)
+			return false, fmt.Errorf("finding the machine with the address %s: %w", address, err)
 		}
-		if known && cluster == d.Cluster || !known && target.Port() == kubeletPort {
-			return target, nil
-		}
-	case d.PodCIDR.Contains(address):
-		cluster, known, err := d.relay.config.Machines.Cluster(d.owners.of(address))
+		return known && cluster == e.Cluster || strangers && !known && target.Port() == kubeletPort, nil
+	case e.PodCIDR.Contains(address):
+		cluster, known, err := machines.Cluster(owners.of(address))
 		if err != nil {
-			return netip.AddrPort{}, fmt.Errorf("finding the machine of the pod with the address %s: %w", address, err)
+			return false, fmt.Errorf("finding the machine of the pod with the address %s: %w", address, err)
 		}
-		if !known || cluster == d.Cluster {
-			return target, nil
-		}
+		return !known || cluster == e.Cluster, nil
 	}
-	return netip.AddrPort{}, fmt.Errorf("%s is neither a machine nor a pod of cluster %s: machines are in %s, pods in %s", target, d.Cluster, network.cidr, d.PodCIDR)
+	return false, nil //nolint:nilerr // an address that no machine can have
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,18 +78,36 @@ func (r *Relay) serveEndpoint(ctx context.Context, e endpoint, owners *owners) e
 	}
 }
 
-// dialIdentity connects to STS and IAM, and names the machine that the connection is for.
+// dialIdentity connects to STS and IAM, or to what else the client asks for by its name, and names the machine that the connection is for.
 func (r *Relay) dialIdentity(ctx context.Context, machine net.Conn) (net.Conn, error) {
 	source, err := netip.ParseAddrPort(machine.RemoteAddr().String())
 	if err != nil {
 		return nil, err
 	}
-	service, err := dialPatiently(ctx, "unix", r.config.IdentitySocket)
+	socket, heard := r.config.IdentitySocket, []byte(nil)
+	if r.config.RegistrySocket != "" || r.config.IssuerSocket != "" {
+		name, read, err := peekServerName(ctx, machine)
+		if err != nil {
+			return nil, fmt.Errorf("reading whom the client asks for: %w", err)
+		}
+		heard = read
+		switch {
+		case r.config.RegistrySocket != "" && strings.EqualFold(name, r.config.RegistryName):
+			socket = r.config.RegistrySocket
+		case r.config.IssuerSocket != "" && strings.EqualFold(name, r.config.IssuerName):
+			socket = r.config.IssuerSocket
+		}
+	}
+	service, err := dialPatiently(ctx, "unix", socket)
 	if err != nil {
 		return nil, err
 	}
 	header := proxyheader.Header{Source: source, Destination: netip.AddrPortFrom(Services(r.config.Network.cidr), endpointPort), VPC: r.config.Network.id}
-	if err := proxyheader.Write(service, header); err != nil {
+	err = proxyheader.Write(service, header)
+	if err == nil {
+		_, err = service.Write(heard)
+	}
+	if err != nil {
 		_ = service.Close()
 		return nil, err
 	}
@@ -112,24 +131,18 @@ func dialPatiently(ctx context.Context, network, address string) (net.Conn, erro
 }
 
 // owners finds the machine that a pod is on, by the VPC's routes.
-type owners struct {
-	machines netip.Prefix
-	handle   *netlink.Handle
-}
+type owners struct{ handle *netlink.Handle }
 
-func newOwners(namespace *os.File, machines netip.Prefix) (*owners, error) {
+func newOwners(namespace *os.File) (*owners, error) {
 	handle, err := netlink.NewHandleAt(netns.NsHandle(namespace.Fd()), unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("opening netlink socket for the VPC's routes: %w", err)
 	}
-	return &owners{machines: machines, handle: handle}, nil
+	return &owners{handle: handle}, nil
 }
 
 // of is the machine with an address, or with a pod that has it. A pod whose route is gone stands for itself.
 func (o *owners) of(address netip.Addr) netip.Addr {
-	if o.machines.Contains(address) {
-		return address
-	}
 	routes, err := o.handle.RouteGet(address.AsSlice())
 	if err != nil || len(routes) != 1 {
 		return address

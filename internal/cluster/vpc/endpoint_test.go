@@ -3,6 +3,7 @@
 package vpc
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -118,7 +119,7 @@ func TestAMachineTakesNobodyElsesConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = namespace.Close() }()
-	owners, err := newOwners(namespace, cidr)
+	owners, err := newOwners(namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,5 +197,42 @@ func TestAPodTakesNotAllOfItsMachine(t *testing.T) {
 	}
 	if said, err := greeting(t, connection); err != nil || said != "192.168.64.11 by 192.168.64.3:443 in vpc-0123456789abcdef0" {
 		t.Errorf("its machine hears %q, %v", said, err)
+	}
+}
+
+// TestIssuersByTheirName has machines reach the socket of the name that they ask for by TLS, and all others the identity service.
+func TestIssuersByTheirName(t *testing.T) {
+	n := newNetwork(t)
+	machine := newMachine(t, n, "192.168.64.11")
+	config := relayConfig(t, n)
+	config.IdentitySocket, config.IssuerSocket = filepath.Join(t.TempDir(), "identity.sock"), filepath.Join(t.TempDir(), "issuers.sock")
+	config.IssuerName = "oidc.example.com"
+	defer runRelay(t, config)()
+	for socket, names := range map[string][]string{
+		config.IssuerSocket:   {"oidc.example.com", "OIDC.example.com"},
+		config.IdentitySocket: {"sts.us-east-1.amazonaws.com", "x.oidc.example.com", ""},
+	} {
+		listener, err := net.Listen("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			connection, err := dialIn(t, machine, "192.168.64.3:443")
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				_ = tls.Client(connection, &tls.Config{ServerName: name, InsecureSkipVerify: true}).Handshake()
+			}()
+			brought, err := listener.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if header, err := proxyheader.Read(brought); err != nil || header.Source.Addr().String() != "192.168.64.11" {
+				t.Errorf("%q: %+v, %v", name, header, err)
+			}
+			_, _ = brought.Close(), connection.Close()
+		}
+		_ = listener.Close()
 	}
 }

@@ -3,10 +3,8 @@
 package vpc
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -14,7 +12,6 @@ import (
 	"strings"
 
 	"muster.dev/muster/internal/cluster/securitygroup"
-	"muster.dev/muster/internal/platform/atomicfile"
 )
 
 // Endpoint is what a cluster has in a VPC: addresses of its API server, as EKS's network interfaces are, and a door for the API server to
@@ -34,6 +31,14 @@ type Endpoint struct {
 	SecurityGroups []string `json:"securityGroups,omitempty"`
 }
 
+// URL is where machines of the VPC reach the API server; empty if it has no address there.
+func (e Endpoint) URL() string {
+	if len(e.Addresses) == 0 {
+		return ""
+	}
+	return "https://" + netip.AddrPortFrom(e.Addresses[0], endpointPort).String()
+}
+
 func (e Endpoint) equal(other Endpoint) bool {
 	return e.Cluster == other.Cluster && slices.Equal(e.Addresses, other.Addresses) && e.APIServer == other.APIServer &&
 		e.EgressSocket == other.EgressSocket && e.PodCIDR == other.PodCIDR && slices.Equal(e.SecurityGroups, other.SecurityGroups)
@@ -45,48 +50,19 @@ func (e Endpoint) sameDoor(other Endpoint) bool {
 	return e.equal(other)
 }
 
-// endpointsFile is below a VPC's directory; its process reads it again whenever it changes.
-const endpointsFile = "endpoints.json"
+// maxEndpoints is how many bytes the file with the endpoints of a VPC may have.
+const maxEndpoints = 1 << 20
 
-// endpointsVersion is the version of its format, maxEndpoints how many bytes it may have.
-const (
-	endpointsVersion = 1
-	maxEndpoints     = 1 << 20
-)
-
-// endpointList is the file.
-type endpointList struct {
-	Version   int        `json:"version"`
-	Endpoints []Endpoint `json:"endpoints"`
+// endpointsFile has the endpoints of clusters in a VPC, sorted by cluster.
+var endpointsFile = listFile[Endpoint]{
+	name: "endpoints.json", key: "endpoints", what: "endpoints of the VPC", most: maxEndpoints,
+	compare:  func(a, b Endpoint) int { return strings.Compare(a.Cluster, b.Cluster) },
+	equal:    Endpoint.equal,
+	validate: (*Network).validateEndpoints,
 }
 
 // Endpoints reads which clusters have endpoints in the VPC.
-func (n *Network) Endpoints() ([]Endpoint, error) {
-	raw, err := os.ReadFile(n.endpointsPath())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading endpoints of the VPC: %w", err)
-	}
-	return n.parseEndpoints(raw)
-}
-
-func (n *Network) endpointsPath() string { return filepath.Join(n.dir, endpointsFile) }
-
-func (n *Network) parseEndpoints(raw []byte) ([]Endpoint, error) {
-	var list endpointList
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", n.endpointsPath(), err)
-	}
-	if list.Version != endpointsVersion {
-		return nil, fmt.Errorf("reading %s: version is %d, want %d", n.endpointsPath(), list.Version, endpointsVersion)
-	}
-	if err := n.validateEndpoints(list.Endpoints); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", n.endpointsPath(), err)
-	}
-	return list.Endpoints, nil
-}
+func (n *Network) Endpoints() ([]Endpoint, error) { return endpointsFile.read(n) }
 
 // SetEndpoint adds the endpoint of a cluster, or replaces it. The VPC's process follows within a moment.
 func (n *Network) SetEndpoint(endpoint Endpoint) error {
@@ -129,23 +105,7 @@ func (n *Network) changeEndpoints(change func([]Endpoint) []Endpoint) error {
 		return err
 	}
 	defer unlock()
-	all, err := n.Endpoints()
-	if err != nil {
-		return err
-	}
-	changed := change(slices.Clone(all))
-	if slices.EqualFunc(all, changed, Endpoint.equal) {
-		return n.enforce()
-	}
-	if err := n.validateEndpoints(changed); err != nil {
-		return fmt.Errorf("changing endpoints of the VPC: %w", err)
-	}
-	slices.SortFunc(changed, func(a, b Endpoint) int { return strings.Compare(a.Cluster, b.Cluster) })
-	raw, err := json.MarshalIndent(endpointList{Version: endpointsVersion, Endpoints: changed}, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encoding endpoints of the VPC: %w", err)
-	}
-	if err := atomicfile.Write(n.endpointsPath(), append(raw, '\n'), 0o600); err != nil {
+	if _, err := endpointsFile.change(n, change); err != nil {
 		return err
 	}
 	return n.enforce()
@@ -214,12 +174,19 @@ func (n *Network) validateEndpoint(e Endpoint) error {
 	return nil
 }
 
-// Taken lists the addresses of the VPC that are for no machine because clusters' endpoints have them.
+// Taken lists the addresses of the VPC that are for no machine because clusters' endpoints or load balancers have them.
 func (n *Network) Taken() ([]netip.Addr, error) {
 	endpoints, err := n.Endpoints()
+	if err != nil {
+		return nil, err
+	}
 	var taken []netip.Addr
 	for _, e := range endpoints {
 		taken = append(taken, e.Addresses...)
+	}
+	balancers, err := n.Balancers()
+	for _, b := range balancers {
+		taken = append(taken, b.Address)
 	}
 	return taken, err
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
@@ -19,7 +20,7 @@ import (
 	"muster.dev/muster/internal/platform/host"
 )
 
-// nftPatience is how long nft may take: it waits for whoever else changes rules in the namespace.
+// nftPatience is how long nft may take: it waits for other programs that change rules in the namespace.
 const nftPatience = 30 * time.Second
 
 // putInForce has a ruleset in force in a namespace. Which one is, is written beside lo, where it goes with the namespace: after any end of
@@ -86,13 +87,13 @@ func CheckPrograms() error {
 	return nil
 }
 
-// forgetConnections forgets the tracked connections of an address: a later machine with it must be let through by rules of its own.
-func forgetConnections(namespace *os.File, address []byte) error {
+// forgetConnections forgets the tracked connections of a range of addresses: a later machine with one of them must be let through by rules of its own.
+func forgetConnections(namespace *os.File, of netip.Prefix) error {
 	return withNetfilter(namespace, func(h *netlink.Handle) error {
 		filters := make([]netlink.CustomConntrackFilter, 0, 2)
 		for _, side := range []netlink.ConntrackFilterType{netlink.ConntrackOrigSrcIP, netlink.ConntrackOrigDstIP} {
 			filter := &netlink.ConntrackFilter{}
-			if err := filter.AddIP(side, address); err != nil {
+			if err := filter.AddIPNet(side, ipNet(of)); err != nil {
 				return fmt.Errorf("choosing connections: %w", err)
 			}
 			filters = append(filters, filter)

@@ -38,8 +38,8 @@ func (n *Network) routerOf(ip netip.Addr) netip.Addr {
 // routerMAC is the hardware address of the router, at the links of all machines of a subnet.
 func (n *Network) routerMAC(ip netip.Addr) net.HardwareAddr { return mac(0x06, n.routerOf(ip)) }
 
-// pin fixes that the address of a machine is at its link and nowhere else, and which hardware address it has there, whatever the machine
-// says by ARP. The route comes last: until it is there rp_filter drops everything from the link.
+// pin fixes that the address of a machine, and the range of its pods in the VPC, is at its link and nowhere else, and which hardware address it
+// has there, whatever the machine says by ARP. The route comes last: until it is there rp_filter drops everything from the link.
 func (n *Network) pin(h *netlink.Handle, link netlink.Link, ip netip.Addr) error {
 	if err := h.NeighSet(neighbour(link, ip, MAC(ip))); err != nil {
 		return fmt.Errorf("fixing its hardware address: %w", err)
@@ -52,6 +52,13 @@ func (n *Network) pin(h *netlink.Handle, link netlink.Link, ip netip.Addr) error
 	})
 	if err != nil {
 		return fmt.Errorf("fixing its link: %w", err)
+	}
+	pods, err := n.podRangeOf(ip)
+	if err != nil || !pods.IsValid() {
+		return err
+	}
+	if err := n.lead(h, link, ip, pods); err != nil {
+		return fmt.Errorf("leading %s to its pods: %w", pods, err)
 	}
 	return nil
 }

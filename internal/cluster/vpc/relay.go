@@ -33,6 +33,12 @@ type RelayConfig struct {
 	Socket string
 	// IdentitySocket is the unix socket at which STS and IAM answer machines; empty for a VPC without.
 	IdentitySocket string
+	// RegistryName is the name of the account's image registry, which answers at the same address as STS and IAM, and RegistrySocket the unix socket
+	// behind it; empty for a VPC without.
+	RegistryName, RegistrySocket string
+	// IssuerName is the DNS name in the URLs of service account issuers, which answer at the same address, and IssuerSocket the unix socket behind it;
+	// empty for an account whose issuers have an address of the host.
+	IssuerName, IssuerSocket string
 	// Metadata is the instance metadata service, served on [Metadata]; nil for a VPC without it.
 	Metadata Service
 	// Names answers DNS queries at [Resolver] and [LinkLocalResolver], where Amazon's resolver is too; nil for a VPC without.
@@ -107,7 +113,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = namespace.Close() }()
-	owners, err := newOwners(namespace, r.config.Network.cidr)
+	owners, err := newOwners(namespace)
 	if err != nil {
 		return err
 	}

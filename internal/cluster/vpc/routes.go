@@ -24,13 +24,17 @@ type Route struct {
 
 // SetRoute routes a range of pod addresses by a machine that is attached, in place of any other machine. Doing it twice changes nothing. The
 // route goes with the machine's link. What is not a range of pods is refused: a route to a machine's own address would lead the answers
-// that it gets, its credentials too, to another one.
+// that it gets, its credentials too, to another one. Of the VPC's own range only that leads to a machine which it was attached with.
 func (n *Network) SetRoute(route Route) error {
 	to := route.PodCIDR.Masked()
 	if !route.Machine.Is4() {
 		return fmt.Errorf("setting route to pods %s: the machine has no IPv4 address", route.PodCIDR)
 	}
-	if !to.Addr().Is4() || to.Bits() == 0 || to.Overlaps(n.cidr) || !to.Addr().IsGlobalUnicast() || to.Overlaps(netip.PrefixFrom(Metadata(), 32)) {
+	own, err := n.podRangeOf(route.Machine)
+	if err != nil {
+		return fmt.Errorf("setting route to pods %s: %w", route.PodCIDR, err)
+	}
+	if !to.Addr().Is4() || to.Bits() == 0 || to.Overlaps(n.cidr) && to != own || !to.Addr().IsGlobalUnicast() || to.Overlaps(netip.PrefixFrom(Metadata(), 32)) {
 		return fmt.Errorf("setting route to pods %s: the range is not one of pods", route.PodCIDR)
 	}
 	return n.routes("setting", route.PodCIDR, func(h *netlink.Handle) error {
@@ -41,9 +45,14 @@ func (n *Network) SetRoute(route Route) error {
 		if err != nil {
 			return err
 		}
-		return h.RouteReplace(&netlink.Route{
-			LinkIndex: link.Attrs().Index, Dst: ipNet(to), Gw: net.IP(route.Machine.AsSlice()), Src: n.routerOf(route.Machine).AsSlice(), Protocol: protocol,
-		})
+		return n.lead(h, link, route.Machine, to)
+	})
+}
+
+// lead leads packets for a range of pods to a machine.
+func (n *Network) lead(h *netlink.Handle, link netlink.Link, machine netip.Addr, pods netip.Prefix) error {
+	return h.RouteReplace(&netlink.Route{
+		LinkIndex: link.Attrs().Index, Dst: ipNet(pods), Gw: net.IP(machine.AsSlice()), Src: n.routerOf(machine).AsSlice(), Protocol: protocol,
 	})
 }
 

@@ -23,6 +23,8 @@ type Interface struct {
 	// Machine is the machine's id. Addresses are used again: what is said of one machine is not said of the next one with its address.
 	Machine string     `json:"machine"`
 	Address netip.Addr `json:"address"`
+	// PodRange is the range of the machine's subnet that its pods have their addresses of, and that leads to the machine; not valid if they have none.
+	PodRange netip.Prefix `json:"podRange,omitzero"`
 	// SecurityGroups are ids. A machine without a group gets and sends nothing but what the VPC itself serves: metadata, names, STS and IAM.
 	SecurityGroups []string `json:"securityGroups,omitempty"`
 }
@@ -100,11 +102,17 @@ func (n *Network) SetSecurity(groups []securitygroup.Group, interfaces []Interfa
 	err = n.changeSecurity(func(s *security) error {
 		s.Groups = groups
 		for _, wanted := range interfaces {
+			if !wanted.PodRange.IsValid() || !within(wanted.PodRange, n.cidr) {
+				wanted.PodRange = netip.Prefix{} // the range of the pods of a cluster
+			}
 			at := slices.IndexFunc(s.Interfaces, func(i Interface) bool { return i.Address == wanted.Address })
 			switch {
 			case at < 0 && there[wanted.Address]: // by an earlier version
 				s.Interfaces = append(s.Interfaces, wanted)
 			case at >= 0 && s.Interfaces[at].Machine == wanted.Machine:
+				if known := s.Interfaces[at].PodRange; known.IsValid() { // it was attached with that
+					wanted.PodRange = known
+				}
 				s.Interfaces[at] = wanted
 			}
 		}
@@ -130,6 +138,59 @@ func (n *Network) SecurityGroups(machine string) ([]string, error) {
 	return nil, nil
 }
 
+// podRangeOf is the range of the pods of the machine with an address, as it was attached.
+func (n *Network) podRangeOf(address netip.Addr) (netip.Prefix, error) {
+	s, err := n.readSecurity()
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	for _, i := range s.Interfaces {
+		if i.Address == address {
+			return i.PodRange, nil
+		}
+	}
+	return netip.Prefix{}, nil
+}
+
+// apart checks that neither a machine's address nor the range of its pods is in that of another machine's pods, and that no other machine,
+// endpoint or load balancer has an address in its range. A range is a part of the machine's subnet.
+func (n *Network) apart(own Interface) error {
+	s, err := n.readSecurity()
+	if err != nil {
+		return err
+	}
+	taken, err := n.Taken()
+	if err != nil {
+		return err
+	}
+	pods := own.PodRange
+	for _, other := range s.Interfaces {
+		switch {
+		case other.Machine == own.Machine:
+			continue
+		case other.PodRange.IsValid() && (other.PodRange.Contains(own.Address) || pods.IsValid() && other.PodRange.Overlaps(pods)):
+			return fmt.Errorf("the address %s, or %s of its pods, is among those of the pods of machine %s", own.Address, pods, other.Machine)
+		}
+		taken = append(taken, other.Address)
+	}
+	if !pods.IsValid() {
+		return nil
+	}
+	subnet, err := n.subnetOf(own.Address)
+	switch {
+	case err != nil:
+		return err
+	case !within(pods, subnet) || pods.Masked() != pods || pods.Overlaps(netip.PrefixFrom(subnet.Masked().Addr(), 30)) || slices.ContainsFunc(n.own(), pods.Contains):
+		return fmt.Errorf("%s for pods is not a part of the subnet %s that machines may have", pods, subnet)
+	}
+	for _, address := range append(taken, own.Address) {
+		if pods.Contains(address) {
+			return fmt.Errorf("%s for pods has the address %s, which somebody has", pods, address)
+		}
+	}
+	return nil
+}
+
 // admit keeps which groups a machine is in, and puts that in force before the machine has its link.
 func (n *Network) admit(own Interface) error {
 	unlock, err := n.lock()
@@ -137,6 +198,9 @@ func (n *Network) admit(own Interface) error {
 		return err
 	}
 	defer unlock()
+	if err := n.apart(own); err != nil {
+		return err
+	}
 	err = n.changeSecurity(func(s *security) error {
 		s.Interfaces = slices.DeleteFunc(s.Interfaces, func(i Interface) bool { return i.Address == own.Address })
 		s.Interfaces = append(s.Interfaces, own)
@@ -198,13 +262,24 @@ func (n *Network) ruleset() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	state := securitygroup.State{CIDR: current.cidr, Own: current.own(), Groups: kept.Groups}
+	state := securitygroup.State{CIDR: current.cidr, Own: current.own(), Groups: kept.Groups, WayOut: egressLink}
 	taken := map[netip.Addr]bool{}
 	for _, e := range endpoints {
 		for _, address := range e.Addresses {
 			taken[address] = true
 			state.Members = append(state.Members, securitygroup.Member{Address: address, Groups: e.SecurityGroups})
 		}
+	}
+	balancers, err := current.Balancers()
+	if err != nil {
+		return "", err
+	}
+	if len(balancers) > 0 {
+		state.Groups = append(slices.Clone(state.Groups), groupOfBalancers())
+	}
+	for _, m := range balancerMembers(balancers, endpoints) {
+		taken[m.Address] = true
+		state.Members = append(state.Members, m)
 	}
 	for _, i := range kept.Interfaces {
 		if !taken[i.Address] { // what a machine that is gone has left

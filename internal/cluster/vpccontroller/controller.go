@@ -48,9 +48,10 @@ type Networks interface {
 
 // Processes runs a process for each VPC.
 type Processes interface {
-	// Start has the process of a VPC run from now on, and does not wait for it. Doing it twice changes nothing.
-	Start(id string) error
-	// Stop ends the process of a VPC for good, and returns when it has ended.
+	// Start has the processes of a VPC run from now on that its description asks for, and does not wait for them. One that it does not ask for
+	// has ended when it returns. Doing it twice changes nothing.
+	Start(ctx context.Context, id string) error
+	// Stop ends the processes of a VPC for good, and returns when they have ended.
 	Stop(ctx context.Context, id string) error
 }
 
@@ -218,6 +219,13 @@ func (r *reconciler) uses(id string, known bool, records []machine.Record) ([]us
 			uses = append(uses, use{what: "the endpoint of cluster " + e.Cluster, address: address})
 		}
 	}
+	balancers, err := network.Balancers()
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range balancers {
+		uses = append(uses, use{what: "the load balancer of Service " + b.Namespace + "/" + b.Service + " of cluster " + b.Cluster, address: b.Address})
+	}
 	return uses, nil
 }
 
@@ -226,8 +234,11 @@ func (r *reconciler) keep(ctx context.Context, object *v1alpha1.VPC, planned pla
 	if err := r.Networks.Ensure(object.Name); err != nil {
 		return errors.Join(err, r.say(ctx, object, verdict{reason: reasonFailed, message: err.Error()}))
 	}
-	if err := r.Processes.Start(object.Name); err != nil {
+	if err := r.Processes.Start(ctx, object.Name); err != nil {
 		return errors.Join(err, r.say(ctx, object, verdict{reason: reasonFailed, message: err.Error()}))
+	}
+	if planned.egress.reason != "" && object.DeletionTimestamp.IsZero() {
+		return r.say(ctx, object, planned.egress)
 	}
 	if object.DeletionTimestamp.IsZero() {
 		return r.say(ctx, object, verdict{ready: true, reason: reasonReady, message: "the network is there"})

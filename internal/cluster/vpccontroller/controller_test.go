@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/vpc"
@@ -60,7 +61,7 @@ func (w *world) Remove(id string) error {
 	return vpc.Remove(filepath.Join(w.root, id))
 }
 
-func (w *world) Start(id string) error { return w.do("start " + id) }
+func (w *world) Start(_ context.Context, id string) error { return w.do("start " + id) }
 
 func (w *world) Stop(_ context.Context, id string) error { return w.do("stop " + id) }
 
@@ -317,12 +318,49 @@ func TestTwoVPCs(t *testing.T) {
 	w.says(&v1alpha1.Subnet{}, "subnet-0000000000000000c", "", "")
 }
 
+// A VPC has the way out that its spec says, none by default; one that is said badly lets nothing out, and says why.
+func TestEgress(t *testing.T) {
+	w := newWorld(t)
+	w.vpc(one, "10.0.0.0/16", false)
+	set := func(egress v1alpha1.VPCEgress) {
+		var object v1alpha1.VPC
+		if err := w.api.Get(t.Context(), client.ObjectKey{Name: one}, &object); err != nil {
+			t.Fatal(err)
+		}
+		object.Spec.Egress = egress
+		if err := w.api.Update(t.Context(), &object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	private := netip.MustParsePrefix("10.20.0.0/16")
+	for _, c := range []struct {
+		asked   v1alpha1.VPCEgress
+		want    egresspolicy.Policy
+		reason  string
+		message string
+	}{
+		{v1alpha1.VPCEgress{}, egresspolicy.Policy{Mode: egresspolicy.None}, reasonReady, ""},
+		{v1alpha1.VPCEgress{Mode: v1alpha1.EgressNAT, AllowedRanges: []string{"10.20.0.0/16"}}, egresspolicy.Policy{Mode: egresspolicy.NAT, Allowed: []netip.Prefix{private}}, reasonReady, ""},
+		{v1alpha1.VPCEgress{Mode: v1alpha1.EgressNAT, AllowedRanges: []string{"127.0.0.0/8"}}, egresspolicy.Policy{}, reasonEgress, "spec.egress.allowedRanges[0]"},
+		{v1alpha1.VPCEgress{Mode: v1alpha1.EgressNAT, DeniedRanges: []string{"10.20.0.0/16"}}, egresspolicy.Policy{Mode: egresspolicy.NAT, Denied: []netip.Prefix{private}}, reasonReady, ""},
+		{v1alpha1.VPCEgress{Mode: v1alpha1.EgressNone}, egresspolicy.Policy{Mode: egresspolicy.None}, reasonReady, ""},
+	} {
+		set(c.asked)
+		w.reconcile(one)
+		described, err := vpc.Read(w.root, one)
+		if err != nil || !cmp.Equal(described.Egress, c.want, cmpopts.EquateComparable(netip.Prefix{})) {
+			t.Errorf("%+v is described as %+v, %v", c.asked, described.Egress, err)
+		}
+		w.says(&v1alpha1.VPC{}, one, c.reason, c.message)
+	}
+}
+
 // The first call makes the default VPC with its subnets, whenever it is cut short; later calls change nothing.
 func TestFirst(t *testing.T) {
 	for cut := range 5 {
 		w := newWorld(t)
 		n := 0
-		described := []vpc.Description{{ID: two, CIDR: netip.MustParsePrefix("172.31.0.0/16")}, Default(zones, func(prefix string) string { n++; return fmt.Sprintf("%s%017d", prefix, n) })}
+		described := []vpc.Description{{ID: two, CIDR: netip.MustParsePrefix("172.31.0.0/16")}, Default(zones, egresspolicy.NAT, func(prefix string) string { n++; return fmt.Sprintf("%s%017d", prefix, n) })}
 		if err := vpc.Describe(w.root, described[1]); err != nil {
 			t.Fatal(err)
 		}
@@ -366,6 +404,9 @@ func TestFirst(t *testing.T) {
 		}
 		w.reconcile(vpcs.Items[0].Name)
 		w.says(&v1alpha1.VPC{}, vpcs.Items[0].Name, reasonReady, "")
+		if mode := vpcs.Items[0].Spec.Egress.Mode; mode != v1alpha1.EgressNAT {
+			t.Errorf("the way out of the default VPC is %q", mode)
+		}
 		after, err := vpc.Read(w.root, described[1].ID) // its machines may have addresses already
 		if diff := cmp.Diff(before, after, cmpopts.EquateComparable(netip.Prefix{})); diff != "" || err != nil {
 			t.Errorf("the network changed: %v\n%s", err, diff)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/vpc"
 )
 
@@ -23,9 +24,9 @@ const defaultSubnetBits = 20
 
 // Default describes the default VPC of a new account, with a subnet in each zone. makeID makes an id with a prefix. The first zone has the
 // smallest id of a subnet: it gets the first machine.
-func Default(zones []string, makeID func(prefix string) string) vpc.Description {
+func Default(zones []string, egress egresspolicy.Mode, makeID func(prefix string) string) vpc.Description {
 	cidr := netip.MustParsePrefix(DefaultCIDR)
-	description := vpc.Description{ID: makeID("vpc-"), CIDR: cidr, Default: true}
+	description := vpc.Description{ID: makeID("vpc-"), CIDR: cidr, Default: true, Egress: egresspolicy.Policy{Mode: egress}}
 	ids := make([]string, 0, len(zones))
 	for range zones {
 		ids = append(ids, makeID("subnet-"))
@@ -65,7 +66,7 @@ func First(ctx context.Context, api client.Client, described []vpc.Description) 
 				return fmt.Errorf("making a subnet of the default VPC: %w", err)
 			}
 		}
-		object.Spec = v1alpha1.VPCSpec{CIDRBlock: description.CIDR.String(), IsDefault: true}
+		object.Spec = v1alpha1.VPCSpec{CIDRBlock: description.CIDR.String(), IsDefault: true, Egress: v1alpha1.VPCEgress{Mode: v1alpha1.EgressMode(description.Egress.Mode)}}
 		if err := api.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("making the default VPC: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/vpc"
 )
 
@@ -25,6 +26,7 @@ const (
 	reasonSubnets  = "HasSubnets"
 	reasonDefault  = "DefaultVpcAlreadyExists"
 	reasonFailed   = "NetworkFailed"
+	reasonEgress   = "InvalidEgress"
 )
 
 // verdict is what the condition Ready of an object is to say.
@@ -55,6 +57,8 @@ type plan struct {
 	description vpc.Description
 	// verdicts are of the subnets, by name.
 	verdicts map[string]verdict
+	// egress says what is wrong with the way out that was asked for; without a reason it is as it was asked for.
+	egress verdict
 	// released are subnets that are being deleted and that nothing has an address of.
 	released []string
 }
@@ -68,6 +72,9 @@ func makePlan(f facts) (plan, error) {
 	p := plan{
 		description: vpc.Description{Version: f.before.Version, ID: f.vpc.Name, CIDR: cidr, Default: f.vpc.Spec.IsDefault},
 		verdicts:    map[string]verdict{},
+	}
+	if p.description.Egress, err = wayOut(f.vpc.Spec.Egress); err != nil {
+		p.egress = verdict{reason: reasonEgress, message: "spec." + err.Error() + "; nothing leaves until that is right"}
 	}
 	described := map[string]bool{}
 	for _, subnet := range f.before.Subnets {
@@ -100,6 +107,14 @@ func makePlan(f facts) (plan, error) {
 	}
 	slices.SortFunc(p.description.Subnets, func(a, b vpc.Subnet) int { return a.CIDR.Addr().Compare(b.CIDR.Addr()) })
 	return p, nil
+}
+
+// wayOut is what may leave a VPC; nothing if that is not said well.
+func wayOut(asked v1alpha1.VPCEgress) (egresspolicy.Policy, error) {
+	if asked.Mode == "" {
+		asked.Mode = v1alpha1.EgressNone
+	}
+	return egresspolicy.Parse(string(asked.Mode), asked.AllowedRanges, asked.DeniedRanges)
 }
 
 // first orders what is so before what is not.
