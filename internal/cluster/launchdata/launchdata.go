@@ -30,12 +30,15 @@ func Renderer(c component.Config) (func(m *v1alpha1.Machine, token string) ([]by
 	if err != nil {
 		return nil, err
 	}
-	network := c.Cluster.Spec.Network
+	network, pods := c.Cluster.Spec.Network, c.Network.PodCIDR.String()
+	if c.Network.PodsInSubnets {
+		pods = "" // a machine asks for its own
+	}
 	return func(m *v1alpha1.Machine, token string) ([]byte, error) {
 		spec := nodeconfig.Spec{
 			Cluster: nodeconfig.Cluster{
 				Name: c.Cluster.Spec.Name, APIServerEndpoint: endpoint, CertificateAuthority: ca,
-				CIDR: network.ServiceCIDR, PodCIDR: c.Network.PodCIDR.String(), Domain: network.ClusterDomain,
+				CIDR: network.ServiceCIDR, PodCIDR: pods, Domain: network.ClusterDomain,
 			},
 			Kubelet: nodeconfig.Kubelet{Flags: []string{"--node-labels=" + nodeLabels(m)}},
 			Join:    nodeconfig.Join{Token: token, InstanceRole: m.Spec.InstanceProfile != ""},

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
@@ -30,7 +31,12 @@ import (
 // writeUserData writes user data for a machine, by a cluster whose authority was just made.
 func writeUserData(t *testing.T, m *v1alpha1.Machine, token string) ([]byte, error) {
 	t.Helper()
-	c := component.Config{Account: component.Account{VPC: true}, Dir: statedir.Cluster(t.TempDir()), Network: clusternetworktest.Network()}
+	return writeUserDataIn(t, clusternetworktest.Network(), m, token)
+}
+
+func writeUserDataIn(t *testing.T, network clusternetwork.Network, m *v1alpha1.Machine, token string) ([]byte, error) {
+	t.Helper()
+	c := component.Config{Account: component.Account{VPC: true}, Dir: statedir.Cluster(t.TempDir()), Network: network}
 	c.Cluster.Name, c.Cluster.Spec.Name = "test-slug", "test"
 	c.Cluster.Default()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -111,6 +117,14 @@ func TestUserData(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, spec); diff != "" {
 		t.Errorf("NodeConfig (-want +got):\n%s", diff)
+	}
+	network := clusternetworktest.Network()
+	network.PodsInSubnets = true
+	if raw, err = writeUserDataIn(t, network, launchedBy(nil), token); err != nil {
+		t.Fatal(err)
+	}
+	if _, spec := readUserData(t, raw); spec.Cluster.PodCIDR != "" || spec.Cluster.CIDR != "10.100.0.0/16" {
+		t.Errorf("a machine with a range of its own is told %+v", spec.Cluster)
 	}
 	joined, err := writeUserData(t, launchedBy(nil), "")
 	if err != nil || strings.Contains(string(joined), "token") {

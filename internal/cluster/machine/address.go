@@ -3,7 +3,6 @@
 package machine
 
 import (
-	"fmt"
 	"net/netip"
 	"strings"
 )
@@ -19,26 +18,17 @@ type Subnet struct {
 	Taken []netip.Addr
 }
 
-// reserved is how many addresses at the start of a subnet belong to no machine, as on EC2: the network address, the router, the
-// resolver (of the VPC, which is in its first subnet), and one for later. The last address is the broadcast address.
-const reserved = 4
-
-// Allocate chooses the lowest address of a subnet that nobody has.
-func Allocate(subnet netip.Prefix, used map[netip.Addr]bool) (netip.Addr, error) {
-	if !subnet.IsValid() || !subnet.Addr().Is4() {
-		return netip.Addr{}, fmt.Errorf("allocating address: %s is not a range of IPv4 addresses", subnet)
+// Allocate chooses what a machine is given in a subnet of which some addresses and ranges are used: the lowest address that nobody has, and the
+// highest range for a number of pods, if that is not 0.
+func Allocate(subnet netip.Prefix, used []netip.Prefix, pods int) (address netip.Addr, podRange netip.Prefix, err error) {
+	p, err := newPool(subnet, used)
+	if err != nil {
+		return netip.Addr{}, netip.Prefix{}, err
 	}
-	address := subnet.Masked().Addr()
-	for range reserved {
-		address = address.Next()
-	}
-	for ; subnet.Contains(address) && subnet.Contains(address.Next()); address = address.Next() {
-		if !used[address] {
-			return address, nil
-		}
-	}
-	return netip.Addr{}, fmt.Errorf("allocating address: %w (%s): delete machines, or use a larger subnet", ErrSubnetFull, subnet)
+	return p.machine(pods)
 }
+
+func single(address netip.Addr) netip.Prefix { return netip.PrefixFrom(address, address.BitLen()) }
 
 // PrivateDNSName is the name of the machine with an address, as EC2 forms it: ip-192-168-64-11.<domain>.
 func PrivateDNSName(address netip.Addr, domain string) string {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"regexp"
 	"time"
@@ -16,8 +17,8 @@ import (
 // ErrNotFound says that there is no instance with that id.
 var ErrNotFound = errors.New("no such machine")
 
-// ErrSubnetFull says that every address of a subnet is taken.
-var ErrSubnetFull = errors.New("all addresses of the subnet are taken")
+// ErrSubnetFull says that a subnet has not the addresses that are asked for.
+var ErrSubnetFull = errors.New("the subnet has too few free addresses")
 
 // State is what an instance is doing.
 type State string
@@ -50,6 +51,8 @@ type LaunchRequest struct {
 	ImageID string
 	// Scaled reports whether the instance is of an Auto Scaling group.
 	Scaled bool
+	// Pods is how many pods a new instance is to have addresses for, in a range of its own of the subnet; 0 if they have none of the subnet.
+	Pods int
 	// SecurityGroups are the ids of the security groups that the instance is in from its boot on. One that runs already keeps its own.
 	SecurityGroups []string
 }
@@ -60,6 +63,9 @@ const DefaultType = "local"
 // MaxHopLimit is EC2's (HttpPutResponseHopLimit).
 const MaxHopLimit = 64
 
+// MaxPods is how many pods an instance can have addresses for: a range of them is in one subnet.
+const MaxPods = 1<<16 - notForPods
+
 var typePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$`)
 
 // Instance is a machine as its provider knows it.
@@ -68,6 +74,8 @@ type Instance struct {
 	State          State
 	PrivateIP      netip.Addr
 	PrivateDNSName string
+	// PodRange is the range of the subnet that its pods have their addresses of; not valid if they have none.
+	PodRange netip.Prefix
 	// Zone is the availability zone that it is in.
 	Zone       string
 	LaunchTime time.Time
@@ -93,6 +101,12 @@ type Reporter interface {
 	Report(id string) (bootreport.Report, bool)
 }
 
+// Dialer is a Provider that reaches what an instance serves to itself alone, such as on lo.
+type Dialer interface {
+	// DialInside connects from the inside of an instance. The address is an IP address with a port.
+	DialInside(ctx context.Context, id, network, address string) (net.Conn, error)
+}
+
 // MaxUserData bounds the user data, as EC2 does.
 const MaxUserData = 16 << 10
 
@@ -116,6 +130,9 @@ func (r LaunchRequest) Validate() error {
 	}
 	if r.Type != "" && !typePattern.MatchString(r.Type) {
 		return fmt.Errorf("invalid instance type %q for %s: must be like m5.large", r.Type, r.ID)
+	}
+	if r.Pods < 0 || r.Pods > MaxPods {
+		return fmt.Errorf("invalid number of pods %d for %s: addresses are for %d at most", r.Pods, r.ID, MaxPods)
 	}
 	if r.HopLimit < 0 || r.HopLimit > MaxHopLimit {
 		return fmt.Errorf("invalid hop limit %d for %s: must be from 1 to %d", r.HopLimit, r.ID, MaxHopLimit)

@@ -41,6 +41,8 @@ type Record struct {
 	// VPC and Subnet say where the address is: two VPCs may have the same ones.
 	VPC    string `json:"vpc"`
 	Subnet string `json:"subnet"`
+	// PodRange is the range of the subnet that its pods have their addresses of, assigned in the same write as its own; not valid if they have none.
+	PodRange netip.Prefix `json:"podRange,omitzero"`
 	// Cluster is the name of the cluster that the instance was launched for.
 	Cluster string `json:"cluster,omitempty"`
 }
@@ -136,7 +138,7 @@ func (s *Store) lock() (release func(), err error) {
 
 func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 	id := request.ID
-	subnet, address, err := s.choose(request.SubnetID)
+	subnet, address, podRange, err := s.choose(request.SubnetID, request.Pods)
 	if err != nil {
 		return Record{}, err
 	}
@@ -153,7 +155,7 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 		Region: s.config.Region.Name, Zone: zone.Name, ZoneID: zone.ID,
 		Provider: provider, LaunchTime: s.config.Now().UTC().Truncate(time.Millisecond),
 		Type: request.Type, HopLimit: request.HopLimit, ImageID: request.ImageID, Scaled: request.Scaled,
-		VPC: subnet.VPC, Subnet: subnet.ID, Cluster: request.Cluster,
+		VPC: subnet.VPC, Subnet: subnet.ID, PodRange: podRange, Cluster: request.Cluster,
 	}
 	raw, err := encode(record)
 	if err != nil {
@@ -165,20 +167,24 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 	return record, nil
 }
 
-// choose finds an address that nobody has in the subnet with an id, or in the first one with room.
-func (s *Store) choose(id string) (Subnet, netip.Addr, error) {
+// choose finds an address that nobody has, and a range for a number of pods, in the subnet with an id, or in the first one with room.
+func (s *Store) choose(id string, pods int) (Subnet, netip.Addr, netip.Prefix, error) {
 	subnets, err := s.subnets()
 	if err != nil {
-		return Subnet{}, netip.Addr{}, err
+		return Subnet{}, netip.Addr{}, netip.Prefix{}, err
 	}
 	var full error
 	for _, subnet := range subnets {
 		if id != "" && subnet.ID != id {
 			continue
 		}
-		address, err := s.allocate(subnet)
+		used, err := s.used(subnet)
+		if err != nil {
+			return Subnet{}, netip.Addr{}, netip.Prefix{}, err
+		}
+		address, podRange, err := Allocate(subnet.CIDR, used, pods)
 		if err == nil {
-			return subnet, address, nil
+			return subnet, address, podRange, nil
 		}
 		if full = err; !errors.Is(err, ErrSubnetFull) {
 			break
@@ -187,7 +193,7 @@ func (s *Store) choose(id string) (Subnet, netip.Addr, error) {
 	if full == nil {
 		full = fmt.Errorf("allocating address: there is no subnet %s", id)
 	}
-	return Subnet{}, netip.Addr{}, full
+	return Subnet{}, netip.Addr{}, netip.Prefix{}, full
 }
 
 func (s *Store) subnets() ([]Subnet, error) {
@@ -204,22 +210,13 @@ func (s *Store) subnets() ([]Subnet, error) {
 	return subnets, nil
 }
 
-// allocate finds an address of a subnet that nobody has. Addresses of another VPC are others.
-func (s *Store) allocate(subnet Subnet) (netip.Addr, error) {
+// used lists the addresses and ranges of a subnet's VPC that somebody has. Addresses of another VPC are others.
+func (s *Store) used(subnet Subnet) ([]netip.Prefix, error) {
 	records, err := s.list()
 	if err != nil {
-		return netip.Addr{}, err
+		return nil, err
 	}
-	used := make(map[netip.Addr]bool, len(records)+len(subnet.Taken))
-	for _, address := range subnet.Taken {
-		used[address] = true
-	}
-	for _, record := range records {
-		if record.VPC == subnet.VPC {
-			used[record.PrivateIP] = true
-		}
-	}
-	return Allocate(subnet.CIDR, used)
+	return usedOf(subnet, records), nil
 }
 
 // Locked calls a function with the records of all providers. While it runs no address is given to anybody: what it decides by the addresses
@@ -250,7 +247,7 @@ func (s *Store) Reserve(ids []string, keep func([]netip.Addr) error) error {
 		if id == "" {
 			return errors.New("allocating address: no subnet is named")
 		}
-		_, address, err := s.choose(id)
+		_, address, _, err := s.choose(id, 0)
 		if err != nil {
 			return err
 		}
@@ -302,6 +299,9 @@ func ReadRecord(path string) (Record, error) {
 	var record Record
 	if err := json.Unmarshal(raw, &record); err != nil {
 		return Record{}, fmt.Errorf("reading machine record %s: %w", path, err)
+	}
+	if r := record.PodRange; r.IsValid() && (!r.Addr().Is4() || r.Masked() != r || r.Bits() == 0) {
+		return Record{}, fmt.Errorf("machine record %s has %s for pods, which is not a range of IPv4 addresses: terminate the machine", path, r)
 	}
 	if !record.PrivateIP.IsValid() || record.PrivateDNSName == "" || record.Zone == "" {
 		return Record{}, fmt.Errorf("machine record %s lacks an address, a name or a zone: terminate the machine", path)
@@ -386,5 +386,5 @@ func (r Record) InstanceType() string { return cmp.Or(r.Type, DefaultType) }
 
 // Instance is the record as the provider reports it.
 func (r Record) Instance(state State) Instance {
-	return Instance{ID: r.ID, State: state, PrivateIP: r.PrivateIP, PrivateDNSName: r.PrivateDNSName, Zone: r.Zone, LaunchTime: r.LaunchTime}
+	return Instance{ID: r.ID, State: state, PrivateIP: r.PrivateIP, PrivateDNSName: r.PrivateDNSName, PodRange: r.PodRange, Zone: r.Zone, LaunchTime: r.LaunchTime}
 }

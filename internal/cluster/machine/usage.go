@@ -2,11 +2,15 @@
 
 package machine
 
+import "net/netip"
+
 // Usage is a subnet and who has addresses of it.
 type Usage struct {
 	Subnet
 	// Machines are the ids of those that have an address of it, of every provider and cluster.
 	Machines []string
+	// Used are the addresses and ranges that somebody has, of all subnets of the VPC.
+	Used []netip.Prefix
 }
 
 // Usage lists the subnets of a VPC as they are now.
@@ -24,7 +28,7 @@ func (s *Store) Usage(vpc string) ([]Usage, error) {
 		if subnet.VPC != vpc {
 			continue
 		}
-		usage := Usage{Subnet: subnet}
+		usage := Usage{Subnet: subnet, Used: usedOf(subnet, records)}
 		for _, record := range records {
 			if record.VPC == vpc && subnet.CIDR.Contains(record.PrivateIP) {
 				usage.Machines = append(usage.Machines, record.ID)
@@ -35,14 +39,44 @@ func (s *Store) Usage(vpc string) ([]Usage, error) {
 	return found, nil
 }
 
-// Room is how many machines the subnet can have: its addresses without those that every subnet reserves, and those that are taken.
-func (s Subnet) Room() int {
-	const last = 1 // nobody has it
-	room := 1<<(32-s.CIDR.Bits()) - reserved - last
-	for _, taken := range s.Taken {
-		if s.CIDR.Contains(taken) {
-			room--
+// usedOf lists what is used of a subnet and of the others of its VPC: what is taken, and addresses and ranges of machines.
+func usedOf(subnet Subnet, records []Record) []netip.Prefix {
+	var used []netip.Prefix
+	for _, address := range subnet.Taken {
+		used = append(used, single(address))
+	}
+	for _, record := range records {
+		if record.VPC != subnet.VPC {
+			continue
+		}
+		used = append(used, single(record.PrivateIP))
+		if record.PodRange.IsValid() {
+			used = append(used, record.PodRange)
 		}
 	}
-	return room
+	return used
+}
+
+// Free is how many addresses of the subnet nobody has, without those that every subnet reserves.
+func (u Usage) Free() int {
+	p, err := newPool(u.CIDR, u.Used)
+	if err != nil {
+		return 0
+	}
+	return p.free()
+}
+
+// Room is how many more machines with a number of pods each can be launched in the subnet, counted up to a limit. Pods are 0 if they
+// have no addresses of the subnet.
+func (u Usage) Room(pods, limit int) int {
+	p, err := newPool(u.CIDR, u.Used)
+	if err != nil {
+		return 0
+	}
+	for n := range limit {
+		if _, _, err := p.machine(pods); err != nil {
+			return n
+		}
+	}
+	return limit
 }

@@ -3,6 +3,7 @@
 package machine_test
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -27,14 +28,14 @@ func TestUsageAndRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	usage, err := s.Usage("vpc-1")
-	if err != nil || len(usage) != 1 || usage[0].ID != "subnet-1" || len(usage[0].Machines) != 0 || usage[0].Room() != 10 {
+	if err != nil || len(usage) != 1 || usage[0].ID != "subnet-1" || len(usage[0].Machines) != 0 || usage[0].Room(0, 100) != 10 || usage[0].Room(0, 3) != 3 || usage[0].Free() != 10 {
 		t.Fatalf("%+v, %v", usage, err)
 	}
 	var want []string
-	for n := range usage[0].Room() {
+	for n := range usage[0].Room(0, 100) {
 		want = append(want, fmt.Sprintf("i-%017d", n))
 		if _, err := s.Put("local", machine.LaunchRequest{ID: want[n], SubnetID: "subnet-1"}); err != nil {
-			t.Fatalf("machine %d of %d: %v", n, usage[0].Room(), err)
+			t.Fatalf("machine %d of %d: %v", n, usage[0].Room(0, 100), err)
 		}
 	}
 	if _, err := s.Put("local", machine.LaunchRequest{ID: "i-00000000000000099", SubnetID: "subnet-1"}); err == nil {
@@ -42,5 +43,52 @@ func TestUsageAndRoom(t *testing.T) {
 	}
 	if usage, err = s.Usage("vpc-1"); err != nil || !slices.Equal(usage[0].Machines, want) {
 		t.Errorf("%+v, %v", usage, err)
+	}
+}
+
+// Ranges of pods take room from machines and from what counts as free; the range of a machine that is gone can be had again, and one that was
+// given is kept whatever a later launch asks for.
+func TestPodRanges(t *testing.T) {
+	subnets := []machine.Subnet{{ID: "subnet-1", VPC: "vpc-1", Zone: machinetest.Zone, CIDR: netip.MustParsePrefix("10.0.0.0/25")}}
+	s, err := machine.NewStore(machine.StoreConfig{Dir: t.TempDir(), Subnets: func() ([]machine.Subnet, error) { return subnets, nil }, Region: machinetest.Region()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	launch := func(n, pods int) (machine.Record, error) {
+		return s.Put("local", machine.LaunchRequest{ID: fmt.Sprintf("i-%017d", n), SubnetID: "subnet-1", Pods: pods})
+	}
+	look := func(room, free int) {
+		t.Helper()
+		usage, err := s.Usage("vpc-1")
+		if err != nil || usage[0].Room(29, 100) != room || usage[0].Free() != free {
+			t.Errorf("room for %d with %d free, %v; want %d with %d", usage[0].Room(29, 100), usage[0].Free(), err, room, free)
+		}
+	}
+	look(3, 123)
+	for n, want := range []string{"10.0.0.96/27", "10.0.0.64/27", "10.0.0.32/27"} {
+		if record, err := launch(n, 29); err != nil || record.PodRange.String() != want || record.Instance(machine.Running).PodRange != record.PodRange {
+			t.Fatalf("%+v, %v; want %s", record, err, want)
+		}
+		look(2-n, 123-32*(n+1)-n)
+	}
+	if record, err := launch(7, 29); !errors.Is(err, machine.ErrSubnetFull) {
+		t.Errorf("one more: %+v, %v", record, err)
+	}
+	if record, err := launch(1, 110); err != nil || record.PodRange.String() != "10.0.0.64/27" {
+		t.Errorf("once more: %+v, %v", record, err)
+	}
+	if err := s.Delete("i-00000000000000001"); err != nil {
+		t.Fatal(err)
+	}
+	if record, err := launch(8, 17); err != nil || record.PodRange.String() != "10.0.0.64/27" || record.PrivateIP.String() != "10.0.0.5" {
+		t.Errorf("after one is gone: %+v, %v", record, err)
+	}
+	if record, err := launch(9, 0); err != nil || record.PodRange.IsValid() {
+		t.Errorf("without pods: %+v, %v", record, err)
+	}
+	for _, pods := range []int{-1, machine.MaxPods + 1} {
+		if err := (machine.LaunchRequest{ID: "i-0000000000000000a", Pods: pods}).Validate(); err == nil {
+			t.Errorf("%d pods are asked for", pods)
+		}
 	}
 }

@@ -114,19 +114,22 @@ func (p *Provider) Launch(ctx context.Context, request machine.LaunchRequest) (m
 	}
 	instance, ok := p.instances[request.ID]
 	if !ok {
-		used := map[netip.Addr]bool{}
+		var used []netip.Prefix
 		for _, address := range p.config.Subnet.Taken {
-			used[address] = true
+			used = append(used, netip.PrefixFrom(address, 32))
 		}
 		for _, other := range p.instances {
-			used[other.PrivateIP] = true
+			used = append(used, netip.PrefixFrom(other.PrivateIP, 32))
+			if other.PodRange.IsValid() {
+				used = append(used, other.PodRange)
+			}
 		}
-		address, err := machine.Allocate(p.config.Subnet.CIDR, used)
+		address, podRange, err := machine.Allocate(p.config.Subnet.CIDR, used, request.Pods)
 		if err != nil {
 			return machine.Instance{}, err
 		}
 		instance = machine.Instance{
-			ID: request.ID, PrivateIP: address, PrivateDNSName: machine.PrivateDNSName(address, p.config.Region.Domain()),
+			ID: request.ID, PrivateIP: address, PodRange: podRange, PrivateDNSName: machine.PrivateDNSName(address, p.config.Region.Domain()),
 			Zone: p.config.Subnet.Zone, LaunchTime: p.config.Now(),
 		}
 	}

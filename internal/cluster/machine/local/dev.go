@@ -12,11 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// device is a character device of every machine.
+// device is a device of every machine: a character device, if it does not say that it is a block device.
 type device struct {
 	name         string
 	major, minor uint32
 	mode         uint32
+	block        bool
 	// optional devices are left out where the host has none.
 	optional bool
 }
@@ -33,7 +34,23 @@ func devices() []device {
 	}
 }
 
-// mountDev makes the machine's devices: the harmless ones, terminals of its own, and shared memory of its own. Disks and
+// loopDevices is how many loop devices a machine has nodes of. They are the kernel's, and so the host's and all machines': a kubelet has one over each
+// block device that a pod uses, and programs attach files to them.
+const loopDevices = 128
+
+// loops are the devices by which programs attach files, where the host has them. Their minor numbers are the kernel's.
+func loops() []device {
+	if _, err := os.Stat("/sys/devices/virtual/misc/loop-control"); err != nil {
+		return nil
+	}
+	all := []device{{name: "loop-control", major: 10, minor: 237, mode: 0o600, optional: true}}
+	for n := range uint32(loopDevices) {
+		all = append(all, device{name: fmt.Sprintf("loop%d", n), major: 7, minor: n, mode: 0o600, block: true, optional: true})
+	}
+	return all
+}
+
+// mountDev makes the machine's devices: the harmless ones, loop devices, terminals of its own, and shared memory of its own. Disks and
 // the like of the host are not among them.
 func mountDev(bootOrder) error {
 	if err := unix.Mount("tmpfs", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755"); err != nil {
@@ -43,6 +60,11 @@ func mountDev(bootOrder) error {
 		if _, err := os.Stat(hostRoot + "/dev/" + d.name); d.optional && errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
+		if err := makeDevice(d); err != nil {
+			return err
+		}
+	}
+	for _, d := range loops() {
 		if err := makeDevice(d); err != nil {
 			return err
 		}
@@ -83,12 +105,19 @@ func mountDev(bootOrder) error {
 // makeDevice makes a device, or shows the host's where making them is not allowed.
 func makeDevice(d device) error {
 	path := filepath.Join("/dev", d.name)
-	err := unix.Mknod(path, unix.S_IFCHR|d.mode, int(unix.Mkdev(d.major, d.minor))) //nolint:gosec // G115: a small number
+	kind := uint32(unix.S_IFCHR)
+	if d.block {
+		kind = unix.S_IFBLK
+	}
+	err := unix.Mknod(path, kind|d.mode, int(unix.Mkdev(d.major, d.minor))) //nolint:gosec // G115: a small number
 	if err == nil {
 		return os.Chmod(path, fs.FileMode(d.mode)) // whatever the umask is
 	}
 	if !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("making %s: %w", path, err)
+	}
+	if _, err := os.Stat(hostRoot + path); d.optional && errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		return err

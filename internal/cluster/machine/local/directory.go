@@ -49,7 +49,7 @@ func NewDirectory(dir statedir.Dir, id string) (*Directory, error) {
 	return &Directory{store: store, root: dir.VPCs(), id: id, ids: map[netip.Addr]string{}}, nil
 }
 
-// Lookup implements [imds.Directory]. The address of a pod is that of the machine that the VPC routes it to.
+// Lookup implements [imds.Directory]. The address of a pod is that of the machine whose range it is in, or that the VPC routes it to.
 func (d *Directory) Lookup(address netip.Addr) (imds.Instance, error) {
 	description, err := vpc.Read(d.root, d.id)
 	if err != nil {
@@ -69,10 +69,29 @@ func (d *Directory) Lookup(address netip.Addr) (imds.Instance, error) {
 	return imds.Instance{
 		ID: record.ID, Type: record.InstanceType(), PrivateIP: record.PrivateIP, PrivateDNSName: record.PrivateDNSName, MAC: vpc.MAC(record.PrivateIP),
 		Region: record.Region, Zone: record.Zone, ZoneID: record.ZoneID,
-		LaunchTime: record.LaunchTime, Network: description.CIDR, VPCID: d.id, SubnetID: record.Subnet, Subnet: subnetOf(description, record),
+		LaunchTime: record.LaunchTime, Network: description.CIDR, VPCID: d.id, SubnetID: record.Subnet, Subnet: subnetOf(description, record), PodRange: record.PodRange,
 		HopLimit: max(record.HopLimit, 1), AccountID: account.DefaultID, ImageID: record.ImageID, Scaled: record.Scaled,
-		SecurityGroupIDs: d.securityGroups(record),
+		SecurityGroupIDs: d.securityGroups(record), APIServers: d.apiServers(),
 	}, nil
+}
+
+// apiServers are those of the clusters that have an address in the VPC. A list that cannot be read leaves them out.
+func (d *Directory) apiServers() map[netip.AddrPort]string {
+	network, err := vpc.Open(d.root, d.id)
+	if err != nil {
+		return nil
+	}
+	all, err := network.Endpoints()
+	if err != nil {
+		return nil
+	}
+	servers := map[netip.AddrPort]string{}
+	for _, endpoint := range all {
+		if url := endpoint.URL(); url != "" {
+			servers[endpoint.APIServer] = url
+		}
+	}
+	return servers
 }
 
 // securityGroups are those that a machine is in. A list that cannot be read leaves them out: what is in force does not depend on it.
@@ -107,6 +126,15 @@ func (d *Directory) Cluster(address netip.Addr) (name string, known bool, err er
 	return record.Cluster, err == nil, err
 }
 
+// ClusterOfPod returns the name of the cluster whose machine has an address for its pods; false for a machine's own address and for nobody's.
+func (d *Directory) ClusterOfPod(address netip.Addr) (name string, ok bool, err error) {
+	record, err := d.record(address)
+	if errors.Is(err, imds.ErrNotFound) {
+		return "", false, nil
+	}
+	return record.Cluster, err == nil && record.PrivateIP != address && record.PodRange.Contains(address), err
+}
+
 // routed is the machine that a pod's address is behind.
 func (d *Directory) routed(address netip.Addr) (netip.Addr, error) {
 	network, err := vpc.Open(d.root, d.id)
@@ -125,7 +153,7 @@ func (d *Directory) routed(address netip.Addr) (netip.Addr, error) {
 	return netip.Addr{}, notFound(address)
 }
 
-// record finds the record with an address. The list of all is read only for an address that is new, or has changed hands.
+// record finds the record with an address, or with a range of pods that has it. The list of all is read only for an address that is new, or has changed hands.
 func (d *Directory) record(address netip.Addr) (machine.Record, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -153,7 +181,7 @@ func (d *Directory) record(address netip.Addr) (machine.Record, error) {
 }
 
 func (d *Directory) has(record machine.Record, address netip.Addr) bool {
-	return record.VPC == d.id && record.PrivateIP == address
+	return record.VPC == d.id && (record.PrivateIP == address || record.PodRange.Contains(address))
 }
 
 func notFound(address netip.Addr) error {

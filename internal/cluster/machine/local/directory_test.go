@@ -75,6 +75,29 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
+// A pod's address is its machine's, and tells of which cluster the pod is; that of the machine itself is no pod's.
+func TestClusterOfPod(t *testing.T) {
+	dir := statedir.Dir(t.TempDir())
+	describe(t, dir)
+	store, err := machine.NewStore(machine.StoreConfig{Dir: dir.Machines(), Subnets: machinetest.Subnets, Region: machinetest.Region()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := store.Put(providerName, machine.LaunchRequest{ID: machinetest.First, Cluster: "blue", Pods: 110})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := NewDirectory(dir, machinetest.VPCID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[netip.Addr]string{record.PodRange.Addr().Next(): "blue", record.PrivateIP: "", record.PodRange.Addr().Prev(): "", netip.MustParseAddr("10.244.0.2"): ""} {
+		if name, ok, err := d.ClusterOfPod(address); err != nil || ok != (want != "") || ok && name != want {
+			t.Errorf("%s: %q, %v, %v, want %q", address, name, ok, err, want)
+		}
+	}
+}
+
 // Two VPCs with the same range: a machine is known by both, and what is asked in one concerns no machine of the other.
 func TestDirectoryOfTwoVPCs(t *testing.T) {
 	dir := statedir.Dir(t.TempDir())
@@ -102,22 +125,26 @@ func TestDirectoryOfTwoVPCs(t *testing.T) {
 	}
 	const one, two, three = machinetest.First, machinetest.Second, "i-0000000000000000c"
 	for id, request := range map[string]machine.LaunchRequest{
-		one: {SubnetID: machinetest.SubnetID, Cluster: "one"}, two: {SubnetID: "subnet-0000000000000000c", Cluster: "two"}, three: {SubnetID: subnet, Cluster: "two"},
+		one: {SubnetID: machinetest.SubnetID, Cluster: "one"}, two: {SubnetID: "subnet-0000000000000000c", Cluster: "two", Pods: 110}, three: {SubnetID: subnet, Cluster: "two"},
 	} {
 		request.ID = id
 		if _, err := store.Put(providerName, request); err != nil {
 			t.Fatal(err)
 		}
 	}
+	servers := map[string]string{elsewhere: "https://192.168.80.4:443"}
 	for vpcID, want := range map[string]map[string]string{
-		machinetest.VPCID: {"192.168.64.4": one}, elsewhere: {"192.168.64.4": two, "192.168.80.5": three},
+		machinetest.VPCID: {"192.168.64.4": one}, elsewhere: {"192.168.64.4": two, "192.168.79.130": two, "192.168.80.5": three},
 	} {
 		d, err := NewDirectory(dir, vpcID)
 		if err != nil {
 			t.Fatal(err)
 		}
+		if found, err := d.Lookup(netip.MustParseAddr("192.168.64.4")); err != nil || found.APIServers[netip.MustParseAddrPort("127.0.0.1:6443")] != servers[vpcID] {
+			t.Errorf("in %s the API servers are %v (%v)", vpcID, found.APIServers, err)
+		}
 		for range 2 {
-			for _, address := range []string{"192.168.64.4", "192.168.80.4", "192.168.80.5"} {
+			for _, address := range []string{"192.168.64.4", "192.168.79.130", "192.168.79.127", "192.168.80.4", "192.168.80.5"} {
 				found, err := d.Lookup(netip.MustParseAddr(address))
 				if want[address] == "" && !errors.Is(err, imds.ErrNotFound) || found.ID != want[address] || found.ID != "" && found.VPCID != vpcID {
 					t.Errorf("%s in %s is %+v, %v; want %s", address, vpcID, found, err, want[address])
@@ -128,7 +155,7 @@ func TestDirectoryOfTwoVPCs(t *testing.T) {
 				}
 			}
 		}
-		if records, err := d.Machines(); err != nil || len(records) != len(want) {
+		if records, err := d.Machines(); err != nil || len(records) != map[string]int{machinetest.VPCID: 1, elsewhere: 2}[vpcID] {
 			t.Errorf("machines of %s: %v, %v", vpcID, records, err)
 		}
 	}

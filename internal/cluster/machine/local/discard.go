@@ -29,5 +29,8 @@ func Discard(ctx context.Context, dir statedir.Dir, cgroups host.Cgroups, id str
 	if err := cgroups.Remove(cgroupName(dir, id), endPatience); err != nil {
 		return fmt.Errorf("removing machine %s: %w", id, err)
 	}
+	if err := DetachLoops(dir, id); err != nil {
+		return fmt.Errorf("removing machine %s: %w", id, err)
+	}
 	return nil
 }

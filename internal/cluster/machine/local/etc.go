@@ -11,10 +11,18 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+
+	"muster.dev/muster/internal/node/registryhosts"
+	"muster.dev/muster/internal/node/render"
 )
 
 // writeEtc writes the few files below /etc that programs expect. What else is on the machine's disk is left as it is.
 func writeEtc(order bootOrder) error {
+	if order.Registry != "" {
+		if err := errors.Join(registryhosts.Own(registryhosts.Dir, order.Registry, pathAccountCA), registryhosts.Mirror(registryhosts.Dir, order.Mirrored, order.Registry, pathAccountCA)); err != nil {
+			return err
+		}
+	}
 	for path, content := range etcFiles(order) {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join("/etc", path)), 0o755); err != nil { //nolint:gosec // G301: everybody on the machine reads it
 			return err
@@ -41,14 +49,17 @@ func writeEtc(order bootOrder) error {
 	if err := os.MkdirAll("/etc/eks", 0o755); err != nil { //nolint:gosec // G301: the machine's own root; its parent is private
 		return err
 	}
-	return errors.Join(link("/opt/muster/bin/muster", "/etc/eks/bootstrap.sh"), link("../usr/lib/os-release", "/etc/os-release"))
+	if err := os.MkdirAll(render.PathCredentialProviders, 0o755); err != nil { //nolint:gosec // G301: the same
+		return err
+	}
+	return errors.Join(link("/opt/muster/bin/muster", "/etc/eks/bootstrap.sh"), link("/opt/muster/bin/muster", render.PathCredentialProviders+"/"+render.CredentialProvider), link("../usr/lib/os-release", "/etc/os-release"))
 }
 
 // etcFiles are the machine's identity and the users that images of containers and the host's programs name.
 func etcFiles(order bootOrder) map[string]string {
 	record := order.Record
 	id := sha256.Sum256([]byte(record.ID))
-	return map[string]string{ //nolint:gosec // G101: names of users, without passwords
+	files := map[string]string{ //nolint:gosec // G101: names of users, without passwords
 		"aws/ca.pem":    order.Authority,
 		"aws/config":    awsConfig(record.Region, order.Services),
 		"group":         "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n",
@@ -59,6 +70,7 @@ func etcFiles(order bootOrder) map[string]string {
 		"passwd":        "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
 		"resolv.conf":   "# The VPC's name server, which knows its machines. Pods get the cluster's.\nnameserver " + order.NameServer.String() + "\nsearch " + record.Domain + "\n",
 	}
+	return files
 }
 
 // pathAccountCA is the file on a machine with the authority of what the account serves.

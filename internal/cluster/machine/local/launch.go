@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/cluster/vpc"
@@ -37,6 +38,12 @@ type bootOrder struct {
 	Services netip.Addr `json:"services"`
 	// Authority of what the account serves, STS and IAM among it, as PEM.
 	Authority string `json:"authority"`
+	// Registry is the name of the account's image registry in the VPC.
+	Registry string `json:"registry,omitempty"`
+	// Mirrored are the public registries whose images are pulled through it.
+	Mirrored []string `json:"mirrored,omitempty"`
+	// Images is the directory with the images that were loaded for its cluster; empty for a machine of no cluster.
+	Images string `json:"images,omitempty"`
 	// Shape is that of its instance type.
 	Shape shape `json:"shape,omitzero"`
 }
@@ -100,7 +107,7 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 		return fmt.Errorf("opening its network namespace: %w", err)
 	}
 	defer func() { _ = namespace.Close() }()
-	if err := network.Attach(namespace, vpc.Interface{Machine: record.ID, Address: record.PrivateIP, SecurityGroups: groups}); err != nil {
+	if err := network.Attach(namespace, vpc.Interface{Machine: record.ID, Address: record.PrivateIP, PodRange: record.PodRange, SecurityGroups: groups}); err != nil {
 		return err
 	}
 	account, err := os.ReadFile(authority.NewAccountStore(p.config.State.PKI()).AuthorityPath(authority.Account)) //nolint:gosec // G703: the state directory is the caller's
@@ -109,7 +116,7 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 	}
 	return started.command(ctx, bootOrder{
 		Record: record, NameServer: vpc.Resolver(network.CIDR()), Root: root, BinDir: p.config.BinDir, Cgroups: p.cgroups,
-		Services: vpc.Services(network.CIDR()), Authority: string(account), Shape: size,
+		Services: vpc.Services(network.CIDR()), Authority: string(account), Registry: p.config.Region.RegistryName(component.DefaultAccount), Mirrored: p.mirrored(), Images: p.images(ctx, record), Shape: size,
 	})
 }
 
@@ -169,7 +176,7 @@ func (p *Provider) start(id string, log *os.File) (*first, error) {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // whoever ended it knows why
+		_ = cmd.Wait() // its end was asked for
 		close(ended)
 	}()
 	return &first{pid: cmd.Process.Pid, process: cmd.Process, order: orderWrite, report: reportRead, ended: ended}, nil

@@ -54,9 +54,12 @@ var _ machine.Provider = (*Provider)(nil)
 // ErrNotRoot says what local machines need that the caller does not have, and both ways out.
 var ErrNotRoot = errors.New("local machines are made of Linux namespaces, which needs root: run muster as root (sudo), or choose --provider simulated")
 
+// Possible reports whether this process may make machines out of namespaces, which takes root. New says whether this host can.
+func Possible() bool { return os.Geteuid() == 0 }
+
 // New checks that this host can run machines. It makes nothing.
 func New(config Config) (*Provider, error) {
-	if os.Geteuid() != 0 {
+	if !Possible() {
 		return nil, ErrNotRoot
 	}
 	if config.Log == nil || config.Subnets == nil {
@@ -233,7 +236,7 @@ func (p *Provider) Stop(ctx context.Context, id string, grace time.Duration) err
 	return nil
 }
 
-// end ends a machine's processes and removes its link and its control groups.
+// end ends a machine's processes and removes its link, its control groups and its loop devices.
 func (p *Provider) end(ctx context.Context, id string, grace time.Duration) error {
 	pid, running, err := p.find(id)
 	if err != nil {
@@ -249,7 +252,10 @@ func (p *Provider) end(ctx context.Context, id string, grace time.Duration) erro
 			return err
 		}
 	}
-	return p.cgroups.Remove(p.cgroup(id), endPatience)
+	if err := p.cgroups.Remove(p.cgroup(id), endPatience); err != nil {
+		return err
+	}
+	return DetachLoops(p.config.State, id)
 }
 
 // detach removes a machine's link, which went with its VPC if that is gone.

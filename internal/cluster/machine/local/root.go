@@ -31,6 +31,7 @@ func buildRoot(order bootOrder) error {
 	}{
 		{"directories", makeDirectories},
 		{"programs", mountPrograms},
+		{"images", mountImages},
 		{"proc", mountProc},
 		{"sys", mountSys},
 		{"dev", mountDev},

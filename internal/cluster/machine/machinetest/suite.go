@@ -234,7 +234,7 @@ func (s *suite) launchesAtOnce(t *testing.T, factory Factory) {
 
 func equal[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

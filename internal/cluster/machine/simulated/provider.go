@@ -34,6 +34,7 @@ func (p *Provider) Launch(_ context.Context, request machine.LaunchRequest) (mac
 	if err := request.Validate(); err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine: %w", err)
 	}
+	request.Pods = 0 // it runs none
 	record, err := p.store.Put(providerName, request)
 	if err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/platform/host"
+)
+
+// ErrNotRunning says that a machine has no process in which something could be mounted.
+var ErrNotRunning = errors.New("the machine does not run")
+
+// Boot names the boot of a machine that runs: it is another one after each reboot. False if it does not run.
+func (p *Provider) Boot(id string) (string, bool) {
+	pid, running, err := p.find(id)
+	return strconv.Itoa(pid), running && err == nil
+}
+
+// inside calls fn on a thread that is in the mount namespace and the root directory of a machine. Every path that fn uses is the machine's, which
+// may make what it likes of it: links in it lead nowhere else. fn must not start goroutines or programs.
+func (p *Provider) inside(id string, fn func() error) error {
+	pid, running, err := p.find(id)
+	if err != nil {
+		return err
+	}
+	if !running {
+		return ErrNotRunning
+	}
+	held, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("taking hold of machine %s: %w", id, err)
+	}
+	defer func() { _ = unix.Close(held) }()
+	// The machine's first process is held elsewhere, too: if it runs now, the number was its own a moment ago.
+	if again, running, err := p.find(id); err != nil || !running || again != pid {
+		return errors.Join(ErrNotRunning, err)
+	}
+	done := make(chan error, 1)
+	go host.OnThread(func() { done <- enter(held, pid, fn) })
+	return <-done
+}
+
+func enter(held, pid int, fn func() error) error {
+	root, err := unix.Open(filepath.Join("/proc", strconv.Itoa(pid), "root"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("opening the machine's root directory: %w", err)
+	}
+	defer func() { _ = unix.Close(root) }()
+	if hosts, err := host.IsOwnRoot(root); err != nil || hosts {
+		return errors.Join(err, fmt.Errorf("%w: it is still booting", ErrNotRunning))
+	}
+	if err := unix.Unshare(unix.CLONE_FS); err != nil { // a mount namespace is for threads that share no directory with others
+		return fmt.Errorf("leaving the host's directories: %w", err)
+	}
+	if err := unix.Setns(held, unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("entering the machine's mount namespace: %w", err)
+	}
+	if err := unix.Fchdir(root); err != nil {
+		return fmt.Errorf("entering the machine's root directory: %w", err)
+	}
+	if err := unix.Chroot("."); err != nil {
+		return fmt.Errorf("entering the machine's root directory: %w", err)
+	}
+	return fn()
+}
+
+// Listen makes a unix socket that root on a machine reaches at a path, in place of what is there. The machine's processes connect to the calling
+// process, which knows by the socket which machine it hears.
+func (p *Provider) Listen(id, socket string) (net.Listener, error) {
+	var listener *net.UnixListener
+	err := p.inside(id, func() error {
+		if err := os.MkdirAll(path.Dir(socket), 0o750); err != nil {
+			return err
+		}
+		if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		var err error
+		if listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"}); err != nil {
+			return err
+		}
+		listener.SetUnlinkOnClose(false) // the path would be the host's
+		return os.Chmod(socket, 0o600)
+	})
+	if err != nil {
+		if listener != nil {
+			_ = listener.Close()
+		}
+		return nil, fmt.Errorf("listening at %s of machine %s: %w", socket, id, err)
+	}
+	return listener, nil
+}
+
+// kubeletDir is where kubelets have everything mounted.
+const kubeletDir = "/var/lib/kubelet/"
+
+// checkTarget refuses a path at which no kubelet has anything mounted.
+func checkTarget(target string) error {
+	if path.Clean(target) != target || !strings.HasPrefix(target, kubeletDir) || strings.Contains(target, "\x00") {
+		return fmt.Errorf("invalid target %q: must be below %s", target, kubeletDir)
+	}
+	return nil
+}
+
+// Mount shows a directory or a block device of the host at a path of a machine's. It is there once, however often it is asked for. Devices in a directory
+// are no devices there. A mount that is only read keeps nobody from writing to a block device: that has to be read-only itself.
+func (p *Provider) Mount(id string, source *os.File, target string, readOnly bool) error {
+	if err := errors.Join(machine.ValidateID(id), checkTarget(target)); err != nil {
+		return err
+	}
+	var want unix.Stat_t
+	if err := unix.Fstat(int(source.Fd()), &want); err != nil {
+		return fmt.Errorf("looking at %s: %w", source.Name(), err)
+	}
+	tree, err := unix.OpenTree(int(source.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return fmt.Errorf("taking hold of %s: %w", source.Name(), err)
+	}
+	defer func() { _ = unix.Close(tree) }()
+	attributes := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
+	isDevice := want.Mode&unix.S_IFMT == unix.S_IFBLK
+	if isDevice {
+		attributes.Attr_set, attributes.Attr_clr = unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, unix.MOUNT_ATTR_NODEV
+	}
+	if readOnly {
+		attributes.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attributes); err != nil {
+		return fmt.Errorf("preparing the mount of %s: %w", source.Name(), err)
+	}
+	err = p.inside(id, func() error {
+		if err := makeTarget(target, isDevice); err != nil {
+			return err
+		}
+		var is unix.Stat_t
+		if err := unix.Lstat(target, &is); err != nil {
+			return err
+		}
+		if is.Dev == want.Dev && is.Ino == want.Ino { // it is mounted
+			return nil
+		}
+		return unix.MoveMount(tree, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	})
+	if err != nil {
+		return fmt.Errorf("mounting %s on machine %s: %w", target, id, err)
+	}
+	return nil
+}
+
+// makeTarget makes what a directory or a device is mounted at.
+func makeTarget(target string, isDevice bool) error {
+	if !isDevice {
+		return os.MkdirAll(target, 0o750)
+	}
+	if err := os.MkdirAll(path.Dir(target), 0o750); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(target, os.O_RDONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// Mounted reports whether a directory or device of the host is what a machine has at a path.
+func (p *Provider) Mounted(id string, source *os.File, target string) (mounted bool, err error) {
+	if err := errors.Join(machine.ValidateID(id), checkTarget(target)); err != nil {
+		return false, err
+	}
+	var want unix.Stat_t
+	if err := unix.Fstat(int(source.Fd()), &want); err != nil {
+		return false, fmt.Errorf("looking at %s: %w", source.Name(), err)
+	}
+	err = p.inside(id, func() error {
+		var is unix.Stat_t
+		err := unix.Lstat(target, &is)
+		mounted = err == nil && is.Dev == want.Dev && is.Ino == want.Ino
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return mounted, err
+}
+
+// MountedAt are the paths at which a machine has a directory or device of the host for pods. What kubelets mount again elsewhere does not count.
+func (p *Provider) MountedAt(id string, source *os.File) (found []string, err error) {
+	if err := machine.ValidateID(id); err != nil {
+		return nil, err
+	}
+	var want unix.Stat_t
+	if err := unix.Fstat(int(source.Fd()), &want); err != nil {
+		return nil, fmt.Errorf("looking at %s: %w", source.Name(), err)
+	}
+	pid, running, err := p.find(id)
+	if err != nil || !running {
+		return nil, errors.Join(ErrNotRunning, err)
+	}
+	mounts, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "mountinfo"))
+	if err != nil {
+		return nil, fmt.Errorf("looking at the mounts of machine %s: %w", id, err)
+	}
+	targets := podMounts(string(mounts))
+	err = p.inside(id, func() error {
+		for _, target := range targets {
+			var is unix.Stat_t
+			if err := unix.Lstat(target, &is); err == nil && is.Dev == want.Dev && is.Ino == want.Ino {
+				found = append(found, target)
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Unmount takes away what Mount has mounted on a machine, and the directory or file that it was mounted at. What is not mounted is unmounted.
+func (p *Provider) Unmount(id, target string) error {
+	if err := errors.Join(machine.ValidateID(id), checkTarget(target)); err != nil {
+		return err
+	}
+	err := p.inside(id, func() error {
+		for {
+			err := unix.Unmount(target, unix.UMOUNT_NOFOLLOW)
+			switch {
+			case errors.Is(err, unix.ENOENT):
+				return nil
+			case errors.Is(err, unix.EINVAL): // nothing is mounted there any more; only a directory without anything in it, or a file, is removed
+				if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+				return nil
+			case err != nil:
+				return err
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("unmounting %s on machine %s: %w", target, id, err)
+	}
+	return nil
+}
