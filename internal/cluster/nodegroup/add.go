@@ -75,6 +75,11 @@ func Add(mgr manager.Manager, config Config) error {
 	if err := addMachines(mgr, p, remembered, nudges); err != nil {
 		return fmt.Errorf("adding the machine controller: %w", err)
 	}
+	if p.Network.PodsInSubnets {
+		if err := addNodeRanges(mgr, p); err != nil {
+			return fmt.Errorf("adding the controller of Nodes' pod ranges: %w", err)
+		}
+	}
 	if err := addGroups(mgr, p); err != nil {
 		return fmt.Errorf("adding the node group controller: %w", err)
 	}

@@ -37,6 +37,9 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 	before := object.DeepCopy()
 	object.Status.ObservedGeneration = object.Generation
 	r.network(object)
+	if err := r.authorities(object); err != nil {
+		r.Log.Warn("kubelets' authorities cannot be told", "error", err)
+	}
 	result := reconcile.Result{RequeueAfter: r.look(ctx, object)}
 	if equality.Semantic.DeepEqual(before.Status, object.Status) {
 		return result, nil
@@ -50,7 +53,7 @@ func (r *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 // network says which network the cluster has: what its spec leaves out was chosen.
 func (r *clusters) network(object *v1alpha1.Cluster) {
 	status := &object.Status
-	status.VPCID, status.PodCIDR, status.SubnetIDs = r.Network.VPCID, r.Network.PodCIDR.String(), nil
+	status.VPCID, status.PodCIDR, status.SubnetIDs = r.Network.VPCID, r.Network.Pods().String(), nil
 	status.ClusterSecurityGroupID, status.EndpointAddresses = r.Network.SecurityGroupID, nil
 	for _, address := range r.Network.Addresses {
 		status.EndpointAddresses = append(status.EndpointAddresses, address.String())
@@ -58,6 +61,18 @@ func (r *clusters) network(object *v1alpha1.Cluster) {
 	for _, id := range r.Network.SubnetIDs() {
 		status.SubnetIDs = append(status.SubnetIDs, v1alpha1.SubnetID(id))
 	}
+}
+
+// authorities has the request about kubelets' authorities carried out, and says which there are.
+func (r *clusters) authorities(object *v1alpha1.Cluster) error {
+	if r.Authorities == nil {
+		return nil
+	}
+	all, answer, err := r.Authorities(object.Spec.KubeletAuthority)
+	if err == nil {
+		object.Status.KubeletAuthorities, object.Status.KubeletAuthority = all, answer
+	}
+	return err
 }
 
 func (r *clusters) look(ctx context.Context, object *v1alpha1.Cluster) time.Duration {
@@ -73,7 +88,7 @@ func (r *clusters) look(ctx context.Context, object *v1alpha1.Cluster) time.Dura
 		setReady(&object.Status.Conditions, r.Now(), object.Generation, metav1.ConditionFalse, "Unhealthy", health.Err.Error())
 		return unhealthyAgain
 	}
-	object.Status.AuthenticationMode = health.Mode
+	object.Status.AuthenticationMode, object.Status.SecurityGroupIDs = health.Mode, health.SecurityGroups
 	if health.Refused != "" {
 		setReady(&object.Status.Conditions, r.Now(), health.RefusedAt, metav1.ConditionFalse, readiness.ReasonChangeRefused, "it runs on as it was: "+health.Refused)
 		return unhealthyAgain

@@ -57,6 +57,8 @@ type Config struct {
 	Refused <-chan Heard
 	// Health looks at the cluster.
 	Health func(ctx context.Context) Health
+	// Authorities carries out a request about kubelets' authorities, unless it is nil or was carried out before, and says what there is. Nil: nobody is asked.
+	Authorities func(request *v1alpha1.KubeletAuthorityRequest) ([]v1alpha1.KubeletAuthority, *v1alpha1.KubeletAuthorityAnswer, error)
 	// AuditLog is the path of the cluster's audit log, from which the steps of joins are read.
 	AuditLog string
 
@@ -128,6 +130,7 @@ type Health struct {
 	Refused         string                      // why it was not changed to what its object asks for; empty if it was
 	RefusedAt       int64                       // the generation of the object that was refused
 	Mode            v1alpha1.AuthenticationMode // that its components were configured with
+	SecurityGroups  []string                    // that decide about packets of its API server's addresses; nil without a VPC
 	Err             error                       // why it is not ready; nil if it is
 }
 

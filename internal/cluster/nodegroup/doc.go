@@ -11,7 +11,7 @@
 // A Machine that is deleted has its node cordoned and its pods evicted, within a bound. Then it goes in an order that leaves
 // nothing half-way: first what lets it in (token, pending CSRs), its route and its Node while its name and addresses are still
 // its own, then the instance, then the pods that are left, of which nothing else knows that they ended, and the traces of its
-// last moments. Every step can be repeated, so the next try makes up for a crash at any point.
+// last moments. A Node with volumes goes after the instance, since it is the Node that says when they may move. Every step can be repeated, so the next try makes up for a crash at any point.
 //
 // It trusts the management plane, the provider, and of the cluster only the Node's readiness, pod range and provider id.
 // It ignores a Node under a machine's name with another machine's provider id.

@@ -243,15 +243,20 @@ func (r *groups) profile(ctx context.Context, group *v1alpha1.NodeGroup) (string
 	return profile, nil
 }
 
+// idDigits is how many digits an instance id has, of idBytes random bytes.
+const (
+	idDigits = 17
+	idBytes  = (idDigits + 1) / 2
+)
+
 func newMachine(cluster string, group *v1alpha1.NodeGroup, profile, subnet string, random io.Reader) (*v1alpha1.Machine, error) {
-	const digits = 17
-	id := make([]byte, (digits+1)/2)
+	id := make([]byte, idBytes)
 	if _, err := io.ReadFull(random, id); err != nil {
 		return nil, fmt.Errorf("drawing an instance id: %w", err)
 	}
 	machine := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:       "i-" + hex.EncodeToString(id)[:digits],
+			Name:       "i-" + hex.EncodeToString(id)[:idDigits],
 			Labels:     map[string]string{v1alpha1.LabelCluster: v1alpha1.ClusterSlug(cluster), v1alpha1.LabelNodeGroup: group.Name},
 			Finalizers: []string{v1alpha1.FinalizerMachine},
 		},

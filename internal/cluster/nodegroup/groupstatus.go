@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,6 +102,10 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, fmt.Sprintf("%d of %d machines are Ready; %d are going", desired, desired, leaving)
 	default:
 		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, fmt.Sprintf("%d of %d machines are Ready", desired, desired)
+	}
+	was := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if reason == reasonFull && (was == nil || was.Reason != reasonFull) {
+		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, reasonFull, "Create", "%s", shorten(message))
 	}
 	setReady(&status.Conditions, r.Now(), group.Generation, ready, reason, message)
 }

@@ -229,6 +229,9 @@ type provider struct {
 	userData  []string
 	request   machine.LaunchRequest // the last one
 	onEnd     func()                // runs in the middle of Terminate
+
+	podRange    netip.Prefix // of all instances
+	launchError error
 }
 
 func (p *provider) index(id string) int {
@@ -239,13 +242,16 @@ func (p *provider) Launch(_ context.Context, request machine.LaunchRequest) (mac
 	if err := p.faults.call("Launch"); err != nil {
 		return machine.Instance{}, fmt.Errorf("%w with %s", err, request.UserData)
 	}
+	if p.launchError != nil {
+		return machine.Instance{}, p.launchError
+	}
 	p.userData = append(p.userData, string(request.UserData))
 	p.request = request
 	i := p.index(request.ID)
 	if i < 0 {
 		n := 11 + len(p.instances)
 		p.instances = append(p.instances, machine.Instance{
-			ID: request.ID, LaunchTime: p.now(),
+			ID: request.ID, LaunchTime: p.now(), PodRange: p.podRange,
 			PrivateIP:      netip.AddrFrom4([4]byte{192, 168, 64, byte(n)}),
 			PrivateDNSName: fmt.Sprintf("ip-192-168-64-%d.ec2.internal", n),
 			Zone:           "us-east-1a",

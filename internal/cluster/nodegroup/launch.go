@@ -46,7 +46,7 @@ func (r *machines) launch(
 		request := machine.LaunchRequest{
 			ID: m.Name, UserData: data, Cluster: m.Spec.ClusterName, SubnetID: string(m.Spec.SubnetID),
 			Type: m.Spec.Type(), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), SecurityGroups: r.securityGroups(m),
-			ImageID: m.Spec.ImageID, Scaled: m.Spec.NodeGroup != "",
+			ImageID: m.Spec.ImageID, Scaled: m.Spec.NodeGroup != "", Pods: r.pods(m, data),
 		}
 		if ids := r.Network.SubnetIDs(); request.SubnetID == "" && len(ids) > 0 { // no group made it
 			request.SubnetID = ids[0]
@@ -97,6 +97,9 @@ func adopt(m *v1alpha1.Machine, instance machine.Instance) {
 	}
 	if instance.PrivateDNSName != "" {
 		m.Status.Addresses = append(m.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: instance.PrivateDNSName})
+	}
+	if instance.PodRange.IsValid() {
+		m.Status.PodCIDR = instance.PodRange.String()
 	}
 	if !instance.LaunchTime.IsZero() {
 		m.Status.Join = joinlog.Merge(m.Status.Join, v1alpha1.JoinRecord{Step: v1alpha1.StepLaunched, Time: metav1.NewMicroTime(instance.LaunchTime)})

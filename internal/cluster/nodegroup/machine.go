@@ -116,7 +116,7 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	if wait == 0 {
 		m.Status.BootstrapTokenID = credential.token.ID
 		adopt(m, instance)
-		if routed, err = r.route(ctx, m, node); err != nil { // routes go with a machine that stops
+		if routed, err = r.route(ctx, m, instance, node); err != nil { // routes go with a machine that stops
 			return 0, r.failed(m, "RouteFailed", err)
 		}
 	}

@@ -98,8 +98,11 @@ func (r *machines) deleteNode(ctx context.Context, node *corev1.Node) error {
 }
 
 // route has the addresses of the Node's pods sent to the machine. It returns when to make sure of that again, or 0.
-func (r *machines) route(ctx context.Context, m *v1alpha1.Machine, node *corev1.Node) (time.Duration, error) {
+func (r *machines) route(ctx context.Context, m *v1alpha1.Machine, instance machine.Instance, node *corev1.Node) (time.Duration, error) {
 	routes, ok := r.Routes[m.Spec.Provider]
+	if ok && instance.PodRange.IsValid() {
+		return routesAgain, r.routeOwn(ctx, routes, instance, node)
+	}
 	if node == nil || node.Spec.PodCIDR == "" {
 		return 0, nil
 	}
@@ -127,9 +130,22 @@ func (r *machines) route(ctx context.Context, m *v1alpha1.Machine, node *corev1.
 	return routesAgain, nil
 }
 
-// unroute removes the machine's route, if it has one.
+// routeOwn has the range that a machine was launched with sent to it, whatever its Node says.
+func (r *machines) routeOwn(ctx context.Context, routes Routes, instance machine.Instance, node *corev1.Node) error {
+	if err := routes.SetRoute(ctx, instance.PodRange, instance.PrivateIP); err != nil {
+		return fmt.Errorf("routing %s to the machine: %w", instance.PodRange, err)
+	}
+	if node != nil && node.Spec.PodCIDR != "" && node.Spec.PodCIDR != instance.PodRange.String() {
+		return fmt.Errorf("the Node %s claims the pod range %.64q, but its machine has %s: nothing else is routed to it; if no administrator wrote that, the machine may be compromised: delete it",
+			node.Name, node.Spec.PodCIDR, instance.PodRange)
+	}
+	return nil
+}
+
+// unroute removes the machine's route, if it has one. That of a range which it was launched with goes with the machine, and may lead to another
+// one by now.
 func (r *machines) unroute(ctx context.Context, m *v1alpha1.Machine) error {
-	if routes, ok := r.Routes[m.Spec.Provider]; ok && m.Status.PodCIDR != "" {
+	if routes, ok := r.Routes[m.Spec.Provider]; ok && !r.Network.PodsInSubnets && m.Status.PodCIDR != "" {
 		prefix, err := netip.ParsePrefix(m.Status.PodCIDR)
 		if err != nil {
 			return fmt.Errorf("reading the machine's pod range: %w", err)

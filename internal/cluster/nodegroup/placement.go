@@ -25,7 +25,11 @@ const roomAgain = 5 * time.Second
 
 // place chooses the subnets of new machines of a group, whose machines are given. There may be fewer than were asked for, and then a *problem says why.
 func (r *groups) place(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, count int) ([]string, error) {
-	subnets, err := r.subnets(ctx, group, machines)
+	pods, err := r.podsOf(group)
+	if err != nil {
+		return nil, err
+	}
+	subnets, err := r.subnets(ctx, group, machines, pods, count)
 	if err != nil {
 		return nil, err
 	}
@@ -40,16 +44,20 @@ func (r *groups) place(ctx context.Context, group *v1alpha1.NodeGroup, machines 
 	if len(chosen) == count {
 		return chosen, nil
 	}
+	with := ""
+	if pods > 0 {
+		with = fmt.Sprintf(", or no /%d for the addresses of %d pods", machine.PodRangeBits(pods), pods)
+	}
 	ids := make([]string, 0, len(subnets))
 	for _, subnet := range subnets {
 		ids = append(ids, subnet.ID)
 	}
-	return chosen, &problem{reason: reasonFull, again: roomAgain, message: fmt.Sprintf("%d more machines found no free address in the subnets %s: delete machines, or name other subnets in spec.subnetIDs",
-		count-len(chosen), strings.Join(ids, ", "))}
+	return chosen, &problem{reason: reasonFull, again: roomAgain, message: fmt.Sprintf("%d more machines found no free address in the subnets %s%s: delete machines, or name other subnets in spec.subnetIDs",
+		count-len(chosen), strings.Join(ids, ", "), with)}
 }
 
-// subnets are those that machines of a group may be launched in now, with the addresses that are left.
-func (r *groups) subnets(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) ([]plan.Subnet, error) {
+// subnets are those that machines of a group may be launched in now, with how many there is room for, of a number that is wanted.
+func (r *groups) subnets(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, pods, count int) ([]plan.Subnet, error) {
 	usage, err := r.Usage()
 	if err != nil {
 		return nil, fmt.Errorf("looking at the subnets of the cluster's VPC: %w", err)
@@ -74,7 +82,8 @@ func (r *groups) subnets(ctx context.Context, group *v1alpha1.NodeGroup, machine
 		deleting := slices.ContainsFunc(objects.Items, func(s v1alpha1.Subnet) bool { return s.Name == string(id) && !s.DeletionTimestamp.IsZero() })
 		switch {
 		case at >= 0 && !deleting:
-			subnets = append(subnets, plan.Subnet{ID: usage[at].ID, Zone: usage[at].Zone, Free: usage[at].Room() - len(taken(usage[at], append(all.Items, machines...)))})
+			coming := coming(usage[at], append(all.Items, machines...))
+			subnets = append(subnets, plan.Subnet{ID: usage[at].ID, Zone: usage[at].Zone, Free: usage[at].Room(pods, coming+count) - coming})
 		case len(group.Spec.SubnetIDs) > 0:
 			return nil, &problem{reason: reasonNoSubnet, again: roomAgain, message: fmt.Sprintf("spec.subnetIDs: there is no subnet %s in %s, the cluster's VPC, or it is being deleted: name others", id, r.Network.VPCID)}
 		}
@@ -85,13 +94,13 @@ func (r *groups) subnets(ctx context.Context, group *v1alpha1.NodeGroup, machine
 	return subnets, nil
 }
 
-// taken lists the machines that have an address of a subnet, or will have: those that were made a moment ago have none yet.
-func taken(usage machine.Usage, all []v1alpha1.Machine) []string {
+// coming is how many machines will have an address of a subnet: those that were made a moment ago have none yet.
+func coming(usage machine.Usage, all []v1alpha1.Machine) int {
 	ids := slices.Clone(usage.Machines)
 	for i := range all {
 		if m := &all[i]; string(m.Spec.SubnetID) == usage.ID && !slices.Contains(ids, m.Name) {
 			ids = append(ids, m.Name)
 		}
 	}
-	return ids
+	return len(ids) - len(usage.Machines)
 }

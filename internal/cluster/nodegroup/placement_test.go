@@ -33,8 +33,8 @@ func small(w *world, rooms map[string]int) {
 			Subnet:   machine.Subnet{ID: id, VPC: clusternetworktest.VPCID, Zone: "us-east-1" + string(id[len(id)-1]), CIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 31, byte(i << 4), 0}), 28)},
 			Machines: []string{"i-0000000000000000f"},
 		}
-		for n := range usage.Room() - 1 - room { // the endpoints of clusters have the others
-			usage.Taken = append(usage.Taken, netip.AddrFrom4([4]byte{172, 31, byte(i << 4), byte(4 + n)}))
+		for n := range usage.Room(0, 16) - room { // that machine and the endpoints of clusters have the others
+			usage.Used = append(usage.Used, netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 31, byte(i << 4), byte(4 + n)}), 32))
 		}
 		w.usage = append(w.usage, usage)
 	}
@@ -115,13 +115,53 @@ func TestPlacement(t *testing.T) {
 }
 
 // What was made a moment ago and is not launched yet takes an address, too; what was launched is not counted twice.
-func TestTaken(t *testing.T) {
+func TestComing(t *testing.T) {
 	usage := machine.Usage{Subnet: machine.Subnet{ID: subnetA}, Machines: []string{"i-1", "i-2"}}
 	var all []v1alpha1.Machine
 	for name, subnet := range map[string]v1alpha1.SubnetID{"i-2": subnetA, "i-3": subnetA, "i-4": subnetB} {
 		all = append(all, v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MachineSpec{SubnetID: subnet}})
 	}
-	if got := len(taken(usage, all)); got != 3 {
-		t.Errorf("%d addresses are taken", got)
+	if got := coming(usage, all); got != 1 {
+		t.Errorf("%d machines are coming", got)
+	}
+}
+
+// Where pods have addresses of the subnet, a machine goes where there is a range for them, too.
+func TestPlacementOfPods(t *testing.T) {
+	group := newTestGroup(9)
+	w := newWorld(t, newTestCluster(), group)
+	w.Network.PodsInSubnets = true
+	pods := 17
+	w.UserData = func(*v1alpha1.Machine, string) ([]byte, error) {
+		return fmt.Appendf(nil, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {kubelet: {config: {maxPods: %d}}}\n", pods), nil
+	}
+	w.usage = []machine.Usage{
+		{Subnet: machine.Subnet{ID: subnetA, VPC: clusternetworktest.VPCID, Zone: "us-east-1a", CIDR: netip.MustParsePrefix("172.31.0.0/25")}},
+		{Subnet: machine.Subnet{ID: subnetB, VPC: clusternetworktest.VPCID, Zone: "us-east-1b", CIDR: netip.MustParsePrefix("172.31.16.0/26")}},
+	}
+	if _, err := reconcileOnce(t, w.groups(), "workers"); err != nil {
+		t.Fatal(err)
+	}
+	if got := placed(t, w); got != "3 1 0" {
+		t.Errorf("placed %s", got)
+	}
+	condition := w.group(t).Status.Conditions[0]
+	if condition.Reason != reasonFull || !strings.Contains(condition.Message, "5 more machines") || !strings.Contains(condition.Message, "no /27 for the addresses of 17 pods") {
+		t.Errorf("%s: %s", condition.Reason, condition.Message)
+	}
+	// What was made a moment ago has no address yet, and counts.
+	if _, err := reconcileOnce(t, w.groups(), "workers"); err != nil {
+		t.Fatal(err)
+	}
+	if got := placed(t, w); got != "3 1 0" {
+		t.Errorf("then placed %s", got)
+	}
+	// Machines whose pods have a range of the cluster's need one address each.
+	w.Network.PodsInSubnets = false
+	if _, err := reconcileOnce(t, w.groups(), "workers"); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(w.list(t)); got != 9 {
+		t.Errorf("%d machines", got)
 	}
 }

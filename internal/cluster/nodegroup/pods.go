@@ -16,17 +16,18 @@ import (
 // fieldNodeName is the field by which the API server finds the pods of a node.
 const fieldNodeName = "spec.nodeName"
 
-// podsOf lists the pods that are bound to a machine whose Node is gone. It is asked while the name still is the machine's
-// own: later, another machine may have its address, and pods of its own.
+// podsOf lists the pods that are bound to a machine whose Node is gone, or stays for its volumes. It is asked while the name still is the
+// machine's own: later, another machine may have its address, and pods of its own.
 func (r *machines) podsOf(ctx context.Context, m *v1alpha1.Machine) ([]corev1.Pod, error) {
 	if m.Status.NodeName == "" {
 		return nil, nil
 	}
-	err := r.clusterLive.Get(ctx, client.ObjectKey{Name: m.Status.NodeName}, &corev1.Node{})
-	if err == nil {
+	node := &corev1.Node{}
+	err := r.clusterLive.Get(ctx, client.ObjectKey{Name: m.Status.NodeName}, node)
+	if err == nil && machineOf(node) != m.Name {
 		return nil, nil // the name is another machine's by now, and so are the pods
 	}
-	if !apierrors.IsNotFound(err) {
+	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading the Node: %w", err)
 	}
 	pods := &corev1.PodList{}

@@ -67,6 +67,9 @@ func (r *machines) end(ctx context.Context, m *v1alpha1.Machine) error {
 	if err := r.deletePods(ctx, pods); err != nil {
 		return r.stuck(ctx, m, err)
 	}
+	if err := r.mountsNothing(ctx, m); err != nil {
+		return r.stuck(ctx, m, err)
+	}
 	// Up to the end the instance may have gone on joining.
 	if err := r.forgetNode(ctx, m); err != nil {
 		return r.stuck(ctx, m, err)
@@ -110,7 +113,7 @@ func (r *machines) cutOff(ctx context.Context, m *v1alpha1.Machine, provider mac
 	if err := r.unroute(ctx, m); err != nil {
 		return err
 	}
-	return r.forgetNode(ctx, m)
+	return r.leaveNode(ctx, m)
 }
 
 // stuck writes down why a machine cannot go, and passes it on.
@@ -120,21 +123,30 @@ func (r *machines) stuck(ctx context.Context, m *v1alpha1.Machine, err error) er
 	return errors.Join(err, r.writeStatus(ctx, before, m))
 }
 
-// forgetNode deletes the machine's Node. It asks the API server, not the cache, which may not have seen the Node yet.
+// forgetNode deletes the machine's Node.
 func (r *machines) forgetNode(ctx context.Context, m *v1alpha1.Machine) error {
+	node, err := r.nodeNow(ctx, m)
+	if err != nil || node == nil {
+		return err
+	}
+	return r.deleteNode(ctx, node)
+}
+
+// nodeNow is the machine's Node, or nil. It asks the API server, not the cache, which may not have seen the Node yet.
+func (r *machines) nodeNow(ctx context.Context, m *v1alpha1.Machine) (*corev1.Node, error) {
 	if m.Status.NodeName == "" {
-		return nil
+		return nil, nil //nolint:nilnil // a missing Node is not an error
 	}
 	node := &corev1.Node{}
 	if err := r.clusterLive.Get(ctx, client.ObjectKey{Name: m.Status.NodeName}, node); apierrors.IsNotFound(err) {
-		return nil
+		return nil, nil //nolint:nilnil // a missing Node is not an error
 	} else if err != nil {
-		return fmt.Errorf("reading the Node: %w", err)
+		return nil, fmt.Errorf("reading the Node: %w", err)
 	}
 	if id := machineOf(node); id != "" && id != m.Name {
-		return nil // the name is another machine's by now
+		return nil, nil //nolint:nilnil // the name is another machine's by now
 	}
-	return r.deleteNode(ctx, node)
+	return node, nil
 }
 
 // deletePending deletes the CSRs that are the machine's and have no answer yet.

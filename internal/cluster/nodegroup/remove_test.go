@@ -120,7 +120,14 @@ func TestRemove(t *testing.T) {
 
 // Each call on the way out fails once; trying again with a new reconciler, as after a crash, clears up all the same.
 func TestRemoveEveryCallFails(t *testing.T) {
-	clean, r := full(t)
+	for name, world := range map[string]func(*testing.T) (*world, *machines){"without volumes": full, "with volumes": mounting} {
+		t.Run(name, func(t *testing.T) { removeEveryCallFails(t, world) })
+	}
+}
+
+func removeEveryCallFails(t *testing.T, world func(*testing.T) (*world, *machines)) {
+	t.Helper()
+	clean, r := world(t)
 	clean.markDeleted(t)
 	mustReconcile(t, r, id)
 	mustReconcile(t, r, id)
@@ -130,7 +137,7 @@ func TestRemoveEveryCallFails(t *testing.T) {
 	}
 	for call, count := range calls {
 		for nth := 1; nth <= count; nth++ {
-			w, r := full(t)
+			w, r := world(t)
 			w.markDeleted(t)
 			w.faults.fail(call, nth)
 			_, first := reconcileOnce(t, r, id)
@@ -140,6 +147,47 @@ func TestRemoveEveryCallFails(t *testing.T) {
 			mustReconcile(t, w.machines(), id)
 			nothingLeft(t, w, call)
 		}
+	}
+}
+
+// mounting is a full world whose Node has a volume.
+func mounting(t *testing.T) (*world, *machines) {
+	t.Helper()
+	w, r := full(t)
+	node := &corev1.Node{}
+	w.get(t, w.cluster, node, nodeName)
+	node.Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/ebs.csi.aws.com^vol-1"}
+	if err := w.faults.off(func() error { return w.cluster.Status().Update(t.Context(), node) }); err != nil {
+		t.Fatal(err)
+	}
+	return w, r
+}
+
+// A Node with volumes stays until the instance has ended, and says that nothing is mounted before it goes: kube-controller-manager remembers that
+// of a Node that is deleted.
+func TestRemoveWithVolumes(t *testing.T) {
+	w, r := mounting(t)
+	var atEnd, atDelete *corev1.Node
+	now := func() *corev1.Node {
+		node := &corev1.Node{}
+		w.get(t, w.cluster, node, nodeName)
+		return node
+	}
+	w.provider.onEnd = func() { atEnd = now() }
+	w.faults.before = func(call string) {
+		if call == "cluster delete *v1.Node" && w.get(t, w.cluster, &corev1.Node{}, nodeName) {
+			atDelete = now()
+		}
+	}
+	w.markDeleted(t)
+	mustReconcile(t, r, id)
+	mustReconcile(t, r, id)
+	nothingLeft(t, w, "with volumes")
+	if atEnd == nil || len(atEnd.Status.VolumesInUse) != 1 || !atEnd.Spec.Unschedulable {
+		t.Errorf("the Node as the instance ended: %+v", atEnd)
+	}
+	if atDelete == nil || len(atDelete.Status.VolumesInUse) != 0 {
+		t.Errorf("the Node as it was deleted: %+v", atDelete)
 	}
 }
 

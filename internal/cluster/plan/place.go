@@ -12,7 +12,7 @@ type Subnet struct {
 	ID       string
 	Zone     string
 	Machines int // of the group, that count
-	Free     int // addresses that nobody has
+	Free     int // machines that it has room for
 }
 
 // Place chooses the subnets of a number of new machines, one for each, so that the group is spread over availability zones: each is in a zone

@@ -4,8 +4,11 @@ package updatecontroller
 
 import "muster.dev/muster/api/v1alpha1"
 
-// changeCluster sets in a cluster what an update asks for.
-func changeCluster(c *v1alpha1.Cluster, change v1alpha1.UpdateChange) {
+// changeCluster sets in a cluster what an update of a name asks for.
+func changeCluster(c *v1alpha1.Cluster, name string, change v1alpha1.UpdateChange) {
+	if step := change.KubeletAuthority; step != nil {
+		c.Spec.KubeletAuthority = &v1alpha1.KubeletAuthorityRequest{ID: name, Step: step.Step, Authority: step.Authority}
+	}
 	if change.AuthenticationMode != "" {
 		c.Spec.AccessConfig.AuthenticationMode = change.AuthenticationMode
 	}
@@ -14,6 +17,9 @@ func changeCluster(c *v1alpha1.Cluster, change v1alpha1.UpdateChange) {
 	}
 	if change.Logging != nil {
 		c.Spec.EKS.LoggingTypes = change.Logging.Types
+	}
+	if change.SecurityGroups != nil {
+		c.Spec.SecurityGroupIDs = change.SecurityGroups.IDs
 	}
 	if change.SupportType != "" {
 		c.Spec.EKS.SupportType = change.SupportType

@@ -168,7 +168,7 @@ func (r *updates) apply(ctx context.Context, u *v1alpha1.Update, is facts, stop 
 		return r.api.Patch(ctx, is.addon, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	}
 	before := is.cluster.DeepCopy()
-	changeCluster(is.cluster, u.Spec.Change)
+	changeCluster(is.cluster, u.Name, u.Spec.Change)
 	metav1.SetMetaDataAnnotation(&is.cluster.ObjectMeta, v1alpha1.AnnotationUpdate, u.Name)
 	return r.api.Patch(ctx, is.cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }

@@ -120,6 +120,14 @@ func TestNext(t *testing.T) {
 			moded(u, f)
 			f.cluster.Status.AuthenticationMode = v1alpha1.AuthenticationAPI
 		}, 0, decision{step: stepSucceed}},
+		"security groups: in effect": {protect, func(u *v1alpha1.Update, f *facts) {
+			applied(u, f)
+			f.cluster.Spec.SecurityGroupIDs, f.cluster.Status.ClusterSecurityGroupID, f.cluster.Status.SecurityGroupIDs = []string{"sg-1", "sg-2"}, "sg-0", []string{"sg-2", "sg-0", "sg-1"}
+		}, 0, decision{step: stepSucceed}},
+		"security groups: not yet": {protect, func(u *v1alpha1.Update, f *facts) {
+			applied(u, f)
+			f.cluster.Spec.SecurityGroupIDs, f.cluster.Status.ClusterSecurityGroupID, f.cluster.Status.SecurityGroupIDs = []string{"sg-1"}, "sg-0", []string{"sg-0", "sg-2"}
+		}, 0, wait("the API server's addresses are in the security groups [sg-0 sg-2], and are to be in [sg-1] beside the cluster's own")},
 		"group: in effect": {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 2) }, 0, decision{step: stepSucceed}},
 		"group: joining":   {scale, func(u *v1alpha1.Update, f *facts) { applied(u, f); f.group = newGroup(2, 1) }, patience - 1, wait("machines join")},
 		"group: one leaves": {scale, func(u *v1alpha1.Update, f *facts) {

@@ -5,6 +5,7 @@ package updatecontroller
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -93,6 +94,8 @@ func next(u *v1alpha1.Update, is facts, now time.Time) decision {
 		return groupEffect(is.group, late)
 	case u.Spec.Addon != "":
 		return addonEffect(is.addon, late)
+	case u.Spec.Change.KubeletAuthority != nil:
+		return authorityEffect(u, is.cluster, late)
 	}
 	return clusterEffect(is.cluster, late)
 }
@@ -125,14 +128,26 @@ func clusterEffect(c *v1alpha1.Cluster, late bool) decision {
 	switch is, wanted := c.Status.AuthenticationMode, c.Spec.AccessConfig.AuthenticationMode; {
 	case current && ready.Reason == readiness.ReasonChangeRefused:
 		return fail(codeNotPermitted, "%s", messageOf(ready))
-	case current && ready.Status == metav1.ConditionTrue && is == wanted:
+	case current && ready.Status == metav1.ConditionTrue && is == wanted && grouped(c):
 		return decision{step: stepSucceed}
 	case late:
 		return fail(codeUnreachable, "the change has had no effect for %v: %s", patience, messageOf(ready))
+	case current && ready.Status == metav1.ConditionTrue && is == wanted:
+		return wait("the API server's addresses are in the security groups %v, and are to be in %v beside the cluster's own", c.Status.SecurityGroupIDs, c.Spec.SecurityGroupIDs)
 	case current && ready.Status == metav1.ConditionTrue:
 		return wait("the authenticator runs in mode %s, and is to be started in mode %s", cmp.Or(string(is), "unknown"), wanted)
 	}
 	return wait("the control plane takes the change: %s", messageOf(ready))
+}
+
+// grouped reports whether the API server's addresses are in the security groups that the cluster's spec asks for, and in no others. A cluster without
+// a VPC has none.
+func grouped(c *v1alpha1.Cluster) bool {
+	if c.Status.ClusterSecurityGroupID == "" {
+		return true
+	}
+	wanted := append([]string{c.Status.ClusterSecurityGroupID}, c.Spec.SecurityGroupIDs...)
+	return slices.Equal(slices.Sorted(slices.Values(c.Status.SecurityGroupIDs)), slices.Sorted(slices.Values(wanted)))
 }
 
 // groupEffect compares a node group that was changed with what it is to be.

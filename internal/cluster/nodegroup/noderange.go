@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"muster.dev/muster/api/v1alpha1"
+)
+
+const (
+	// rangeSoon is how soon it is looked again whether a machine's range is known.
+	rangeSoon = time.Second
+	// rangeLater is how soon it is looked again whether a range is left.
+	rangeLater = 30 * time.Second
+)
+
+// nodeRanges writes into each Node its range of pods' addresses, once, in a cluster whose machines' pods have addresses of their subnets: that of the
+// machine, or, of a Node that is no machine of the VPC's, a /24 of the cluster's range. It does what kube-controller-manager does in other clusters.
+type nodeRanges struct {
+	parts
+	// given are ranges that were written a moment ago, and by whose Node: what is read from memory may not say so yet.
+	given map[netip.Prefix]types.UID
+}
+
+func addNodeRanges(mgr manager.Manager, p parts) error {
+	without := func(node *corev1.Node) bool { return node.Spec.PodCIDR == "" }
+	nodes := source.Kind(p.Cluster.GetCache(), &corev1.Node{},
+		handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, node *corev1.Node) []reconcile.Request {
+			return []reconcile.Request{request(node.Name)}
+		}), predicate.NewTypedPredicateFuncs(without))
+	return builder.ControllerManagedBy(mgr).
+		Named("noderange").
+		WatchesRawSource(nodes).
+		WithOptions(options(1)). // two could choose one range
+		Complete(&nodeRanges{parts: p, given: map[netip.Prefix]types.UID{}})
+}
+
+// Reconcile gives one Node its range, if it has none.
+func (r *nodeRanges) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	node := &corev1.Node{}
+	if err := r.cluster.Get(ctx, request.NamespacedName, node); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if node.Spec.PodCIDR != "" || !node.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	m, err := r.machineOf(ctx, node)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	var own netip.Prefix
+	if m != nil {
+		if own, err = netip.ParsePrefix(m.Status.PodCIDR); err != nil { // not told yet
+			return reconcile.Result{RequeueAfter: rangeSoon}, nil //nolint:nilerr // see above
+		}
+	} else {
+		var nodes corev1.NodeList
+		if err := r.cluster.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+			return reconcile.Result{}, fmt.Errorf("listing Nodes for their pod ranges: %w", err)
+		}
+		var left bool
+		if own, left = r.choose(nodes.Items); !left {
+			r.Log.WarnContext(ctx, "no range of pods' addresses is left for a node that is no machine of the VPC's", "node", node.Name, "range", r.Network.PodCIDR.String())
+			return reconcile.Result{RequeueAfter: rangeLater}, nil
+		}
+	}
+	before := node.DeepCopy()
+	node.Spec.PodCIDR, node.Spec.PodCIDRs = own.String(), []string{own.String()}
+	switch err := r.cluster.Patch(ctx, node, lockedPatch(before)); {
+	case apierrors.IsConflict(err): // its kubelet wrote into it since
+		return reconcile.Result{RequeueAfter: firstRetry}, nil
+	case client.IgnoreNotFound(err) != nil:
+		return reconcile.Result{}, fmt.Errorf("writing the pod range of Node %s: %w", node.Name, err)
+	}
+	r.given[own] = node.UID
+	return reconcile.Result{}, nil
+}
+
+// machineOf is the machine of a Node whose pods have a range of its subnet, or nil. Nodes are known by the names that the provider has given to
+// machines; until the name is told, by the machine that the Node says it is.
+func (r *nodeRanges) machineOf(ctx context.Context, node *corev1.Node) (*v1alpha1.Machine, error) {
+	var all v1alpha1.MachineList
+	if err := r.management.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Machines for the pod range of a Node: %w", err)
+	}
+	said := machineOf(node)
+	for i := range all.Items {
+		m := &all.Items[i]
+		if _, routed := r.Routes[m.Spec.Provider]; routed && r.ours(m) && (m.Status.NodeName == node.Name || m.Status.NodeName == "" && m.Name == said) {
+			return m, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // a missing machine is not an error
+}
+
+// choose is the first range that no Node has.
+func (r *nodeRanges) choose(nodes []corev1.Node) (netip.Prefix, bool) {
+	used := map[netip.Prefix]bool{}
+	for i := range nodes {
+		if has, err := netip.ParsePrefix(nodes[i].Spec.PodCIDR); err == nil {
+			used[netip.PrefixFrom(has.Addr(), podRangeBits).Masked()] = true
+		}
+	}
+	for given, of := range r.given {
+		if slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.UID == of && n.Spec.PodCIDR == "" }) {
+			used[given] = true
+		} else {
+			delete(r.given, given)
+		}
+	}
+	address := r.Network.PodCIDR.Masked().Addr().As4()
+	for r.Network.PodCIDR.Contains(netip.AddrFrom4(address)) {
+		if candidate := netip.PrefixFrom(netip.AddrFrom4(address), podRangeBits); !used[candidate] {
+			return candidate, true
+		}
+		if address[2]++; address[2] == 0 {
+			if address[1]++; address[1] == 0 {
+				address[0]++
+			}
+		}
+	}
+	return netip.Prefix{}, false
+}
