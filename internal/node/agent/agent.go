@@ -17,6 +17,7 @@ import (
 
 	"muster.dev/muster/internal/node/bootreport"
 	"muster.dev/muster/internal/node/imds"
+	"muster.dev/muster/internal/node/loadedimages"
 	"muster.dev/muster/internal/node/nodecerts"
 	"muster.dev/muster/internal/node/nodeconfig"
 	"muster.dev/muster/internal/node/render"
@@ -106,6 +107,9 @@ func (a *agent) prepare() (err error) {
 			return fmt.Errorf("making directory %s: %w", dir, err)
 		}
 	}
+	if err := loadedimages.Forget(a.imagesReport()); err != nil {
+		a.log.Warn("the host may take this machine for further than it is", "error", err)
+	}
 	if a.reports, err = bootreport.Create(filepath.Join("/", bootreport.Path)); err != nil {
 		a.log.Warn("the host cannot be told what keeps this machine from becoming a node", "error", err)
 	}
@@ -146,7 +150,7 @@ func (a *agent) setSelf(self render.Instance) {
 func instance(identity imds.Identity) render.Instance {
 	return render.Instance{
 		ID: identity.ID, Type: identity.Type, Region: identity.Region, AvailabilityZone: identity.AvailabilityZone, AvailabilityZoneID: identity.AvailabilityZoneID,
-		PrivateIP: identity.PrivateIP, IPv6: identity.IPv6, PrivateDNSName: identity.PrivateDNSName,
+		PrivateIP: identity.PrivateIP, IPv6: identity.IPv6, PrivateDNSName: identity.PrivateDNSName, PodRange: identity.PodRange,
 	}
 }
 
@@ -157,14 +161,16 @@ func (a *agent) work(ctx context.Context) {
 	}
 	go a.keep(ctx, &program{name: "containerd", args: func() []string { return []string{"--config=" + render.PathContainerdConfig} }})
 	go a.rotateLogs(ctx)
+	go a.servePodIdentities(ctx)
 	if !a.containerdAnswers(ctx) {
 		return
 	}
 	a.log.Info("containerd answers")
-	imported := make(chan struct{})
+	imported, loaded := make(chan struct{}), a.newLoadedImages()
 	go func() {
 		defer close(imported)
 		a.importImages(ctx)
+		loaded.sync(ctx)
 	}()
 	if !a.joined() && !a.apiServerAnswers(ctx, a.current()) {
 		return
@@ -177,6 +183,7 @@ func (a *agent) work(ctx context.Context) {
 	a.kubelet.args = func() []string {
 		return render.KubeletArgs(a.current(), a.self(), render.MachineLayout(), exists(render.PathBootstrapKubeconfig))
 	}
+	go loaded.follow(ctx)
 	go a.keep(ctx, a.kubelet)
 	go a.watch(ctx)
 	go answerRestarts(ctx, nodecerts.RestartRequest, a.log, func() { a.again(ctx) })

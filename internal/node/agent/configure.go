@@ -15,6 +15,7 @@ import (
 
 	"muster.dev/muster/internal/node/bootreport"
 	"muster.dev/muster/internal/node/nodeconfig"
+	"muster.dev/muster/internal/node/registryhosts"
 	"muster.dev/muster/internal/node/render"
 	"muster.dev/muster/internal/node/userdata"
 )
@@ -67,6 +68,9 @@ func (a *agent) become(ctx context.Context, now told) error {
 			return err
 		}
 		a.setHeard(now)
+	}
+	if err := registryhosts.Yield(registryhosts.Dir); err != nil {
+		return err
 	}
 	spec, err := a.pipeline().become(ctx, append(documents, now.dropIns...), append(failed, refusedBootstrap(a.config.DropInDir)...))
 	if err != nil {

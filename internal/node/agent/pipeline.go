@@ -43,7 +43,7 @@ const (
 // [PrepareDisks]); its other steps are those of package hostjoin.
 type pipeline struct {
 	credential credential
-	metadata   roles
+	metadata   metadata
 	layout     render.Layout
 	self       render.Instance
 	// keepsName refuses to make the machine another node than the one that its certificate is for: its kubelet runs.
@@ -56,6 +56,12 @@ type pipeline struct {
 	tool  localdisk.Run
 	write func(files []render.File, joined bool, say func(string)) error
 	say   func(step step, text string)
+}
+
+// metadata is what a pipeline asks instance metadata.
+type metadata interface {
+	roles
+	apiServers
 }
 
 // become takes all steps, and returns the NodeConfig that the machine has then. Failed are parts of the user data that failed, a line each.
@@ -93,6 +99,9 @@ func (p pipeline) carryOut(ctx context.Context, spec nodeconfig.Spec) (nodeconfi
 		return spec, err
 	}
 	if spec, err = p.credential.prove(ctx, spec, joined, p.metadata, time.Now(), p.says(stepSettle)); err != nil {
+		return spec, err
+	}
+	if spec, err = reachable(ctx, spec, p.metadata, p.says(stepSettle)); err != nil {
 		return spec, err
 	}
 	if spec, err = settle(ctx, spec, joined, p.says(stepSettle)); err != nil {

@@ -25,8 +25,11 @@ const podCIDRInterval = 30 * time.Second
 
 // watchPodCIDR keeps the network configuration true to the Node's range of pod addresses. Containerd writes it once, from
 // its template, and then never again: a Node that was deleted and has come back with another range would give its pods
-// addresses that lead to another machine.
+// addresses that lead to another machine. A machine that was given a range when it was launched has that for good.
 func (a *agent) watchPodCIDR(ctx context.Context) {
+	if a.self().PodRange.IsValid() { // whatever the Node says
+		return
+	}
 	for {
 		if err := a.checkPodCIDR(ctx, a.current()); err != nil && ctx.Err() == nil {
 			a.log.Warn("cannot check the range of pods' addresses", "error", err)

@@ -23,6 +23,9 @@ type role struct {
 	err  error
 }
 
+// Metadata knows of no API server.
+func (role) Metadata(context.Context, string) (string, error) { return "", imds.ErrNotFound }
+
 func (r role) Role(context.Context) (string, error) { return r.name, r.err }
 
 // A NodeConfig of EKS has no field for how a machine proves itself: it does so by its role.

@@ -4,6 +4,7 @@ package imds
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -94,6 +95,8 @@ type Identity struct {
 	// IPv6 is the first address that the first network interface has of that kind; it is not valid if there is none.
 	IPv6           netip.Addr
 	PrivateDNSName string
+	// PodRange is the first range of addresses that is delegated to its first network interface; it is not valid if there is none.
+	PodRange netip.Prefix
 }
 
 // Identity asks for the machine's identity.
@@ -117,36 +120,42 @@ func (c *Client) Identity(ctx context.Context) (Identity, error) {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return Identity{}, fmt.Errorf("asking who this machine is: %w", err)
 	}
-	ipv6, err := c.ipv6(ctx)
+	ipv6, err := firstOf(ctx, c, "ipv6s", netip.ParseAddr)
+	if err != nil {
+		return Identity{}, fmt.Errorf("asking who this machine is: %w", err)
+	}
+	podRange, err := firstOf(ctx, c, leafPodRange, netip.ParsePrefix)
 	if err != nil {
 		return Identity{}, fmt.Errorf("asking who this machine is: %w", err)
 	}
 	return Identity{
 		ID: document.InstanceID, Type: document.InstanceType, Region: document.Region, AvailabilityZone: document.AvailabilityZone,
 		AvailabilityZoneID: zoneID,
-		PrivateIP:          address, IPv6: ipv6, PrivateDNSName: name,
+		PrivateIP:          address, IPv6: ipv6, PrivateDNSName: name, PodRange: podRange,
 	}, nil
 }
 
-// ipv6 is the address that EKS's nodes take in clusters of IPv6 (amazon-eks-ami, nodeadm/internal/kubelet/config.go, getNodeIp).
-func (c *Client) ipv6(ctx context.Context) (netip.Addr, error) {
+// firstOf is the first line of what is told of the first network interface, such as the address that EKS's nodes take in clusters of IPv6
+// (amazon-eks-ami, nodeadm/internal/kubelet/config.go, getNodeIp); zero if nothing is.
+func firstOf[T any](ctx context.Context, c *Client, leaf string, parse func(string) (T, error)) (T, error) {
+	var none T
 	mac, err := c.Metadata(ctx, "mac")
 	if err != nil {
-		return netip.Addr{}, err
+		return none, err
 	}
-	all, err := c.Metadata(ctx, "network/interfaces/macs/"+mac+"/ipv6s")
+	all, err := c.Metadata(ctx, "network/interfaces/macs/"+mac+"/"+leaf)
 	if errors.Is(err, ErrNotFound) {
-		return netip.Addr{}, nil
+		return none, nil
 	}
 	if err != nil {
-		return netip.Addr{}, err
+		return none, err
 	}
 	first, _, _ := strings.Cut(all, "\n")
-	address, err := netip.ParseAddr(strings.TrimSpace(first))
+	found, err := parse(strings.TrimSpace(first))
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("ipv6s: %w", err)
+		return none, fmt.Errorf("%s: %w", leaf, err)
 	}
-	return address, nil
+	return found, nil
 }
 
 // Role is the name of the machine's role; ErrNotFound if it has none.
@@ -192,4 +201,29 @@ func FetchUserData(ctx context.Context, endpoint string) ([]byte, error) {
 			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}
+}
+
+// RoleCredentials are the credentials of the machine's role; ErrNotFound if it has none.
+func (c *Client) RoleCredentials(ctx context.Context) (aws.Credentials, error) {
+	name, err := c.Role(ctx)
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	text, err := c.Metadata(ctx, "iam/security-credentials/"+name)
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	var said struct {
+		Code            string
+		AccessKeyID     string `json:"AccessKeyId"`
+		SecretAccessKey string
+		Token           string
+		Expiration      time.Time
+	}
+	if err := json.Unmarshal([]byte(text), &said); err != nil || said.Code != "Success" || said.AccessKeyID == "" || said.SecretAccessKey == "" || said.Token == "" {
+		return aws.Credentials{}, fmt.Errorf("asking for the credentials of role %s: the answer has none", name)
+	}
+	return aws.Credentials{
+		AccessKeyID: said.AccessKeyID, SecretAccessKey: said.SecretAccessKey, SessionToken: said.Token, Source: "instance metadata", CanExpire: true, Expires: said.Expiration,
+	}, nil
 }

@@ -80,6 +80,23 @@ func TestClientTellsIPv6(t *testing.T) {
 	}
 }
 
+// A machine may have a range for its pods, where EC2 has delegated prefixes.
+func TestClientTellsPodRange(t *testing.T) {
+	known := instance("i-0000000000000000a", loopback)
+	known.PodRange = netip.MustParsePrefix("127.0.1.128/25")
+	client := NewClient(serve(t, machines{loopback: known}))
+	identity, err := client.Identity(t.Context())
+	if err != nil || identity.PodRange != known.PodRange {
+		t.Errorf("got %+v, %v", identity, err)
+	}
+	if got, err := client.Metadata(t.Context(), "network/interfaces/macs/"+known.MAC.String()+"/ipv4-prefix"); err != nil || got != "127.0.1.128/25" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if identity, err = NewClient(serve(t, machines{loopback: instance("i-0000000000000000e", loopback)})).Identity(t.Context()); err != nil || identity.PodRange.IsValid() {
+		t.Errorf("without one: %+v, %v", identity, err)
+	}
+}
+
 // AWS's own client, as any program on a machine has it, with nothing changed but the address.
 func TestUnmodifiedSDK(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", serve(t, machines{loopback: instance("i-0000000000000000a", loopback)}))

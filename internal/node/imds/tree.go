@@ -33,12 +33,25 @@ type Instance struct {
 	// Network is the range of addresses of its VPC, Subnet that of its subnet. Both have an id.
 	Network, Subnet netip.Prefix
 	VPCID, SubnetID string
+	// PodRange is the range of the subnet that its pods have their addresses of; not valid if they have none.
+	PodRange netip.Prefix
+	// APIServers are the API servers of clusters with an address in the VPC: where they listen on the host, and their URL in the VPC.
+	APIServers map[netip.AddrPort]string
 	// HopLimit is how many hops an answer may take: 1 reaches the machine, 2 the pods behind it.
 	HopLimit int
 }
 
+// leafPodRange is where EC2 has the ranges that it delegated to a network interface.
+const leafPodRange = "ipv4-prefix"
+
 // rootDevice is the name of the disk that an instance boots from.
 const rootDevice = "/dev/xvda"
+
+// APIServerPath is where latest/meta-data/ has the URL in the VPC of the API server that listens at an address of the host. EC2 has nothing of the
+// kind: an endpoint of EKS's is the same everywhere.
+func APIServerPath(host netip.AddrPort) string {
+	return fmt.Sprintf("muster/api-servers/%s/%d", host.Addr(), host.Port())
+}
 
 // metadata are the texts below latest/meta-data/, by path.
 func (i Instance) metadata() map[string]string {
@@ -77,6 +90,12 @@ func (i Instance) metadata() map[string]string {
 	}
 	if i.Scaled {
 		leaves["autoscaling/target-lifecycle-state"] = "InService"
+	}
+	for address, url := range i.APIServers {
+		leaves[APIServerPath(address)] = url
+	}
+	if i.PodRange.IsValid() {
+		leaves[adapter+leafPodRange] = i.PodRange.String()
 	}
 	if i.IPv6.IsValid() {
 		leaves[adapter+"ipv6s"] = i.IPv6.String()

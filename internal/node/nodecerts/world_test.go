@@ -271,7 +271,7 @@ func (w *world) decide(csr *certificatesv1.CertificateSigningRequest) {
 // config rotates both.
 func (w *world) config() RotateConfig {
 	return RotateConfig{
-		Dir: w.dir, Locks: w.dir + ".locks", Kubeconfig: w.kubeconfig, Kinds: Kinds(), Timeout: 5 * time.Second, Now: time.Now,
+		Dir: w.dir, Locks: w.dir + ".locks", Kubeconfig: w.kubeconfig, Kinds: Kinds(), Timeout: 30 * time.Second, Now: time.Now,
 		Restart: func(context.Context) error { return nil }, Say: w.t.Logf,
 	}
 }

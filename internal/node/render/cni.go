@@ -68,6 +68,21 @@ func newCNITemplate() cniTemplate {
 	}
 }
 
+// podRange is the range that the machine's pods have their addresses of, if it was given one. On a host that systemd runs it is not ours to give:
+// there a plugin of EC2's own may use it.
+func podRange(instance Instance, layout Layout) (netip.Prefix, bool) {
+	return instance.PodRange, instance.PodRange.IsValid() && !layout.Systemd
+}
+
+func cniFiles(instance Instance, layout Layout) ([]File, error) {
+	pods, given := podRange(instance, layout)
+	if !given {
+		return nil, nil
+	}
+	content, err := CNIConfig(pods)
+	return []File{{Path: PathCNIConfig, Mode: 0o644, Content: content}}, err
+}
+
 // CNIConfig is the network configuration that containerd makes out of its template for a range of pod addresses.
 func CNIConfig(podCIDR netip.Prefix) ([]byte, error) {
 	template, err := indented(newCNITemplate())

@@ -23,6 +23,8 @@ type Instance struct {
 	// IPv6 is an address of that kind that it has beside PrivateIP; not valid if there is none.
 	IPv6           netip.Addr
 	PrivateDNSName string
+	// PodRange is the range of its subnet that its pods have their addresses of; not valid if they have none.
+	PodRange netip.Prefix
 }
 
 // ProviderID is how a Node names its machine, as nodeadm sets it (amazon-eks-ami, nodeadm/internal/kubelet/config.go); empty if the

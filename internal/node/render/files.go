@@ -36,7 +36,7 @@ const (
 	// PathBootstrapKubeconfig holds the bootstrap token until the kubelet has a certificate.
 	PathBootstrapKubeconfig = "/var/lib/kubelet/bootstrap-kubeconfig"
 	// PathCNIConfig is written by containerd from its template once the node has a range of pod addresses
-	// (containerd, internal/cri/server/update_runtime_config.go).
+	// (containerd, internal/cri/server/update_runtime_config.go). A machine that was given a range when it was launched has it from the beginning.
 	PathCNIConfig = "/etc/cni/net.d/10-containerd-net.conflist"
 	// PathContainerdConfig is containerd's configuration.
 	PathContainerdConfig = "/etc/containerd/config.toml"
@@ -67,8 +67,10 @@ func Files(spec nodeconfig.Spec, instance Instance, facts Facts, layout Layout) 
 	for _, part := range []func() ([]File, error){
 		func() ([]File, error) { return kubeletFiles(spec, instance, facts, layout) },
 		func() ([]File, error) { return containerdFiles(spec, facts, layout) },
-		func() ([]File, error) { return kubeProxyFiles(spec, instance) },
+		func() ([]File, error) { return cniFiles(instance, layout) },
+		func() ([]File, error) { return kubeProxyFiles(spec, instance, layout) },
 		func() ([]File, error) { return resolverFiles(spec, facts, layout), nil },
+		func() ([]File, error) { return credentialProviderFiles(layout) },
 		func() ([]File, error) { return systemdFiles(spec, instance, layout) },
 	} {
 		files, err := part()
@@ -148,8 +150,8 @@ func kubeletFiles(spec nodeconfig.Spec, instance Instance, facts Facts, layout L
 	return files, nil
 }
 
-func kubeProxyFiles(spec nodeconfig.Spec, instance Instance) ([]File, error) {
-	content, err := yaml.Marshal(newKubeProxyConfig(spec, instance))
+func kubeProxyFiles(spec nodeconfig.Spec, instance Instance, layout Layout) ([]File, error) {
+	content, err := yaml.Marshal(newKubeProxyConfig(spec, instance, layout))
 	if err != nil {
 		return nil, fmt.Errorf("writing kube-proxy's configuration: %w", err)
 	}

@@ -79,7 +79,7 @@ func newKubeletConfig(spec nodeconfig.Spec, instance Instance, facts Facts, layo
 	if err != nil {
 		return kubeletConfig{}, err
 	}
-	pods, err := maxPods(spec, instance)
+	pods, err := MaxPods(spec, instance)
 	if err != nil {
 		return kubeletConfig{}, err
 	}

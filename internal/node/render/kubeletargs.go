@@ -36,6 +36,7 @@ func KubeletArgs(spec nodeconfig.Spec, instance Instance, layout Layout, bootstr
 	if layout.Systemd && !layout.ExistingContainerd {
 		args = append(args, "--runtime-cgroups=/runtime.slice/containerd.service")
 	}
+	args = append(args, credentialProviderArgs(layout)...)
 	slices.Sort(args)
 	return append(args, spec.Kubelet.Flags...)
 }
@@ -49,9 +50,9 @@ func joinLabels(labels map[string]string) string {
 	return strings.Join(pairs, ",")
 }
 
-// maxPods is how many pods the node really takes: by the user's flag, or else the user's configuration, or else the
+// MaxPods is how many pods the node really takes: by the user's flag, or else the user's configuration, or else the
 // formula. EKS reserves for what the formula says even then.
-func maxPods(spec nodeconfig.Spec, instance Instance) (int32, error) {
+func MaxPods(spec nodeconfig.Spec, instance Instance) (int32, error) {
 	if text, ok := lastFlag(spec.Kubelet.Flags, flagMaxPods); ok {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil {

@@ -11,6 +11,8 @@ type kubeProxyConfig struct {
 	ClientConnection   kubeProxyConnection `json:"clientConnection"`
 	ClusterCIDR        string              `json:"clusterCIDR"`
 	Conntrack          kubeProxyConntrack  `json:"conntrack"`
+	DetectLocal        *kubeProxyLocal     `json:"detectLocal,omitempty"`
+	DetectLocalMode    string              `json:"detectLocalMode,omitempty"`
 	HealthzBindAddress string              `json:"healthzBindAddress"`
 	HostnameOverride   string              `json:"hostnameOverride"`
 	MetricsBindAddress string              `json:"metricsBindAddress"`
@@ -21,6 +23,10 @@ type kubeProxyConnection struct {
 	Kubeconfig string `json:"kubeconfig"`
 }
 
+type kubeProxyLocal struct {
+	InterfaceNamePrefix string `json:"interfaceNamePrefix"`
+}
+
 type kubeProxyConntrack struct {
 	MaxPerCore            int    `json:"maxPerCore"`
 	Min                   int    `json:"min"`
@@ -29,8 +35,8 @@ type kubeProxyConntrack struct {
 }
 
 // newKubeProxyConfig configures kube-proxy, which uses the kubelet's credential as on EKS' self-managed nodes.
-func newKubeProxyConfig(spec nodeconfig.Spec, instance Instance) kubeProxyConfig {
-	return kubeProxyConfig{
+func newKubeProxyConfig(spec nodeconfig.Spec, instance Instance, layout Layout) kubeProxyConfig {
+	config := kubeProxyConfig{
 		APIVersion:       "kubeproxy.config.k8s.io/v1alpha1",
 		Kind:             "KubeProxyConfiguration",
 		ClientConnection: kubeProxyConnection{Kubeconfig: PathKubeconfig},
@@ -44,4 +50,12 @@ func newKubeProxyConfig(spec nodeconfig.Spec, instance Instance) kubeProxyConfig
 		MetricsBindAddress: "127.0.0.1:10249",
 		Mode:               "nftables",
 	}
+	if _, given := podRange(instance, layout); given {
+		config.ClusterCIDR, config.DetectLocalMode, config.DetectLocal = "", "InterfaceNamePrefix", &kubeProxyLocal{podLinkPrefix}
+	}
+	return config
 }
+
+// podLinkPrefix is what the names of a machine's links to its pods begin with (containernetworking/plugins, pkg/ip/link_linux.go). Its pods are known
+// by them where their addresses are like those of any machine: their connections to Services are not translated, others' are as they come.
+const podLinkPrefix = "veth"

@@ -252,6 +252,20 @@ func TestSecretsAreRootsAlone(t *testing.T) {
 	}
 }
 
+// A range that EC2 delegated to a host is its network plugin's, not ours.
+func TestPrefixOfAHost(t *testing.T) {
+	host := readScene(t, "testdata/cases/host-plain")
+	want, err := render.Files(host.spec, host.instance, host.facts, host.layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host.instance.PodRange = netip.MustParsePrefix("10.0.1.16/28")
+	got, err := render.Files(host.spec, host.instance, host.facts, host.layout)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
 // A refusal never repeats a secret.
 func TestRefusalsKeepSecrets(t *testing.T) {
 	spec := readScene(t, "testdata/cases/machine-plain").spec
