@@ -51,12 +51,21 @@ func TestAccessEntries(t *testing.T) {
 	w.ask("DELETE", one+"/access-policies/"+url.PathEscape(viewPolicy), "", 404)
 	w.ask("GET", "/access-policies", "", 200, `{"accessPolicies":[{"name":"AmazonEKSViewPolicy","arn":"`+viewPolicy+`"}]}`)
 
-	w.gate.denies = true
+	tags := "/tags/" + url.PathEscape("arn:aws:eks:eu-west-1:000000000000:access-entry/Blue_1/role/000000000000/team/"+string(list.Items[0].UID))
+	w.ask("GET", tags, "", 200, `{"tags":{"team":"a"}}`)
+	w.ask("POST", tags, `{"tags":{"b":"2","team":"c"}}`, 200)
+	w.ask("GET", one, "", 200, `"tags":{"b":"2","team":"c"}`)
+	w.ask("DELETE", tags+"?tagKeys=b&tagKeys=team", "", 200)
+	w.ask("GET", tags, "", 200, `{"tags":{}}`)
+	w.ask("POST", tags, `{"tags":{"aws:x":"y"}}`, 400, "BadRequestException")
+	w.ask("GET", tags+"0", "", 404, "NotFoundException")
+	w.gate.Denies = true
+	w.ask("POST", tags, `{"tags":{"b":"2"}}`, 403)
 	w.ask("DELETE", one, "", 403)
-	w.gate.denies = false
+	w.gate.Denies = false
 	w.ask("DELETE", one, "", 200, "{}")
 	w.ask("GET", one, "", 404, "The specified principalArn could not be found")
-	asked := strings.Join(w.gate.asked, "\n")
+	asked := strings.Join(w.gate.Asked, "\n")
 	for _, want := range []string{
 		"eks:CreateAccessEntry arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1 aws:requesttag/team=a aws:resourcetag/team=a aws:tagkeys=team eks:kubernetesgroups=devs eks:principalarn=arn:aws:iam::000000000000:role/team",
 		"aws:resourcetag/team=a eks:accessentrytype=STANDARD eks:accessscope=namespace eks:clustername=Blue_1 eks:namespaces=dev eks:policyarn=" + viewPolicy,

@@ -33,7 +33,7 @@ func (a *api) deleteAccessEntry() awsfront.Spec[namedEntry, struct{}] {
 	return awsfront.Spec[namedEntry, struct{}]{
 		About: a.aboutNamedEntry,
 		Do: func(ctx context.Context, _ *awsfront.Call, in *namedEntry) (*struct{}, error) {
-			defer a.locks.hold(in.ClusterName)()
+			defer a.locks.Hold(in.ClusterName)()
 			e, found, err := a.entry(ctx, *in)
 			if err != nil {
 				return nil, err
@@ -59,7 +59,7 @@ func (a *api) updateAccessEntry() awsfront.Spec[updateAccessEntryInput, accessEn
 			return a.aboutEntry(ctx, call, in.namedEntry)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *updateAccessEntryInput) (*accessEntryOutput, error) {
-			defer a.locks.hold(in.ClusterName)()
+			defer a.locks.Hold(in.ClusterName)()
 			e, found, err := a.entry(ctx, in.namedEntry)
 			if err != nil {
 				return nil, err

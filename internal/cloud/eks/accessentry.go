@@ -143,7 +143,7 @@ func (a *api) aboutEntry(ctx context.Context, call *awsfront.Call, in namedEntry
 	}}
 	e, err := a.entriesOf(ctx, in.ClusterName)
 	if err != nil {
-		return []awsfront.Target{target}, nil //nolint:nilerr // whoever may do it is told so by the action
+		return []awsfront.Target{target}, nil //nolint:nilerr // a caller who may do it is told so by the action
 	}
 	found, err := e.find(ctx, in.PrincipalARN)
 	if err != nil || found == nil {
@@ -195,6 +195,23 @@ func entryTags(e *accessv1alpha1.AccessEntry) map[string]string {
 	tags := map[string]string{}
 	_ = json.Unmarshal([]byte(e.Annotations[annotationTags]), &tags)
 	return tags
+}
+
+// setEntryTags puts tags on an entry, in place of those that it has.
+func setEntryTags(e *accessv1alpha1.AccessEntry, tags map[string]string) error {
+	if len(tags) == 0 {
+		delete(e.Annotations, annotationTags)
+		return nil
+	}
+	text, err := json.Marshal(tags)
+	if err != nil {
+		return fmt.Errorf("encoding tags: %w", err)
+	}
+	if e.Annotations == nil {
+		e.Annotations = map[string]string{}
+	}
+	e.Annotations[annotationTags] = string(text)
+	return nil
 }
 
 // changedAt is when a person changed an object last, as far as it is known.

@@ -62,7 +62,7 @@ func (a *api) associateAccessPolicy() awsfront.Spec[associateInput, associateOut
 			return targets, err
 		},
 		Do: func(ctx context.Context, _ *awsfront.Call, in *associateInput) (*associateOutput, error) {
-			defer a.locks.hold(in.ClusterName)()
+			defer a.locks.Hold(in.ClusterName)()
 			e, found, err := a.entry(ctx, in.namedEntry)
 			if err != nil {
 				return nil, err
@@ -103,7 +103,7 @@ func (a *api) disassociateAccessPolicy() awsfront.Spec[disassociateInput, struct
 			return targets, err
 		},
 		Do: func(ctx context.Context, _ *awsfront.Call, in *disassociateInput) (*struct{}, error) {
-			defer a.locks.hold(in.ClusterName)()
+			defer a.locks.Hold(in.ClusterName)()
 			e, found, err := a.entry(ctx, in.namedEntry)
 			if err != nil {
 				return nil, err

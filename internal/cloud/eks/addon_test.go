@@ -71,7 +71,7 @@ func TestAddons(t *testing.T) {
 	w.ask("DELETE", tags+"?tagKeys=b", "", 200)
 	w.ask("GET", tags+"0", "", 404)
 
-	w.gate.denies = true
+	w.gate.Denies = true
 	for _, denied := range [][3]string{
 		{"POST", addonsPath, makeCoreDNS},
 		{"GET", addonsPath},
@@ -83,7 +83,7 @@ func TestAddons(t *testing.T) {
 	} {
 		w.ask(denied[0], denied[1], denied[2], 403, "AccessDeniedException")
 	}
-	w.gate.denies = false
+	w.gate.Denies = false
 	w.ask("DELETE", addonsPath+"/coredns?preserve=true", "", 200, `"status":"DELETING"`)
 	if found := w.addon("coredns"); !found.Spec.Preserve || found.DeletionTimestamp.IsZero() {
 		t.Errorf("%+v", found)
@@ -92,7 +92,7 @@ func TestAddons(t *testing.T) {
 	w.ask("GET", addonsPath+"/coredns", "", 200, `"status":"DELETING"`)
 	w.ask("DELETE", addonsPath+"/metrics-server", "", 200)
 	w.ask("DELETE", addonsPath+"/metrics-server", "", 404)
-	asked := strings.Join(w.gate.asked, "\n")
+	asked := strings.Join(w.gate.Asked, "\n")
 	for _, want := range []string{
 		"eks:CreateAddon arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1 aws:requesttag/team=a aws:resourcetag/team=a aws:tagkeys=team",
 		"eks:DescribeAddon arn:aws:eks:eu-west-1:000000000000:addon/Blue_1/coredns/*",

@@ -38,7 +38,7 @@ func (a *api) doAssociateEncryptionConfig(ctx context.Context, call *awsfront.Ca
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.hold(in.ClusterName)()
+	defer a.locks.Hold(in.ClusterName)()
 	of, err := a.cluster(ctx, in.ClusterName)
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func (a *api) cancelUpdate() awsfront.Spec[cancelUpdateInput, updateOutput] {
 			return a.aboutCluster(ctx, call, in.Name)
 		},
 		Do: func(ctx context.Context, _ *awsfront.Call, in *cancelUpdateInput) (*updateOutput, error) {
-			defer a.locks.hold(in.Name)()
+			defer a.locks.Hold(in.Name)()
 			of, err := a.cluster(ctx, in.Name)
 			if err != nil {
 				return nil, err

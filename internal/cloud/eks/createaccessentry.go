@@ -4,7 +4,6 @@ package eks
 
 import (
 	"context"
-	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -47,7 +46,7 @@ func (a *api) doCreateAccessEntry(ctx context.Context, call *awsfront.Call, in *
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.hold(in.ClusterName)()
+	defer a.locks.Hold(in.ClusterName)()
 	e, err := a.entriesOf(ctx, in.ClusterName)
 	if err != nil {
 		return nil, err
@@ -84,12 +83,8 @@ func (a *api) doCreateAccessEntry(ctx context.Context, call *awsfront.Call, in *
 			PrincipalARN: in.PrincipalARN, PrincipalID: id, Type: kind, Username: in.Username, KubernetesGroups: in.KubernetesGroups,
 		},
 	}
-	if len(in.Tags) > 0 {
-		text, err := json.Marshal(in.Tags)
-		if err != nil {
-			return nil, err
-		}
-		wanted.Annotations = map[string]string{annotationTags: string(text)}
+	if err := setEntryTags(wanted, in.Tags); err != nil {
+		return nil, err
 	}
 	sent.mark(wanted)
 	if err := e.Create(ctx, wanted); err != nil {

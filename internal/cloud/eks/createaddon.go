@@ -38,7 +38,7 @@ func (a *api) doCreateAddon(ctx context.Context, call *awsfront.Call, in *create
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.hold(in.ClusterName)()
+	defer a.locks.Hold(in.ClusterName)()
 	of, err := a.cluster(ctx, in.ClusterName)
 	if err != nil {
 		return nil, err

@@ -62,8 +62,9 @@ func (in *createClusterInput) absent() error {
 
 func (a *api) createCluster() awsfront.Spec[createClusterInput, clusterOutput] {
 	return awsfront.Spec[createClusterInput, clusterOutput]{
-		About: func(_ context.Context, _ *awsfront.Call, in *createClusterInput) ([]awsfront.Target, error) {
-			return []awsfront.Target{{Resource: "*", Conditions: in.conditions()}}, nil
+		About: func(ctx context.Context, call *awsfront.Call, in *createClusterInput) ([]awsfront.Target, error) {
+			passed, err := a.passes(ctx, in.RoleARN, principalEKS, a.clusterARN(call, in.Name))
+			return append([]awsfront.Target{{Resource: "*", Conditions: in.conditions()}}, passed...), err
 		},
 		Do: a.doCreateCluster,
 	}
@@ -125,7 +126,7 @@ func (a *api) doCreateCluster(ctx context.Context, call *awsfront.Call, in *crea
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.hold(in.Name)()
+	defer a.locks.Hold(in.Name)()
 	exists := fault(inUse, in.Name, "", "Cluster already exists with name: %s", in.Name)
 	there, err := a.findCluster(ctx, in.Name)
 	if err != nil {

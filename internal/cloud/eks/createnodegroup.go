@@ -29,10 +29,12 @@ func (a *api) createNodegroup() awsfront.Spec[createNodegroupInput, nodegroupOut
 	return awsfront.Spec[createNodegroupInput, nodegroupOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createNodegroupInput) ([]awsfront.Target, error) {
 			targets, err := a.aboutCluster(ctx, call, in.ClusterName)
-			if err == nil {
-				requestTags(targets[0].Conditions, in.Tags)
+			if err != nil {
+				return nil, err
 			}
-			return targets, err
+			requestTags(targets[0].Conditions, in.Tags)
+			passed, err := a.passes(ctx, in.NodeRole, principalEKS, "")
+			return append(targets, passed...), err
 		},
 		Do: a.doCreateNodegroup,
 	}
@@ -43,7 +45,7 @@ func (a *api) doCreateNodegroup(ctx context.Context, call *awsfront.Call, in *cr
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.hold(in.ClusterName)()
+	defer a.locks.Hold(in.ClusterName)()
 	of, err := a.cluster(ctx, in.ClusterName)
 	if err != nil {
 		return nil, err
@@ -73,7 +75,7 @@ func (a *api) doCreateNodegroup(ctx context.Context, call *awsfront.Call, in *cr
 	if wanted.Spec.SubnetIDs, err = a.nodegroupSubnets(ctx, of, in.Subnets); err != nil {
 		return nil, err
 	}
-	if err := a.setLaunch(ctx, wanted, in); err != nil {
+	if err := a.setLaunch(ctx, of, wanted, in); err != nil {
 		return nil, err
 	}
 	if err := a.checkNodeRole(ctx, in); err != nil {

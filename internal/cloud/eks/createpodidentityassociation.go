@@ -9,6 +9,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cluster/podidentity"
 )
 
 type createAssociationInput struct {
@@ -21,10 +22,12 @@ func (a *api) createPodIdentityAssociation() awsfront.Spec[createAssociationInpu
 	return awsfront.Spec[createAssociationInput, associationOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createAssociationInput) ([]awsfront.Target, error) {
 			targets, err := a.aboutCluster(ctx, call, in.ClusterName)
-			if err == nil {
-				requestTags(targets[0].Conditions, in.Tags)
+			if err != nil {
+				return nil, err
 			}
-			return targets, err
+			requestTags(targets[0].Conditions, in.Tags)
+			passed, err := a.passes(ctx, in.RoleARN, principalPods, a.clusterARN(call, in.ClusterName))
+			return append(targets, passed...), err
 		},
 		Do: a.doCreateAssociation,
 	}
@@ -35,7 +38,7 @@ func (a *api) doCreateAssociation(ctx context.Context, call *awsfront.Call, in *
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.hold(in.ClusterName)()
+	defer a.locks.Hold(in.ClusterName)()
 	of, err := a.cluster(ctx, in.ClusterName)
 	if err != nil {
 		return nil, err
@@ -59,7 +62,7 @@ func (a *api) doCreateAssociation(ctx context.Context, call *awsfront.Call, in *
 	if !of.DeletionTimestamp.IsZero() {
 		return nil, fault(invalidRequest, in.ClusterName, "", "Cluster '%s' is not in ACTIVE status: it is %s", in.ClusterName, deleting)
 	}
-	id, err := newAssociationID()
+	id, err := podidentity.NewID()
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +76,7 @@ func (a *api) doCreateAssociation(ctx context.Context, call *awsfront.Call, in *
 	if wanted.Spec.Tags, err = readTags(in.Tags); err != nil {
 		return nil, err
 	}
-	if err := a.checkAssociation(ctx, wanted.Spec); err != nil {
+	if err := a.checkAssociation(ctx, call, wanted.Spec); err != nil {
 		return nil, err
 	}
 	sent.mark(wanted)

@@ -24,7 +24,7 @@ func (a *api) deleteAddon() awsfront.Spec[deleteAddonInput, addonOutput] {
 			return a.aboutAddon(ctx, call, in.namedAddon)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *deleteAddonInput) (*addonOutput, error) {
-			defer a.locks.hold(in.ClusterName)()
+			defer a.locks.Hold(in.ClusterName)()
 			of, found, err := a.addon(ctx, in.namedAddon)
 			if err != nil {
 				return nil, err

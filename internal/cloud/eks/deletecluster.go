@@ -18,7 +18,7 @@ func (a *api) deleteCluster() awsfront.Spec[named, clusterOutput] {
 	return awsfront.Spec[named, clusterOutput]{
 		About: a.aboutNamed,
 		Do: func(ctx context.Context, call *awsfront.Call, in *named) (*clusterOutput, error) {
-			defer a.locks.hold(in.Name)()
+			defer a.locks.Hold(in.Name)()
 			found, err := a.cluster(ctx, in.Name)
 			if err != nil {
 				return nil, err

@@ -16,7 +16,7 @@ func (a *api) deleteNodegroup() awsfront.Spec[namedGroup, nodegroupOutput] {
 	return awsfront.Spec[namedGroup, nodegroupOutput]{
 		About: a.aboutNamedGroup,
 		Do: func(ctx context.Context, call *awsfront.Call, in *namedGroup) (*nodegroupOutput, error) {
-			defer a.locks.hold(in.ClusterName)()
+			defer a.locks.Hold(in.ClusterName)()
 			of, found, err := a.nodegroup(ctx, in.ClusterName, in.NodegroupName)
 			if err != nil {
 				return nil, err

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package eks has the actions of EKS's API, over the Clusters and NodeGroups of the management plane. There is nothing beside the objects: what
-// kubectl makes is in the API, and the reverse. Objects are read from the API server for each request, so an answer has what was written before it.
+// kubectl makes is in the API, and the reverse. An action that changes something reads objects from the API server; one that
+// describes may have them from memory, which is never older than what the service wrote (package readcache).
 //
 // An action is a file, and its function is in the list in register.go. It says which resources IAM is asked about, and does it; package awsfront
 // does the rest. Times, names and messages are those of EKS, because tools compare them.

@@ -17,19 +17,17 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsactions"
 	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
 	"muster.dev/muster/internal/cloud/nexttoken"
-	"muster.dev/muster/internal/iam/arn"
-	"muster.dev/muster/internal/iam/awsquery"
+	"muster.dev/muster/internal/cluster/deprecation"
 )
 
 const (
@@ -41,42 +39,14 @@ const (
 	nodes      = "arn:aws:iam::000000000000:role/nodes"
 )
 
-type caller struct{}
-
-func (caller) ARN() arn.ARN {
-	return arn.ARN{Partition: "aws", Service: "iam", Account: account, Resource: "user/admin"}
-}
-func (c caller) Principal() arn.ARN { return c.ARN() }
-func (caller) Account() string      { return account }
-
-// gate lets everybody in, and remembers what IAM is asked.
-type gate struct {
-	asked  []string
-	denies bool
-}
-
-func (*gate) Admit(*http.Request, string, []byte) (awsfront.Caller, error) { return caller{}, nil }
-
-func (g *gate) Authorize(_ awsfront.Caller, action, resource string, conditions map[string][]string) error {
-	keys := []string{}
-	for key, values := range conditions {
-		keys = append(keys, key+"="+strings.Join(values, "+"))
-	}
-	slices.Sort(keys)
-	g.asked = append(g.asked, strings.TrimSpace(fmt.Sprint(action, " ", resource, " ", strings.Join(keys, " "))))
-	if g.denies {
-		return awsquery.Errorf(awsquery.AccessDenied, "no")
-	}
-	return nil
-}
-
 type world struct {
-	t       *testing.T
-	gate    *gate
-	api     client.Client
-	cluster client.Client
-	front   *awsfront.Front
-	handler http.Handler
+	t          *testing.T
+	gate       *awsfronttest.Gate
+	api        client.Client
+	cluster    client.Client
+	deprecated deprecation.Seen
+	front      *awsfront.Front
+	handler    http.Handler
 }
 
 func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *world {
@@ -88,24 +58,13 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 		}
 	}
 	objects = append(objects, role("eks", "eks.amazonaws.com", clusterPolicy), role("nodes", "ec2.amazonaws.com"),
-		subnet(1, "vpc-1", "a"), subnet(2, "vpc-1", "b"), subnet(3, "vpc-1", "b"), subnet(4, "vpc-2", "a"))
-	n := 0
+		subnet(1, "vpc-1", "a"), subnet(2, "vpc-1", "b"), subnet(3, "vpc-1", "b"), subnet(4, "vpc-2", "a"),
+		securityGroup(groupHere, "vpc-1"), securityGroup(groupElsewhere, "vpc-2"))
 	management := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Cluster{}, &v1alpha1.NodeGroup{}).
-		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			n++
-			object.SetUID(types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", n)))
-			object.SetCreationTimestamp(metav1.NewTime(time.Unix(1800000000, 0)))
-			return c.Create(ctx, object, options...)
-		}}).Build()
-	w := &world{t: t, gate: &gate{}, api: management}
+		WithInterceptorFuncs(awsfronttest.Numbered(func(_ int) time.Time { return time.Unix(1800000000, 0) })).Build()
+	w := &world{t: t, gate: &awsfronttest.Gate{}, api: management}
+	w.front = awsfronttest.New(t, w.gate, nil)
 	var err error
-	if w.front, err = awsfront.New(awsfront.Config{Gate: w.gate, Report: func(_ context.Context, o awsfront.Outcome) {
-		if o.Cause != nil {
-			w.t.Log(o.Action, o.Cause)
-		}
-	}}); err != nil {
-		t.Fatal(err)
-	}
 	config := Config{Management: management, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: region, LocalMachines: true, AccessPolicies: []string{"AmazonEKSViewPolicy"}}
 	w.cluster = fake.NewClientBuilder().WithScheme(scheme).Build()
 	config.Cluster = func(namespace string) (client.Client, error) {
@@ -113,6 +72,12 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 			return nil, fmt.Errorf("asked for %q", namespace)
 		}
 		return w.cluster, nil
+	}
+	config.Deprecated = func(_ context.Context, namespace string) (deprecation.Seen, error) {
+		if namespace != v1alpha1.ClusterSlug("Blue_1") {
+			return deprecation.Seen{}, fmt.Errorf("asked for %q", namespace)
+		}
+		return w.deprecated, nil
 	}
 	config.Key = func(_ context.Context, of, arn string) error {
 		if of != account || arn != kmsKey {
@@ -142,9 +107,19 @@ func subnet(n int, vpc, zone string) *v1alpha1.Subnet {
 	return &v1alpha1.Subnet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("subnet-%d", n)}, Spec: v1alpha1.SubnetSpec{VPCID: vpc, AvailabilityZone: region + zone}}
 }
 
+// Security groups of the clusters' VPC and of another one.
+const (
+	groupHere      = "sg-0123456789abcdef0"
+	groupElsewhere = "sg-0123456789abcdef1"
+)
+
+func securityGroup(id, vpc string) *v1alpha1.SecurityGroup {
+	return &v1alpha1.SecurityGroup{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.SecurityGroupSpec{VPCID: vpc}}
+}
+
 func role(name, principal string, policies ...string) *v1alpha1.IAMRole {
 	r := &v1alpha1.IAMRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	r.Spec.Name, r.Spec.ARN, r.Spec.AttachedPolicies = name, "arn:aws:iam::"+account+":role/"+name, policies
+	r.Spec.Account, r.Spec.Name, r.Spec.ARN, r.Spec.AttachedPolicies = account, name, "arn:aws:iam::"+account+":role/"+name, policies
 	r.Spec.TrustPolicy = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + principal + `"},"Action":"sts:AssumeRole"}]}`
 	return r
 }
@@ -232,7 +207,7 @@ func TestALifeOfACluster(t *testing.T) {
 	w.ask("GET", "/clusters/Blue_1", "", 200, `"status":"DELETING"`) // its controllers end it
 	w.ask("DELETE", "/clusters/none", "", 404, "No cluster found for name: none.")
 
-	asked := strings.Join(w.gate.asked, "\n")
+	asked := strings.Join(w.gate.Asked, "\n")
 	for _, want := range []string{
 		"eks:CreateCluster * aws:requesttag/team=a aws:tagkeys=team eks:authenticationmode=API eks:loggingtype/api=true eks:loggingtype/audit=true",
 		"eks:DescribeCluster arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1 aws:resourcetag/team=a", "eks:ListClusters *",
@@ -321,9 +296,10 @@ func TestALifeOfANodeGroup(t *testing.T) {
 	w.t = t
 	w.ask("DELETE", "/clusters/Blue_1/node-groups/Web_1", "", 200, `"status":"DELETING"`)
 	w.ask("GET", "/clusters/Blue_1/node-groups/Web_1", "", 404)
-	asked := strings.Join(w.gate.asked, "\n")
+	asked := strings.Join(w.gate.Asked, "\n")
 	for _, want := range []string{
 		"eks:CreateNodegroup arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1 aws:requesttag/team=b aws:resourcetag/team=a aws:tagkeys=team",
+		"iam:PassRole arn:aws:iam::000000000000:role/nodes iam:passedtoservice=eks.amazonaws.com",
 		"eks:DescribeNodegroup arn:aws:eks:eu-west-1:000000000000:nodegroup/Blue_1/none/*",
 		"eks:DeleteNodegroup arn:aws:eks:eu-west-1:000000000000:nodegroup/Blue_1/Web_1/00000000-0000-0000-0000-000000000003 aws:resourcetag/team=b",
 	} {
@@ -351,11 +327,11 @@ func TestTags(t *testing.T) {
 	w.ask("GET", strings.Replace(path, "Blue_1", "none", 1), "", 404, "NotFoundException")
 	w.ask("GET", strings.Replace(path, "eu-west-1", "eu-west-2", 1), "", 404, "NotFoundException")
 	w.ask("GET", "/tags/x", "", 400, "BadRequestException")
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask("POST", path, `{"tags":{"team":"d"}}`, 403, "AccessDeniedException")
 	w.ask("POST", "/clusters", strings.Replace(makeOne, "Blue_1", "other", 1), 403, "AccessDeniedException")
 	w.ask("DELETE", "/clusters/Blue_1", "", 403)
-	w.gate.denies = false
+	w.gate.Denies = false
 	w.ask("GET", "/clusters/Blue_1", "", 200, `"tags":{"team":"c"}`, "ACTIVE")
 	w.ask("GET", "/clusters/other", "", 404)
 }

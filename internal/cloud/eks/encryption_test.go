@@ -22,10 +22,10 @@ func TestEncryptionConfig(t *testing.T) {
 		w.ask("POST", "/clusters", with(config), 400, "InvalidParameterException", want, `"clusterName":"Blue_1"`)
 	}
 	right := `[{"resources":["secrets"],"provider":{"keyArn":"` + kmsKey + `"}}]`
-	w.gate.asked = nil
+	w.gate.Asked = nil
 	w.ask("POST", "/clusters", with(right), 200, kmsKey)
-	if len(w.gate.asked) != 1 || !strings.Contains(w.gate.asked[0], "eks:encryptionconfigproviderkeyarns="+kmsKey) {
-		t.Errorf("%q", w.gate.asked)
+	if len(w.gate.Asked) != 2 || !strings.Contains(w.gate.Asked[0], "eks:encryptionconfigproviderkeyarns="+kmsKey) {
+		t.Errorf("%q", w.gate.Asked)
 	}
 	w.ask("GET", "/clusters/Blue_1", "", 200, `"encryptionConfig":`+right)
 }

@@ -42,9 +42,14 @@ type insightStatus struct{ Status, Reason string }
 type insight struct {
 	insightSummary
 
-	Recommendation string
-	Resources      []insightResource
+	Recommendation          string
+	Resources               []insightResource
+	CategorySpecificSummary *categorySummary
 }
+
+type categorySummary struct{ DeprecationDetails []deprecationDetail }
+
+type deprecationDetail struct{ Usage, StopServingVersion string }
 
 type insightResource struct {
 	InsightStatus         insightStatus
@@ -60,9 +65,12 @@ func (a *api) insights(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cl
 		},
 		Recommendation: "Replace the machines of node groups with old kubelets before the cluster is upgraded: aws eks update-nodegroup-version",
 	}
-	skew.ID = uuid.NewSHA1(uuid.NameSpaceOID, []byte(string(of.UID)+"/"+skew.Name)).String()
 	skew.InsightStatus, skew.Resources = a.kubeletSkew(ctx, of)
-	return []insight{skew}
+	all := append([]insight{skew}, a.deprecatedAPIs(ctx, call, of)...)
+	for i := range all {
+		all[i].ID = uuid.NewSHA1(uuid.NameSpaceOID, []byte(string(of.UID)+"/"+all[i].Name)).String()
+	}
+	return all
 }
 
 // kubeletSkew looks at the nodes of a cluster.

@@ -27,8 +27,9 @@ const maxInstanceTypes = 20
 type launchTemplate struct{ ID, Name, Version string }
 
 // resolveTemplate is what a node group takes of the version that a request names: its id and number, and what it says. Without a version it is the
-// default one. A version that is not there, or that node groups cannot be of, is refused.
-func (a *api) resolveTemplate(ctx context.Context, cluster, group string, named launchTemplate) (*v1alpha1.NodeGroupLaunchTemplate, error) {
+// default one. A version that is not there, that node groups cannot be of, or whose security groups are not in the cluster's VPC is refused.
+func (a *api) resolveTemplate(ctx context.Context, of *v1alpha1.Cluster, group string, named launchTemplate) (*v1alpha1.NodeGroupLaunchTemplate, error) {
+	cluster := of.Spec.Name
 	found, err := a.findTemplate(ctx, cluster, group, named)
 	if err != nil {
 		return nil, err
@@ -46,7 +47,13 @@ func (a *api) resolveTemplate(ctx context.Context, cluster, group string, named 
 	if errors.As(err, &refusal) {
 		return nil, fault(invalidParameter, cluster, group, "%s", refusal.Message)
 	}
-	return taken, err
+	if err != nil {
+		return nil, err
+	}
+	if err := a.groupsThere(ctx, of.Status.VPCID, taken.SecurityGroupIDs); err != nil {
+		return nil, err
+	}
+	return taken, nil
 }
 
 // message is the message of a refusal that has a code of EC2's.
@@ -93,13 +100,13 @@ func (a *api) findTemplate(ctx context.Context, cluster, group string, named lau
 }
 
 // setLaunch sets how the machines of a new group are launched: by a launch template, by instance types, or as EKS does without either.
-func (a *api) setLaunch(ctx context.Context, g *v1alpha1.NodeGroup, in *createNodegroupInput) error {
+func (a *api) setLaunch(ctx context.Context, of *v1alpha1.Cluster, g *v1alpha1.NodeGroup, in *createNodegroupInput) error {
 	if err := checkInstanceTypes(in); err != nil {
 		return err
 	}
 	g.Spec.InstanceTypes = in.InstanceTypes
 	if in.LaunchTemplate != nil {
-		template, err := a.resolveTemplate(ctx, in.ClusterName, in.NodegroupName, *in.LaunchTemplate)
+		template, err := a.resolveTemplate(ctx, of, in.NodegroupName, *in.LaunchTemplate)
 		if err != nil {
 			return err
 		}

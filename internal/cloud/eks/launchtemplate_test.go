@@ -19,7 +19,7 @@ const templateID = "lt-0123456789abcdef0"
 func aTemplate() *v1alpha1.LaunchTemplate {
 	t := &v1alpha1.LaunchTemplate{ObjectMeta: metav1.ObjectMeta{Name: templateID}, Spec: v1alpha1.LaunchTemplateSpec{Name: "web", DefaultVersion: 1, LatestVersion: 4}}
 	for i, data := range []string{
-		`{"InstanceType":"t3.small","UserData":"IyEvYmluL3NoCg==","SecurityGroupIds":["sg-0123456789abcdef0"]}`,
+		`{"InstanceType":"t3.small","UserData":"IyEvYmluL3NoCg==","SecurityGroupIds":["` + groupHere + `"]}`,
 		`{"MetadataOptions":{"HttpTokens":"required","HttpPutResponseHopLimit":2}}`,
 		`{"IamInstanceProfile":{"Name":"a"}}`,
 		`{"ImageId":"ami-0123456789abcdef0"}`,
@@ -33,7 +33,11 @@ func TestNodeGroupsOfLaunchTemplates(t *testing.T) {
 	w := newWorld(t, nil)
 	w.ask("POST", "/clusters", makeOne, 200)
 	w.served("Blue_1")
-	if err := w.api.Create(t.Context(), aTemplate()); err != nil {
+	template := aTemplate()
+	for n, id := range map[int64]string{5: groupElsewhere, 6: "sg-00000000000000000"} {
+		template.Spec.Versions = append(template.Spec.Versions, v1alpha1.LaunchTemplateVersion{Number: n, Data: runtime.RawExtension{Raw: []byte(`{"SecurityGroupIds":["` + id + `"]}`)}})
+	}
+	if err := w.api.Create(t.Context(), template); err != nil {
 		t.Fatal(err)
 	}
 	group := func(name, rest string) string {
@@ -48,7 +52,7 @@ func TestNodeGroupsOfLaunchTemplates(t *testing.T) {
 		"default": {
 			`"launchTemplate":{"id":"` + templateID + `"}`, `"launchTemplate":{"name":"web","version":"1","id":"` + templateID + `"}`, "instanceTypes",
 			v1alpha1.NodeGroupSpec{LaunchTemplate: &v1alpha1.NodeGroupLaunchTemplate{
-				ID: templateID, Name: "web", Version: 1, InstanceType: "t3.small", UserData: "#!/bin/sh\n", SecurityGroupIDs: []string{"sg-0123456789abcdef0"},
+				ID: templateID, Name: "web", Version: 1, InstanceType: "t3.small", UserData: "#!/bin/sh\n", SecurityGroupIDs: []string{groupHere},
 			}},
 		},
 		"by-name": {
@@ -84,6 +88,8 @@ func TestNodeGroupsOfLaunchTemplates(t *testing.T) {
 		`"launchTemplate":{"name":"web"},"instanceTypes":["m5.large"]`:            "InvalidRequestException Cannot specify instance types in launch template and API request",
 		`"launchTemplate":{"name":"web","version":"3"}`:                           "InvalidParameterException Launch template should not specify an instance profile. The noderole",
 		`"launchTemplate":{"name":"web","version":"4"}`:                           "InvalidParameterException the image ami-0123456789abcdef0",
+		`"launchTemplate":{"name":"web","version":"5"}`:                           "InvalidParameterException are not in the same VPC",
+		`"launchTemplate":{"name":"web","version":"6"}`:                           "InvalidParameterException The security group 'sg-00000000000000000' does not exist",
 		`"launchTemplate":{"name":"web","version":"9"}`:                           "InvalidParameterException Could not find the specified version 9",
 		`"launchTemplate":{"name":"other"}`:                                       "InvalidParameterException with template name other, does not exist",
 		`"launchTemplate":{"id":"lt-0123456789abcdef1"}`:                          "InvalidParameterException with template ID lt-0123456789abcdef1, does not exist",

@@ -5,7 +5,6 @@ package eks
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,41 +39,6 @@ func fault(code, cluster, nodegroup, format string, args ...any) *awsfault.Error
 	e := awsfault.Errorf(code, format, args...)
 	e.Members = members
 	return e
-}
-
-// locks has one change at a time of each cluster.
-type locks struct {
-	mu  sync.Mutex
-	all map[string]*lock
-}
-
-type lock struct {
-	sync.Mutex
-	users int
-}
-
-// hold waits until nobody else changes what the key names, and returns what ends the hold.
-func (l *locks) hold(key string) (release func()) {
-	l.mu.Lock()
-	if l.all == nil {
-		l.all = map[string]*lock{}
-	}
-	one, ok := l.all[key]
-	if !ok {
-		one = &lock{}
-		l.all[key] = one
-	}
-	one.users++
-	l.mu.Unlock()
-	one.Lock()
-	return func() {
-		one.Unlock()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if one.users--; one.users == 0 {
-			delete(l.all, key)
-		}
-	}
 }
 
 // cluster reads a cluster by its name.

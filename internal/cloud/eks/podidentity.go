@@ -4,7 +4,6 @@ package eks
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"regexp"
 	"slices"
@@ -112,7 +111,7 @@ func (a *api) aboutAssociation(ctx context.Context, call *awsfront.Call, in name
 }
 
 // checkAssociation refuses what no pod could get credentials by.
-func (a *api) checkAssociation(ctx context.Context, s v1alpha1.PodIdentityAssociationSpec) error {
+func (a *api) checkAssociation(ctx context.Context, call *awsfront.Call, s v1alpha1.PodIdentityAssociationSpec) error {
 	refuse := func(format string, args ...any) error {
 		return fault(invalidParameter, s.ClusterName, "", format, args...)
 	}
@@ -139,26 +138,25 @@ func (a *api) checkAssociation(ctx context.Context, s v1alpha1.PodIdentityAssoci
 		return err
 	case found == nil:
 		return refuse("Role provided in the request does not exist.")
-	case !a.letsIn(found, principalPods, "sts:AssumeRole") || !s.DisableSessionTags && !a.letsIn(found, principalPods, "sts:TagSession"):
+	case found.Spec.Account != call.Caller.Account():
+		return refuse("The role %s is of another account than the cluster: make it the targetRoleArn of a role of account %s", s.RoleARN, call.Caller.Account())
+	case !a.letsPodsIn(call, found, s):
 		return refuse("Trust policy of the role %s is not valid: it must let %s do sts:AssumeRole and sts:TagSession", s.RoleARN, principalPods)
 	}
 	return nil
 }
 
-// newAssociationID draws an id.
-func newAssociationID() (string, error) {
-	const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
-	id := []byte("a-")
-	for len(id) < len("a-")+17 {
-		drawn := make([]byte, 32)
-		if _, err := rand.Read(drawn); err != nil {
-			return "", fmt.Errorf("drawing an id: %w", err)
-		}
-		for _, b := range drawn {
-			if int(b) < 256/len(alphabet)*len(alphabet) && len(id) < len("a-")+17 { // each letter is as likely as the others
-				id = append(id, alphabet[int(b)%len(alphabet)])
-			}
-		}
+// letsPodsIn reports whether the trust policy of a role lets EKS give it to pods of an association, as far as that is known before there is a pod.
+func (a *api) letsPodsIn(call *awsfront.Call, role *v1alpha1.IAMRole, s v1alpha1.PodIdentityAssociationSpec) bool {
+	source := a.clusterARN(call, s.ClusterName)
+	known := map[string][]string{"aws:sourceaccount": {call.Caller.Account()}, "aws:sourcearn": {source}, "aws:resourceaccount": {role.Spec.Account}}
+	if s.DisableSessionTags {
+		return a.letsIn(role, principalPods, "sts:AssumeRole", known)
 	}
-	return string(id), nil
+	for tag, value := range map[string]string{
+		"eks-cluster-arn": source, "eks-cluster-name": s.ClusterName, "kubernetes-namespace": s.Namespace, "kubernetes-service-account": s.ServiceAccount,
+	} {
+		known["aws:requesttag/"+tag] = []string{value}
+	}
+	return a.letsIn(role, principalPods, "sts:AssumeRole", known) && a.letsIn(role, principalPods, "sts:TagSession", known)
 }

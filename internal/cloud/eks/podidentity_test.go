@@ -84,7 +84,7 @@ func TestPodIdentityAssociations(t *testing.T) {
 	tags := "/tags/" + url.PathEscape(arn)
 	w.ask("POST", tags, `{"tags":{"cost":"1"}}`, 200)
 	w.ask("GET", tags, "", 200, `{"tags":{"cost":"1","team":"a"}}`)
-	w.gate.denies = true
+	w.gate.Denies = true
 	for _, c := range [][2]string{{"POST", path}, {"GET", path}, {"GET", path + "/" + id}, {"POST", path + "/" + id}, {"DELETE", path + "/" + id}} {
 		body := ""
 		if c[0] == "POST" {
@@ -95,18 +95,49 @@ func TestPodIdentityAssociations(t *testing.T) {
 		}
 		w.ask(c[0], c[1], body, 403, "AccessDeniedException")
 	}
-	w.gate.denies = false
+	w.gate.Denies = false
 	w.ask("DELETE", path+"/"+id, "", 200, `"associationId":"`+id+`"`)
 	w.ask("DELETE", path+"/"+id, "", 404)
 	w.ask("GET", tags, "", 404, "NotFoundException")
 	w.ask("POST", path, makeOne1, 200) // the token is forgotten with what it made
-	asked := strings.Join(w.gate.asked, "\n")
+	asked := strings.Join(w.gate.Asked, "\n")
 	for _, want := range []string{
 		"eks:CreatePodIdentityAssociation arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1 aws:requesttag/team=a aws:resourcetag/team=a aws:tagkeys=team",
+		"iam:PassRole " + podRole + " iam:associatedresourcearn=arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1 iam:passedtoservice=pods.eks.amazonaws.com",
 		fmt.Sprintf("eks:DeletePodIdentityAssociation %s aws:resourcetag/cost=1 aws:resourcetag/team=a", arn), "eks:ListPodIdentityAssociations arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1",
 	} {
 		if !strings.Contains(asked, want) {
 			t.Errorf("IAM is not asked %s:\n%s", want, asked)
 		}
+	}
+}
+
+// Trust policies have conditions, which are asked with what is known before there is a pod.
+func TestAssociationsOfRolesWithConditions(t *testing.T) {
+	const path = "/clusters/Blue_1/pod-identity-associations"
+	conditional := func(name, condition string) *v1alpha1.IAMRole {
+		r := podRoleOf(name, "sts:AssumeRole", "sts:TagSession")
+		r.Spec.TrustPolicy = strings.Replace(r.Spec.TrustPolicy, `"Action"`, `"Condition":{"StringEquals":`+condition+`},"Action"`, 1)
+		return r
+	}
+	far := podRoleOf("far", "sts:AssumeRole", "sts:TagSession")
+	far.Spec.Account, far.Spec.ARN = "111111111111", "arn:aws:iam::111111111111:role/far"
+	w := newWorld(t, nil, far,
+		conditional("source", `{"aws:SourceArn":"arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1","aws:SourceAccount":"000000000000"}`),
+		conditional("elsewhere", `{"aws:SourceArn":"arn:aws:eks:eu-west-1:000000000000:cluster/Other"}`),
+		conditional("tags", `{"aws:RequestTag/kubernetes-namespace":"team-a","aws:RequestTag/eks-cluster-name":"Blue_1"}`),
+	)
+	w.ask("POST", "/clusters", makeOne, 200)
+	for i, c := range []struct {
+		role   string
+		status int
+		says   string
+	}{
+		{"000000000000:role/source", 200, ""},
+		{"000000000000:role/tags", 200, ""},
+		{"000000000000:role/elsewhere", 400, "Trust policy"},
+		{"111111111111:role/far", 400, "of another account"},
+	} {
+		w.ask("POST", path, fmt.Sprintf(`{"namespace":"team-a","serviceAccount":"app-%d","roleArn":"arn:aws:iam::%s"}`, i, c.role), c.status, c.says)
 	}
 }

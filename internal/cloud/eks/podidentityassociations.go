@@ -32,7 +32,7 @@ func (a *api) deletePodIdentityAssociation() awsfront.Spec[namedAssociation, ass
 	return awsfront.Spec[namedAssociation, associationOutput]{
 		About: a.aboutNamedAssociation,
 		Do: func(ctx context.Context, call *awsfront.Call, in *namedAssociation) (*associationOutput, error) {
-			defer a.locks.hold(in.ClusterName)()
+			defer a.locks.Hold(in.ClusterName)()
 			found, err := a.association(ctx, *in)
 			if err != nil {
 				return nil, err
@@ -53,13 +53,39 @@ type updateAssociationInput struct {
 	DisableSessionTags          *bool
 }
 
+// roleAfter is the role of an association after an update: what its pods may do with the role that it has changes as well. It is empty if there is no
+// such association.
+func (a *api) roleAfter(ctx context.Context, in *updateAssociationInput) (string, error) {
+	if in.RoleARN != "" {
+		return in.RoleARN, nil
+	}
+	of, err := a.findCluster(ctx, in.ClusterName)
+	if err != nil || of == nil {
+		return "", err
+	}
+	found, err := a.findAssociation(ctx, of, in.AssociationID)
+	if err != nil || found == nil {
+		return "", err
+	}
+	return found.Spec.RoleARN, nil
+}
+
 func (a *api) updatePodIdentityAssociation() awsfront.Spec[updateAssociationInput, associationOutput] {
 	return awsfront.Spec[updateAssociationInput, associationOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateAssociationInput) ([]awsfront.Target, error) {
-			return a.aboutAssociation(ctx, call, in.namedAssociation)
+			targets, err := a.aboutAssociation(ctx, call, in.namedAssociation)
+			if err != nil {
+				return nil, err
+			}
+			role, err := a.roleAfter(ctx, in)
+			if err != nil {
+				return nil, err
+			}
+			passed, err := a.passes(ctx, role, principalPods, a.clusterARN(call, in.ClusterName))
+			return append(targets, passed...), err
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *updateAssociationInput) (*associationOutput, error) {
-			defer a.locks.hold(in.ClusterName)()
+			defer a.locks.Hold(in.ClusterName)()
 			found, err := a.association(ctx, in.namedAssociation)
 			if err != nil {
 				return nil, err
@@ -77,7 +103,7 @@ func (a *api) updatePodIdentityAssociation() awsfront.Spec[updateAssociationInpu
 				found.Spec.RoleARN = in.RoleARN
 			}
 			found.Spec.DisableSessionTags = deref(in.DisableSessionTags, found.Spec.DisableSessionTags)
-			if err := a.checkAssociation(ctx, found.Spec); err != nil {
+			if err := a.checkAssociation(ctx, call, found.Spec); err != nil {
 				return nil, err
 			}
 			if err := a.Management.Patch(ctx, found, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {

@@ -9,14 +9,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/keylock"
 	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/cluster/deprecation"
 )
 
 const service = "eks"
 
 // Config is what the actions need.
 type Config struct {
-	// Management reads and writes the management plane, past any cache.
+	// Management reads and writes the management plane. It may answer describing actions from memory, which has what was written before.
 	Management client.Client
 	// Pages seals the tokens of lists.
 	Pages  *nexttoken.Sealer
@@ -25,6 +27,8 @@ type Config struct {
 	LocalMachines bool
 	// Cluster reads and writes the objects of a cluster that is served, by its namespace.
 	Cluster func(namespace string) (client.Client, error)
+	// Deprecated reads which deprecated APIs of a cluster that is served, by its namespace, were requested.
+	Deprecated func(ctx context.Context, namespace string) (deprecation.Seen, error)
 	// Key says why an account cannot use a KMS key, by its ARN.
 	Key func(ctx context.Context, account, arn string) error
 	// AccessPolicies are the names of those that there are, and AccessPolicy says what is wrong with the ARN of one.
@@ -35,13 +39,14 @@ type Config struct {
 // api has the actions.
 type api struct {
 	Config
-	locks locks
+	// locks have one change at a time of each cluster.
+	locks keylock.Locks
 }
 
 // Register adds the actions to the front.
 func Register(f *awsfront.Front, c Config) error {
-	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.AccessPolicy == nil || c.Key == nil {
-		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, a way to clusters, keys, and access policies")
+	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.Deprecated == nil || c.AccessPolicy == nil || c.Key == nil {
+		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters and to what is deprecated, keys, and access policies")
 	}
 	a := &api{Config: c}
 
@@ -81,6 +86,8 @@ func Register(f *awsfront.Front, c Config) error {
 	awsfront.Register(f, service, "ListPodIdentityAssociations", a.listPodIdentityAssociations())
 	awsfront.Register(f, service, "UpdatePodIdentityAssociation", a.updatePodIdentityAssociation())
 	a.registerAddons(f)
+
+	a.registerAuthorities(f)
 
 	awsfront.Register(f, service, "DescribeInsight", a.describeInsight())
 	awsfront.Register(f, service, "DescribeInsightsRefresh", a.describeInsightsRefresh())

@@ -5,11 +5,14 @@ package eks
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsfault"
+	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
@@ -54,21 +57,44 @@ func (a *api) checkClusterRole(ctx context.Context, text string) error {
 	return nil
 }
 
-// trusts reports whether a role lets a service assume it.
-func (a *api) trusts(role *v1alpha1.IAMRole, principal string) bool {
-	return a.letsIn(role, principal, "sts:AssumeRole")
+// passes is what IAM is asked about a role that a request gives to a service, for the use of a resource: nobody gets the rights of a role that they may
+// not pass, by having machines or pods use it. Nothing is asked about a text that is not the ARN of a role, which is refused later.
+func (a *api) passes(ctx context.Context, text, to, resource string) ([]awsfront.Target, error) {
+	if !isRoleARN(text) {
+		return nil, nil
+	}
+	conditions := map[string][]string{"iam:PassedToService": {to}}
+	if resource != "" {
+		conditions["iam:AssociatedResourceArn"] = []string{resource}
+	}
+	found, err := a.role(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if found != nil {
+		for _, tag := range found.Spec.Tags {
+			conditions["aws:ResourceTag/"+tag.Key], conditions["iam:ResourceTag/"+tag.Key] = []string{tag.Value}, []string{tag.Value}
+		}
+	}
+	return []awsfront.Target{{Action: "iam:PassRole", Resource: text, Conditions: conditions}}, nil
 }
 
-// letsIn reports whether the trust policy of a role lets a service do what it takes to assume it. A policy that cannot be read lets nobody.
-func (a *api) letsIn(role *v1alpha1.IAMRole, principal, action string) bool {
+// trusts reports whether a role lets a service assume it.
+func (a *api) trusts(role *v1alpha1.IAMRole, principal string) bool {
+	return a.letsIn(role, principal, "sts:AssumeRole", nil)
+}
+
+// letsIn reports whether the trust policy of a role lets a service do what it takes to assume it, under conditions beside the global ones. A policy
+// that cannot be read lets nobody.
+func (a *api) letsIn(role *v1alpha1.IAMRole, principal, action string, conditions map[string][]string) bool {
 	document, err := iampolicy.Parse(iampolicy.Trust, role.Spec.TrustPolicy)
 	if err != nil {
 		return false
 	}
 	caller := iampolicy.Caller{Service: principal}
-	return document.Evaluate(iampolicy.Request{
-		Caller: caller, Action: action, Resource: role.Spec.ARN, Context: iampolicy.NewContext(caller, iampolicy.Facts{Secure: true, Region: a.Region}),
-	}).Verdict == iampolicy.Allow
+	known := iampolicy.NewContext(caller, iampolicy.Facts{Now: time.Now(), Secure: true, Region: a.Region})
+	maps.Copy(known, conditions)
+	return document.Evaluate(iampolicy.Request{Caller: caller, Action: action, Resource: role.Spec.ARN, Context: known}).Verdict == iampolicy.Allow
 }
 
 // isRoleARN reports whether a text is the ARN of a role of IAM.

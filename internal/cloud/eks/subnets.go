@@ -48,9 +48,8 @@ func (a *api) clusterSubnets(ctx context.Context, ids []string) ([]v1alpha1.Subn
 
 // checkSecurityGroups refuses groups that a cluster in some subnets cannot have. Without subnets it is in the default VPC.
 func (a *api) checkSecurityGroups(ctx context.Context, subnets, ids []string) error {
-	const most = 5
-	if len(ids) > most {
-		return awsfault.Errorf(invalidParameter, "A cluster has %d securityGroupIds at most, not %d", most, len(ids))
+	if len(ids) > v1alpha1.MaxClusterSecurityGroups {
+		return awsfault.Errorf(invalidParameter, "A cluster has %d securityGroupIds at most, not %d", v1alpha1.MaxClusterSecurityGroups, len(ids))
 	}
 	if len(ids) == 0 {
 		return nil
@@ -59,6 +58,11 @@ func (a *api) checkSecurityGroups(ctx context.Context, subnets, ids []string) er
 	if err != nil {
 		return err
 	}
+	return a.groupsThere(ctx, vpc, ids)
+}
+
+// groupsThere refuses security groups that are not there, are not in the VPC, or are named twice. An empty VPC is one that is not known yet.
+func (a *api) groupsThere(ctx context.Context, vpc string, ids []string) error {
 	for i, id := range ids {
 		var group v1alpha1.SecurityGroup
 		err := a.Management.Get(ctx, client.ObjectKey{Name: id}, &group)

@@ -89,11 +89,11 @@ func (a *api) listTags() awsfront.Spec[listTagsInput, listTagsOutput] {
 			return a.aboutTagged(ctx, call, in.ResourceARN, nil)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *listTagsInput) (*listTagsOutput, error) {
-			_, tags, err := a.tagged(ctx, call, in.ResourceARN)
+			found, err := a.tagged(ctx, call, in.ResourceARN)
 			if err != nil {
 				return nil, err
 			}
-			return &listTagsOutput{Tags: shownTags(*tags)}, nil
+			return &listTagsOutput{Tags: found.tags}, nil
 		},
 	}
 }
@@ -147,78 +147,113 @@ func (a *api) aboutTagged(ctx context.Context, call *awsfront.Call, text string,
 		conditions = map[string][]string{}
 	}
 	target := awsfront.Target{Resource: text, Conditions: conditions}
-	_, tags, err := a.tagged(ctx, call, text)
+	found, err := a.tagged(ctx, call, text)
 	if known, ok := err.(*awsfault.Error); ok { //nolint:errorlint // tagged returns it as it is
 		if known.Code == tagsNotFound {
-			return []awsfront.Target{target}, nil // whoever may not see it is not told that it is not there
+			return []awsfront.Target{target}, nil // a caller who may not see it is not told that it is not there
 		}
 		return nil, err
 	}
 	if err != nil {
 		return nil, err
 	}
-	resourceTags(conditions, *tags)
+	resourceTags(conditions, tagsFrom(found.tags))
 	return []awsfront.Target{target}, nil
 }
 
-// tagged reads the object of an ARN, and where its tags are.
-func (a *api) tagged(ctx context.Context, call *awsfront.Call, text string) (client.Object, *v1alpha1.Tags, error) {
+// tagged is a resource that has tags.
+type tagged struct {
+	// Client writes the object.
+	client.Client
+
+	object client.Object
+	tags   map[string]string
+	// keep puts other tags on the object.
+	keep func(map[string]string) error
+}
+
+// tagged reads the resource of an ARN.
+func (a *api) tagged(ctx context.Context, call *awsfront.Call, text string) (*tagged, error) {
 	missing := awsfault.Errorf(tagsNotFound, "The resource %.300s does not exist", text).WithStatus(404)
 	parsed, err := arn.Parse(text)
 	if err != nil || parsed.Service != service {
-		return nil, nil, awsfault.Errorf(badRequest, "The resource ARN %.300q is not one of EKS's, like %s", text, a.clusterARN(call, "NAME"))
-	}
-	if parsed.Region != a.Region || parsed.Account != call.Caller.Account() {
-		return nil, nil, missing
+		return nil, awsfault.Errorf(badRequest, "The resource ARN %.300q is not one of EKS's, like %s", text, a.clusterARN(call, "NAME"))
 	}
 	parts := strings.Split(parsed.Resource, "/")
-	switch {
-	case parts[0] == "cluster" && len(parts) == 2:
-		found, err := a.findCluster(ctx, parts[1])
+	if parsed.Region != a.Region || parsed.Account != call.Caller.Account() || len(parts) < 2 {
+		return nil, missing
+	}
+	of, err := a.findCluster(ctx, parts[1])
+	if err != nil || of == nil {
+		return nil, orMissing(err, missing)
+	}
+	var found *tagged
+	switch kind := parts[0]; {
+	case kind == "cluster" && len(parts) == 2:
+		return a.kept(of, &of.Spec.Tags), nil
+	case kind == "nodegroup" && len(parts) == 4:
+		group, err := a.findNodegroup(ctx, of, parts[2])
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if found != nil {
-			return found, &found.Spec.Tags, nil
+		if group != nil && string(group.UID) == parts[3] {
+			found = a.kept(group, &group.Spec.Tags)
 		}
-	case parts[0] == "nodegroup" && len(parts) == 4:
-		of, err := a.findCluster(ctx, parts[1])
-		if err != nil || of == nil {
-			return nil, nil, orMissing(err, missing)
-		}
-		found, err := a.findNodegroup(ctx, of, parts[2])
+	case kind == "podidentityassociation" && len(parts) == 3:
+		association, err := a.findAssociation(ctx, of, parts[2])
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if found != nil && string(found.UID) == parts[3] {
-			return found, &found.Spec.Tags, nil
+		if association != nil {
+			found = a.kept(association, &association.Spec.Tags)
 		}
-	case parts[0] == "podidentityassociation" && len(parts) == 3:
-		of, err := a.findCluster(ctx, parts[1])
-		if err != nil || of == nil {
-			return nil, nil, orMissing(err, missing)
-		}
-		found, err := a.findAssociation(ctx, of, parts[2])
+	case kind == "addon" && len(parts) == 4:
+		addon, err := a.findAddon(ctx, of, parts[2])
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if found != nil {
-			return found, &found.Spec.Tags, nil
+		if addon != nil && string(addon.UID) == parts[3] {
+			found = a.kept(addon, &addon.Spec.Tags)
 		}
-	case parts[0] == "addon" && len(parts) == 4:
-		of, err := a.findCluster(ctx, parts[1])
-		if err != nil || of == nil {
-			return nil, nil, orMissing(err, missing)
-		}
-		found, err := a.findAddon(ctx, of, parts[2])
-		if err != nil {
-			return nil, nil, err
-		}
-		if found != nil && string(found.UID) == parts[3] {
-			return found, &found.Spec.Tags, nil
+	case kind == "access-entry" && len(parts) == 6:
+		if found, err = a.taggedEntry(ctx, of.Spec.Name, parsed.Resource); err != nil {
+			return nil, err
 		}
 	}
-	return nil, nil, missing
+	if found == nil {
+		return nil, missing
+	}
+	return found, nil
+}
+
+// kept is an object of the management plane with tags in its spec.
+func (a *api) kept(object client.Object, tags *v1alpha1.Tags) *tagged {
+	return &tagged{a.Management, object, shownTags(*tags), func(changed map[string]string) error {
+		*tags = tagsFrom(changed)
+		return nil
+	}}
+}
+
+// taggedEntry is the access entry of a resource, or nil. Its tags are in an annotation.
+func (a *api) taggedEntry(ctx context.Context, cluster, resource string) (*tagged, error) {
+	in, err := a.entriesOf(ctx, cluster)
+	if known, ok := err.(*awsfault.Error); ok && known.Code == invalidRequest { //nolint:errorlint // entriesOf returns it as it is
+		return nil, nil // a cluster of a mode without entries, or one that is not served yet, has none
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := in.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		entry := &all[i]
+		if entryResource(cluster, entry.Spec.PrincipalARN, string(entry.UID)) == resource {
+			return &tagged{in.Client, entry, entryTags(entry), func(changed map[string]string) error { return setEntryTags(entry, changed) }}, nil
+		}
+	}
+	return nil, nil
 }
 
 func orMissing(err error, missing *awsfault.Error) error {
@@ -230,22 +265,24 @@ func orMissing(err error, missing *awsfault.Error) error {
 
 // retag changes the tags of a resource. Nobody else's change between reading and writing is lost: the API server refuses the write then.
 func (a *api) retag(ctx context.Context, call *awsfront.Call, text string, change func(map[string]string) (map[string]string, error)) error {
-	defer a.locks.hold("tags/" + text)()
+	defer a.locks.Hold("tags/" + text)()
 	for {
-		object, tags, err := a.tagged(ctx, call, text)
+		found, err := a.tagged(ctx, call, text)
 		if err != nil {
 			return err
 		}
-		before, ok := object.DeepCopyObject().(client.Object)
+		before, ok := found.object.DeepCopyObject().(client.Object)
 		if !ok {
-			return fmt.Errorf("a copy of %T is no object", object)
+			return fmt.Errorf("a copy of %T is not an object", found.object)
 		}
-		changed, err := change(shownTags(*tags))
+		changed, err := change(found.tags)
 		if err != nil {
 			return asBadRequest(err)
 		}
-		*tags = tagsFrom(changed)
-		err = a.Management.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if err := found.keep(changed); err != nil {
+			return err
+		}
+		err = found.Patch(ctx, found.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if err == nil {
 			return nil
 		}

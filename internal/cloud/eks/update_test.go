@@ -69,7 +69,12 @@ func TestUpdatesOfACluster(t *testing.T) {
 		"no endpoint":      {`{"resourcesVpcConfig":{"endpointPublicAccess":false}}`, "Private and public endpoint access cannot be false"},
 		"the same ones":    {`{"resourcesVpcConfig":{"endpointPublicAccess":true}}`, "already at the desired configuration"},
 		"subnets":          {`{"resourcesVpcConfig":{"subnetIds":["subnet-1","subnet-3"]}}`, "keep their subnets"},
-		"security groups":  {`{"resourcesVpcConfig":{"securityGroupIds":["sg-1"]}}`, "keep the security groups"},
+		"no such group":    {`{"resourcesVpcConfig":{"securityGroupIds":["sg-1"]}}`, "The security group 'sg-1' does not exist"},
+		"groups elsewhere": {`{"resourcesVpcConfig":{"securityGroupIds":["` + groupElsewhere + `"]}}`, "are not in the same VPC"},
+		"a group twice":    {`{"resourcesVpcConfig":{"securityGroupIds":["` + groupHere + `","` + groupHere + `"]}}`, "is there twice"},
+		"many groups":      {`{"resourcesVpcConfig":{"securityGroupIds":["1","2","3","4","5","6"]}}`, "A cluster has 5 securityGroupIds at most, not 6"},
+		"the same groups":  {`{"resourcesVpcConfig":{"securityGroupIds":[]}}`, "already at the desired configuration"},
+		"both":             {`{"resourcesVpcConfig":{"securityGroupIds":["` + groupHere + `"],"endpointPrivateAccess":true}}`, "Only one type of update"},
 		"ranges":           {`{"resourcesVpcConfig":{"publicAccessCidrs":["10.0.0.0/8"]}}`, "publicAccessCidrs"},
 		"support":          {`{"upgradePolicy":{"supportType":"LONG"}}`, "STANDARD or EXTENDED"},
 		"what is not here": {`{"zonalShiftConfig":{"enabled":true}}`, "does not support zonalShiftConfig"},
@@ -85,6 +90,7 @@ func TestUpdatesOfACluster(t *testing.T) {
 		{`{"accessConfig":{"authenticationMode":"API"}}`, "AccessConfigUpdate", `{"type":"AuthenticationMode","value":"API"}`},
 		{`{"logging":{"clusterLogging":[{"types":["scheduler"],"enabled":true}]}}`, "LoggingUpdate", `{\"types\":[\"scheduler\"],\"enabled\":true}`},
 		{`{"resourcesVpcConfig":{"endpointPrivateAccess":true}}`, "EndpointAccessUpdate", `{"type":"EndpointPrivateAccess","value":"true"}`},
+		{`{"resourcesVpcConfig":{"securityGroupIds":["` + groupHere + `"]}}`, "VpcConfigUpdate", `{"type":"SecurityGroups","value":"` + groupHere + `"}`},
 		{`{"upgradePolicy":{"supportType":"STANDARD"}}`, "UpgradePolicyUpdate", `{"type":"UpgradePolicy","value":"STANDARD"}`},
 	} {
 		id := made(t, w.ask("POST", path, c.body, 200, `"type":"`+c.kind+`"`, c.param))
@@ -98,6 +104,9 @@ func TestUpdatesOfACluster(t *testing.T) {
 	for _, u := range stored.Items {
 		if l := u.Spec.Change.Logging; l != nil && fmt.Sprint(l.Types) != "[api audit scheduler]" {
 			t.Errorf("logs %v", l.Types)
+		}
+		if g := u.Spec.Change.SecurityGroups; u.Spec.Type == v1alpha1.UpdateVPCConfig && (g == nil || fmt.Sprint(g.IDs) != "["+groupHere+"]") {
+			t.Errorf("security groups %v", g)
 		}
 	}
 	listed := ""
@@ -124,11 +133,11 @@ func TestUpdatesOfACluster(t *testing.T) {
 	w.ask("GET", "/clusters/none/updates", "", 404, "No cluster found for name: none.")
 	w.ask("GET", "/clusters/Blue_1/updates?addonName=x", "", 404, "No addon: x found in cluster: Blue_1")
 	w.ask("GET", "/clusters/Blue_1/updates?addonName=coredns&nodegroupName=x", "", 400, "give nodegroupName or addonName")
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask("POST", path, `{"deletionProtection":true}`, 403, "AccessDeniedException")
 	w.ask("GET", "/clusters/Blue_1/updates", "", 403)
 	w.ask("GET", "/clusters/Blue_1/updates/"+first, "", 403)
-	asked := strings.Join(w.gate.asked, "\n")
+	asked := strings.Join(w.gate.Asked, "\n")
 	for _, want := range []string{
 		"eks:UpdateClusterConfig arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1 aws:resourcetag/team=a eks:deletionprotection=true",
 		"aws:resourcetag/team=a eks:authenticationmode=API", "aws:resourcetag/team=a eks:loggingtype/scheduler=true", "aws:resourcetag/team=a eks:endpointprivateaccess=true",
@@ -190,7 +199,7 @@ func TestUpdatesOfANodeGroup(t *testing.T) {
 	w.ask("POST", "/clusters/Blue_1/node-groups", strings.Replace(makeGroup, "g1", "g2", 1), 200)
 	w.ask("GET", "/clusters/Blue_1/updates?nodegroupName=Web_1", "", 200, `{"updateIds":[]}`)
 	w.ask("POST", path, strings.Replace(scale, "n1", "n2", 1), 200)
-	if asked := strings.Join(w.gate.asked, "\n"); !strings.Contains(asked, "eks:UpdateNodegroupConfig arn:aws:eks:eu-west-1:000000000000:nodegroup/Blue_1/Web_1/00000000-0000-0000-0000-000000000003 aws:resourcetag/team=b") {
+	if asked := strings.Join(w.gate.Asked, "\n"); !strings.Contains(asked, "eks:UpdateNodegroupConfig arn:aws:eks:eu-west-1:000000000000:nodegroup/Blue_1/Web_1/00000000-0000-0000-0000-000000000003 aws:resourcetag/team=b") {
 		t.Error(asked)
 	}
 }

@@ -35,7 +35,7 @@ func (a *api) doUpdateAddon(ctx context.Context, call *awsfront.Call, in *update
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.hold(in.ClusterName)()
+	defer a.locks.Hold(in.ClusterName)()
 	of, found, err := a.addon(ctx, in.namedAddon)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -51,7 +52,7 @@ func (a *api) doUpdateClusterConfig(ctx context.Context, call *awsfront.Call, in
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.hold(in.Name)()
+	defer a.locks.Hold(in.Name)()
 	of, err := a.cluster(ctx, in.Name)
 	if err != nil {
 		return nil, err
@@ -70,6 +71,11 @@ func (a *api) doUpdateClusterConfig(ctx context.Context, call *awsfront.Call, in
 	if err != nil {
 		return nil, err
 	}
+	if groups := wanted.change.SecurityGroups; groups != nil {
+		if err := a.groupsThere(ctx, of.Status.VPCID, groups.IDs); err != nil {
+			return nil, err
+		}
+	}
 	return a.accept(ctx, sent, *wanted)
 }
 
@@ -79,7 +85,10 @@ func (in *updateClusterConfigInput) planned(of *v1alpha1.Cluster) (*planned, err
 		return fault(invalidParameter, in.Name, "", format, args...)
 	}
 	var all []func(*planned) error
-	if in.ResourcesVPCConfig != nil {
+	if vpc := in.ResourcesVPCConfig; vpc != nil && vpc.SecurityGroupIDs != nil {
+		all = append(all, func(p *planned) error { return in.groups(p, refuse) })
+	}
+	if vpc := in.ResourcesVPCConfig; vpc != nil && (vpc.SecurityGroupIDs == nil || vpc.EndpointPublicAccess != nil || vpc.EndpointPrivateAccess != nil || len(vpc.PublicAccessCIDRs) > 0) {
 		all = append(all, func(p *planned) error { return in.endpoint(p, refuse) })
 	}
 	if in.Logging != nil {
@@ -126,8 +135,6 @@ func (in *updateClusterConfigInput) endpoint(p *planned, refuse refusal) error {
 	switch {
 	case len(asked.SubnetIDs) > 0:
 		return refuse("Muster's clusters keep their subnets: leave subnetIds %v out", asked.SubnetIDs)
-	case len(asked.SecurityGroupIDs) > 0:
-		return refuse("Muster's clusters keep the security groups that they were made with: leave securityGroupIds %v out, and change rules of those groups", asked.SecurityGroupIDs)
 	case len(asked.PublicAccessCIDRs) > 0 && !slices.Equal(asked.PublicAccessCIDRs, []string{anywhere}):
 		return refuse("Muster's public endpoint is on the host's loopback address and has no publicAccessCidrs: leave %v out", asked.PublicAccessCIDRs)
 	case !wantPublic && !wantPrivate:
@@ -139,6 +146,23 @@ func (in *updateClusterConfigInput) endpoint(p *planned, refuse refusal) error {
 	p.change.Endpoint = &v1alpha1.ClusterEKSEndpoint{PublicAccess: asked.EndpointPublicAccess, PrivateAccess: asked.EndpointPrivateAccess}
 	p.param("EndpointPublicAccess", fmt.Sprint(wantPublic))
 	p.param("EndpointPrivateAccess", fmt.Sprint(wantPrivate))
+	return nil
+}
+
+// groups are other security groups of the API server's addresses. An empty list leaves the cluster its own group alone.
+func (in *updateClusterConfigInput) groups(p *planned, refuse refusal) error {
+	asked := in.ResourcesVPCConfig
+	is, wanted := slices.Sorted(slices.Values(p.of.Spec.SecurityGroupIDs)), slices.Sorted(slices.Values(asked.SecurityGroupIDs))
+	switch {
+	case len(asked.SubnetIDs) > 0:
+		return refuse("Muster's clusters keep their subnets: leave subnetIds %v out", asked.SubnetIDs)
+	case len(wanted) > v1alpha1.MaxClusterSecurityGroups:
+		return refuse("A cluster has %d securityGroupIds at most, not %d", v1alpha1.MaxClusterSecurityGroups, len(wanted))
+	case slices.Equal(is, wanted):
+		return refuse("Cluster is already at the desired configuration with securityGroupIds: %v", is)
+	}
+	p.kind, p.change.SecurityGroups = v1alpha1.UpdateVPCConfig, &v1alpha1.UpdateSecurityGroups{IDs: asked.SecurityGroupIDs}
+	p.param("SecurityGroups", strings.Join(asked.SecurityGroupIDs, ","))
 	return nil
 }
 

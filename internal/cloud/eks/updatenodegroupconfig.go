@@ -42,7 +42,7 @@ func (a *api) doUpdateNodegroupConfig(ctx context.Context, call *awsfront.Call, 
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.hold(in.ClusterName)()
+	defer a.locks.Hold(in.ClusterName)()
 	of, group, err := a.nodegroup(ctx, in.ClusterName, in.NodegroupName)
 	if err != nil {
 		return nil, err

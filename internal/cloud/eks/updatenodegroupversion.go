@@ -35,7 +35,7 @@ func (a *api) doUpdateNodegroupVersion(ctx context.Context, call *awsfront.Call,
 	if err != nil {
 		return nil, err
 	}
-	defer a.locks.hold(in.ClusterName)()
+	defer a.locks.Hold(in.ClusterName)()
 	of, group, err := a.nodegroup(ctx, in.ClusterName, in.NodegroupName)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (a *api) planTemplate(ctx context.Context, in *updateNodegroupVersionInput,
 	if has == nil || has.ID == "" {
 		return refuse("Nodegroup %s was not made with a launch template, and cannot be updated to one: make another", in.NodegroupName)
 	}
-	wanted, err := a.resolveTemplate(ctx, in.ClusterName, in.NodegroupName, *in.LaunchTemplate)
+	wanted, err := a.resolveTemplate(ctx, p.of, in.NodegroupName, *in.LaunchTemplate)
 	switch {
 	case err != nil:
 		return err

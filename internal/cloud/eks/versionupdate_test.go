@@ -93,7 +93,7 @@ func TestVersionsOfANodeGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.ask("POST", path, `{}`, 200, "VersionUpdate")
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask("POST", path, roll, 403)
 	w.ask("POST", cancel, `{}`, 403)
 }
@@ -108,7 +108,7 @@ func TestVersionsOfACluster(t *testing.T) {
 	protect := made(t, w.ask("POST", "/clusters/Blue_1/update-config", `{"deletionProtection":true}`, 200))
 	w.ends(protect, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateInProgress, AppliedAt: new(metav1.Now())})
 	w.ask("POST", "/clusters/Blue_1/updates/"+protect+"/cancel-update", `{}`, 400, "InvalidRequestException", "has been made")
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask("POST", "/clusters/Blue_1/updates", `{"version":"1.37"}`, 403)
 }
 
@@ -129,7 +129,7 @@ func TestAssociateEncryptionConfig(t *testing.T) {
 		t.Errorf("%+v", u.Spec)
 	}
 	var asked struct{ List []string }
-	asked.List = w.gate.asked
+	asked.List = w.gate.Asked
 	if text, _ := json.Marshal(asked); !strings.Contains(string(text), "eks:AssociateEncryptionConfig arn:aws:eks:eu-west-1:000000000000:cluster/Blue_1 aws:resourcetag/team=a eks:encryptionconfigproviderkeyarns="+kmsKey) {
 		t.Error(string(text))
 	}
@@ -149,7 +149,7 @@ func TestListsThatAreAlwaysEmpty(t *testing.T) {
 		w.ask("GET", path+"?nextToken=x", "", 400)
 	}
 	w.ask("GET", "/eks-anywhere-subscriptions?includeStatus=ACTIVE", "", 200, `{"subscriptions":[]}`)
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask("GET", "/clusters/Blue_1/fargate-profiles", "", 403)
 	w.ask("GET", "/eks-anywhere-subscriptions", "", 403)
 }
@@ -161,7 +161,7 @@ func TestFeaturesThatAreOff(t *testing.T) {
 	if answer := w.ask("POST", "/clusters", strings.Replace(makeOne, `"tags"`, off, 1), 200); strings.Contains(answer, "Config\":{\"enabled") {
 		t.Error(answer)
 	}
-	if asked := strings.Join(w.gate.asked, " "); !strings.Contains(asked, "eks:blockstorageenabled=false") || !strings.Contains(asked, "eks:computeconfigenabled=false") || !strings.Contains(asked, "eks:zonalshiftenabled=false") {
+	if asked := strings.Join(w.gate.Asked, " "); !strings.Contains(asked, "eks:blockstorageenabled=false") || !strings.Contains(asked, "eks:computeconfigenabled=false") || !strings.Contains(asked, "eks:zonalshiftenabled=false") {
 		t.Error(asked)
 	}
 }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+)
+
+type createAuthorityInput struct{ ClusterName, ClientRequestToken string }
+
+type changeAuthorityInput struct {
+	namedAuthority
+
+	ClientRequestToken string
+}
+
+type changeAuthorityOutput struct {
+	Update               *update
+	CertificateAuthority *authoritySummary
+}
+
+func (a *api) createAuthority() awsfront.Spec[createAuthorityInput, changeAuthorityOutput] {
+	return awsfront.Spec[createAuthorityInput, changeAuthorityOutput]{
+		About: func(ctx context.Context, call *awsfront.Call, in *createAuthorityInput) ([]awsfront.Target, error) {
+			return a.aboutCluster(ctx, call, in.ClusterName)
+		},
+		Do: func(ctx context.Context, call *awsfront.Call, in *createAuthorityInput) (*changeAuthorityOutput, error) {
+			return a.changeAuthorities(ctx, call, in.ClusterName, in.ClientRequestToken, func(of *v1alpha1.Cluster) (*v1alpha1.UpdateKubeletAuthority, error) {
+				if n := len(of.Status.KubeletAuthorities); n > 1 {
+					return nil, fault(limitExceeded, in.ClusterName, "", "A cluster has two certificate authorities at most: %s and %s. Delete one that is not in use", of.Status.KubeletAuthorities[0].ID, of.Status.KubeletAuthorities[1].ID)
+				}
+				id := "ca-" + strings.ReplaceAll(uuid.NewString(), "-", "")[:17]
+				return &v1alpha1.UpdateKubeletAuthority{Step: v1alpha1.KubeletAuthorityCreate, Authority: id}, nil
+			})
+		},
+	}
+}
+
+func (a *api) aboutChangedAuthority(ctx context.Context, call *awsfront.Call, in *changeAuthorityInput) ([]awsfront.Target, error) {
+	return a.aboutCluster(ctx, call, in.ClusterName)
+}
+
+func (a *api) activateAuthority() awsfront.Spec[changeAuthorityInput, changeAuthorityOutput] {
+	return awsfront.Spec[changeAuthorityInput, changeAuthorityOutput]{
+		About: a.aboutChangedAuthority,
+		Do: func(ctx context.Context, call *awsfront.Call, in *changeAuthorityInput) (*changeAuthorityOutput, error) {
+			return a.changeOne(ctx, call, in, v1alpha1.KubeletAuthorityActivate, func(is *v1alpha1.KubeletAuthority) error {
+				switch {
+				case is.Signs:
+					return fault(invalidRequest, in.ClusterName, "", "Certificate authority %s is in use already", is.ID)
+				case is.Distribution != v1alpha1.KubeletAuthorityComplete:
+					return fault(invalidRequest, in.ClusterName, "", "Certificate authority %s cannot be activated: its distribution is %s. %s", is.ID, distributions[is.Distribution], is.Message)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func (a *api) deleteAuthority() awsfront.Spec[changeAuthorityInput, changeAuthorityOutput] {
+	return awsfront.Spec[changeAuthorityInput, changeAuthorityOutput]{
+		About: a.aboutChangedAuthority,
+		Do: func(ctx context.Context, call *awsfront.Call, in *changeAuthorityInput) (*changeAuthorityOutput, error) {
+			return a.changeOne(ctx, call, in, v1alpha1.KubeletAuthorityDelete, func(is *v1alpha1.KubeletAuthority) error {
+				switch {
+				case is.Signs:
+					return fault(invalidRequest, in.ClusterName, "", "Certificate authority %s is in use: activate another one before it is deleted", is.ID)
+				case !is.Removable:
+					return fault(invalidRequest, in.ClusterName, "", "Certificate authority %s cannot be deleted yet: %s", is.ID, is.Message)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+// changeOne asks for a step that is about one authority of a cluster, unless that is refused.
+func (a *api) changeOne(ctx context.Context, call *awsfront.Call, in *changeAuthorityInput, step v1alpha1.KubeletAuthorityStep, check func(*v1alpha1.KubeletAuthority) error) (*changeAuthorityOutput, error) {
+	return a.changeAuthorities(ctx, call, in.ClusterName, in.ClientRequestToken, func(of *v1alpha1.Cluster) (*v1alpha1.UpdateKubeletAuthority, error) {
+		n := slices.IndexFunc(of.Status.KubeletAuthorities, func(k v1alpha1.KubeletAuthority) bool { return k.ID == in.CertificateAuthorityID })
+		if n < 0 {
+			return nil, noAuthority(in.namedAuthority)
+		}
+		if err := check(&of.Status.KubeletAuthorities[n]); err != nil {
+			return nil, err
+		}
+		return &v1alpha1.UpdateKubeletAuthority{Step: step, Authority: in.CertificateAuthorityID}, nil
+	})
+}
+
+// changeAuthorities makes the Update of a step, and answers with it and the authority.
+func (a *api) changeAuthorities(ctx context.Context, call *awsfront.Call, cluster, token string, plan func(*v1alpha1.Cluster) (*v1alpha1.UpdateKubeletAuthority, error)) (*changeAuthorityOutput, error) {
+	sent, err := tokenOf(call, token)
+	if err != nil {
+		return nil, err
+	}
+	defer a.locks.Hold(cluster)()
+	of, err := a.cluster(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	made, err := a.repeated(ctx, sent, of, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := &changeAuthorityOutput{}
+	var id string
+	if made != nil {
+		out.Update, id = showUpdate(made), made.Spec.Change.KubeletAuthority.Authority
+	} else {
+		if status, _ := clusterStatus(of); status != active || len(of.Status.KubeletAuthorities) == 0 {
+			return nil, fault(invalidRequest, cluster, "", "The certificate authorities of cluster %s are not known: it is %s. Try again once its control plane runs", cluster, status)
+		}
+		step, err := plan(of)
+		if err != nil {
+			return nil, err
+		}
+		p := planned{of: of, kind: v1alpha1.UpdateAuthority, change: v1alpha1.UpdateChange{KubeletAuthority: step}}
+		p.param("CertificateAuthorityId", step.Authority)
+		accepted, err := a.accept(ctx, sent, p)
+		if err != nil {
+			return nil, err
+		}
+		out.Update, id = accepted.Update, step.Authority
+	}
+	all, err := a.authorities(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if all[i].ID == id {
+			out.CertificateAuthority = &all[i].authoritySummary
+		}
+	}
+	return out, nil
+}

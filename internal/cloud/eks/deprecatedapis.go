@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eks
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cluster/deprecation"
+)
+
+// deprecatedAPIs are insights about deprecated APIs that were requested: one for the next minor version, and one for each other one that removes some. Of
+// those that no release removes yet there is one more.
+func (a *api) deprecatedAPIs(ctx context.Context, call *awsfront.Call, of *v1alpha1.Cluster) []insight {
+	is, known := minorNumber(of.Status.Version)
+	next := "1." + fmt.Sprint(is+1)
+	seen, err := a.Deprecated(ctx, of.Namespace)
+	if err != nil || !known {
+		unseen := deprecatedInsight(call, cmp.Or(minor(of.Status.Version), "unknown"), nil, deprecation.Seen{})
+		unseen.InsightStatus = insightStatus{unknown, "The API server's metrics cannot be read"}
+		return []insight{unseen}
+	}
+	byRelease := map[string][]deprecation.API{next: nil}
+	for _, used := range seen.APIs {
+		byRelease[used.Removed] = append(byRelease[used.Removed], used)
+	}
+	var all []insight
+	for release, used := range byRelease {
+		one := deprecatedInsight(call, release, used, seen)
+		if removes, ok := minorNumber(release); ok && removes <= is+1 && len(used) > 0 {
+			one.InsightStatus.Status = erring
+		}
+		if release == "" {
+			one.KubernetesVersion = minor(of.Status.Version)
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b insight) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// deprecatedInsight is the insight about a release that removes APIs, or about those that none removes yet.
+func deprecatedInsight(call *awsfront.Call, release string, used []deprecation.API, seen deprecation.Seen) insight {
+	shown := insight{
+		insightSummary: insightSummary{
+			Name: "Deprecated APIs removed in Kubernetes v" + release, Category: upgradeReadiness, KubernetesVersion: release, LastRefreshTime: call.Now,
+			Description:   "Looks for requests to APIs that Kubernetes v" + release + " does not serve any more",
+			InsightStatus: insightStatus{passing, "No such API was requested since the API server started, at " + seen.Since.Format(time.RFC3339)},
+		},
+		Recommendation:          "Have clients ask for the version that replaces the API before the cluster is upgraded; kubectl prints a warning with its name",
+		Resources:               []insightResource{},
+		CategorySpecificSummary: &categorySummary{DeprecationDetails: []deprecationDetail{}},
+	}
+	if release == "" {
+		shown.Name, shown.Description = "Deprecated APIs", "Looks for requests to deprecated APIs that no release of Kubernetes removes yet"
+	}
+	requests := int64(0)
+	for _, one := range used {
+		requests += one.Requests
+		shown.CategorySpecificSummary.DeprecationDetails = append(shown.CategorySpecificSummary.DeprecationDetails, deprecationDetail{one.Path(), one.Removed})
+	}
+	if len(used) > 0 {
+		shown.InsightStatus = insightStatus{warning, fmt.Sprintf("%d requests to %d such APIs since the API server started, at %s", requests, len(used), seen.Since.Format(time.RFC3339))}
+	}
+	return shown
+}
