@@ -113,6 +113,25 @@ func (a *api) associate(ctx context.Context, vpc string, change func(*associatio
 	return recordsAway(associationRecords.Create(ctx, a.Management, made))
 }
 
+// associationOf finds an association by its id, among those that are taken of each VPC: its VPC, its subnet, and what that is tied to.
+func (a *api) associationOf(ctx context.Context, kind ec2id.Kind, id string, taken func(*associations) map[string]association) (vpc, subnet string, to association, err error) {
+	if err := kind.Check(id); err != nil {
+		return "", "", to, err
+	}
+	all, err := a.associations(ctx)
+	if err != nil {
+		return "", "", to, err
+	}
+	for vpc, of := range all {
+		for subnet, to := range taken(of) {
+			if to.ID == id {
+				return vpc, subnet, to, nil
+			}
+		}
+	}
+	return "", "", to, kind.NotFound(id)
+}
+
 // sweepAssociations removes those of VPCs that are gone.
 func (a *api) sweepAssociations(ctx context.Context, living map[string]bool) error {
 	all := records[associations]{api: a, of: associationRecords, vpc: func(s *associations) string { return s.VPC }}

@@ -235,6 +235,11 @@ func (a *api) privateIPs(ctx context.Context, subnet *v1alpha1.Subnet) (map[neti
 		for _, address := range usage.Taken {
 			used[address] = true
 		}
+		for _, own := range usage.Used {
+			for address := own.Addr(); usage.ID == subnet.Name && own.Contains(address); address = address.Next() {
+				used[address] = true
+			}
+		}
 	}
 	return used, nil
 }

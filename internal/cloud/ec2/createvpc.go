@@ -107,7 +107,10 @@ func (a *api) createDefaultVpc() awsfront.Spec[createDefaultVpcInput, vpcOutput]
 			if found == nil {
 				found = &v1alpha1.VPC{
 					ObjectMeta: metav1.ObjectMeta{Name: newID(ec2id.VPC), Annotations: map[string]string{annotationDefault: "CreateDefaultVpc"}},
-					Spec:       v1alpha1.VPCSpec{CIDRBlock: defaultCIDR, IsDefault: true, EnableDNSHostnames: true},
+					Spec: v1alpha1.VPCSpec{
+						CIDRBlock: defaultCIDR, IsDefault: true, EnableDNSHostnames: true,
+						Egress: v1alpha1.VPCEgress{Mode: v1alpha1.EgressNAT}, // AWS's default VPC has an internet gateway
+					},
 				}
 				if err := a.Management.Create(ctx, found); err != nil {
 					return nil, away(fmt.Errorf("making the default VPC: %w", err))

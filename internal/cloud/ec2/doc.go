@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package ec2 has the actions of EC2's API, over the objects of the management plane. There is nothing beside the objects: what kubectl makes is
-// in the API, and the reverse. Objects are read from the API server for each request, so an answer has what was written before it.
+// in the API, and the reverse. An action that changes something reads objects from the API server; one that
+// describes may have them from memory, which is never older than what the service wrote (package readcache).
 //
 // A noun has a file with its registration (registerVPCs), how it is shown, its filters and its tagger; an action has a file of its own where it
 // decides more than a few lines. Codes, messages and times are those of EC2, because tools compare them. What a request may hold and Muster

@@ -3,10 +3,9 @@
 package ec2
 
 import (
-	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,18 +14,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsactions"
 	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
 	"muster.dev/muster/internal/cloud/nexttoken"
 	"muster.dev/muster/internal/cluster/machine"
-	"muster.dev/muster/internal/iam/arn"
-	"muster.dev/muster/internal/iam/awsquery"
 )
 
 const (
@@ -36,39 +32,10 @@ const (
 	vpcB       = "vpc-0000000000000000b"
 )
 
-type caller struct{}
-
-func (caller) ARN() arn.ARN {
-	return arn.ARN{Partition: "aws", Service: "iam", Account: account, Resource: "user/admin"}
-}
-func (c caller) Principal() arn.ARN { return c.ARN() }
-func (caller) Account() string      { return account }
-
-// gate lets everybody in, and remembers what IAM is asked.
-type gate struct {
-	asked  []string
-	denies bool
-}
-
-func (*gate) Admit(*http.Request, string, []byte) (awsfront.Caller, error) { return caller{}, nil }
-
-func (g *gate) Authorize(_ awsfront.Caller, action, resource string, conditions map[string][]string) error {
-	keys := []string{}
-	for key, values := range conditions {
-		keys = append(keys, key+"="+strings.Join(values, "+"))
-	}
-	slices.Sort(keys)
-	g.asked = append(g.asked, strings.TrimSpace(fmt.Sprint(action, " ", resource, " ", strings.Join(keys, " "))))
-	if g.denies {
-		return awsquery.Errorf(awsquery.AccessDenied, "no")
-	}
-	return nil
-}
-
 // world is a front with the actions over a management plane in memory.
 type world struct {
 	t       *testing.T
-	gate    *gate
+	gate    *awsfronttest.Gate
 	api     client.Client
 	front   *awsfront.Front
 	handler http.Handler
@@ -81,27 +48,15 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	n := 0
 	management := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.VPC{}, &v1alpha1.Subnet{}).
-		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			n++
-			object.SetUID(types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", n)))
-			object.SetCreationTimestamp(metav1.NewTime(time.Unix(1800000000+int64(n), 0)))
-			return c.Create(ctx, object, options...)
-		}}).Build()
-	w := &world{t: t, gate: &gate{}, api: management}
+		WithInterceptorFuncs(awsfronttest.Numbered(func(n int) time.Time { return time.Unix(1800000000+int64(n), 0) })).Build()
+	w := &world{t: t, gate: &awsfronttest.Gate{}, api: management}
+	w.front = awsfronttest.New(t, w.gate, nil)
 	var err error
-	if w.front, err = awsfront.New(awsfront.Config{Gate: w.gate, Report: func(_ context.Context, o awsfront.Outcome) {
-		if o.Cause != nil {
-			w.t.Log(o.Action, o.Cause)
-		}
-	}}); err != nil {
-		t.Fatal(err)
-	}
 	if err := Register(w.front, Config{
 		Management: management, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion, LocalMachines: true,
 		UserData: func(id string) ([]byte, error) { return []byte("told to " + id), nil },
-		Usage:    func(vpc string) ([]machine.Usage, error) { return w.usage[vpc], nil },
+		Usage:    w.addresses,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +104,8 @@ func between(text, before, after string) string {
 func (w *world) wasAsked(wants ...string) {
 	w.t.Helper()
 	for _, want := range wants {
-		if !slices.ContainsFunc(w.gate.asked, func(asked string) bool { return strings.HasPrefix(asked, want) }) {
-			w.t.Errorf("IAM is not asked %s:\n%s", want, strings.Join(w.gate.asked, "\n"))
+		if !slices.ContainsFunc(w.gate.Asked, func(asked string) bool { return strings.HasPrefix(asked, want) }) {
+			w.t.Errorf("IAM is not asked %s:\n%s", want, strings.Join(w.gate.Asked, "\n"))
 		}
 	}
 }
@@ -194,7 +149,7 @@ func TestDescribeVpcs(t *testing.T) {
 	w.ask("DescribeVpcs&DryRun=true", 412, "DryRunOperation")
 	w.ask("DescribeVpcs&NextToken=forged", 400, "InvalidNextToken")
 	w.wasAsked("ec2:DescribeVpcs * ec2:region=eu-west-1")
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask("DescribeVpcs", 403, "UnauthorizedOperation")
 }
 
@@ -209,4 +164,22 @@ func TestDescribeAvailabilityZones(t *testing.T) {
 	}
 	w.ask("DescribeAvailabilityZones&ZoneName.1=eu-west-1z", 400, "Invalid availability zone: [eu-west-1z]")
 	w.ask("DescribeAvailabilityZones&DryRun=true", 412, "DryRunOperation")
+}
+
+// addresses are those that the test says are used, or none of the subnets that there are.
+func (w *world) addresses(vpc string) ([]machine.Usage, error) {
+	if w.usage != nil {
+		return w.usage[vpc], nil
+	}
+	var all v1alpha1.SubnetList
+	if err := w.api.List(w.t.Context(), &all); err != nil {
+		return nil, err
+	}
+	var found []machine.Usage
+	for _, s := range all.Items {
+		if cidr, err := netip.ParsePrefix(s.Spec.CIDRBlock); err == nil && s.Spec.VPCID == vpc {
+			found = append(found, machine.Usage{Subnet: machine.Subnet{ID: s.Name, VPC: vpc, CIDR: cidr}})
+		}
+	}
+	return found, nil
 }

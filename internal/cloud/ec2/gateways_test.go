@@ -108,8 +108,11 @@ func TestAddressOfANATGateway(t *testing.T) {
 	m.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.1.14"}}
 	w := newWorld(t, aVPC(vpcA, "10.0.0.0/16"), readySubnet(subnetB, vpcA, "10.0.1.0/28", "b"), m)
 	cidr := netip.MustParsePrefix("10.0.1.0/28")
-	w.usage = map[string][]machine.Usage{vpcA: {{Subnet: machine.Subnet{ID: subnetB, VPC: vpcA, CIDR: cidr, Taken: []netip.Addr{netip.MustParseAddr("10.0.1.13")}}, Machines: []string{instanceA}}}}
-	for n := 12; n >= 4; n-- {
+	w.usage = map[string][]machine.Usage{vpcA: {{
+		Subnet: machine.Subnet{ID: subnetB, VPC: vpcA, CIDR: cidr, Taken: []netip.Addr{netip.MustParseAddr("10.0.1.13")}}, Machines: []string{instanceA},
+		Used: []netip.Prefix{netip.MustParsePrefix("10.0.1.13/32"), netip.MustParsePrefix("10.0.1.14/32"), netip.MustParsePrefix("10.0.1.4/31")},
+	}}} // pods of the machine
+	for n := 12; n >= 6; n-- {
 		w.ask("CreateNatGateway&ConnectivityType=private&SubnetId="+subnetB, 200, fmt.Sprintf("<privateIp>10.0.1.%d</privateIp>", n))
 	}
 	w.ask("DescribeSubnets", 200, "<availableIpAddressCount>0</availableIpAddressCount>")

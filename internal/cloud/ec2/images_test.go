@@ -25,7 +25,7 @@ func TestDescribeImages(t *testing.T) {
 	w.ask("DescribeImages&ImageId.1=ami-0123456789abcdef0", 400, "InvalidAMIID.NotFound")
 	w.ask("DescribeImages&ImageId.1=x", 400, "InvalidAMIID.Malformed")
 	w.ask("DescribeImages&DryRun=true", 412, "DryRunOperation")
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask("DescribeImages", 403, "UnauthorizedOperation")
 }
 
@@ -61,7 +61,7 @@ func TestDescribeInstanceTypes(t *testing.T) {
 	w.ask("DescribeInstanceTypeOfferings&LocationType=availability-zone&Filter.1.Name=instance-type&Filter.1.Value.1=t3.small", 200, "<location>eu-west-1a</location>", "<location>eu-west-1c</location>")
 	w.ask("DescribeInstanceTypeOfferings&LocationType=availability-zone-id&Filter.1.Name=location&Filter.1.Value.1=euw1-az3", 200, "<location>euw1-az3</location>")
 	w.ask("DescribeInstanceTypeOfferings&LocationType=outpost", 400, "InvalidParameterValue")
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask("DescribeInstanceTypes", 403, "UnauthorizedOperation")
 	w.ask("DescribeInstanceTypeOfferings", 403, "UnauthorizedOperation")
 }

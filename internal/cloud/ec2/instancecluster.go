@@ -5,6 +5,7 @@ package ec2
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"regexp"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,23 +38,33 @@ func clusterNamed(raw []byte) string {
 	return ""
 }
 
-// clusterOf is the cluster of the account that runs a machine with some user data in a VPC, or empty. It decides about nothing but who looks after
+// clusterOf is the cluster of the account that runs a machine with some user data in a VPC, or nil. It decides about nothing but who looks after
 // the machine: the cluster lets it in by its role or does not.
-func (a *api) clusterOf(ctx context.Context, raw []byte, vpc string) (string, error) {
+func (a *api) clusterOf(ctx context.Context, raw []byte, vpc string) (*v1alpha1.Cluster, error) {
 	name := clusterNamed(raw)
 	if name == "" {
-		return "", nil
+		return nil, nil //nolint:nilnil // no cluster is not an error
 	}
 	slug := v1alpha1.ClusterSlug(name)
 	found := &v1alpha1.Cluster{}
 	err := a.Management.Get(ctx, client.ObjectKey{Namespace: slug, Name: slug}, found)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", nil
+		return nil, nil //nolint:nilnil // no cluster is not an error
 	case err != nil:
-		return "", away(fmt.Errorf("reading cluster %s, which user data names: %w", name, err))
+		return nil, away(fmt.Errorf("reading cluster %s, which user data names: %w", name, err))
 	case found.Spec.Name != name || found.Status.VPCID != vpc || !found.DeletionTimestamp.IsZero():
-		return "", nil
+		return nil, nil //nolint:nilnil // no cluster is not an error
 	}
-	return name, nil
+	return found, nil
+}
+
+// podsInSubnets reports whether pods of a cluster's machines have addresses of the machines' subnets.
+func podsInSubnets(cluster *v1alpha1.Cluster, subnet *v1alpha1.Subnet) bool {
+	pods, err := netip.ParsePrefix(cluster.Status.PodCIDR)
+	if err != nil {
+		return false
+	}
+	own, err := netip.ParsePrefix(subnet.Spec.CIDRBlock)
+	return err == nil && pods.Overlaps(own)
 }

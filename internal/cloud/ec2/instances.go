@@ -138,8 +138,12 @@ type instanceInterface struct {
 	SourceDestCheck                                                                                                                bool
 	Groups                                                                                                                         []groupIdentifier
 	PrivateIPAddresses                                                                                                             []privateAddress
+	IPv4Prefixes                                                                                                                   []ipv4Prefix
 	Attachment                                                                                                                     interfaceAttachment
 }
+
+// ipv4Prefix is a range of the subnet that pods of a machine have their addresses of.
+type ipv4Prefix struct{ IPv4Prefix string }
 
 type privateAddress struct {
 	Primary                          bool

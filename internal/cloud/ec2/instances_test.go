@@ -80,7 +80,7 @@ func TestDescribeInstances(t *testing.T) {
 	w.ask("DescribeInstances&InstanceId.1=i-0000000000000000f", 400, "<Code>InvalidInstanceID.NotFound</Code>", "The instance ID 'i-0000000000000000f' does not exist")
 	w.ask("DescribeInstances&DryRun=true", 412, "DryRunOperation")
 	w.wasAsked("ec2:DescribeInstances * ec2:region=eu-west-1")
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask("DescribeInstances", 403, "UnauthorizedOperation")
 }
 
@@ -107,7 +107,7 @@ func TestDescribeInstanceAttribute(t *testing.T) {
 	w.ask("DescribeInstanceAttribute&Attribute=colour&InstanceId="+instanceA, 400, "InvalidParameterValue")
 	w.ask("DescribeInstanceAttribute&Attribute=userData&InstanceId=i-0000000000000000f", 400, "InvalidInstanceID.NotFound")
 	w.wasAsked("ec2:DescribeInstanceAttribute arn:aws:ec2:eu-west-1:000000000000:instance/" + instanceA + " aws:resourcetag/")
-	if asked := strings.Join(w.gate.asked, "\n"); !strings.Contains(asked, "ec2:attribute=userData") {
+	if asked := strings.Join(w.gate.Asked, "\n"); !strings.Contains(asked, "ec2:attribute=userData") {
 		t.Errorf("IAM is asked %s", asked)
 	}
 }
@@ -130,7 +130,7 @@ func TestModifyInstanceAttribute(t *testing.T) {
 	w.ask("ModifyInstanceAttribute&InstanceId="+instanceA+"&DisableApiTermination.Value=true&SourceDestCheck.Value=true", 400, "InvalidParameterCombination")
 	w.ask("ModifyInstanceAttribute&InstanceId=i-0000000000000000f&SourceDestCheck.Value=true", 400, "InvalidInstanceID.NotFound")
 	w.wasAsked("ec2:ModifyInstanceAttribute arn:aws:ec2:eu-west-1:000000000000:instance/" + instanceA)
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask("ModifyInstanceAttribute&InstanceId="+instanceA+"&DisableApiTermination.Value=false", 403, "UnauthorizedOperation")
 	if !w.machine(instanceA).Spec.DisableAPITermination {
 		t.Error("it was changed by somebody who may not")

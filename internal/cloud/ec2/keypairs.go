@@ -243,7 +243,7 @@ type deleteKeyPairOutput struct {
 	Return    *bool
 }
 
-// deleteKeyPair deletes a key pair. As on EC2 it is no error if there is none.
+// deleteKeyPair deletes a key pair. As on EC2 it is not an error if there is none.
 func (a *api) deleteKeyPair() awsfront.Spec[deleteKeyPairInput, deleteKeyPairOutput] {
 	find := func(ctx context.Context, in *deleteKeyPairInput) (*record[keptKeyPair], error) {
 		all, err := a.keyPairs().list(ctx)

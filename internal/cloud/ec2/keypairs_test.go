@@ -53,11 +53,11 @@ func TestKeyPairs(t *testing.T) {
 	w.wasAsked("ec2:ImportKeyPair arn:aws:ec2:eu-west-1:"+account+":key-pair/mine aws:requesttag/team=blue aws:tagkeys=team ec2:keypairname=mine ec2:keypairtype=ed25519",
 		"ec2:CreateTags arn:aws:ec2:eu-west-1:"+account+":key-pair/mine")
 
-	w.gate.denies = true
+	w.gate.Denies = true
 	for _, request := range []string{"CreateKeyPair&KeyName=x", "ImportKeyPair&KeyName=x" + material, "DescribeKeyPairs", "DeleteKeyPair&KeyName=mine", "DeleteKeyPair&KeyName=none"} {
 		w.ask(request, 403, "UnauthorizedOperation")
 	}
-	w.gate.denies = false
+	w.gate.Denies = false
 	w.ask("DeleteKeyPair&KeyPairId="+url.QueryEscape(id)+"&DryRun=true", 412)
 	w.ask("DeleteKeyPair&KeyPairId="+id, 200, "<return>true</return>", "<keyPairId>"+id+"</keyPairId>")
 	w.ask("DeleteKeyPair&KeyName=mine", 200, "<return>true</return>")

@@ -88,7 +88,7 @@ func (a *api) templateByName(ctx context.Context, name string) (*v1alpha1.Launch
 func (a *api) aboutTemplate(ctx context.Context, call *awsfront.Call, in namedTemplate) ([]awsfront.Target, error) {
 	const resource = "launch-template"
 	found, err := a.template(ctx, in)
-	if isFault(err) { // whoever may not see it is not told that it is not there
+	if isFault(err) { // a caller who may not see it is not told that it is not there
 		id := in.LaunchTemplateID
 		if !ec2id.LaunchTemplate.Is(id) {
 			id = "*"

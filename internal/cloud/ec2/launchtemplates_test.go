@@ -63,14 +63,14 @@ func TestLaunchTemplates(t *testing.T) {
 	w.ask("CreateLaunchTemplateVersion&LaunchTemplateName=web&LaunchTemplateData.KeyName=k", 200, "<versionNumber>4</versionNumber>")
 	w.wasAsked("ec2:DeleteLaunchTemplateVersions arn:aws:ec2:eu-west-1:" + account + ":launch-template/" + id + " aws:resourcetag/team=blue")
 
-	w.gate.denies = true
+	w.gate.Denies = true
 	for _, request := range []string{
 		create, "CreateLaunchTemplateVersion&LaunchTemplateName=web&LaunchTemplateData.KeyName=k", "ModifyLaunchTemplate&LaunchTemplateName=web&SetDefaultVersion=1",
 		"DeleteLaunchTemplate&LaunchTemplateName=web", "DeleteLaunchTemplate&LaunchTemplateName=none", "DeleteLaunchTemplateVersions&LaunchTemplateName=web&LaunchTemplateVersion.1=1", "DescribeLaunchTemplates", "DescribeLaunchTemplateVersions&LaunchTemplateName=web",
 	} {
 		w.ask(request, 403, "UnauthorizedOperation")
 	}
-	w.gate.denies = false
+	w.gate.Denies = false
 	kept := &v1alpha1.LaunchTemplate{}
 	if err := w.api.Get(t.Context(), client.ObjectKey{Name: id}, kept); err != nil || kept.Spec.DefaultVersion != 3 || len(kept.Spec.Versions) != 3 {
 		t.Errorf("kept is %+v, %v", kept.Spec, err)

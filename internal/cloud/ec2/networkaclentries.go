@@ -74,7 +74,7 @@ func (a *api) deleteNetworkACLEntry() awsfront.Spec[deleteNetworkACLEntryInput, 
 			return a.about(ctx, call, ec2id.NetworkACL, in.NetworkACLID)
 		},
 		Do: func(ctx context.Context, _ *awsfront.Call, in *deleteNetworkACLEntryInput) (*struct{}, error) {
-			found, release, err := a.holdACL(ctx, in.NetworkACLID)
+			found, release, err := a.networkACLs().hold(ctx, in.NetworkACLID)
 			if err != nil {
 				return nil, err
 			}
@@ -101,7 +101,7 @@ func (a *api) changeEntry(ctx context.Context, in *aclEntryInput, put func(n *ke
 	if err := in.check(); err != nil {
 		return err
 	}
-	found, release, err := a.holdACL(ctx, in.NetworkACLID)
+	found, release, err := a.networkACLs().hold(ctx, in.NetworkACLID)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (a *api) replaceNetworkACLAssociation() awsfront.Spec[replaceNetworkACLAsso
 			return append(acl, of...), err
 		},
 		Do: func(ctx context.Context, _ *awsfront.Call, in *replaceNetworkACLAssociationInput) (*replaceNetworkACLAssociationOutput, error) {
-			found, release, err := a.holdACL(ctx, in.NetworkACLID)
+			found, release, err := a.networkACLs().hold(ctx, in.NetworkACLID)
 			if err != nil {
 				return nil, err
 			}
@@ -209,21 +209,8 @@ func (a *api) replaceNetworkACLAssociation() awsfront.Spec[replaceNetworkACLAsso
 	}
 }
 
-// aclAssociation finds an association by its id.
+// aclAssociation finds an association by its id: its VPC, and its subnet.
 func (a *api) aclAssociation(ctx context.Context, id string) (vpc, subnet string, err error) {
-	if err := ec2id.ACLAssociation.Check(id); err != nil {
-		return "", "", err
-	}
-	all, err := a.associations(ctx)
-	if err != nil {
-		return "", "", err
-	}
-	for vpc, of := range all {
-		for subnet, to := range of.ACLs {
-			if to.ID == id {
-				return vpc, subnet, nil
-			}
-		}
-	}
-	return "", "", ec2id.ACLAssociation.NotFound(id)
+	vpc, subnet, _, err = a.associationOf(ctx, ec2id.ACLAssociation, id, func(s *associations) map[string]association { return s.ACLs })
+	return vpc, subnet, err
 }

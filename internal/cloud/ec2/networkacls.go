@@ -247,7 +247,7 @@ func (a *api) deleteNetworkACL() awsfront.Spec[deleteNetworkACLInput, struct{}] 
 			return a.about(ctx, call, ec2id.NetworkACL, in.NetworkACLID)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *deleteNetworkACLInput) (*struct{}, error) {
-			found, release, err := a.holdACL(ctx, in.NetworkACLID)
+			found, release, err := a.networkACLs().hold(ctx, in.NetworkACLID)
 			if err != nil {
 				return nil, err
 			}
@@ -272,18 +272,4 @@ func (a *api) deleteNetworkACL() awsfront.Spec[deleteNetworkACLInput, struct{}] 
 			return nil, a.networkACLs().remove(ctx, found.ID)
 		},
 	}
-}
-
-// holdACL reads a network ACL and holds the lock of its VPC.
-func (a *api) holdACL(ctx context.Context, id string) (*record[keptACL], func(), error) {
-	found, err := a.networkACLs().get(ctx, id)
-	if err != nil {
-		return nil, nil, err
-	}
-	release := a.locks.Hold(found.Data.VPC)
-	if found, err = a.networkACLs().get(ctx, id); err != nil {
-		release()
-		return nil, nil, err
-	}
-	return found, release, nil
 }

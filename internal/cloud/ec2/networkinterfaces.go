@@ -25,6 +25,7 @@ type networkInterface struct {
 	RequesterManaged, SourceDestCheck bool
 	Groups                            []groupIdentifier
 	PrivateIPAddresses                []privateAddress
+	IPv4Prefixes                      []ipv4Prefix
 	Attachment                        *shownAttachment
 	TagSet                            []awstag.Tag
 }
@@ -129,6 +130,7 @@ func (a *api) interfaces(ctx context.Context, call *awsfront.Call) ([]networkInt
 			Attachment: &shownAttachment{AttachmentID: "eni-attach-" + digits, InstanceID: m.Name, InstanceOwnerID: owner, Status: "attached", DeleteOnTermination: true, AttachTime: &launched},
 		}
 		shown.at(v, owner, string(m.Spec.SubnetID), addressOf(m))
+		shown.IPv4Prefixes = prefixesOf(m, v.subnet(string(m.Spec.SubnetID)))
 		all = append(all, shown)
 	}
 	for _, cluster := range v.clusters {

@@ -76,6 +76,19 @@ func (r records[T]) get(ctx context.Context, id string) (*record[T], error) {
 	return &all[i], nil
 }
 
+// hold reads a record that goes with a VPC, and holds the lock of that VPC until release is called.
+func (r records[T]) hold(ctx context.Context, id string) (found *record[T], release func(), err error) {
+	if found, err = r.get(ctx, id); err != nil {
+		return nil, nil, err
+	}
+	release = r.api.locks.Hold(r.vpc(&found.Data))
+	if found, err = r.get(ctx, id); err != nil {
+		release()
+		return nil, nil, err
+	}
+	return found, release, nil
+}
+
 // create makes one with a new id and tags.
 func (r records[T]) create(ctx context.Context, data T, tags map[string]string, t token) (*record[T], error) {
 	if t.key.Token != "" {

@@ -4,6 +4,7 @@ package ec2
 
 import (
 	"context"
+	"maps"
 
 	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsfront"
@@ -36,7 +37,7 @@ func (a *api) associateRouteTable() awsfront.Spec[associateRouteTableInput, asso
 			if in.SubnetID == "" {
 				return nil, awsfault.Errorf(missingParameter, "The request must contain the parameter subnetId")
 			}
-			found, release, err := a.holdTable(ctx, in.RouteTableID)
+			found, release, err := a.routeTables().hold(ctx, in.RouteTableID)
 			if err != nil {
 				return nil, err
 			}
@@ -79,24 +80,11 @@ func (a *api) associateRouteTable() awsfront.Spec[associateRouteTableInput, asso
 
 // routeAssociation finds an association by its id: its VPC, and its subnet, which is empty for that of the main table.
 func (a *api) routeAssociation(ctx context.Context, id string) (vpc, subnet string, to association, err error) {
-	if err := ec2id.RouteAssociation.Check(id); err != nil {
-		return "", "", to, err
-	}
-	all, err := a.associations(ctx)
-	if err != nil {
-		return "", "", to, err
-	}
-	for vpc, of := range all {
-		if of.Main.ID == id {
-			return vpc, "", of.Main, nil
-		}
-		for subnet, to := range of.Tables {
-			if to.ID == id {
-				return vpc, subnet, to, nil
-			}
-		}
-	}
-	return "", "", to, ec2id.RouteAssociation.NotFound(id)
+	return a.associationOf(ctx, ec2id.RouteAssociation, id, func(s *associations) map[string]association {
+		all := map[string]association{"": s.Main}
+		maps.Copy(all, s.Tables)
+		return all
+	})
 }
 
 // aboutAssociation are the route table and the subnet of an association, and the table that it is to have, if there is one. Of an association that is
@@ -134,7 +122,7 @@ func (a *api) replaceRouteTableAssociation() awsfront.Spec[replaceRouteTableAsso
 			return a.aboutAssociation(ctx, call, in.AssociationID, in.RouteTableID)
 		},
 		Do: func(ctx context.Context, _ *awsfront.Call, in *replaceRouteTableAssociationInput) (*replaceRouteTableAssociationOutput, error) {
-			found, release, err := a.holdTable(ctx, in.RouteTableID)
+			found, release, err := a.routeTables().hold(ctx, in.RouteTableID)
 			if err != nil {
 				return nil, err
 			}

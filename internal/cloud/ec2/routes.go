@@ -88,7 +88,7 @@ func (a *api) deleteRoute() awsfront.Spec[deleteRouteInput, struct{}] {
 			if err != nil {
 				return nil, err
 			}
-			found, release, err := a.holdTable(ctx, in.RouteTableID)
+			found, release, err := a.routeTables().hold(ctx, in.RouteTableID)
 			if err != nil {
 				return nil, err
 			}
@@ -120,7 +120,7 @@ func (a *api) route(ctx context.Context, in *routeInput, put func(t *keptTable, 
 	if err != nil {
 		return err
 	}
-	found, release, err := a.holdTable(ctx, in.RouteTableID)
+	found, release, err := a.routeTables().hold(ctx, in.RouteTableID)
 	if err != nil {
 		return err
 	}

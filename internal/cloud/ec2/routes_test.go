@@ -102,7 +102,7 @@ func TestRoutes(t *testing.T) {
 		t.Errorf("deleted: %s", text)
 	}
 	// Who may not ask does not hear what is there.
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask("DeleteRouteTable&RouteTableId="+table, 403, "UnauthorizedOperation")
 	w.ask("DeleteRouteTable&RouteTableId=rtb-0000000000000000c", 403, "UnauthorizedOperation")
 	w.ask("DisassociateRouteTable&AssociationId=rtbassoc-0000000000000000c", 403, "UnauthorizedOperation")

@@ -323,7 +323,7 @@ func (a *api) deleteRouteTable() awsfront.Spec[deleteRouteTableInput, struct{}] 
 			return a.about(ctx, call, ec2id.RouteTable, in.RouteTableID)
 		},
 		Do: func(ctx context.Context, _ *awsfront.Call, in *deleteRouteTableInput) (*struct{}, error) {
-			found, release, err := a.holdTable(ctx, in.RouteTableID)
+			found, release, err := a.routeTables().hold(ctx, in.RouteTableID)
 			if err != nil {
 				return nil, err
 			}
@@ -352,20 +352,6 @@ func (a *api) deleteRouteTable() awsfront.Spec[deleteRouteTableInput, struct{}] 
 			return nil, a.routeTables().remove(ctx, found.ID)
 		},
 	}
-}
-
-// holdTable reads a route table and holds the lock of its VPC.
-func (a *api) holdTable(ctx context.Context, id string) (*record[keptTable], func(), error) {
-	found, err := a.routeTables().get(ctx, id)
-	if err != nil {
-		return nil, nil, err
-	}
-	release := a.locks.Hold(found.Data.VPC)
-	if found, err = a.routeTables().get(ctx, id); err != nil {
-		release()
-		return nil, nil, err
-	}
-	return found, release, nil
 }
 
 // aboutNewIn is what a request makes in a VPC, and the VPC.

@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/internal/cloud/dryrun"
 	"muster.dev/muster/internal/cloud/ec2id"
 	"muster.dev/muster/internal/cloud/launchtemplate"
+	"muster.dev/muster/internal/cluster/machine"
 )
 
 // runInstancesInput has what Muster can honour: what a launch template may say, and the rest. What else a request may hold is refused by the front.
@@ -136,7 +137,7 @@ func (a *api) madeBefore(ctx context.Context, sent token) (map[clienttoken.Mark]
 	return made, nil
 }
 
-// countOf is how many instances the request makes: those that it made before, or as many as have an address, up to MaxCount.
+// countOf is how many instances the request makes: those that it made before, or as many as have an address, and one for each of their pods, up to MaxCount.
 func (a *api) countOf(ctx context.Context, in *runInstancesInput, wanted *wantedInstances, made map[clienttoken.Mark]*v1alpha1.Machine) (int, error) {
 	for mark := range made {
 		return mark.Count, nil
@@ -145,11 +146,19 @@ func (a *api) countOf(ctx context.Context, in *runInstancesInput, wanted *wanted
 	if err := a.list(ctx, &all); err != nil {
 		return 0, err
 	}
-	free := wanted.room
-	for i := range all.Items {
-		if string(all.Items[i].Spec.SubnetID) == wanted.subnet.Name {
-			free--
+	usage, err := a.Usage(wanted.subnet.Spec.VPCID)
+	if err != nil {
+		return 0, fmt.Errorf("looking who has addresses of %s: %w", wanted.subnet.Name, err)
+	}
+	free := 0
+	if at := slices.IndexFunc(usage, func(u machine.Usage) bool { return u.ID == wanted.subnet.Name }); at >= 0 {
+		coming := 0 // those that were made a moment ago have no address yet
+		for i := range all.Items {
+			if m := &all.Items[i]; string(m.Spec.SubnetID) == wanted.subnet.Name && !slices.Contains(usage[at].Machines, m.Name) {
+				coming++
+			}
 		}
+		free = usage[at].Room(wanted.pods, coming+int(*in.MaxCount)) - coming
 	}
 	if free < int(*in.MinCount) {
 		return 0, awsfault.Errorf("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", wanted.subnet.Name)

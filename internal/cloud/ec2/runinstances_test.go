@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,11 +86,11 @@ func TestRunInstancesOfACluster(t *testing.T) {
 		"ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:network-interface/*", "ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:subnet/"+subnetA,
 		"ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:security-group/sg-0123456789abcdef0", "ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:key-pair/mine",
 		"ec2:CreateTags arn:aws:ec2:eu-west-1:000000000000:instance/*", "iam:PassRole arn:aws:iam::000000000000:role/of/NodeRole")
-	asked := strings.Join(w.gate.asked, "\n")
+	asked := strings.Join(w.gate.Asked, "\n")
 	if !strings.Contains(asked, "iam:passedtoservice=ec2.amazonaws.com") || !strings.Contains(asked, "ec2:createaction=RunInstances") {
 		t.Errorf("IAM is asked %s", asked)
 	}
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask(request, 403, "UnauthorizedOperation")
 	if n := len(w.machines()); n != 1 {
 		t.Errorf("%d machines after a request that was denied", n)
@@ -146,6 +147,41 @@ func TestRunInstancesCounts(t *testing.T) {
 	w.ask(run+"&MaxCount=3&SubnetId="+subnetA, 200)
 	if n := len(w.machines()); n != 11 {
 		t.Errorf("%d machines", n)
+	}
+}
+
+// Where pods of the cluster have addresses of the subnet, an instance needs a range for them, too.
+func TestRunInstancesWithPods(t *testing.T) {
+	data := "&UserData=" + base64.StdEncoding.EncodeToString([]byte(nodeConfig))
+	for pods, want := range map[string]int{"": 200, "10.244.0.0/16": 200, "10.0.0.0/16": 400} {
+		w := runWorld(t)
+		blue := &v1alpha1.Cluster{}
+		if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "blue", Name: "blue"}, blue); err != nil {
+			t.Fatal(err)
+		}
+		blue.Status.PodCIDR = pods
+		if err := w.api.Update(t.Context(), blue); err != nil {
+			t.Fatal(err)
+		}
+		says := map[int]string{200: "<instanceId>", 400: "InsufficientFreeAddressesInSubnet"}[want]
+		w.ask(run+"&MaxCount=1&SubnetId="+subnetA+data, want, says) // a /28 holds no range for 29 pods
+		w.ask(run+"&MaxCount=1&SubnetId="+subnetA, 200, "<instanceId>")
+	}
+}
+
+// The range of a machine's pods is a prefix of its interface, if it is of its subnet.
+func TestPrefixesOfAnInstance(t *testing.T) {
+	for pods, want := range map[string]string{"10.0.0.128/27": "<ipv4Prefix>10.0.0.128/27</ipv4Prefix>", "10.244.1.0/24": "<networkInterfaceId>", "": "<networkInterfaceId>"} {
+		m := aGroupsMachine(instanceA)
+		m.Spec.SubnetID = subnetA
+		m.Status.PodCIDR = pods
+		m.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.5"}}
+		w := newWorld(t, aVPC(vpcA, "10.0.0.0/16"), readySubnet(subnetA, vpcA, "10.0.0.0/24", "a"), m)
+		for _, action := range []string{"DescribeInstances", "DescribeNetworkInterfaces"} {
+			if answer := w.ask(action, 200, want); strings.Contains(answer, "<ipv4Prefix>") != strings.HasPrefix(want, "<ipv4") {
+				t.Errorf("%s with %q: %s", action, pods, answer)
+			}
+		}
 	}
 }
 

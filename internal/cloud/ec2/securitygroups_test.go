@@ -95,7 +95,7 @@ func TestCreateAndDeleteSecurityGroup(t *testing.T) {
 	w.ask("DeleteSecurityGroup&DryRun=true&GroupId="+id, 412, "DryRunOperation")
 	w.ask("DeleteSecurityGroup&GroupId="+id, 200, "<return>true</return>", "<groupId>"+id+"</groupId>")
 	w.ask("DeleteSecurityGroup&GroupId="+id, 400, "InvalidGroup.NotFound")
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask("CreateSecurityGroup&GroupName=b&GroupDescription=x&VpcId="+vpcB, 403, "UnauthorizedOperation")
 }
 
@@ -163,7 +163,7 @@ func TestRulesOfSecurityGroups(t *testing.T) {
 	w.ask("RevokeSecurityGroupEgress&GroupId="+webGroup+"&IpPermissions.1.IpProtocol=-1&IpPermissions.1.Ipv6Ranges.1.CidrIpv6=::/0&IpPermissions.1.IpRanges.1.CidrIp=0.0.0.0/0", 200)
 	w.hasRules(webGroup, all[4])
 	before := w.rules(webGroup)
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask(in+"IpProtocol=-1&IpPermissions.1.IpRanges.1.CidrIp=10.0.0.0/16", 403, "UnauthorizedOperation")
 	w.hasRules(webGroup, before...)
 }

@@ -109,7 +109,9 @@ func (v *instanceView) show(m *v1alpha1.Machine) instance {
 	}
 	if address := addressOf(m); address.IsValid() && m.DeletionTimestamp.IsZero() {
 		shown.PrivateIPAddress = address.String()
-		shown.NetworkInterfaces = append(shown.NetworkInterfaces, v.networkInterface(shown, address))
+		own := v.networkInterface(shown, address)
+		own.IPv4Prefixes = prefixesOf(m, v.subnets[string(m.Spec.SubnetID)])
+		shown.NetworkInterfaces = append(shown.NetworkInterfaces, own)
 	}
 	if !m.DeletionTimestamp.IsZero() {
 		shown.StateTransitionReason, shown.StateReason = ended(m.DeletionTimestamp.Time)
@@ -182,6 +184,18 @@ func addressOf(m *v1alpha1.Machine) netip.Addr {
 		}
 	}
 	return netip.Addr{}
+}
+
+// prefixesOf are the ranges of its subnet that the pods of a machine have their addresses of. Other ranges of pods are not EC2's.
+func prefixesOf(m *v1alpha1.Machine, subnet *v1alpha1.Subnet) []ipv4Prefix {
+	pods, err := netip.ParsePrefix(m.Status.PodCIDR)
+	if err != nil || subnet == nil {
+		return nil
+	}
+	if own, err := netip.ParsePrefix(subnet.Spec.CIDRBlock); err != nil || !own.Overlaps(pods) {
+		return nil
+	}
+	return []ipv4Prefix{{pods.String()}}
 }
 
 // profileARN is the ARN of an instance profile that has no path.

@@ -170,7 +170,7 @@ func (a *api) showSubnets(ctx context.Context, call *awsfront.Call, subnets []v1
 	return all, nil
 }
 
-// taken is how many addresses of each subnet machines, the endpoints of clusters and NAT gateways have.
+// taken is how many addresses of each subnet machines with their pods, the endpoints of clusters and NAT gateways have.
 func (a *api) taken(ctx context.Context, subnets []v1alpha1.Subnet) (map[string]int, error) {
 	taken, seen := map[string]int{}, map[string]bool{}
 	nats, err := a.natGateways().list(ctx)
@@ -188,7 +188,7 @@ func (a *api) taken(ctx context.Context, subnets []v1alpha1.Subnet) (map[string]
 			return nil, fmt.Errorf("looking who has addresses of %s: %w", vpc, err)
 		}
 		for _, usage := range all {
-			taken[usage.ID] = 1<<(32-usage.CIDR.Bits()) - notForMachines - usage.Room() + len(usage.Machines)
+			taken[usage.ID] = 1<<(32-usage.CIDR.Bits()) - notForMachines - usage.Free()
 		}
 	}
 	for i := range nats {

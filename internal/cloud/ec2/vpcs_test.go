@@ -76,7 +76,7 @@ func TestVPCsThatAreRefused(t *testing.T) {
 		w.ask("CreateVpc&"+request, 400, says)
 	}
 	w.ask("CreateVpc&CidrBlock=10.0.0.0/16&DryRun=true", 412, "DryRunOperation")
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask("CreateVpc&CidrBlock=10.0.0.0/16", 403, "UnauthorizedOperation")
 	var all v1alpha1.VPCList
 	if err := w.api.List(t.Context(), &all); err != nil || len(all.Items) > 0 {
@@ -138,13 +138,16 @@ func TestALifeOfASubnet(t *testing.T) {
 	w.ask("ModifySubnetAttribute&SubnetId="+id, 400, "InvalidParameterCombination")
 }
 
-// The count is of addresses that are free: a machine and the endpoint of a cluster have one each, and keep the subnet.
+// The count is of addresses that are free: machines and the endpoint of a cluster have one each, and keep the subnet; pods of a machine have a range.
 func TestAddressesOfASubnet(t *testing.T) {
 	w := newWorld(t, aVPC(vpcA, "10.0.0.0/16"), readySubnet(subnetA, vpcA, "10.0.0.0/24", "a"), readySubnet(subnetB, vpcA, "10.0.1.0/24", "b"))
 	w.usage = map[string][]machine.Usage{vpcA: {
-		{Subnet: machine.Subnet{ID: subnetA, VPC: vpcA, CIDR: netip.MustParsePrefix("10.0.0.0/24"), Taken: []netip.Addr{netip.MustParseAddr("10.0.0.4"), netip.MustParseAddr("10.0.1.4")}}, Machines: []string{"i-1", "i-2"}},
+		{
+			Subnet: machine.Subnet{ID: subnetA, VPC: vpcA, CIDR: netip.MustParsePrefix("10.0.0.0/24"), Taken: []netip.Addr{netip.MustParseAddr("10.0.0.4"), netip.MustParseAddr("10.0.1.4")}}, Machines: []string{"i-1", "i-2"},
+			Used: []netip.Prefix{netip.MustParsePrefix("10.0.0.4/31"), netip.MustParsePrefix("10.0.0.6/32"), netip.MustParsePrefix("10.0.0.64/27"), netip.MustParsePrefix("10.0.1.4/32")},
+		},
 	}}
-	w.ask("DescribeSubnets&SubnetId.1="+subnetA, 200, "<availableIpAddressCount>248</availableIpAddressCount>")
+	w.ask("DescribeSubnets&SubnetId.1="+subnetA, 200, "<availableIpAddressCount>216</availableIpAddressCount>")
 	w.ask("DescribeSubnets&SubnetId.1="+subnetB, 200, "<availableIpAddressCount>251</availableIpAddressCount>")
 	w.ask("DeleteSubnet&SubnetId="+subnetA, 400, "DependencyViolation", "i-1, i-2, the endpoint of a cluster at 10.0.0.4")
 	w.ask("DeleteSubnet&SubnetId="+subnetB, 200)
@@ -187,10 +190,10 @@ func TestTags(t *testing.T) {
 	w.ask("CreateTags&ResourceId.1=thing-1&Tag.1.Key=more&Tag.1.Value=x", 400, "InvalidID")
 	w.ask("CreateTags&ResourceId.1=r-0000000000000000a&Tag.1.Key=more&Tag.1.Value=x", 400, "InvalidID")
 	w.ask("CreateTags&ResourceId.1="+vpcA+"&Tag.1.Key=aws:more&Tag.1.Value=x", 400, "reserved")
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask("CreateTags&ResourceId.1="+vpcA+"&Tag.1.Key=more&Tag.1.Value=x", 403, "UnauthorizedOperation")
 	w.ask("DeleteTags&ResourceId.1="+vpcA, 403, "UnauthorizedOperation")
-	w.gate.denies = false
+	w.gate.Denies = false
 	if text := w.ask("DescribeTags", 200, "<key>team</key>"); strings.Contains(text, "more") {
 		t.Errorf("a request that was refused left %s", text)
 	}

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"net/netip"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +16,7 @@ import (
 	"muster.dev/muster/internal/cloud/ec2id"
 	"muster.dev/muster/internal/cloud/image"
 	"muster.dev/muster/internal/cloud/launchtemplate"
+	"muster.dev/muster/internal/cluster/launchdata"
 )
 
 // maxInstances is how many instances one request may make.
@@ -26,8 +26,8 @@ const maxInstances = 100
 type wantedInstances struct {
 	machine *v1alpha1.Machine
 	subnet  *v1alpha1.Subnet
-	// room is how many addresses the subnet has for machines, those that are taken included.
-	room int
+	// pods is how many pods each has addresses of the subnet for; 0 if they have none of it.
+	pods int
 }
 
 // wantedInstances checks a request and puts together the machine that it asks for.
@@ -68,7 +68,7 @@ func (a *api) wantedInstances(ctx context.Context, in *runInstancesInput) (*want
 	m := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Finalizers: []string{v1alpha1.FinalizerMachine}},
 		Spec: v1alpha1.MachineSpec{
-			ClusterName: cluster, Provider: v1alpha1.ProviderLocal, SubnetID: v1alpha1.SubnetID(subnet.Name), InstanceType: data.InstanceType, ImageID: data.ImageID,
+			Provider: v1alpha1.ProviderLocal, SubnetID: v1alpha1.SubnetID(subnet.Name), InstanceType: data.InstanceType, ImageID: data.ImageID,
 			KeyName: data.KeyName, UserData: raw, Tags: keptTags(tags), DisableAPITermination: data.DisableAPITermination != nil && *data.DisableAPITermination,
 		},
 	}
@@ -81,7 +81,14 @@ func (a *api) wantedInstances(ctx context.Context, in *runInstancesInput) (*want
 	if m.Spec.SecurityGroupIDs, err = a.launchGroups(ctx, in, data, subnet); err != nil {
 		return nil, err
 	}
-	return &wantedInstances{machine: m, subnet: subnet, room: roomOf(subnet)}, nil
+	wanted := &wantedInstances{machine: m, subnet: subnet}
+	if cluster != nil {
+		m.Spec.ClusterName = cluster.Spec.Name
+		if podsInSubnets(cluster, subnet) {
+			wanted.pods = launchdata.Pods(raw, data.InstanceType)
+		}
+	}
+	return wanted, nil
 }
 
 // launchData is what the request says, and where it says nothing, what its launch template does.
@@ -208,14 +215,4 @@ func (a *api) checkKey(ctx context.Context, name string) error {
 		return awsfault.Errorf("InvalidKeyPair.NotFound", "The key pair '%.255s' does not exist", name)
 	}
 	return nil
-}
-
-// roomOf is how many addresses a subnet has for machines: without the first four and the last one, which every subnet reserves.
-func roomOf(s *v1alpha1.Subnet) int {
-	const reserved = 5
-	prefix, err := netip.ParsePrefix(s.Spec.CIDRBlock)
-	if err != nil {
-		return 0
-	}
-	return 1<<(32-prefix.Bits()) - reserved
 }
