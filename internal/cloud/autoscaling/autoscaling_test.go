@@ -3,8 +3,6 @@
 package autoscaling
 
 import (
-	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -22,10 +20,9 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsactions"
 	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
 	"muster.dev/muster/internal/cloud/nexttoken"
 	"muster.dev/muster/internal/cluster/terminated"
-	"muster.dev/muster/internal/iam/arn"
-	"muster.dev/muster/internal/iam/awsquery"
 )
 
 const (
@@ -36,38 +33,9 @@ const (
 	instanceB = "i-0000000000000000b"
 )
 
-type caller struct{}
-
-func (caller) ARN() arn.ARN {
-	return arn.ARN{Partition: "aws", Service: "iam", Account: account, Resource: "user/admin"}
-}
-func (c caller) Principal() arn.ARN { return c.ARN() }
-func (caller) Account() string      { return account }
-
-// gate lets everybody in, and remembers what IAM is asked.
-type gate struct {
-	asked  []string
-	denies bool
-}
-
-func (*gate) Admit(*http.Request, string, []byte) (awsfront.Caller, error) { return caller{}, nil }
-
-func (g *gate) Authorize(_ awsfront.Caller, action, resource string, conditions map[string][]string) error {
-	keys := []string{}
-	for key, values := range conditions {
-		keys = append(keys, key+"="+strings.Join(values, "+"))
-	}
-	slices.Sort(keys)
-	g.asked = append(g.asked, strings.TrimSpace(fmt.Sprint(action, " ", resource, " ", strings.Join(keys, " "))))
-	if g.denies {
-		return awsquery.Errorf(awsquery.AccessDenied, "no")
-	}
-	return nil
-}
-
 type world struct {
 	t       *testing.T
-	gate    *gate
+	gate    *awsfronttest.Gate
 	api     client.Client
 	front   *awsfront.Front
 	handler http.Handler
@@ -79,15 +47,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, gate: &gate{}, api: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
+	w := &world{t: t, gate: &awsfronttest.Gate{}, api: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
+	w.front = awsfronttest.New(t, w.gate, nil)
 	var err error
-	if w.front, err = awsfront.New(awsfront.Config{Gate: w.gate, Report: func(_ context.Context, o awsfront.Outcome) {
-		if o.Cause != nil {
-			t.Log(o.Action, o.Cause)
-		}
-	}}); err != nil {
-		t.Fatal(err)
-	}
 	if err := Register(w.front, Config{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: "eu-west-1"}); err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +89,8 @@ func (w *world) ask(request string, status int, has ...string) string {
 func (w *world) wasAsked(wants ...string) {
 	w.t.Helper()
 	for _, want := range wants {
-		if !slices.ContainsFunc(w.gate.asked, func(asked string) bool { return strings.HasPrefix(asked, want) }) {
-			w.t.Errorf("IAM is not asked %s:\n%s", want, strings.Join(w.gate.asked, "\n"))
+		if !slices.ContainsFunc(w.gate.Asked, func(asked string) bool { return strings.HasPrefix(asked, want) }) {
+			w.t.Errorf("IAM is not asked %s:\n%s", want, strings.Join(w.gate.Asked, "\n"))
 		}
 	}
 }
@@ -225,7 +187,7 @@ func TestDescribeAutoScalingGroups(t *testing.T) {
 	token, _, _ := strings.Cut(rest, "<")
 	w.ask("DescribeAutoScalingGroups&MaxRecords=1&NextToken="+token, 200, workers)
 	w.wasAsked("autoscaling:DescribeAutoScalingGroups *")
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask("DescribeAutoScalingGroups", 403, "AccessDenied")
 }
 
@@ -263,7 +225,7 @@ func TestCapacity(t *testing.T) {
 	w.ask(update+"&PlacementGroup=mine", 400, "PlacementGroup")
 	w.wasAsked("autoscaling:SetDesiredCapacity arn:aws:autoscaling:eu-west-1:000000000000:autoScalingGroup:"+uid+":autoScalingGroupName/"+workers+" autoscaling:resourcetag/",
 		"autoscaling:SetDesiredCapacity arn:aws:autoscaling:eu-west-1:000000000000:autoScalingGroup:*:autoScalingGroupName/none")
-	w.gate.denies = true
+	w.gate.Denies = true
 	w.ask(set+"2", 403, "AccessDenied")
 	if n := w.nodeGroup().Spec.ScalingConfig.DesiredSize; n != 0 {
 		t.Errorf("size %d after a request that was denied", n)
@@ -372,7 +334,7 @@ func TestTags(t *testing.T) {
 		t.Errorf("tags %+v", got)
 	}
 	w.wasAsked("autoscaling:CreateOrUpdateTags arn:aws:autoscaling:eu-west-1:000000000000:autoScalingGroup:" + uid + ":autoScalingGroupName/" + workers)
-	if asked := strings.Join(w.gate.asked, "\n"); !strings.Contains(asked, "aws:requesttag/team=blue aws:") || !strings.Contains(asked, "aws:tagkeys=team") {
+	if asked := strings.Join(w.gate.Asked, "\n"); !strings.Contains(asked, "aws:requesttag/team=blue aws:") || !strings.Contains(asked, "aws:tagkeys=team") {
 		t.Errorf("IAM is asked %s", asked)
 	}
 }

@@ -4,10 +4,10 @@ package awsactions
 
 func autoscalingActions() []Action {
 	return []Action{
-		{Name: "CreateAutoScalingGroup", Mark: Real, Resources: []string{"autoScalingGroup"}, Keys: []string{"autoscaling:ImageId", "autoscaling:InstanceTypes", "autoscaling:LaunchTemplateVersionSpecified", "autoscaling:MaxSize", "autoscaling:MinSize", "autoscaling:VPCZoneIdentifiers", "aws:RequestTag/KEY", "aws:TagKeys"}},
+		{Name: "CreateAutoScalingGroup", Mark: Refused, Reason: "Muster has a group for each managed node group and no others: use CreateNodegroup and DeleteNodegroup"},
 		{Name: "DescribeAutoScalingGroups", Mark: Real},
 		{Name: "UpdateAutoScalingGroup", Mark: Real, Resources: []string{"autoScalingGroup"}, Keys: []string{"autoscaling:ImageId", "autoscaling:InstanceTypes", "autoscaling:LaunchTemplateVersionSpecified", "autoscaling:MaxSize", "autoscaling:MinSize", "autoscaling:VPCZoneIdentifiers"}},
-		{Name: "DeleteAutoScalingGroup", Mark: Real, Resources: []string{"autoScalingGroup"}, Keys: []string{"autoscaling:ForceDelete"}},
+		{Name: "DeleteAutoScalingGroup", Mark: Refused, Reason: "Muster has a group for each managed node group and no others: use CreateNodegroup and DeleteNodegroup"},
 		{Name: "DescribeAutoScalingInstances", Mark: Real},
 		{Name: "DescribeScalingActivities", Mark: Real},
 		{Name: "SetDesiredCapacity", Mark: Real, Resources: []string{"autoScalingGroup"}},

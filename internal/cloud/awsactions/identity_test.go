@@ -56,6 +56,8 @@ func TestSTSAndIAMAnswerWhatTheListSays(t *testing.T) {
 			return false
 		case strings.Contains(text, "<Code>MissingAuthenticationToken</Code>"):
 			return true
+		case action == "AssumeRoleWithWebIdentity" && strings.Contains(text, "the parameter RoleArn is missing"):
+			return true // nobody signs it
 		default:
 			t.Fatalf("%s:%s: %s", api.Name, action, text)
 			return false

@@ -140,7 +140,7 @@ func TestThePageIsTheList(t *testing.T) {
 
 // programs are callers that need no explanation.
 func programs() []string {
-	return []string{"eksctl", "karpenter", "cluster-autoscaler", "ebs-csi", "cloud-controller-manager", "node-termination-handler", "pod-identity-agent"}
+	return []string{"eksctl", "karpenter", "cluster-autoscaler", "ebs-csi", "efs-csi", "cloud-controller-manager", "node-termination-handler", "pod-identity-agent"}
 }
 
 // legend is the table of callers.

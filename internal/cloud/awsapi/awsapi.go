@@ -15,10 +15,16 @@ import (
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/cloudwatchlogs"
 	"muster.dev/muster/internal/cloud/ec2"
+	"muster.dev/muster/internal/cloud/ecr"
 	"muster.dev/muster/internal/cloud/eks"
+	"muster.dev/muster/internal/cloud/eksauth"
+	"muster.dev/muster/internal/cloud/elasticfilesystem"
 	"muster.dev/muster/internal/cloud/kms"
 	"muster.dev/muster/internal/cloud/nexttoken"
+	"muster.dev/muster/internal/cloud/registrystore"
 	"muster.dev/muster/internal/cloud/ssm"
+	"muster.dev/muster/internal/cluster/deprecation"
+	"muster.dev/muster/internal/cluster/filestore"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/iam/accesspolicy"
 	"muster.dev/muster/internal/iam/identityservice"
@@ -27,7 +33,7 @@ import (
 // Config is what the APIs need.
 type Config struct {
 	Identity *identityservice.Service
-	// Management reads and writes the management plane, past any cache.
+	// Management reads and writes the management plane. It may answer describing actions from memory, which has what was written before.
 	Management client.Client
 	Metrics    prometheus.Registerer // may be nil
 	// PageKey is the file of the key that seals the tokens of lists. It is made if it is not there.
@@ -39,6 +45,14 @@ type Config struct {
 	UserData func(id string) ([]byte, error)
 	// Cluster makes a client of a cluster that is served, by its namespace.
 	Cluster func(namespace string) (client.Client, error)
+	// Pods knows which pods of the clusters have which identities.
+	Pods Pods
+	// Deprecated reads which deprecated APIs of a cluster that is served, by its namespace, were requested.
+	Deprecated func(ctx context.Context, namespace string) (deprecation.Seen, error)
+	// Images is the directory of the image registry.
+	Images string
+	// FileSystems is the directory of the file systems.
+	FileSystems string
 	// Usage says of a VPC's subnets who has addresses of them.
 	Usage func(vpc string) ([]machine.Usage, error)
 }
@@ -90,13 +104,28 @@ func newFront(c Config) (*awsfront.Front, error) {
 	if err := cloudwatchlogs.Register(front, cloudwatchlogs.Config{Management: c.Management, Pages: pages, Region: c.Region, Key: key}); err != nil {
 		return nil, err
 	}
+	if err := ecr.Register(front, ecr.Config{Store: registrystore.New(c.Images), Pages: pages, Region: c.Region, Login: gate{c.Identity}.login}); err != nil {
+		return nil, err
+	}
+	files := filestore.New(c.FileSystems)
+	if err := elasticfilesystem.Register(front, elasticfilesystem.Config{
+		Management: c.Management, Pages: pages, Region: c.Region, Used: func(ctx context.Context, id string) (int64, error) {
+			used, err := files.Usage(ctx, id, "/")
+			return used.Bytes, err
+		},
+	}); err != nil {
+		return nil, err
+	}
 	if err := ssm.Register(front, ssm.Config{Pages: pages, Region: c.Region}); err != nil {
 		return nil, err
 	}
 	if err := eks.Register(front, eks.Config{
 		Management: c.Management, Pages: pages, Region: c.Region, LocalMachines: c.LocalMachines,
-		Cluster: c.Cluster, Key: key, AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
+		Cluster: c.Cluster, Deprecated: c.Deprecated, Key: key, AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
 	}); err != nil {
+		return nil, err
+	}
+	if err := eksauth.Register(front, eksauth.Config{Region: c.Region, Account: c.Pods, Assume: assumeForPod(c.Identity, c.Pods)}); err != nil {
 		return nil, err
 	}
 	return front, nil
@@ -119,6 +148,15 @@ func (g gate) Authorize(c awsfront.Caller, action, resource string, conditions m
 		return errors.New("the caller did not come in here")
 	}
 	return g.identity.Authorize(caller, action, resource, conditions)
+}
+
+// login makes a password of the image registry for a caller.
+func (g gate) login(c awsfront.Caller) (string, time.Time, error) {
+	caller, ok := c.(identityservice.Caller)
+	if !ok {
+		return "", time.Time{}, errors.New("the caller did not come in here")
+	}
+	return g.identity.Login(caller)
 }
 
 func report(ctx context.Context, o awsfront.Outcome) {

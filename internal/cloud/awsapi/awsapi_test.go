@@ -3,6 +3,7 @@
 package awsapi
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -14,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"muster.dev/muster/internal/cluster/deprecation"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/podidentity"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/iam/identityservice/identityservicetest"
 )
@@ -22,6 +25,23 @@ import (
 type noInstances struct{}
 
 func (noInstances) Lookup(string) (profile, privateDNSName string, ok bool) { return "", "", false }
+
+// noPods is an account without clusters.
+type noPods struct{}
+
+func (noPods) Cluster(string) (podidentity.Cluster, error) {
+	return podidentity.Cluster{}, podidentity.ErrNoCluster
+}
+
+func (noPods) Machine(string) (node, cluster string, ok bool) { return "", "", false }
+
+func (noPods) Association(podidentity.Cluster, string, string) (podidentity.Association, bool, error) {
+	return podidentity.Association{}, false, nil
+}
+
+func (noPods) Role(podidentity.Pod, podidentity.Association, string) identityservice.PodRole {
+	return identityservice.PodRole{}
+}
 
 func config(t *testing.T) Config {
 	t.Helper()
@@ -36,7 +56,7 @@ func config(t *testing.T) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Identity: identity, Management: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), PageKey: filepath.Join(dir, "page.key"), Region: "us-east-1", Cluster: func(string) (client.Client, error) { return nil, errors.New("none") }, Usage: func(string) ([]machine.Usage, error) { return nil, nil }}
+	return Config{Identity: identity, Pods: noPods{}, Management: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), PageKey: filepath.Join(dir, "page.key"), Region: "us-east-1", Cluster: func(string) (client.Client, error) { return nil, errors.New("none") }, Deprecated: func(context.Context, string) (deprecation.Seen, error) { return deprecation.Seen{}, errors.New("none") }, Usage: func(string) ([]machine.Usage, error) { return nil, nil }}
 }
 
 func TestEveryActionFitsItsTable(t *testing.T) {

@@ -19,5 +19,5 @@
 //	an action panics                     500 InternalFailure; the log has the panic under the request's id
 //	an answer does not fit the table     the same: half an answer is none
 //	the sender goes away                 what was begun is finished, unless the action says otherwise
-//	the management plane is away         503, which SDKs try again
+//	the management plane is away         503 for changes, which SDKs try again; what is described is what was known
 package awsfront

@@ -141,7 +141,6 @@ func TestAnswers(t *testing.T) {
 		"an old signature":                {who: "late", path: "/clusters/one", status: 403, code: "InvalidSignatureException"},
 		"no such operation":               {who: "a", path: "/nothing/here", status: 404, code: "UnknownOperationException"},
 		"a stranger to no operation":      {who: "stranger", path: "/nothing/here", status: 403, code: "UnrecognizedClientException"},
-		"not yet":                         {who: "a", path: "/clusters/one/certificate-authorities", status: 400, code: "InvalidRequestException", has: "does not answer eks:ListCertificateAuthorities yet"},
 		"refused by the list":             {who: "a", path: "/clusters/one/fargate-profiles/x", status: 400, code: "InvalidRequestException", has: "Muster has no Fargate profiles: use a node group"},
 		"a parameter that is ignored":     {who: "a", method: "POST", path: "/clusters", body: `{"name":"x","roleArn":"r","resourcesVpcConfig":{},"zonalShiftConfig":{"enabled":true}}`, status: 400, code: "InvalidParameterException", has: "Muster does not support roleArn, resourcesVpcConfig, zonalShiftConfig: leave it out"},
 		"a required parameter":            {who: "a", method: "POST", path: "/clusters", body: `{"name":"x"}`, status: 400, code: "InvalidParameterException", has: "roleArn"},

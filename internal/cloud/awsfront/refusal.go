@@ -34,7 +34,7 @@ func refusal(table *awsshape.Service, err error) *awsfault.Error {
 
 // internalCode is what a service calls its own fault.
 func internalCode(table *awsshape.Service) string {
-	for _, code := range []string{"ServerException", "InternalServerError", "KMSInternalException"} {
+	for _, code := range []string{"ServerException", "InternalServerException", "InternalServerError", "KMSInternalException"} {
 		if table.Fault(code) != nil {
 			return code
 		}
@@ -94,7 +94,7 @@ func refusedAtGate(table *awsshape.Service, e *awsquery.Error) *awsfault.Error {
 // unsupported refuses parameters that an action would ignore in silence.
 func unsupported(table *awsshape.Service, names []string) *awsfault.Error {
 	code := "InvalidParameterValue"
-	for _, declared := range []string{"InvalidParameterException", "InvalidRequestException", "ValidationException", "UnsupportedOperationException"} {
+	for _, declared := range []string{"InvalidParameterException", "InvalidRequestException", "BadRequest", "ValidationException", "UnsupportedOperationException"} {
 		if table.Fault(declared) != nil {
 			code = declared
 			break

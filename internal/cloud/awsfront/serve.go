@@ -17,6 +17,8 @@ import (
 	"muster.dev/muster/internal/cloud/awsfault"
 	"muster.dev/muster/internal/cloud/awsroute"
 	"muster.dev/muster/internal/cloud/awsshape"
+	"muster.dev/muster/internal/cloud/throttle"
+	"muster.dev/muster/internal/platform/readcache"
 )
 
 // unknownAction is the action in logs and metrics of a request that names none.
@@ -70,7 +72,11 @@ func (q *request) answer(w http.ResponseWriter, r *http.Request) (response awssh
 		return awsshape.Response{}, err
 	}
 	// A client that goes away does not leave its change half done: what an action needs to be stopped by is its own deadline.
-	output, err := q.act(context.WithoutCancel(r.Context()), call, input)
+	ctx := context.WithoutCancel(r.Context())
+	if throttle.ClassOf(q.table.Name, q.action) == throttle.Read {
+		ctx = readcache.Allow(ctx)
+	}
+	output, err := q.act(ctx, call, input)
 	if err != nil {
 		return awsshape.Response{}, err
 	}

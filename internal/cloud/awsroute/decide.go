@@ -57,6 +57,9 @@ func unknown(t Target) error {
 func refused(t Target, reason string) error {
 	switch t.Protocol {
 	case awsshape.RestJSON:
+		if t.Service == "elasticfilesystem" {
+			return awsfault.Errorf("BadRequest", "%s", reason)
+		}
 		return awsfault.Errorf("InvalidRequestException", "%s", reason)
 	case awsshape.JSON10, awsshape.JSON11:
 		return awsfault.Errorf("UnsupportedOperationException", "%s", reason)

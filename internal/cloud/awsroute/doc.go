@@ -13,7 +13,7 @@
 //	a request is signed for one service and sent         the signature counts, and the other service's action is unknown
 //	to another's target
 //	a request is not signed                              its version or target names the service; whether it may be
-//	                                                     unsigned is decided by whoever checks signatures
+//	                                                     unsigned is decided where signatures are checked
 //
 // Nothing here is a server's fault: SDKs would ask again, nine times in a hundred seconds.
 package awsroute

@@ -84,8 +84,8 @@ type Target struct {
 	Signed   bool // the service is that of a signature, which is not checked here
 }
 
-// Find reads where a request goes. Nothing of it is proven. The codec of the service finds the action again when it reads the request; whoever
-// decides about permissions takes that one.
+// Find reads where a request goes. Nothing of it is proven. The codec of the service finds the action again when it reads the request;
+// permissions are decided by that one.
 func Find(r awsshape.Request) Target {
 	t := Target{Service: signedFor(r)}
 	t.Signed = t.Service != ""

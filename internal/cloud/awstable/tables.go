@@ -31,13 +31,15 @@ func load(name string) func() *awsshape.Service {
 }
 
 var services = map[string]func() *awsshape.Service{
-	"autoscaling": load("autoscaling"),
-	"ec2":         load("ec2"),
-	"eks":         load("eks"),
-	"eks-auth":    load("eks-auth"),
-	"kms":         load("kms"),
-	"logs":        load("logs"),
-	"ssm":         load("ssm"),
+	"autoscaling":       load("autoscaling"),
+	"ec2":               load("ec2"),
+	"ecr":               load("ecr"),
+	"eks":               load("eks"),
+	"eks-auth":          load("eks-auth"),
+	"elasticfilesystem": load("elasticfilesystem"),
+	"kms":               load("kms"),
+	"logs":              load("logs"),
+	"ssm":               load("ssm"),
 }
 
 // Names are the names of all services that have a table, sorted.

@@ -36,12 +36,14 @@ type Removal struct {
 type codes struct{ bad, tooMany string }
 
 var codesOf = map[string]codes{
-	"eks":         {"InvalidParameterException", "InvalidParameterException"},
-	"ec2":         {"InvalidParameterValue", "TagLimitExceeded"},
-	"autoscaling": {"ValidationError", "LimitExceeded"},
-	"kms":         {"TagException", "LimitExceededException"},
-	"logs":        {"InvalidParameterException", "TooManyTagsException"},
-	"ssm":         {"ValidationException", "TooManyTagsError"},
+	"eks":               {"InvalidParameterException", "InvalidParameterException"},
+	"ec2":               {"InvalidParameterValue", "TagLimitExceeded"},
+	"autoscaling":       {"ValidationError", "LimitExceeded"},
+	"kms":               {"TagException", "LimitExceededException"},
+	"elasticfilesystem": {"BadRequest", "BadRequest"},
+	"ecr":               {"InvalidTagParameterException", "TooManyTagsException"},
+	"logs":              {"InvalidParameterException", "TooManyTagsException"},
+	"ssm":               {"ValidationException", "TooManyTagsError"},
 }
 
 // Read checks the tags of one request to a service, and returns them as a map.
@@ -73,7 +75,7 @@ func Merge(service string, has, sets map[string]string) (map[string]string, erro
 	return all, of(service).count(all)
 }
 
-// Remove returns a resource's tags without some. A key that the resource has not is no error, and one of AWS's own is.
+// Remove returns a resource's tags without some. A key that the resource has not is not an error, and one of AWS's own is.
 func Remove(service string, has map[string]string, removals []Removal) (map[string]string, error) {
 	c := of(service)
 	left := maps.Clone(has)

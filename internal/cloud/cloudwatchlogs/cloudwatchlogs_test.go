@@ -13,19 +13,15 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsactions"
 	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
 	"muster.dev/muster/internal/cloud/nexttoken"
-	"muster.dev/muster/internal/iam/arn"
-	"muster.dev/muster/internal/iam/awsquery"
 )
 
 const (
@@ -36,39 +32,10 @@ const (
 	blueARN    = "arn:aws:logs:eu-west-1:000000000000:log-group:/aws/eks/blue/cluster"
 )
 
-type caller struct{}
-
-func (caller) ARN() arn.ARN {
-	return arn.ARN{Partition: "aws", Service: "iam", Account: account, Resource: "user/admin"}
-}
-func (c caller) Principal() arn.ARN { return c.ARN() }
-func (caller) Account() string      { return account }
-
-// gate lets everybody in, and remembers what IAM is asked.
-type gate struct {
-	asked  []string
-	denies bool
-}
-
-func (*gate) Admit(*http.Request, string, []byte) (awsfront.Caller, error) { return caller{}, nil }
-
-func (g *gate) Authorize(_ awsfront.Caller, action, resource string, conditions map[string][]string) error {
-	var named []string
-	for name, values := range conditions {
-		named = append(named, name+"="+strings.Join(values, "+"))
-	}
-	slices.Sort(named)
-	g.asked = append(g.asked, strings.TrimSpace(fmt.Sprint(action, " ", resource, " ", strings.Join(named, " "))))
-	if g.denies {
-		return awsquery.Errorf(awsquery.AccessDenied, "no")
-	}
-	return nil
-}
-
 // world is a front with the actions over a management plane in memory, at a time that a test moves.
 type world struct {
 	t       *testing.T
-	gate    *gate
+	gate    *awsfronttest.Gate
 	api     client.Client
 	front   *awsfront.Front
 	handler http.Handler
@@ -81,25 +48,10 @@ func newWorld(t *testing.T) *world {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, gate: &gate{}, now: time.Unix(1800000000, 0)}
-	n := 0
-	w.api = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			n++
-			object.SetUID(types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", n)))
-			object.SetCreationTimestamp(metav1.NewTime(w.now))
-			return c.Create(ctx, object, options...)
-		},
-	}).Build()
+	w := &world{t: t, gate: &awsfronttest.Gate{}, now: time.Unix(1800000000, 0)}
+	w.api = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(awsfronttest.Numbered(func(_ int) time.Time { return w.now })).Build()
+	w.front = awsfronttest.New(t, w.gate, func() time.Time { return w.now })
 	var err error
-	w.front, err = awsfront.New(awsfront.Config{Gate: w.gate, Now: func() time.Time { return w.now }, Report: func(_ context.Context, o awsfront.Outcome) {
-		if o.Cause != nil {
-			w.t.Log(o.Action, o.Cause)
-		}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := Register(w.front, Config{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion, Key: func(_ context.Context, account, arn string) error {
 		if arn != aKey {
 			return fmt.Errorf("there is no key %s of %s", arn, account)
@@ -282,11 +234,11 @@ func TestRights(t *testing.T) {
 		"logs:TagResource " + blueARN + " aws:requesttag/k=v aws:resourcetag/team=a aws:tagkeys=k",
 		"logs:UntagLogGroup " + blueARN + " aws:resourcetag/k=v aws:resourcetag/team=a aws:tagkeys=k",
 		"logs:DescribeLogGroups *",
-	}; !slices.Equal(w.gate.asked, want) {
-		t.Errorf("asked:\n%s\nwant:\n%s", strings.Join(w.gate.asked, "\n"), strings.Join(want, "\n"))
+	}; !slices.Equal(w.gate.Asked, want) {
+		t.Errorf("asked:\n%s\nwant:\n%s", strings.Join(w.gate.Asked, "\n"), strings.Join(want, "\n"))
 	}
 	before := w.everything()
-	w.gate.denies = true
+	w.gate.Denies = true
 	for action, body := range map[string]string{
 		"CreateLogGroup": `{"logGroupName":"b"}`, "DescribeLogGroups": `{}`, "DeleteLogGroup": named(), "PutRetentionPolicy": named(`"retentionInDays":90`),
 		"DeleteRetentionPolicy": named(), "AssociateKmsKey": named(`"kmsKeyId":"` + aKey + `"`), "DisassociateKmsKey": named(),

@@ -3,30 +3,23 @@
 package kms
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsactions"
 	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
 	"muster.dev/muster/internal/cloud/nexttoken"
-	"muster.dev/muster/internal/iam/arn"
-	"muster.dev/muster/internal/iam/awsquery"
 )
 
 const (
@@ -36,39 +29,10 @@ const (
 	noKey      = "00000000-0000-0000-0000-00000000dead"
 )
 
-type caller struct{}
-
-func (caller) ARN() arn.ARN {
-	return arn.ARN{Partition: "aws", Service: "iam", Account: account, Resource: "user/admin"}
-}
-func (c caller) Principal() arn.ARN { return c.ARN() }
-func (caller) Account() string      { return account }
-
-// gate lets everybody in, and remembers what IAM is asked.
-type gate struct {
-	asked  []string
-	denies bool
-}
-
-func (*gate) Admit(*http.Request, string, []byte) (awsfront.Caller, error) { return caller{}, nil }
-
-func (g *gate) Authorize(_ awsfront.Caller, action, resource string, conditions map[string][]string) error {
-	var named []string
-	for name, values := range conditions {
-		named = append(named, name+"="+strings.Join(values, "+"))
-	}
-	slices.Sort(named)
-	g.asked = append(g.asked, strings.TrimSpace(fmt.Sprint(action, " ", resource, " ", strings.Join(named, " "))))
-	if g.denies {
-		return awsquery.Errorf(awsquery.AccessDenied, "no")
-	}
-	return nil
-}
-
 // world is a front with the actions over a management plane in memory, at a time that a test moves.
 type world struct {
 	t       *testing.T
-	gate    *gate
+	gate    *awsfronttest.Gate
 	api     client.Client
 	front   *awsfront.Front
 	handler http.Handler
@@ -81,25 +45,10 @@ func newWorld(t *testing.T) *world {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, gate: &gate{}, now: time.Unix(1800000000, 0)}
-	n := 0
-	w.api = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			n++
-			object.SetUID(types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", n)))
-			object.SetCreationTimestamp(metav1.NewTime(w.now))
-			return c.Create(ctx, object, options...)
-		},
-	}).Build()
+	w := &world{t: t, gate: &awsfronttest.Gate{}, now: time.Unix(1800000000, 0)}
+	w.api = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(awsfronttest.Numbered(func(_ int) time.Time { return w.now })).Build()
+	w.front = awsfronttest.New(t, w.gate, func() time.Time { return w.now })
 	var err error
-	w.front, err = awsfront.New(awsfront.Config{Gate: w.gate, Now: func() time.Time { return w.now }, Report: func(_ context.Context, o awsfront.Outcome) {
-		if o.Cause != nil {
-			w.t.Log(o.Action, o.Cause)
-		}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := Register(w.front, Config{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion}); err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +275,7 @@ func TestRights(t *testing.T) {
 	id := w.key(`{"Tags":[{"TagKey":"team","TagValue":"a"}]}`)
 	w.ask("CreateAlias", `{"AliasName":"alias/a","TargetKeyId":"`+id+`"}`, 200)
 	const conditions = " aws:resourcetag/team=a kms:calleraccount=000000000000 kms:keyorigin=AWS_KMS kms:keyspec=SYMMETRIC_DEFAULT kms:keyusage=ENCRYPT_DECRYPT kms:multiregion=false"
-	w.gate.asked = nil
+	w.gate.Asked = nil
 	w.ask("DescribeKey", of("alias/a"), 200)
 	w.ask("ScheduleKeyDeletion", of(noKey, `"PendingWindowInDays":9`), 404)
 	w.ask("DeleteAlias", `{"AliasName":"alias/a"}`, 200)
@@ -340,14 +289,14 @@ func TestRights(t *testing.T) {
 		"kms:DescribeKey " + keyPrefix + "* kms:calleraccount=000000000000 kms:requestalias=alias/a",
 		"kms:CreateKey * aws:requesttag/k=v aws:tagkeys=k kms:calleraccount=000000000000 kms:keyorigin=AWS_KMS kms:keyspec=SYMMETRIC_DEFAULT kms:keyusage=ENCRYPT_DECRYPT kms:multiregion=true",
 	} {
-		if i >= len(w.gate.asked) || w.gate.asked[i] != want {
-			t.Errorf("asked %d:\n%s\nwant\n%s", i, strings.Join(w.gate.asked[min(i, len(w.gate.asked)):min(i+1, len(w.gate.asked))], ""), want)
+		if i >= len(w.gate.Asked) || w.gate.Asked[i] != want {
+			t.Errorf("asked %d:\n%s\nwant\n%s", i, strings.Join(w.gate.Asked[min(i, len(w.gate.Asked)):min(i+1, len(w.gate.Asked))], ""), want)
 		}
 	}
 
 	w.ask("CreateAlias", `{"AliasName":"alias/a","TargetKeyId":"`+id+`"}`, 200)
 	before := w.everything()
-	w.gate.denies = true
+	w.gate.Denies = true
 	for action, body := range map[string]string{
 		"CreateKey": `{}`, "DescribeKey": of(id), "ListKeys": `{}`, "UpdateKeyDescription": of(id, `"Description":"x"`), "EnableKey": of(id), "DisableKey": of(id),
 		"GetKeyPolicy": of(id), "PutKeyPolicy": of(id, `"Policy":"{}"`), "GetKeyRotationStatus": of(id), "EnableKeyRotation": of(id), "DisableKeyRotation": of(id),

@@ -53,6 +53,10 @@ func LimitsOf(service, action string) Limits {
 			l.Most, l.Default = 100, 50
 		}
 		return l
+	case "ecr":
+		return Limits{Least: 1, Most: 1000, Default: 100, name: "maxResults", code: "InvalidParameterException"}
+	case "elasticfilesystem":
+		return Limits{Least: 1, Most: 1000, Default: 100, name: "MaxItems", code: "BadRequest"}
 	case "logs":
 		return Limits{Least: 1, Most: 50, Default: 50, name: "limit", code: "InvalidParameterException"}
 	default:

@@ -104,8 +104,10 @@ func codeOf(service string) string {
 		return "InvalidNextToken"
 	case "kms":
 		return "InvalidMarkerException"
-	case "eks", "logs":
+	case "ecr", "eks", "logs":
 		return "InvalidParameterException"
+	case "elasticfilesystem":
+		return "BadRequest"
 	default:
 		return "ValidationError"
 	}

@@ -140,7 +140,7 @@ func hasBody(s *awsshape.Shape) bool {
 
 // missingCode is the error that a service declares for a request that is not valid.
 func missingCode(service *awsshape.Service) string {
-	for _, code := range []string{"InvalidParameterException", "InvalidRequestException", "BadRequestException"} {
+	for _, code := range []string{"InvalidParameterException", "InvalidRequestException", "BadRequestException", "BadRequest"} {
 		if service.Fault(code) != nil {
 			return code
 		}

@@ -3,7 +3,6 @@
 package ssm
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,37 +10,13 @@ import (
 
 	"muster.dev/muster/internal/cloud/awsactions"
 	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/cloud/awsfront/awsfronttest"
 	"muster.dev/muster/internal/cloud/image"
 	"muster.dev/muster/internal/cloud/nexttoken"
-	"muster.dev/muster/internal/iam/arn"
-	"muster.dev/muster/internal/iam/awsquery"
 )
 
-type caller struct{}
-
-func (caller) ARN() arn.ARN {
-	return arn.ARN{Partition: "aws", Service: "iam", Account: "000000000000", Resource: "user/admin"}
-}
-func (c caller) Principal() arn.ARN { return c.ARN() }
-func (caller) Account() string      { return "000000000000" }
-
-type gate struct {
-	asked  []string
-	denies bool
-}
-
-func (*gate) Admit(*http.Request, string, []byte) (awsfront.Caller, error) { return caller{}, nil }
-
-func (g *gate) Authorize(_ awsfront.Caller, action, resource string, conditions map[string][]string) error {
-	g.asked = append(g.asked, fmt.Sprint(action, " ", resource, " ", conditions))
-	if g.denies {
-		return awsquery.Errorf(awsquery.AccessDenied, "no")
-	}
-	return nil
-}
-
 func TestParameters(t *testing.T) {
-	g := &gate{}
+	g := &awsfronttest.Gate{}
 	front, err := awsfront.New(awsfront.Config{Gate: g})
 	if err != nil {
 		t.Fatal(err)
@@ -105,13 +80,13 @@ func TestParameters(t *testing.T) {
 	}
 	ask("GetParametersByPath", `{"Path":"aws"}`, 400, "ValidationException")
 	ask("GetParametersByPath", `{"Path":"/aws","ParameterFilters":[{"Key":"Type"}]}`, 400, "does not support ParameterFilters")
-	asked := strings.Join(g.asked, "\n")
-	for _, want := range []string{"ssm:GetParameter " + public + "/image_id", "ssm:GetParameter arn:aws:ssm:eu-west-1:000000000000:parameter/mine", "ssm:GetParametersByPath arn:aws:ssm:eu-west-1::parameter/aws/service/eks map[ssm:recursive:[true]]"} {
+	asked := strings.Join(g.Asked, "\n")
+	for _, want := range []string{"ssm:GetParameter " + public + "/image_id", "ssm:GetParameter arn:aws:ssm:eu-west-1:000000000000:parameter/mine", "ssm:GetParametersByPath arn:aws:ssm:eu-west-1::parameter/aws/service/eks ssm:recursive=true"} {
 		if !strings.Contains(asked, want) {
 			t.Errorf("IAM is not asked %s:\n%s", want, asked)
 		}
 	}
-	g.denies = true
+	g.Denies = true
 	ask("GetParameter", `{"Name":"`+path+`/image_id"}`, 400, "AccessDeniedException")
 	ask("GetParameters", `{"Names":["`+path+`"]}`, 400, "AccessDeniedException")
 	ask("GetParametersByPath", `{"Path":"`+path+`"}`, 400, "AccessDeniedException")

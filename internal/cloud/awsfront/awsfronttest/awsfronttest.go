@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package awsfronttest has what tests of actions stand on: a caller, IAM as a gate that remembers what it is asked, a front, and how an API server
+// marks new objects. It trusts everybody, unless it is told to deny.
+package awsfronttest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"muster.dev/muster/internal/cloud/awsfront"
+	"muster.dev/muster/internal/iam/arn"
+	"muster.dev/muster/internal/iam/awsquery"
+)
+
+// Account is the one of the caller.
+const Account = "000000000000"
+
+// Caller is the user admin.
+type Caller struct{}
+
+// ARN implements [awsfront.Caller].
+func (Caller) ARN() arn.ARN {
+	return arn.ARN{Partition: "aws", Service: "iam", Account: Account, Resource: "user/admin"}
+}
+
+// Principal implements [awsfront.Caller].
+func (c Caller) Principal() arn.ARN { return c.ARN() }
+
+// Account implements [awsfront.Caller].
+func (Caller) Account() string { return Account }
+
+// Gate lets everybody in, and remembers what IAM is asked.
+type Gate struct {
+	// Asked has a line for each question: action, resource, and condition keys in their order.
+	Asked []string
+	// Denies has every action denied.
+	Denies bool
+}
+
+// Admit implements [awsfront.Gate].
+func (*Gate) Admit(*http.Request, string, []byte) (awsfront.Caller, error) { return Caller{}, nil }
+
+// Authorize implements [awsfront.Gate].
+func (g *Gate) Authorize(_ awsfront.Caller, action, resource string, conditions map[string][]string) error {
+	keys := make([]string, 0, len(conditions))
+	for key, values := range conditions {
+		keys = append(keys, key+"="+strings.Join(values, "+"))
+	}
+	slices.Sort(keys)
+	g.Asked = append(g.Asked, strings.TrimSpace(fmt.Sprint(action, " ", resource, " ", strings.Join(keys, " "))))
+	if g.Denies {
+		return awsquery.Errorf(awsquery.AccessDenied, "no")
+	}
+	return nil
+}
+
+// New is a front behind a gate. Causes of failures, which callers do not see, are in the test's log. A nil now is the clock.
+func New(t *testing.T, gate *Gate, now func() time.Time) *awsfront.Front {
+	t.Helper()
+	front, err := awsfront.New(awsfront.Config{Gate: gate, Now: now, Report: func(_ context.Context, o awsfront.Outcome) {
+		if o.Cause != nil {
+			t.Log(o.Action, o.Cause)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return front
+}
+
+// Numbered has the objects that are made in a management plane in memory be numbered by their UID, and made at the time of their number.
+func Numbered(made func(n int) time.Time) interceptor.Funcs {
+	n := 0
+	return interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+		n++
+		object.SetUID(types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", n)))
+		object.SetCreationTimestamp(metav1.NewTime(made(n)))
+		return c.Create(ctx, object, options...)
+	}}
+}
