@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"muster.dev/muster/internal/certificates/bundle"
 	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/component"
 )
@@ -29,8 +30,11 @@ type values struct {
 	UserCertificateController, UserAuthenticator         string
 	CertificateAuthority, Server                         string // base64 of PEM; URL
 	ClusterDomain, DNSAddress, NameServer, CoreDNSImage  string
+	MetricsServerImage, KubeletServingBundle             string
 	ClusterName, ControlPlaneEndpoint, KubernetesVersion string
 	PodCIDR, ServiceCIDR                                 string
+	UserPodWebhook, PodWebhookURL                        string
+	FileSystem                                           string // id
 }
 
 // Cluster makes the objects of a cluster. caPEM is the certificate of its authority.
@@ -48,7 +52,13 @@ func Cluster(c component.Config, caPEM []byte) ([]*unstructured.Unstructured, er
 		return nil, err
 	}
 	network := c.Cluster.Spec.Network
-	return render([]string{"rbac.yaml", "access-policies.yaml", "cluster-info.yaml", "kubeadm.yaml"}, values{
+	files := []string{"rbac.yaml", "access-policies.yaml", "cluster-info.yaml", "kubeadm.yaml"}
+	if c.VPC {
+		files = append(files, "pod-identity-webhook.yaml")
+	}
+	return render(files, values{
+		UserPodWebhook:            component.UserPodWebhook,
+		PodWebhookURL:             c.PodWebhookURL(),
 		GroupKubeletClients:       component.GroupKubeletClients,
 		GroupAdministrators:       component.GroupAdministrators,
 		UserCertificateController: component.UserCertificateController,
@@ -80,6 +90,23 @@ func CoreDNS(c component.Config, image string) ([]*unstructured.Unstructured, er
 		NameServer:    clusternetwork.Resolver(c.Network.VPCCIDR).String(),
 		CoreDNSImage:  image,
 	})
+}
+
+// MetricsServer makes the objects of metrics-server. Where there is no VPC there are no machines that run pods, and so none.
+func MetricsServer(c component.Config, image string) ([]*unstructured.Unstructured, error) {
+	if !c.VPC {
+		return nil, nil
+	}
+	return render([]string{"metrics-server.yaml"}, values{MetricsServerImage: image, KubeletServingBundle: bundle.Serving})
+}
+
+// Volumes makes the objects of the volume driver: the driver, and the default StorageClass, which is about a file system. Where there is no VPC
+// there are no machines that mount, and so none.
+func Volumes(c component.Config, fileSystemID string) ([]*unstructured.Unstructured, error) {
+	if !c.VPC {
+		return nil, nil
+	}
+	return render([]string{"volumes.yaml"}, values{FileSystem: fileSystemID})
 }
 
 // Membership makes the objects that a cluster has in the management plane for its components.

@@ -24,7 +24,7 @@ const (
 	// DefaultNodeGroupName is the name of the node group when nobody named one.
 	DefaultNodeGroupName = "default"
 
-	// defaultPodRanges is how many nodes the default pod network has a /24 for; largePodCIDR has one for every machine a group can have.
+	// defaultPodRanges is how many nodes a range of pods that is chosen has a /24 for; largePodCIDR has one for every machine a group can have.
 	defaultPodRanges = 256
 	largePodCIDR     = "10.224.0.0/11"
 )
@@ -132,16 +132,12 @@ func (p *Problems) cross(documents []document) {
 	}
 }
 
-// room reports whether there is a range of pods for every node. A range that is chosen has as many as the default one.
+// room reports whether the range of pods, if one is named, has a part for every node. Without one the subnets decide how many there can be.
 func room(network v1alpha1.ClusterNetwork, sizes map[v1alpha1.Provider]int) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "network")
 	// Simulated machines run no pods and do without.
 	local := sizes[v1alpha1.ProviderLocal]
-	if network.PodCIDR == "" && local > defaultPodRanges {
-		return append(errs, field.Required(path.Child("podCIDR"),
-			fmt.Sprintf("a range that is chosen has a /24 for each of %d nodes, and the node groups ask for %d: name a larger one, as %s", defaultPodRanges, local, largePodCIDR)))
-	}
 	pods, err := netip.ParsePrefix(network.PodCIDR)
 	if err == nil && pods.Addr().Is4() && pods.Bits() > 0 && pods.Bits() <= 24 {
 		if space := 1 << (24 - pods.Bits()); local > space {

@@ -30,7 +30,7 @@ type Hosts interface {
 	Host(ctx context.Context, object *v1alpha1.Cluster) error
 	// State reports whether the controllers of a cluster run, which keep its status, and if they do not what the cluster waits for.
 	State(namespace string) (served bool, message string)
-	// Remove ends the processes of a cluster and removes everything of it, and returns when all is gone. A cluster that is not there is no error.
+	// Remove ends the processes of a cluster and removes everything of it, and returns when all is gone. A cluster that is not there is not an error.
 	Remove(ctx context.Context, object *v1alpha1.Cluster) error
 }
 

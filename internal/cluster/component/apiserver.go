@@ -59,12 +59,13 @@ func apiServer(c Config) (Spec, error) {
 		"secure-port":                        fmt.Sprint(c.Ports.APIServer),
 		"service-account-issuer":             c.Issuer.URL,
 		"service-account-jwks-uri":           c.Issuer.Keys,
-		"service-account-key-file":           c.SigningKey(),
-		"service-account-signing-key-file":   c.SigningKey(),
-		"service-cluster-ip-range":           c.Cluster.Spec.Network.ServiceCIDR,
-		"tls-cert-file":                      credential,
-		"tls-min-version":                    "VersionTLS12",
-		"tls-private-key-file":               credential,
+		// Longer ones are cut to this, and what a pod has for the API server itself is extended to the signer's 90 days: as on EKS.
+		"service-account-max-token-expiration": TokenLifetime.String(),
+		"service-account-signing-endpoint":     c.State.TokenSocket(c.Dir.Namespace()),
+		"service-cluster-ip-range":             c.Cluster.Spec.Network.ServiceCIDR,
+		"tls-cert-file":                        credential,
+		"tls-min-version":                      "VersionTLS12",
+		"tls-private-key-file":                 credential,
 	}
 	maps.Copy(values, etcdFlags("/registry", c.etcdMembers(), c.Authority(Etcd), c.Credential(clientOf(Etcd))))
 	tokens, err := kubeconfig(webhook, c.AuthenticatorURL()+"/authenticate", c.Authority("cluster"), c.AuthenticatorClient())
@@ -77,7 +78,14 @@ func apiServer(c Config) (Spec, error) {
 		tokens,
 		{Path: c.file(APIServer, "encryption.yaml"), Mode: modePrivate, Content: encryption(c.EncryptionKey), Secret: true},
 	}
+	credentials := []string{credential, kubeletClient, frontProxy, c.Credential(clientOf(Etcd)), c.AuthenticatorClient()}
 	if c.VPC {
+		webhooks, err := admission(c)
+		if err != nil {
+			return Spec{}, err
+		}
+		values["admission-control-config-file"] = webhooks[0].Path
+		files, credentials = append(files, webhooks...), append(credentials, c.Credential(podWebhookClient))
 		// Kubelets and pods live in the VPC, where this host has no address: the API server goes through a door into it.
 		values["egress-selector-config-file"] = c.file(APIServer, "egress.yaml")
 		files = append(files, File{Path: c.file(APIServer, "egress.yaml"), Mode: modePrivate, Content: egress(c.State.EgressSocket(c.Dir.Namespace()))})
@@ -88,9 +96,9 @@ func apiServer(c Config) (Spec, error) {
 		Args:        flags(values),
 		Files:       files,
 		Address:     address(c.Ports.APIServer),
-		Credentials: sorted(credential, kubeletClient, frontProxy, c.Credential(clientOf(Etcd)), c.SigningKey(), c.AuthenticatorClient()),
+		Credentials: sorted(credentials...),
 		Directories: []string{filepath.Dir(c.Dir.Audit(firstInstance))},
 		Probe:       &Probe{URL: c.ServerURL() + "/readyz", CAFile: c.Authority("cluster")},
-		After:       []string{Etcd},
+		After:       []string{Etcd, TokenSigner},
 	}, nil
 }

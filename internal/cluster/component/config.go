@@ -39,6 +39,10 @@ type Account struct {
 type VPC struct {
 	ID   string
 	CIDR netip.Prefix
+	// Egress says that it has a way out.
+	Egress bool
+	// Balancers says that clusters in it have load balancers.
+	Balancers bool
 }
 
 // Config is everything the specs of one cluster are made from.
@@ -73,6 +77,7 @@ type AccountPorts struct {
 	ManagementEtcdPeer int `json:"managementEtcdPeer"`
 	Management         int `json:"management"`
 	Identity           int `json:"identity"` // STS and IAM, answered by the service itself
+	Registry           int `json:"registry"` // images, for people
 }
 
 // Ports of a cluster on the loopback address, chosen once and kept.
@@ -84,6 +89,8 @@ type Ports struct {
 	Scheduler             int `json:"scheduler"`
 	CertificateController int `json:"certificateController"`
 	Authenticator         int `json:"authenticator"`
+	PodWebhook            int `json:"podWebhook"`
+	PodWebhookHealth      int `json:"podWebhookHealth"`
 }
 
 // The names of the processes.
@@ -91,11 +98,14 @@ const (
 	Etcd                  = "etcd"
 	ManagementEtcd        = "management-etcd"
 	Management            = "management-apiserver"
+	Registry              = "registry"
 	APIServer             = "kube-apiserver"
 	ControllerManager     = "kube-controller-manager"
 	Scheduler             = "kube-scheduler"
 	CertificateController = "certificate-controller"
 	Authenticator         = "authenticator"
+	PodWebhook            = "pod-identity-webhook"
+	TokenSigner           = "token-signer"
 	Simulator             = "simulator"
 )
 
@@ -104,10 +114,16 @@ const Loopback = "127.0.0.1"
 
 // AccountSpecs are the account's own processes, in the order they are best started and shown.
 func AccountSpecs(a Account) []Spec {
-	specs := []Spec{managementEtcd(a), management(a)}
+	specs := []Spec{managementEtcd(a), management(a), registry(a)}
 	if a.VPC {
 		for _, network := range a.VPCs {
 			specs = append(specs, VPCSpec(a, network.ID))
+			if network.Egress {
+				specs = append(specs, WayOutSpec(a, network.ID))
+			}
+			if network.Balancers {
+				specs = append(specs, BalancerSpec(a, network.ID))
+			}
 		}
 	}
 	return specs
@@ -115,7 +131,10 @@ func AccountSpecs(a Account) []Spec {
 
 // Specs are the processes of one cluster, in the order they are best started and shown.
 func Specs(c Config) ([]Spec, error) {
-	builders := []func(Config) (Spec, error){etcd, apiServer, controllerManager, scheduler, certificateController, authenticator, simulator}
+	builders := []func(Config) (Spec, error){etcd, tokenSigner, apiServer, controllerManager, scheduler, certificateController, authenticator, simulator}
+	if c.VPC { // elsewhere no machine runs pods
+		builders = append(builders, podWebhook)
+	}
 	specs := make([]Spec, 0, len(builders))
 	for _, build := range builders {
 		spec, err := build(c)
@@ -185,7 +204,7 @@ func credentialFile(pki, name string) string { return filepath.Join(pki, "issued
 // SigningKey is the file with the key that signs the service account tokens of the management plane.
 func (a Account) SigningKey() string { return signingKeyFile(a.State.PKI(), authority.Management) }
 
-// SigningKey is the file with the key that signs the cluster's service account tokens.
+// SigningKey is the file with the key that signs service account tokens in Secrets, which never end; other tokens are signed with TokenKeys.
 func (c Config) SigningKey() string { return signingKeyFile(c.Dir.PKI(), authority.Cluster) }
 
 func signingKeyFile(pki, plane string) string {

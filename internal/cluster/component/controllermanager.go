@@ -2,7 +2,10 @@
 
 package component
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // controllerManager runs as on EKS: it neither approves nor signs CSRs, which is the certificate controller's work, but it
 // signs cluster-info for tokens that ask for it and removes tokens that have expired.
@@ -13,37 +16,44 @@ func controllerManager(c Config) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
+	args := map[string]string{
+		"authentication-kubeconfig":        path,
+		"authorization-kubeconfig":         path,
+		"bind-address":                     Loopback,
+		"controllers":                      "*,-csrsigning,-csrapproving,bootstrapsigner,tokencleaner",
+		"kube-api-burst":                   "200",
+		"kube-api-qps":                     "100", // the default of 20 makes 500 nodes wait for their pod CIDRs
+		"kubeconfig":                       path,
+		"leader-elect":                     "false", // there is one; after a crash it need not wait for its own lease to end
+		"profiling":                        "false",
+		"requestheader-client-ca-file":     c.Authority("front-proxy"),
+		"client-ca-file":                   c.Authority("cluster"),
+		"root-ca-file":                     c.Authority("cluster"),
+		"secure-port":                      fmt.Sprint(c.Ports.ControllerManager),
+		"service-account-private-key-file": c.SigningKey(),
+		"service-cluster-ip-range":         c.Cluster.Spec.Network.ServiceCIDR,
+		"tls-cert-file":                    credential,
+		"tls-min-version":                  "VersionTLS12",
+		"tls-private-key-file":             credential,
+		"use-service-account-credentials":  "true",
+	}
+	maps.Copy(args, podRanges(c))
 	return Spec{
-		Name: ControllerManager,
-		Path: c.kubernetes("kube-controller-manager"),
-		Args: flags(map[string]string{
-			"allocate-node-cidrs":              "true",
-			"authentication-kubeconfig":        path,
-			"authorization-kubeconfig":         path,
-			"bind-address":                     Loopback,
-			"cluster-cidr":                     c.Network.PodCIDR.String(),
-			"controllers":                      "*,-csrsigning,-csrapproving,bootstrapsigner,tokencleaner",
-			"kube-api-burst":                   "200",
-			"kube-api-qps":                     "100", // the default of 20 makes 500 nodes wait for their pod CIDRs
-			"kubeconfig":                       path,
-			"leader-elect":                     "false", // there is one; after a crash it need not wait for its own lease to end
-			"node-cidr-mask-size":              "24",
-			"profiling":                        "false",
-			"requestheader-client-ca-file":     c.Authority("front-proxy"),
-			"client-ca-file":                   c.Authority("cluster"),
-			"root-ca-file":                     c.Authority("cluster"),
-			"secure-port":                      fmt.Sprint(c.Ports.ControllerManager),
-			"service-account-private-key-file": c.SigningKey(),
-			"service-cluster-ip-range":         c.Cluster.Spec.Network.ServiceCIDR,
-			"tls-cert-file":                    credential,
-			"tls-min-version":                  "VersionTLS12",
-			"tls-private-key-file":             credential,
-			"use-service-account-credentials":  "true",
-		}),
+		Name:        ControllerManager,
+		Path:        c.kubernetes("kube-controller-manager"),
+		Args:        flags(args),
 		Files:       []File{config},
 		Address:     address(c.Ports.ControllerManager),
 		Credentials: sorted(credential, c.SigningKey()),
 		Probe:       &Probe{URL: url(c.Ports.ControllerManager) + "/healthz", CAFile: c.Authority("cluster")},
 		After:       []string{APIServer},
 	}, nil
+}
+
+// podRanges say who gives Nodes their ranges of pods' addresses: the controller manager, or the service where machines have ranges of their subnets.
+func podRanges(c Config) map[string]string {
+	if c.Network.PodsInSubnets {
+		return map[string]string{"allocate-node-cidrs": "false"}
+	}
+	return map[string]string{"allocate-node-cidrs": "true", "cluster-cidr": c.Network.PodCIDR.String(), "node-cidr-mask-size": "24"}
 }

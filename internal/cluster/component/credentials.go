@@ -21,6 +21,8 @@ const (
 	UserCertificateController = "eks:certificate-controller"
 	// UserAuthenticator is who reads access entries and keeps the roles of access policies, by the name that EKS gives it.
 	UserAuthenticator = "eks:authenticator"
+	// UserPodWebhook is who gives pods identities, by the name that EKS gives it.
+	UserPodWebhook = "eks:pod-identity-mutating-webhook"
 	// UserService is `muster serve`.
 	UserService = "muster:service"
 )
@@ -59,6 +61,7 @@ func AccountCredentials(a Account) ([]authority.Credential, error) {
 		{Name: CredentialIdentity, Authority: authority.Account, CommonName: "muster:identity-service", DNSNames: append(localhost(), a.Region.ServiceNames()...), Addresses: services},
 		{Name: CredentialAccount, Authority: authority.Account, CommonName: "muster:account", DNSNames: []string{caller.ServerName}},
 		callerCredential(CredentialAccountMetadata, caller.Metadata()),
+		registryCredential(a),
 	}...), nil
 }
 
@@ -90,7 +93,7 @@ func Credentials(c Config) ([]authority.Credential, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []authority.Credential{
+	return append(c.Issuers.forPods(), []authority.Credential{
 		{Name: Etcd, Authority: authority.Etcd, CommonName: "etcd", DNSNames: localhost(), Addresses: loopback(), Client: true},
 		{Name: clientOf(Etcd), Authority: authority.Etcd, CommonName: "kube-apiserver", Client: true},
 		{Name: probeOf(Etcd), Authority: authority.Etcd, CommonName: "probe", Client: true},
@@ -102,10 +105,12 @@ func Credentials(c Config) ([]authority.Credential, error) {
 		{Name: "kube-scheduler", Authority: authority.Cluster, CommonName: "system:kube-scheduler", DNSNames: localhost(), Addresses: loopback(), Client: true},
 		{Name: "certificate-controller", Authority: authority.Cluster, CommonName: UserCertificateController, Client: true},
 		{Name: "authenticator", Authority: authority.Cluster, CommonName: UserAuthenticator, DNSNames: localhost(), Addresses: loopback(), Client: true},
+		{Name: PodWebhook, Authority: authority.Cluster, CommonName: UserPodWebhook, DNSNames: localhost(), Addresses: loopback(), Client: true},
+		{Name: podWebhookClient, Authority: authority.FrontProxy, CommonName: podWebhookClient, Client: true},
 		{Name: authenticatorClient, Authority: authority.FrontProxy, CommonName: authenticatorClient, Client: true},
 		{Name: "service", Authority: authority.Cluster, CommonName: UserService, Organizations: []string{groupMasters}, Client: true},
 		{Name: "administrator", Authority: authority.Cluster, CommonName: "muster:administrator", Organizations: []string{GroupAdministrators}, Client: true},
-	}, nil
+	}...), nil
 }
 
 func loopback() []netip.Addr { return []netip.Addr{netip.MustParseAddr(Loopback)} }

@@ -42,6 +42,16 @@ func (i Issuers) credential() []authority.Credential {
 	}}
 }
 
+// forPods is the certificate for the pods of a cluster, which trust the cluster's authority as every pod of Kubernetes does. There is none for issuers
+// that pods do not find by a name.
+func (i Issuers) forPods() []authority.Credential {
+	names := i.names()
+	if len(names) == 0 {
+		return nil
+	}
+	return []authority.Credential{{Name: CredentialIssuer, Authority: authority.Cluster, CommonName: "muster:issuer", DNSNames: names}}
+}
+
 // names are the DNS names that issuers are known by, if they are known by one.
 func (i Issuers) names() []string {
 	if _, err := netip.ParseAddr(i.Host); err == nil || i.Host == "" {

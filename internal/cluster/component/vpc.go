@@ -18,6 +18,17 @@ func VPCSpec(a Account, id string) Spec {
 	}
 }
 
+// WayOutSpec carries packets out of a private network, by sockets of the host. Its name is the VPC's id and "egress".
+func WayOutSpec(a Account, id string) Spec {
+	return Spec{
+		Name:        id + "-egress",
+		Path:        a.program("muster-egress"),
+		Args:        flags(map[string]string{"id": id, "state-dir": string(a.State)}),
+		Directories: []string{a.State.Run(), a.State.VPC(id)},
+		Probe:       &Probe{URL: "http://egress/readyz", Socket: a.State.WayOutSocket(id)},
+	}
+}
+
 // simulator runs the simulated machines. It has no credentials: each machine has its own.
 func simulator(c Config) (Spec, error) {
 	return Spec{

@@ -44,8 +44,9 @@ func ClusterOptions(options *cluster.Options) {
 	}
 }
 
-// Add adds the controller to a manager, which starts the cluster, too. The cluster is made with ClusterOptions.
-func Add(mgr manager.Manager, plane cluster.Cluster) error {
+// Add adds the controller to a manager, which starts the cluster, too. The cluster is made with ClusterOptions. If the cluster has no load balancers at
+// all, none says why; it is empty otherwise.
+func Add(mgr manager.Manager, plane cluster.Cluster, none string) error {
 	if plane == nil {
 		return errors.New("the controller of Services' notices needs a cluster")
 	}
@@ -55,7 +56,7 @@ func Add(mgr manager.Manager, plane cluster.Cluster) error {
 	err := builder.ControllerManagedBy(mgr).
 		Named("exposure").
 		WatchesRawSource(source.Kind(plane.GetCache(), &corev1.Service{}, &handler.TypedEnqueueRequestForObject[*corev1.Service]{})).
-		Complete(&reconciler{cluster: plane.GetClient(), now: time.Now})
+		Complete(&reconciler{cluster: plane.GetClient(), none: none, now: time.Now})
 	if err != nil {
 		return fmt.Errorf("adding the controller of Services' notices: %w", err)
 	}
@@ -64,6 +65,7 @@ func Add(mgr manager.Manager, plane cluster.Cluster) error {
 
 type reconciler struct {
 	cluster client.Client
+	none    string
 	now     func() time.Time
 }
 
@@ -73,7 +75,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.cluster.Get(ctx, request.NamespacedName, service); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	said, again := decide(service, r.now())
+	said, again := decide(service, r.none, r.now())
 	if said != nil {
 		err := r.cluster.Create(ctx, event(service, said, r.now()))
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

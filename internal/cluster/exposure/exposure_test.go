@@ -34,12 +34,21 @@ func service(kind corev1.ServiceType, ports ...int32) *corev1.Service {
 }
 
 func TestDecide(t *testing.T) {
-	given, going, many := service(corev1.ServiceTypeLoadBalancer, 30080), service(corev1.ServiceTypeNodePort, 30080), service(corev1.ServiceTypeNodePort)
+	foreign := func(ports ...int32) *corev1.Service {
+		s := service(corev1.ServiceTypeLoadBalancer, ports...)
+		s.Spec.LoadBalancerClass = new("example.com/other")
+		return s
+	}
+	given, going, many := foreign(30080), service(corev1.ServiceTypeNodePort, 30080), service(corev1.ServiceTypeNodePort)
 	given.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "a.example.com"}}
 	going.DeletionTimestamp = new(metav1.NewTime(made))
 	for n := range int32(100) {
 		many.Spec.Ports = append(many.Spec.Ports, corev1.ServicePort{Port: n + 1, Protocol: corev1.ProtocolUDP, NodePort: 30000 + n})
 	}
+	const (
+		reached = "a Service of type LoadBalancer is reached from the host, too; "
+		pending = "Warning NoLoadBalancer it has no address from a load balancer: its class example.com/other is not one of Muster's, which are none, service.k8s.aws/nlb and eks.amazonaws.com/nlb, and nothing else has taken it"
+	)
 	const forward = "from the host use `kubectl -n shop port-forward service/web LOCAL:PORT`"
 	for name, c := range map[string]struct {
 		service *corev1.Service
@@ -49,18 +58,19 @@ func TestDecide(t *testing.T) {
 	}{
 		"of the cluster":   {service(corev1.ServiceTypeClusterIP, 0), time.Hour, "", 0},
 		"another name":     {service(corev1.ServiceTypeExternalName), time.Hour, "", 0},
-		"port":             {service(corev1.ServiceTypeNodePort, 30080), 0, "Normal OnlyInVPC it answers at every node's address, on port 30080/TCP, which only pods and machines of the VPC reach; " + forward, repeat},
-		"two ports":        {service(corev1.ServiceTypeNodePort, 30080, 30443), 0, "Normal OnlyInVPC it answers at every node's address, on ports 30080/TCP, 30443/TCP, which only pods and machines of the VPC reach; " + forward, repeat},
-		"many ports":       {many, 0, "Normal OnlyInVPC it answers at every node's address, on ports 30000/UDP, 30001/UDP, 30002/UDP, 30003/UDP, 30004/UDP, 30005/UDP, 30006/UDP, 30007/UDP, and 92 more, which only pods and machines of the VPC reach; " + forward, repeat},
+		"port":             {service(corev1.ServiceTypeNodePort, 30080), 0, "Normal OnlyInVPC it answers at every node's address, on port 30080/TCP, which only pods and machines of the VPC reach; " + reached + forward, repeat},
+		"two ports":        {service(corev1.ServiceTypeNodePort, 30080, 30443), 0, "Normal OnlyInVPC it answers at every node's address, on ports 30080/TCP, 30443/TCP, which only pods and machines of the VPC reach; " + reached + forward, repeat},
+		"many ports":       {many, 0, "Normal OnlyInVPC it answers at every node's address, on ports 30000/UDP, 30001/UDP, 30002/UDP, 30003/UDP, 30004/UDP, 30005/UDP, 30006/UDP, 30007/UDP, and 92 more, which only pods and machines of the VPC reach; " + reached + forward, repeat},
 		"no ports yet":     {service(corev1.ServiceTypeNodePort, 0), 0, "", 0},
 		"deleted":          {going, time.Hour, "", 0},
 		"balanced":         {given, time.Hour, "", 0},
-		"just made":        {service(corev1.ServiceTypeLoadBalancer, 30080), 4 * time.Second, "", 6 * time.Second},
-		"made in future":   {service(corev1.ServiceTypeLoadBalancer, 30080), -time.Hour, "", patience},
-		"pending":          {service(corev1.ServiceTypeLoadBalancer, 30080), patience, "Warning NoLoadBalancer it has no address from a load balancer, as the cluster has none of its own, and stays pending; inside the VPC it answers at every node's address, on port 30080/TCP; " + forward, repeat},
-		"without the port": {service(corev1.ServiceTypeLoadBalancer, 0), time.Hour, "Warning NoLoadBalancer it has no address from a load balancer, as the cluster has none of its own, and stays pending; " + forward, repeat},
+		"ours":             {service(corev1.ServiceTypeLoadBalancer, 30080), time.Hour, "", 0},
+		"just made":        {foreign(30080), 4 * time.Second, "", 6 * time.Second},
+		"made in future":   {foreign(30080), -time.Hour, "", patience},
+		"pending":          {foreign(30080), patience, pending + "; inside the VPC it answers at every node's address, on port 30080/TCP; " + forward, repeat},
+		"without the port": {foreign(0), time.Hour, pending + "; " + forward, repeat},
 	} {
-		said, again := decide(c.service, made.Add(c.age))
+		said, again := decide(c.service, "", made.Add(c.age))
 		got := ""
 		if said != nil {
 			got = said.kind + " " + said.reason + " " + said.message
@@ -71,6 +81,18 @@ func TestDecide(t *testing.T) {
 		if len(got) > 1024 { // validation of events.k8s.io, by which they are shown
 			t.Errorf("%s: a message of %d bytes", name, len(got))
 		}
+	}
+}
+
+// Where there are no load balancers at all, a Service that would have one says why.
+func TestDecideWithoutLoadBalancers(t *testing.T) {
+	s := service(corev1.ServiceTypeLoadBalancer, 30080)
+	if said, again := decide(s, "machines are simulated", made); said != nil || again != patience {
+		t.Errorf("at once: %v, again in %s", said, again)
+	}
+	want := &notice{corev1.EventTypeWarning, reasonNoLoadBalancer, "it has no address from a load balancer: machines are simulated"}
+	if said, again := decide(s, "machines are simulated", made.Add(patience)); said == nil || *said != *want || again != repeat {
+		t.Errorf("later: %v, again in %s", said, again)
 	}
 }
 

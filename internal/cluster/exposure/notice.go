@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"muster.dev/muster/internal/cluster/balancerplan"
 )
 
 const (
@@ -23,8 +25,16 @@ const (
 // notice is the content of an Event about a Service.
 type notice struct{ kind, reason, message string }
 
-// decide returns the notice that is due for a Service, or nil, and when to look again, or 0.
-func decide(service *corev1.Service, now time.Time) (*notice, time.Duration) {
+func class(service *corev1.Service) string {
+	if service.Spec.LoadBalancerClass == nil {
+		return ""
+	}
+	return *service.Spec.LoadBalancerClass
+}
+
+// decide returns the notice that is due for a Service, or nil, and when to look again, or 0. The reason why there are no load balancers at all, if
+// that is so, is none.
+func decide(service *corev1.Service, none string, now time.Time) (*notice, time.Duration) {
 	if !service.DeletionTimestamp.IsZero() {
 		return nil, 0
 	}
@@ -35,19 +45,29 @@ func decide(service *corev1.Service, now time.Time) (*notice, time.Duration) {
 		if len(service.Status.LoadBalancer.Ingress) > 0 {
 			return nil, 0
 		}
+		why := none
+		if why == "" && !balancerplan.Ours(service) {
+			why = fmt.Sprintf("its class %s is not one of Muster's, which are none, %s, and nothing else has taken it", class(service), strings.Join(balancerplan.Classes(), " and "))
+		}
+		if why == "" { // its controller says what becomes of it
+			return nil, 0
+		}
 		if wait := service.CreationTimestamp.Add(patience).Sub(now); wait > 0 {
 			return nil, min(wait, patience) // also if the clock was set back
 		}
-		message := "it has no address from a load balancer, as the cluster has none of its own, and stays pending"
-		if ports != "" {
+		message := "it has no address from a load balancer: " + why
+		if ports != "" && none == "" {
 			message += "; inside the VPC it answers at every node's address, on " + ports
+		}
+		if none != "" {
+			return &notice{corev1.EventTypeWarning, reasonNoLoadBalancer, message}, repeat
 		}
 		return &notice{corev1.EventTypeWarning, reasonNoLoadBalancer, message + "; " + forward}, repeat
 	case corev1.ServiceTypeNodePort:
 		if ports == "" {
 			return nil, 0
 		}
-		message := fmt.Sprintf("it answers at every node's address, on %s, which only pods and machines of the VPC reach; %s", ports, forward)
+		message := fmt.Sprintf("it answers at every node's address, on %s, which only pods and machines of the VPC reach; a Service of type LoadBalancer is reached from the host, too; %s", ports, forward)
 		return &notice{corev1.EventTypeNormal, reasonOnlyInVPC, message}, repeat
 	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName:
 	}

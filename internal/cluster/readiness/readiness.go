@@ -24,13 +24,16 @@ const (
 	ReasonTerminating  = "Terminating"  // of a machine
 )
 
-// Message returns why an object is not Ready, or is not let in any more though it still is; "" if neither is so.
+// Message returns why an object is not Ready, is not let in any more though it still is, or has a disk that is nearly full; "" if none is so.
 func Message(conditions []metav1.Condition) string {
 	if identity := meta.FindStatusCondition(conditions, v1alpha1.ConditionIdentity); identity != nil && identity.Status == metav1.ConditionFalse {
 		return identity.Message
 	}
 	if ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); ready != nil && ready.Status != metav1.ConditionTrue {
 		return ready.Message
+	}
+	if pressure := meta.FindStatusCondition(conditions, v1alpha1.ConditionDiskPressure); pressure != nil && pressure.Status == metav1.ConditionTrue {
+		return pressure.Message
 	}
 	return ""
 }

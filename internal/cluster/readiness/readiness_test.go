@@ -78,6 +78,8 @@ func TestMessage(t *testing.T) {
 		"it is not Ready":                 {[]metav1.Condition{condition(v1alpha1.ConditionReady, "False", "Late")}, "because"},
 		"it is Ready, and not let in":     {[]metav1.Condition{condition(v1alpha1.ConditionReady, "True", "NodeReady"), identity}, "not let in"},
 		"it is neither":                   {[]metav1.Condition{condition(v1alpha1.ConditionReady, "False", "Late"), identity}, "not let in"},
+		"the disk is full":                {[]metav1.Condition{condition(v1alpha1.ConditionReady, "True", "Available"), condition(v1alpha1.ConditionDiskPressure, "True", "HostHasDiskPressure")}, "because"},
+		"the disk is not":                 {[]metav1.Condition{condition(v1alpha1.ConditionReady, "True", "Available"), condition(v1alpha1.ConditionDiskPressure, "False", "HostHasNoDiskPressure")}, ""},
 		"whether it is let in, who knows": {[]metav1.Condition{condition(v1alpha1.ConditionReady, "True", "NodeReady"), unknown}, ""},
 	} {
 		if got := Message(test.conditions); got != test.want {

@@ -17,6 +17,8 @@ import (
 
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/filestore"
+	"muster.dev/muster/internal/cluster/filesystemcontroller"
 	"muster.dev/muster/internal/cluster/instancecontroller"
 	"muster.dev/muster/internal/cluster/updatecontroller"
 )
@@ -25,7 +27,7 @@ import (
 // and Machines of no cluster.
 func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Scheme, account component.Account) error {
 	skipNames := true
-	manager, err := ctrl.NewManager(managementREST(account), ctrl.Options{
+	manager, err := ctrl.NewManager(s.managementREST(account), ctrl.Options{
 		Scheme:         scheme,
 		Logger:         logr.FromSlogHandler(s.cfg.Log.Handler()),
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return managementMapper(), nil },
@@ -46,6 +48,9 @@ func (s *Service) runAccountControllers(ctx context.Context, scheme *runtime.Sch
 		return err
 	}
 	if err := instancecontroller.Add(manager, instancecontroller.Config{Providers: providers, Log: s.cfg.Log}); err != nil {
+		return err
+	}
+	if err := filesystemcontroller.Add(manager, filestore.New(account.State.FileSystems()), s.cfg.Log); err != nil {
 		return err
 	}
 	if err := manager.Start(ctx); err != nil {

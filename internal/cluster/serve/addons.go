@@ -5,6 +5,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +20,7 @@ import (
 	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/node/podidentityagent"
 	"muster.dev/muster/internal/platform/version"
 )
 
@@ -47,15 +49,18 @@ func addAddons(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Con
 	config := addoncontroller.Config{
 		ClusterName: c.Cluster.Spec.Name,
 		Cluster:     api,
-		Catalogue:   addon.New(addon.Programs{Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI}),
+		Catalogue:   addon.New(addon.Programs{Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI, MetricsServer: version.MetricsServer}),
 		Objects: func(name string) ([]*unstructured.Unstructured, error) {
-			if name != addon.CoreDNS {
-				return nil, fmt.Errorf("add-on %s has no objects", name)
+			switch name {
+			case addon.CoreDNS:
+				return baseline.CoreDNS(c, coreDNSImage)
+			case addon.MetricsServer:
+				return baseline.MetricsServer(c, metricsServerImage)
 			}
-			return baseline.CoreDNS(c, coreDNSImage)
+			return nil, fmt.Errorf("add-on %s has no objects", name)
 		},
 		Absent: func(name string) string {
-			if name == addon.CoreDNS && !c.VPC {
+			if (name == addon.CoreDNS || name == addon.MetricsServer) && !c.VPC {
 				return "the service runs without root, and so its machines are simulated and run no pods"
 			}
 			return ""
@@ -63,6 +68,13 @@ func addAddons(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Con
 	}
 	if reporter, ok := providers[v1alpha1.ProviderLocal].(machine.Reporter); ok {
 		config.Report = reporter.Report
+	}
+	if dialer, ok := providers[v1alpha1.ProviderLocal].(machine.Dialer); ok {
+		config.PodIdentity = func(ctx context.Context, id string) error {
+			return podidentityagent.Probe(ctx, func(ctx context.Context, network, address string) (net.Conn, error) {
+				return dialer.DialInside(ctx, id, network, address)
+			})
+		}
 	}
 	return addoncontroller.Add(mgr, config)
 }

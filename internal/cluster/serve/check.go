@@ -23,18 +23,6 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// inotifyLimit holds how many inotify instances a user may have (inotify(7)).
-const inotifyLimit = "/proc/sys/fs/inotify/max_user_instances"
-
-// entries are the names of everything that muster keeps in a state directory, and of what earlier versions kept there.
-var entries = []string{"account.json", "audit", "clusters", "components", "etcd", "iam", "issuers.json", "kubeconfig", "layout", "lock", "logs", "machines", "management-etcd", "muster.yaml", "pki", "ports.json", "run", "vpc"}
-
-// ours reports whether a name in a state directory is muster's: an entry, a file that a crash kept from its name (package
-// durable), or what a file system of its own begins with.
-func ours(name string) bool {
-	return slices.Contains(entries, name) || strings.HasPrefix(name, ".new-") || name == "lost+found"
-}
-
 // check finds what would keep a cluster from starting, before anything is changed. running says that a service answers.
 func (s Session) check(binDir string, running bool) error {
 	if err := checkLayout(s.State); err != nil {
@@ -113,8 +101,8 @@ func checkDirectory(dir statedir.Dir) error {
 	}
 	var foreign []string
 	for _, entry := range found {
-		if !ours(entry.Name()) {
-			foreign = append(foreign, entry.Name())
+		if name := entry.Name(); !statedir.Owns(name) && name != "lost+found" { // which a file system of its own begins with
+			foreign = append(foreign, name)
 		}
 	}
 	if len(foreign) > 0 {
@@ -145,11 +133,7 @@ func checkInotify(groups []*v1alpha1.NodeGroup) error {
 	if err != nil {
 		return err
 	}
-	limit, err := os.ReadFile(inotifyLimit)
-	if err != nil {
-		limit = []byte("not known")
-	}
-	return capacity.Inotify(need, left, strings.TrimSpace(string(limit)))
+	return capacity.Inotify(need, left, host.InotifyLimit())
 }
 
 // Running lists the processes of a state directory that are not inside a machine.

@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
+	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/cluster/clusterconfig"
@@ -22,6 +24,9 @@ import (
 
 // coreDNSImage is the name under which the image of the cluster's DNS is imported into every machine.
 const coreDNSImage = "muster.dev/coredns:" + version.CoreDNS
+
+// metricsServerImage is that of metrics-server.
+const metricsServerImage = "muster.dev/metrics-server:" + version.MetricsServer
 
 // control sets the cluster up, here and in the management plane, as soon as each is ready, and then runs the controllers until the
 // context ends. Whatever fails is tried again: an API server may go away at any moment.
@@ -109,6 +114,13 @@ func setUpCluster(ctx context.Context, scheme *runtime.Scheme, c component.Confi
 		return err
 	}
 	if err := applySelfManaged(ctx, api, c); err != nil {
+		return err
+	}
+	volumes, err := baseline.Volumes(c, v1alpha1.DefaultFileSystemID(account.DefaultID))
+	if err != nil {
+		return err
+	}
+	if err := baseline.Apply(ctx, api, volumes); err != nil {
 		return err
 	}
 	return applyAccess(ctx, api)

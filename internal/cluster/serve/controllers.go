@@ -29,7 +29,6 @@ import (
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/exposure"
 	"muster.dev/muster/internal/cluster/launchdata"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
@@ -46,7 +45,7 @@ import (
 func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c component.Config) error {
 	logger := logr.FromSlogHandler(h.log.Handler())
 	skipNames := true
-	manager, err := ctrl.NewManager(managementREST(c.Account), ctrl.Options{
+	manager, err := ctrl.NewManager(h.service.managementREST(c.Account), ctrl.Options{
 		Scheme:         scheme,
 		Logger:         logger,
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return managementMapper(), nil },
@@ -131,6 +130,7 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 		Usage:       func() ([]machine.Usage, error) { return store.Usage(c.Network.VPCID) },
 		UserData:    userData,
 		Health:      health,
+		Authorities: h.kubeletAuthorities,
 		AuditLog:    c.Dir.Audit(0), // of the one instance
 		Log:         h.log,
 	}); err != nil {
@@ -139,14 +139,11 @@ func (h *hosted) runControllers(ctx context.Context, scheme *runtime.Scheme, c c
 	if err := addAddons(manager, scheme, connection, c, providers); err != nil {
 		return err
 	}
-	if c.VPC {
-		services, err := runtimecluster.New(connection, func(o *runtimecluster.Options) { o.Scheme, o.Logger = scheme, logger }, exposure.ClusterOptions)
-		if err != nil {
-			return fmt.Errorf("making a cache of the cluster for Services: %w", err)
-		}
-		if err := exposure.Add(manager, services); err != nil {
-			return fmt.Errorf("adding the controller of Services: %w", err)
-		}
+	if err := h.addBalancers(manager, scheme, connection, c, store); err != nil {
+		return err
+	}
+	if err := h.addVolumes(manager, scheme, connection, c, providers); err != nil {
+		return err
 	}
 	h.setReader(manager.GetClient())
 	defer h.setReader(nil)
@@ -223,6 +220,11 @@ func (h *hosted) health(c component.Config, config *rest.Config) (func(context.C
 	}
 	return func(ctx context.Context) nodegroup.Health {
 		health := nodegroup.Health{Endpoint: c.ServerURL(), PrivateEndpoint: endpoint, Issuer: c.Issuer.URL, Mode: c.Cluster.Spec.AccessConfig.AuthenticationMode}
+		if groups, err := endpointGroups(c); err != nil {
+			health.Err = errors.Join(health.Err, err)
+		} else {
+			health.SecurityGroups = groups
+		}
 		h.mu.Lock()
 		health.Refused, health.RefusedAt = h.refusal, h.refusedAt
 		h.mu.Unlock()

@@ -24,7 +24,7 @@ func Delete(ctx context.Context, dir statedir.Dir) error {
 		return fmt.Errorf("reading state directory to remove: %w", err)
 	}
 	for _, entry := range found {
-		if name := entry.Name(); ours(name) && name != "lost+found" {
+		if name := entry.Name(); statedir.Owns(name) {
 			if err := os.RemoveAll(filepath.Join(string(dir), name)); err != nil {
 				return fmt.Errorf("removing %s: %w", name, err)
 			}
@@ -37,7 +37,7 @@ func Delete(ctx context.Context, dir statedir.Dir) error {
 // deleteMachines removes what machines have outside the state directory. It reads no record that a crash could have damaged:
 // the names of the machines' folders are enough.
 func deleteMachines(ctx context.Context, dir statedir.Dir) error {
-	if !localMachinesPossible() {
+	if !local.Possible() {
 		return nil
 	}
 	cgroups, err := host.ReadCgroups()

@@ -18,7 +18,6 @@ import (
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
-	"muster.dev/muster/internal/cluster/issuer"
 	"muster.dev/muster/internal/cluster/nodegroup"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/statedir"
@@ -37,15 +36,17 @@ type hosted struct {
 	refused chan nodegroup.Heard // from the identity service to the controllers
 	keys    *rotator.Keys
 
+	tokenKeys sync.Mutex // held by who writes the file of the keys of service account tokens
+
 	mu         sync.Mutex
 	message    string
 	refusal    string // of the last change that was asked for: it runs on as it was
 	refusedAt  int64  // the generation of the object that asked for it
 	supervisor *supervise.Supervisor
 	specs      component.Config
-	issuerID   string           // of the issuer, once its keys are known
-	documents  issuer.Documents // of the issuer
-	reader     client.Reader    // the management plane, as far as it is about this cluster, once the controllers run
+	issuing    *issuing      // once its keys are known
+	podSource  *podSource    // once it is watched
+	reader     client.Reader // the management plane, as far as it is about this cluster, once the controllers run
 
 	rotationWaits    string
 	rotationProgress *rotation.Progress
@@ -82,7 +83,11 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	if err != nil {
 		return err
 	}
-	id, documents, err := documentsOf(specs)
+	issuing, err := newIssuing(specs)
+	if err != nil {
+		return err
+	}
+	source, err := newPodSource(specs, issuing)
 	if err != nil {
 		return err
 	}
@@ -96,7 +101,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	}
 	h.mu.Lock()
 	h.supervisor, h.specs, h.reader = supervisor, specs, nil
-	h.issuerID, h.documents = id, documents
+	h.issuing, h.podSource = issuing, source
 	h.mu.Unlock()
 
 	var group sync.WaitGroup
@@ -107,6 +112,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 			failed <- err
 		}
 	})
+	group.Go(func() { source.pods.Run(ctx) })
 	group.Go(func() { h.renew(ctx, specs) })
 	group.Go(func() { h.rotateKubelets(ctx, specs) })
 	group.Go(func() { h.control(ctx, wanted, specs) })
@@ -147,6 +153,9 @@ func (h *hosted) prepare(account component.Account, wanted clusterconfig.Config)
 	if err := h.ensureKeys(specs, time.Now()); err != nil {
 		return component.Config{}, err
 	}
+	if err := h.ensureTokenKeys(specs, time.Now()); err != nil {
+		return component.Config{}, err
+	}
 	return specs, writeKubeconfig(specs)
 }
 
@@ -172,6 +181,9 @@ func (h *hosted) ensureKeys(c component.Config, now time.Time) error {
 func (h *hosted) renew(ctx context.Context, specs component.Config) {
 	for pause(ctx, renewalInterval) == nil {
 		err := h.ensureKeys(specs, time.Now())
+		if err == nil {
+			err = h.pruneTokenKeys(specs, time.Now())
+		}
 		if err == nil {
 			err = writeKubeconfig(specs)
 		}

@@ -119,6 +119,9 @@ func (c clusterHosts) Remove(ctx context.Context, object *v1alpha1.Cluster) erro
 	if err := c.removeCluster(ctx, c.account, object.Spec.Name, c.cfg.State.Cluster(object.Namespace)); err != nil {
 		return err
 	}
+	if err := c.removeVolumes(ctx, object.Spec.Name); err != nil {
+		return err
+	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: baseline.BindingInventory(object.Namespace)}}
 	if err := c.api.Delete(ctx, binding); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing what cluster %s may do in the management plane: %w", object.Spec.Name, err)

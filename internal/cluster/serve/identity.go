@@ -25,8 +25,12 @@ import (
 	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/nodegroup"
+	"muster.dev/muster/internal/cluster/podidentity"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/iam/issuerkeys"
 	"muster.dev/muster/internal/iam/keyservice"
+	"muster.dev/muster/internal/iam/registrylogin"
+	"muster.dev/muster/internal/platform/readcache"
 )
 
 // serveIdentity answers STS and IAM, and authenticators, until the context ends. The management plane has muster's kinds by now; it may
@@ -48,7 +52,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		})
 	}
 
-	api, err := client.NewWithWatch(managementREST(c), client.Options{Scheme: scheme, Mapper: managementMapper()})
+	api, err := client.NewWithWatch(s.managementREST(c), client.Options{Scheme: scheme, Mapper: managementMapper()})
 	if err != nil {
 		return err
 	}
@@ -65,8 +69,10 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		return err
 	}
 	machines := identityservice.NewInformer(api, &v1alpha1.Machine{}, &v1alpha1.MachineList{}, "")
+	pods := PodIdentities{service: s, machines: machines.Store(), associations: podidentity.NewAssociations(api)}
 	service, err := identityservice.New(identityservice.Config{
-		Store: store, Sealer: sealer, Instances: machineInstances{machines.Store()}, Region: c.Region.Name, Log: s.cfg.Log,
+		Store: store, Sealer: sealer, Instances: machineInstances{machines.Store()}, Pods: pods, Region: c.Region.Name, Log: s.cfg.Log,
+		Issuers: tokenIssuers{s.podsOfIssuer, issuerkeys.New(issuerkeys.Config{})},
 		Refused: func(cluster, instance string, r keyservice.Refused) {
 			if !isMachineOf(machines.Store(), cluster, instance) {
 				return // an authenticator says nothing about machines of other clusters
@@ -78,7 +84,15 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		return err
 	}
 	if s.cfg.AWS != nil {
-		handlers, err := s.cfg.AWS(AWS{Identity: service, Management: api, Metrics: s.metrics, Account: c, Cluster: func(namespace string) (client.Client, error) { return s.clusterClient(scheme, namespace) }})
+		reads, err := readcache.New(readcache.Config{Client: api, Writes: s.writes, Kinds: readKinds()})
+		if err != nil {
+			return fmt.Errorf("making the cache of the AWS APIs: %w", err)
+		}
+		group.Go(func() { reads.Run(ctx) })
+		handlers, err := s.cfg.AWS(AWS{
+			Identity: service, Management: reads, Metrics: s.metrics, Account: c, Pods: pods, Deprecated: s.deprecated,
+			Cluster: func(namespace string) (client.Client, error) { return s.clusterClient(scheme, namespace) },
+		})
 		if err != nil {
 			return fmt.Errorf("making the AWS APIs: %w", err)
 		}
@@ -96,6 +110,8 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		},
 	})
 	group.Go(func() { machines.Run(ctx) })
+	group.Go(func() { pods.associations.Run(ctx) })
+	group.Go(func() { pods.writeAssociations(ctx) })
 	begin(func() error { return store.Run(ctx) })
 	s.setIdentities(store)
 	defer s.setIdentities(nil)
@@ -105,6 +121,8 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		return ctx.Err()
 	}
 	group.Go(func() { service.Run(ctx) })
+	s.setPodExplainer(&podExplainer{PodIdentities: pods, identity: service, store: store, region: c.Region.Name})
+	defer s.setPodExplainer(nil)
 
 	people, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(component.Loopback, strconv.Itoa(c.Ports.Identity)))
 	if err != nil {
@@ -133,20 +151,49 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		}
 		begin(func() error { return keys.Serve(ctx, listener) })
 	}
+	begin(func() error { return registrylogin.Serve(ctx, c.State.RegistryLoginSocket(), service, s.cfg.Log) })
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
+// readKinds are the kinds that actions of the AWS APIs describe from memory.
+func readKinds() []readcache.Kind {
+	return []readcache.Kind{
+		{Object: &v1alpha1.Cluster{}, List: &v1alpha1.ClusterList{}},
+		{Object: &v1alpha1.NodeGroup{}, List: &v1alpha1.NodeGroupList{}},
+		{Object: &v1alpha1.Update{}, List: &v1alpha1.UpdateList{}},
+		{Object: &v1alpha1.Addon{}, List: &v1alpha1.AddonList{}},
+		{Object: &v1alpha1.PodIdentityAssociation{}, List: &v1alpha1.PodIdentityAssociationList{}},
+		{Object: &v1alpha1.Machine{}, List: &v1alpha1.MachineList{}},
+		{Object: &v1alpha1.VPC{}, List: &v1alpha1.VPCList{}},
+		{Object: &v1alpha1.Subnet{}, List: &v1alpha1.SubnetList{}},
+		{Object: &v1alpha1.SecurityGroup{}, List: &v1alpha1.SecurityGroupList{}},
+		{Object: &v1alpha1.LaunchTemplate{}, List: &v1alpha1.LaunchTemplateList{}},
+		{Object: &v1alpha1.FileSystem{}, List: &v1alpha1.FileSystemList{}},
+		{Object: &v1alpha1.AccessPoint{}, List: &v1alpha1.AccessPointList{}},
+		{Object: &v1alpha1.AWSRecord{}, List: &v1alpha1.AWSRecordList{}},
+		{Object: &v1alpha1.IAMInstanceProfile{}, List: &v1alpha1.IAMInstanceProfileList{}},
+	}
+}
+
 // clusterClient makes a client of a cluster that is served, for its access entries.
 func (s *Service) clusterClient(scheme *runtime.Scheme, namespace string) (client.Client, error) {
+	specs, err := s.specsOf(namespace)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(clusterREST(specs), client.Options{Scheme: scheme, Mapper: clusteraccess.Mapper()})
+}
+
+// specsOf is the configuration of the components of a cluster that is served, by its namespace.
+func (s *Service) specsOf(namespace string) (component.Config, error) {
 	h := s.cluster(namespace)
 	if h == nil || namespace == "" {
-		return nil, fmt.Errorf("no cluster of namespace %q is served", namespace)
+		return component.Config{}, fmt.Errorf("no cluster of namespace %q is served", namespace)
 	}
 	h.mu.Lock()
-	specs := h.specs
-	h.mu.Unlock()
-	return client.New(clusterREST(specs), client.Options{Scheme: scheme, Mapper: clusteraccess.Mapper()})
+	defer h.mu.Unlock()
+	return h.specs, nil
 }
 
 // accountCredential is a credential by which the account and its callers know each other.

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -10,12 +11,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/issuer"
 	"muster.dev/muster/internal/cluster/portplan"
+	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -31,7 +34,10 @@ func (s Session) checkIssuerHost() error {
 		return err
 	}
 	at, err := issuer.ReadEndpoint(s.State.Issuers())
+	in, found := region.Find(cmp.Or(s.Region, region.Default))
 	switch {
+	case found == nil && slices.Contains(append(in.ServiceNames(), in.RegistryName(component.DefaultAccount)), s.IssuerHost):
+		return fmt.Errorf("%s is a name of the account's AWS APIs: choose one that is the issuers' alone", s.IssuerHost)
 	case errors.Is(err, fs.ErrNotExist) && !account.InUse(s.State):
 		return nil
 	case err != nil:
@@ -101,29 +107,20 @@ func planIssuer(dir statedir.Cluster) (component.Issuer, error) {
 	return component.Issuer{URL: i.String(), Keys: i.Keys(), ID: i.ID}, nil
 }
 
-// documentsOf renders the documents of a cluster's issuer, whose id it returns, too.
-func documentsOf(c component.Config) (id string, documents issuer.Documents, err error) {
-	keys, err := os.ReadFile(c.SigningKey())
-	if err != nil {
-		return "", issuer.Documents{}, fmt.Errorf("reading the key of service account tokens: %w", err)
-	}
-	own, err := issuer.Parse(c.Issuer.URL)
-	if err != nil {
-		return "", issuer.Documents{}, err
-	}
-	documents, err = issuer.Render(own, keys)
-	return own.ID, documents, err
-}
-
 // issuerDocuments finds the documents of the cluster that runs here and whose issuer has an id.
 func (s *Service) issuerDocuments(id string) (issuer.Documents, bool) {
 	for _, h := range s.clusters() {
 		h.mu.Lock()
-		own, documents := h.issuerID, h.documents
+		own := h.issuing
 		h.mu.Unlock()
-		if own == id && id != "" {
-			return documents, true
+		if own == nil || own.issuer.ID != id {
+			continue
 		}
+		documents, _, err := own.at(time.Now())
+		if err != nil {
+			h.log.Error("the documents of the issuer are not served", "error", err)
+		}
+		return documents, err == nil
 	}
 	return issuer.Documents{}, false
 }
@@ -132,10 +129,12 @@ func (s *Service) issuerDocuments(id string) (issuer.Documents, bool) {
 // in the status until it is over.
 func (s *Service) serveIssuers(ctx context.Context, account component.Account) {
 	defer s.setIssuerFailure(nil)
+	socket, credentialOf := s.issuersInVPC(account)
 	for ctx.Err() == nil {
 		err := issuer.Serve(ctx, issuer.ServerConfig{
 			Address: account.Issuers.Address, Port: account.Issuers.Port, Credential: account.Credential(component.CredentialIssuer), Log: s.cfg.Log,
-			Lookup:    s.issuerDocuments,
+			Lookup: s.issuerDocuments,
+			Socket: socket, CredentialOf: credentialOf,
 			Listening: func() { s.setIssuerFailure(nil) },
 		})
 		if ctx.Err() != nil {

@@ -103,6 +103,11 @@ func TestIssuerHost(t *testing.T) {
 	if err := (Session{State: newDir(t), IssuerHost: "oidc.example.com"}).checkIssuerHost(); err != nil {
 		t.Error("at the first start:", err)
 	}
+	for _, host := range []string{"sts.us-east-1.amazonaws.com", "000000000000.dkr.ecr.us-east-1.amazonaws.com"} {
+		if err := (Session{State: newDir(t), IssuerHost: host}).checkIssuerHost(); err == nil || !strings.Contains(err.Error(), "is a name of the account's AWS APIs") {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
 	if err := os.Remove(dir.Issuers()); err != nil {
 		t.Fatal(err)
 	}
@@ -149,12 +154,15 @@ func hostIssuer(t *testing.T, s *Service, name, host, id string) component.Confi
 	if err := h.ensureKeys(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	own, documents, err := documentsOf(c)
-	if err != nil || own != id {
-		t.Fatalf("%s, %v", own, err)
+	if err := h.ensureTokenKeys(c, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	own, err := newIssuing(c)
+	if err != nil || own.issuer.ID != id {
+		t.Fatalf("%+v, %v", own, err)
 	}
 	h.mu.Lock()
-	h.issuerID, h.documents = own, documents
+	h.issuing, h.specs = own, c
 	h.mu.Unlock()
 	return c
 }
@@ -239,17 +247,4 @@ func TestServeIssuer(t *testing.T) {
 	if status, found := get("https://" + host + "/id/" + strings.Repeat("F", 32) + "/keys"); status != http.StatusNotFound {
 		t.Errorf("another cluster's: %d %v", status, found)
 	}
-}
-
-func TestDocumentsWithoutKeys(t *testing.T) {
-	c := component.Config{Dir: newDir(t).Cluster("blue")}
-	documents := func() error {
-		_, _, err := documentsOf(c)
-		return err
-	}
-	says(t, documents(), "reading the key of service account tokens")
-	write(t, c.SigningKey(), "half a ke")
-	says(t, documents(), `"" is not https://HOST/id/ID`)
-	c.Issuer.URL = "https://127.93.14.201/id/0123456789ABCDEF0123456789ABCDEF"
-	says(t, documents(), "reading the keys of service account tokens")
 }

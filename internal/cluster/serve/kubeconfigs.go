@@ -61,9 +61,11 @@ func clusterREST(c component.Config) *rest.Config {
 	return serviceREST(c.ServerURL(), c.Authority(authority.Cluster), c.Credential("service"))
 }
 
-// managementREST is the service's own way into the management plane.
-func managementREST(a component.Account) *rest.Config {
-	return serviceREST(a.ManagementURL(), a.Authority(authority.Management), a.Credential("management-service"))
+// managementREST is the service's own way into the management plane. Reads from memory have what was written by it.
+func (s *Service) managementREST(a component.Account) *rest.Config {
+	config := serviceREST(a.ManagementURL(), a.Authority(authority.Management), a.Credential("management-service"))
+	s.writes.Wrap(config)
+	return config
 }
 
 // serviceREST reads the files of its credential again when they change.

@@ -46,7 +46,7 @@ func (s *Service) control(ctx context.Context, account component.Account) {
 
 // setUpManagement teaches the management plane muster's kinds, and makes the objects that it always has.
 func (s *Service) setUpManagement(ctx context.Context, scheme *runtime.Scheme, account component.Account) error {
-	if err := answers(ctx, managementREST(account), kindsPath); err != nil {
+	if err := answers(ctx, s.managementREST(account), kindsPath); err != nil {
 		return err
 	}
 	api, err := s.managementClient(account, client.Options{Scheme: scheme})

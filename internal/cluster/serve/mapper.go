@@ -24,6 +24,8 @@ func managementMapper() meta.RESTMapper {
 			"VPC",
 			"Subnet",
 			"SecurityGroup",
+			"FileSystem",
+			"AccessPoint",
 			"AWSRecord",
 			"LaunchTemplate",
 			"IAMAccount",

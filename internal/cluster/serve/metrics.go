@@ -5,6 +5,7 @@ package serve
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"muster.dev/muster/internal/cluster/filestore"
 	"muster.dev/muster/internal/cluster/supervise"
 )
 
@@ -26,6 +27,31 @@ func (c componentCollector) Collect(ch chan<- prometheus.Metric) {
 	for _, h := range c.service.clusters() {
 		collect(ch, h.dir.Namespace(), h.components())
 	}
+}
+
+// volumeCollector reports at each scrape what the disk has that volumes are on.
+type volumeCollector struct{ files *filestore.Store }
+
+var (
+	volumeDiskSize      = prometheus.NewDesc("muster_volumes_disk_size_bytes", "Size of the host's disk that volumes are on.", nil, nil)
+	volumeDiskAvailable = prometheus.NewDesc("muster_volumes_disk_available_bytes", "What the host's disk has left that volumes are on.", nil, nil)
+	volumeDiskRoom      = prometheus.NewDesc("muster_volumes_disk_room_bytes", "What is left for new volumes: 0 while the disk has less than the reserve.", nil, nil)
+)
+
+func (c volumeCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- volumeDiskSize
+	ch <- volumeDiskAvailable
+	ch <- volumeDiskRoom
+}
+
+func (c volumeCollector) Collect(ch chan<- prometheus.Metric) {
+	space, err := c.files.Space()
+	if err != nil { // no figure is better than a wrong one
+		return
+	}
+	ch <- prometheus.MustNewConstMetric(volumeDiskSize, prometheus.GaugeValue, float64(space.Total))
+	ch <- prometheus.MustNewConstMetric(volumeDiskAvailable, prometheus.GaugeValue, float64(space.Available))
+	ch <- prometheus.MustNewConstMetric(volumeDiskRoom, prometheus.GaugeValue, float64(space.Room()))
 }
 
 func collect(ch chan<- prometheus.Metric, cluster string, components []supervise.Status) {

@@ -15,6 +15,7 @@ import (
 
 	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/region"
@@ -26,7 +27,7 @@ import (
 
 // describeDefaultVPC describes the default VPC of an account that starts for the first time, so that nothing waits for the management plane. Its
 // objects are made later, as it is described. A default VPC that was deleted does not come back.
-func describeDefaultVPC(dir statedir.Dir, in region.Region) error {
+func describeDefaultVPC(dir statedir.Dir, in region.Region, egress egresspolicy.Mode) error {
 	all, err := vpc.List(dir.VPCs())
 	if err != nil || len(all) > 0 {
 		return err
@@ -34,7 +35,7 @@ func describeDefaultVPC(dir statedir.Dir, in region.Region) error {
 	if _, err := os.Stat(filepath.Join(dir.ManagementEtcd(), "member")); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return vpc.Describe(dir.VPCs(), vpccontroller.Default(zoneNames(in), func(prefix string) string { return prefix + randomID() }))
+	return vpc.Describe(dir.VPCs(), vpccontroller.Default(zoneNames(in), egress, func(prefix string) string { return prefix + randomID() }))
 }
 
 func zoneNames(in region.Region) []string {
@@ -57,7 +58,15 @@ func describedVPCs(dir statedir.Dir) ([]component.VPC, error) {
 	all, err := vpc.List(dir.VPCs())
 	found := make([]component.VPC, 0, len(all))
 	for _, description := range all {
-		found = append(found, component.VPC{ID: description.ID, CIDR: description.CIDR})
+		one := component.VPC{ID: description.ID, CIDR: description.CIDR, Egress: description.Egress.IsOpen()}
+		network, err := vpc.Open(dir.VPCs(), description.ID)
+		if err != nil {
+			return nil, err
+		}
+		// A file that cannot be read keeps no VPC from being run: its process says so.
+		balancers, err := network.Balancers()
+		one.Balancers = err != nil || len(balancers) > 0
+		found = append(found, one)
 	}
 	return found, err
 }
@@ -161,6 +170,31 @@ func setEndpoint(c component.Config, n clusternetwork.Network) error {
 	})
 }
 
+// endpointGroups are the security groups that the API server's addresses are in by now; nil without a VPC.
+func endpointGroups(c component.Config) ([]string, error) {
+	if !c.VPC {
+		return nil, nil
+	}
+	n, err := readNetwork(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	network, err := vpc.Open(c.State.VPCs(), n.VPCID)
+	if err != nil {
+		return nil, err
+	}
+	all, err := network.Endpoints()
+	if err != nil {
+		return nil, err
+	}
+	for _, endpoint := range all {
+		if endpoint.Cluster == c.Cluster.Spec.Name {
+			return endpoint.SecurityGroups, nil
+		}
+	}
+	return nil, nil
+}
+
 // takenPodRanges are the ranges of the pods of all other clusters.
 func takenPodRanges(c component.Config) ([]clusternetwork.Taken, error) {
 	clusters, err := c.State.ListClusters()
@@ -217,14 +251,14 @@ func planNetwork(dir statedir.Dir, c component.Config) (clusternetwork.Network, 
 	}
 	if len(all) == 0 {
 		n := 0
-		all = []vpc.Description{vpccontroller.Default(zoneNames(c.Region), func(prefix string) string {
+		all = []vpc.Description{vpccontroller.Default(zoneNames(c.Region), egresspolicy.NAT, func(prefix string) string {
 			n++
 			return fmt.Sprintf("%s%017d", prefix, n-1)
 		})}
 	}
 	vpcs := make([]component.VPC, 0, len(all))
 	for _, description := range all {
-		vpcs = append(vpcs, component.VPC{ID: description.ID, CIDR: description.CIDR})
+		vpcs = append(vpcs, component.VPC{ID: description.ID, CIDR: description.CIDR, Egress: description.Egress.IsOpen()})
 	}
 	n, err := readNetwork(c.Dir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -240,7 +274,7 @@ func planNetwork(dir statedir.Dir, c component.Config) (clusternetwork.Network, 
 	for _, id := range n.EndpointPairs()[0] {
 		for _, subnet := range n.Subnets {
 			if subnet.ID == id {
-				address, err := machine.Allocate(subnet.CIDR, nil)
+				address, _, err := machine.Allocate(subnet.CIDR, nil, 0)
 				if err != nil {
 					return n, vpcs, err
 				}

@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/region"
@@ -34,7 +35,7 @@ func newAccount(t *testing.T) (*Service, component.Account) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := describeDefaultVPC(s.cfg.State, own); err != nil {
+	if err := describeDefaultVPC(s.cfg.State, own, egresspolicy.NAT); err != nil {
 		t.Fatal(err)
 	}
 	return s, component.Account{State: s.cfg.State, VPC: true, Region: own}
@@ -73,7 +74,7 @@ func TestDefaultVPC(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"eu-west-1a": "172.31.0.0/20", "eu-west-1b": "172.31.16.0/20", "eu-west-1c": "172.31.32.0/20"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if err := describeDefaultVPC(dir, account.Region); err != nil {
+	if err := describeDefaultVPC(dir, account.Region, egresspolicy.NAT); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := vpc.List(dir.VPCs()); err != nil || len(again) != 1 || again[0].ID != all[0].ID {
@@ -85,7 +86,7 @@ func TestDefaultVPC(t *testing.T) {
 	if err := vpc.Remove(dir.VPC(all[0].ID)); err != nil {
 		t.Fatal(err)
 	}
-	if err := describeDefaultVPC(dir, account.Region); err != nil {
+	if err := describeDefaultVPC(dir, account.Region, egresspolicy.NAT); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := vpc.List(dir.VPCs()); err != nil || len(again) != 0 {
@@ -211,7 +212,7 @@ func TestPlannedNetwork(t *testing.T) {
 	}
 	c := numbered(component.Account{State: s.cfg.State, VPC: true, Region: own}, 1)
 	n, vpcs, err := planNetwork(s.cfg.State, c)
-	if err != nil || n.Addresses[0].String() != "172.31.0.4" || n.Addresses[1].String() != "172.31.16.4" || n.PodCIDR.String() != "10.244.0.0/16" ||
+	if err != nil || n.Addresses[0].String() != "172.31.0.4" || n.Addresses[1].String() != "172.31.16.4" || n.PodCIDR.String() != "10.244.0.0/16" || !n.PodsInSubnets ||
 		len(vpcs) != 1 || vpcs[0].ID != "vpc-00000000000000000" {
 		t.Errorf("%+v, %+v, %v", n, vpcs, err)
 	}

@@ -5,9 +5,12 @@ package serve
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,7 +61,7 @@ func (h *hosted) status(ctx context.Context) ClusterStatus {
 		Components: h.components(), NodeGroups: []NodeGroupStatus{}, Machines: []MachineStatus{}, Rotation: h.rotationStatus(),
 	}
 	if specs.Ports.APIServer != 0 {
-		status.Endpoint = specs.ServerURL()
+		status.Endpoint, status.TokenKeys = specs.ServerURL(), tokenKeyStatus(specs, time.Now())
 	}
 	if reader == nil {
 		return status
@@ -124,9 +127,26 @@ func observe(ctx context.Context, reader client.Reader, status *ClusterStatus) e
 		}
 		status.Machines = append(status.Machines, machine)
 	}
+	status.Notes = openMetadata(machines.Items, status.Name)
 	slices.SortFunc(status.NodeGroups, func(a, b NodeGroupStatus) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(status.Machines, func(a, b MachineStatus) int {
 		return cmp.Or(strings.Compare(a.NodeName, b.NodeName), strings.Compare(a.Name, b.Name))
 	})
 	return nil
+}
+
+// openMetadata notes machines whose instance metadata answers pods, and so gives them the role of the node: a note for each node group.
+func openMetadata(machines []v1alpha1.Machine, cluster string) []string {
+	open := map[string]int{}
+	for i := range machines {
+		m := &machines[i]
+		if m.Spec.ClusterName == cluster && m.Spec.InstanceProfile != "" && m.Spec.Metadata().HTTPPutResponseHopLimit > 1 {
+			open[m.Spec.NodeGroup]++
+		}
+	}
+	var notes []string
+	for _, group := range slices.Sorted(maps.Keys(open)) {
+		notes = append(notes, fmt.Sprintf("pods on %d machines of node group %s can take the role of the node: httpPutResponseHopLimit is more than 1 there", open[group], group))
+	}
+	return notes
 }

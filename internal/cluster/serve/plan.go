@@ -7,6 +7,7 @@ import (
 	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -22,7 +23,7 @@ func Plan(dir statedir.Dir, region string, wanted clusterconfig.Config) ([]compo
 	if err != nil {
 		return nil, err
 	}
-	shared := component.Account{State: dir, BinDir: binDir, Region: own.Region, VPC: localMachinesPossible()}
+	shared := component.Account{State: dir, BinDir: binDir, Region: own.Region, VPC: local.Possible()}
 	if err := portplan.Read(dir.Ports(), &shared.Ports); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"muster.dev/muster/internal/cluster/machine/local"
 )
 
 // programs are what must lie beside muster's own program for a cluster to run.
@@ -17,9 +19,9 @@ var programs = []string{
 
 // machinePrograms are what a local machine needs besides.
 var machinePrograms = []string{
-	"containerd", "containerd-shim-runc-v2", "ctr", "kube-proxy", "kubelet", "runc",
+	"containerd", "containerd-shim-runc-v2", "ctr", "kube-proxy", "kubelet", "muster-egress", "runc",
 	"cni/bridge", "cni/host-local", "cni/loopback", "cni/portmap",
-	"images/coredns.tar", "images/pause.tar", "images/workload.tar",
+	"images/coredns.tar", "images/metrics-server.tar", "images/pause.tar", "images/workload.tar",
 }
 
 // FindPrograms is the directory of muster's own program, in which everything else is looked for, and checks that all is there.
@@ -33,7 +35,7 @@ func FindPrograms() (string, error) {
 	}
 	dir := filepath.Dir(self)
 	wanted := programs
-	if localMachinesPossible() {
+	if local.Possible() {
 		wanted = append(slices.Clip(wanted), machinePrograms...)
 	}
 	var missing []string

@@ -48,11 +48,16 @@ func (s *Service) removeCluster(ctx context.Context, account component.Account, 
 	if err := removeMachinesOf(ctx, account.State, name); err != nil {
 		return err
 	}
+	if err := s.removeBalancers(ctx, account, name); err != nil {
+		return err
+	}
 	if err := removeEndpoints(account.State, name); err != nil {
 		return err
 	}
-	if err := os.Remove(account.State.EgressSocket(dir.Namespace())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing the socket of cluster %s: %w", name, err)
+	for _, socket := range []string{account.State.EgressSocket(dir.Namespace()), account.State.TokenSocket(dir.Namespace())} {
+		if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing a socket of cluster %s: %w", name, err)
+		}
 	}
 	if err := removeFiles(dir); err != nil {
 		return fmt.Errorf("removing the files of cluster %s: %w", name, err)
@@ -94,7 +99,7 @@ func removeMachinesOf(ctx context.Context, dir statedir.Dir, cluster string) err
 		if err != nil || record.Cluster != cluster {
 			continue
 		}
-		if localMachinesPossible() {
+		if local.Possible() {
 			cgroups, err := host.ReadCgroups()
 			if err != nil {
 				return err

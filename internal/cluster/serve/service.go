@@ -16,14 +16,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/certificates/rotator"
 	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/deprecation"
+	"muster.dev/muster/internal/cluster/egresspolicy"
+	"muster.dev/muster/internal/cluster/filestore"
+	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/readcache"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -49,12 +55,16 @@ type Config struct {
 // AWS is what AWS APIs work with.
 type AWS struct {
 	Identity *identityservice.Service
-	// Management is a client of the management plane without a cache.
+	// Management is a client of the management plane, which answers reads from memory where their context allows it (package readcache).
 	Management client.Client
 	Metrics    prometheus.Registerer
 	Account    component.Account
+	// Pods knows which pods have which identities.
+	Pods PodIdentities
 	// Cluster makes a client of a cluster that is served, by its namespace, for access entries.
 	Cluster func(namespace string) (client.Client, error)
+	// Deprecated reads which deprecated APIs of a cluster, by its namespace, were requested.
+	Deprecated func(ctx context.Context, namespace string) (deprecation.Seen, error)
 }
 
 // Service runs the account of one state directory: its management plane, its identity service, and its clusters.
@@ -68,13 +78,18 @@ type Service struct {
 	memory  func() (available int64, err error)
 	ports   *portplan.Planes
 
-	networks sync.Mutex // one cluster chooses its network at a time
+	writes *readcache.Writes // of this process to the management plane
+
+	networks  sync.Mutex // one cluster chooses its network at a time
+	balancers sync.Mutex // one load balancer is chosen or removed at a time
 
 	mu         sync.Mutex
 	message    string
 	supervisor *supervise.Supervisor
 	identities identityservice.Store // while the identity service runs
 	hosted     map[statedir.Cluster]*hosted
+	// podExplainer is there while the identity service runs.
+	podExplainer *podExplainer
 
 	metrics *prometheus.Registry
 
@@ -90,7 +105,7 @@ func NewService(cfg Config) (*Service, error) {
 		cfg: cfg, started: time.Now(), look: make(chan struct{}, 1), managed: make(chan struct{}),
 		memory: host.MemoryAvailable, ports: portplan.New(cfg.State),
 		keys: rotator.NewKeys(authority.NewAccountStore(cfg.State.PKI())), hosted: map[statedir.Cluster]*hosted{},
-		metrics: prometheus.NewRegistry(),
+		metrics: prometheus.NewRegistry(), writes: readcache.NewWrites(v1alpha1.GroupVersion.Group),
 	}, nil
 }
 
@@ -106,7 +121,7 @@ func (s *Service) Run(ctx context.Context) error {
 	if err := os.MkdirAll(s.cfg.State.Run(), 0o700); err != nil {
 		return fmt.Errorf("making directory %s for sockets: %w", s.cfg.State.Run(), err)
 	}
-	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), componentCollector{s})
+	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), componentCollector{s}, volumeCollector{filestore.New(s.cfg.State.FileSystems())})
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -165,13 +180,13 @@ func (s *Service) prepare() (component.Account, error) {
 	if err != nil {
 		return component.Account{}, err
 	}
-	shared := component.Account{State: s.cfg.State, BinDir: s.cfg.BinDir, Region: own.Region, VPC: localMachinesPossible()}
+	shared := component.Account{State: s.cfg.State, BinDir: s.cfg.BinDir, Region: own.Region, VPC: local.Possible()}
 	at, err := readIssuers(s.cfg.State)
 	if err != nil {
 		return component.Account{}, err
 	}
 	shared.Issuers = component.Issuers{Address: own.Address, Port: at.Port, Host: at.Name()}
-	if err := describeDefaultVPC(s.cfg.State, own.Region); err != nil {
+	if err := describeDefaultVPC(s.cfg.State, own.Region, egresspolicy.NAT); err != nil {
 		return component.Account{}, err
 	}
 	if shared.VPCs, err = describedVPCs(s.cfg.State); err != nil {
@@ -205,9 +220,6 @@ func (s *Service) ensureKeys(account component.Account, now time.Time) error {
 	}
 	return err
 }
-
-// localMachinesPossible reports whether machines can be made of this host's namespaces, which takes root.
-func localMachinesPossible() bool { return os.Geteuid() == 0 }
 
 // renew issues certificates anew before they end. Every component reads its file again by itself.
 func (s *Service) renew(ctx context.Context, account component.Account) {
@@ -277,7 +289,7 @@ func (s *Service) components() []supervise.Status {
 // managementClient is the service's own client of the management plane.
 func (s *Service) managementClient(account component.Account, options client.Options) (client.Client, error) {
 	options.Mapper = managementMapper()
-	api, err := client.New(managementREST(account), options)
+	api, err := client.New(s.managementREST(account), options)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the management plane: %w", err)
 	}

@@ -16,7 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/cluster/egresspolicy"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -35,6 +37,8 @@ type Session struct {
 	Region string
 	// IssuerHost is the host in the URLs of issuers, with a port unless that is 443; empty for the one that was chosen, or the account's address.
 	IssuerHost string
+	// Egress is the way out of the default VPC of an account that is new; NAT if empty.
+	Egress egresspolicy.Mode
 	// Explicit is true when the caller gave a configuration now, so that a cluster that exists is changed to it.
 	Explicit bool
 }
@@ -131,10 +135,22 @@ func (s Session) save() (made bool, err error) {
 	if err := s.makeIssuers(); err != nil {
 		return false, err
 	}
+	if err := s.makeDefaultVPC(); err != nil {
+		return false, err
+	}
 	if err := os.MkdirAll(string(cluster), 0o700); err != nil {
 		return false, fmt.Errorf("making directory of cluster %s: %w", s.Wanted.Cluster.Spec.Name, err)
 	}
 	return saveConfig(cluster.Record(), s.Wanted)
+}
+
+// makeDefaultVPC describes the default VPC of an account that is new, with the way out that was chosen.
+func (s Session) makeDefaultVPC() error {
+	own, err := account.Read(s.State)
+	if err != nil {
+		return err
+	}
+	return describeDefaultVPC(s.State, own.Region, cmp.Or(s.Egress, egresspolicy.NAT))
 }
 
 // checkChange refuses what cannot be changed, before anything is done.

@@ -12,11 +12,13 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"muster.dev/muster/internal/cluster/podidentity"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -30,7 +32,7 @@ var ErrSlow = fmt.Errorf("the service runs and has not answered within %s; this 
 const clientTimeout = 20 * time.Second
 
 // serveSocket answers the command line on a unix socket that only the owner of the state directory can reach:
-// /status, /reload, /rotate, /healthz, /readyz and /metrics.
+// /status, /reload, /rotate, /token-keys/rotate, /pods, /healthz, /readyz and /metrics.
 func (s *Service) serveSocket(ctx context.Context, metrics prometheus.Gatherer) error {
 	listener, err := listenPrivate(ctx, s.cfg.State.Socket())
 	if err != nil {
@@ -60,6 +62,8 @@ func (s *Service) serveSocket(ctx context.Context, metrics prometheus.Gatherer) 
 		w.WriteHeader(http.StatusAccepted)
 		_ = json.NewEncoder(w).Encode(status)
 	})
+	mux.HandleFunc("POST /token-keys/rotate", s.rotateTokenKeys)
+	mux.HandleFunc("GET /pods/{namespace}/{name}/identity", s.explainPod)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		for _, cluster := range s.Status(r.Context()).Clusters {
@@ -77,6 +81,27 @@ func (s *Service) serveSocket(ctx context.Context, metrics prometheus.Gatherer) 
 		return fmt.Errorf("answering the command line: %w", err)
 	}
 	return nil
+}
+
+// rotateTokenKeys answers POST /token-keys/rotate?cluster=NAMESPACE&notice=DURATION.
+func (s *Service) rotateTokenKeys(w http.ResponseWriter, r *http.Request) {
+	h := s.cluster(r.URL.Query().Get("cluster"))
+	if h == nil {
+		http.Error(w, errNoCluster.Error(), http.StatusNotFound)
+		return
+	}
+	notice, err := time.ParseDuration(r.URL.Query().Get("notice"))
+	if err != nil {
+		http.Error(w, "notice: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	keys, err := h.rotateTokenKeys(notice, time.Now())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(keys)
 }
 
 // listenPrivate makes a unix socket that its owner alone can use, in place of one that a killed service left. Its directory must be
@@ -144,6 +169,33 @@ func (c *Client) Rotate(ctx context.Context, namespace string) (RotationStatus, 
 	return status, nil
 }
 
+// RotateTokenKeys publishes another key of the service account tokens of the cluster with a namespace, which signs after a notice. It changes
+// nothing if there is one already that does not sign yet.
+func (c *Client) RotateTokenKeys(ctx context.Context, namespace string, notice time.Duration) ([]TokenKeyStatus, error) {
+	body, err := c.ask(ctx, http.MethodPost, "/token-keys/rotate?cluster="+url.QueryEscape(namespace)+"&notice="+url.QueryEscape(notice.String()))
+	if err != nil {
+		return nil, err
+	}
+	var keys []TokenKeyStatus
+	if err := json.Unmarshal(body, &keys); err != nil {
+		return nil, fmt.Errorf("reading the service's answer: %w", err)
+	}
+	return keys, nil
+}
+
+// PodIdentity asks which identity a pod of the cluster with a namespace has, and why.
+func (c *Client) PodIdentity(ctx context.Context, cluster, namespace, pod string) (podidentity.Explanation, error) {
+	var explanation podidentity.Explanation
+	body, err := c.ask(ctx, http.MethodGet, "/pods/"+url.PathEscape(namespace)+"/"+url.PathEscape(pod)+"/identity?cluster="+url.QueryEscape(cluster))
+	if err != nil {
+		return explanation, err
+	}
+	if err := json.Unmarshal(body, &explanation); err != nil {
+		return explanation, fmt.Errorf("reading the service's answer: %w", err)
+	}
+	return explanation, nil
+}
+
 func (c *Client) ask(ctx context.Context, method, path string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://muster"+path, http.NoBody)
 	if err != nil {
@@ -159,7 +211,8 @@ func (c *Client) ask(ctx context.Context, method, path string) ([]byte, error) {
 		return nil, unanswered(ctx, err)
 	}
 	if answer.StatusCode >= 300 {
-		return nil, fmt.Errorf("the service answered %s to %s", answer.Status, path)
+		said, _, _ := strings.Cut(strings.TrimSpace(string(body[:min(len(body), 1024)])), "\n")
+		return nil, fmt.Errorf("the service answered %s to %s: %s", answer.Status, path, said)
 	}
 	return body, nil
 }

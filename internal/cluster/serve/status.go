@@ -61,6 +61,11 @@ type ClusterStatus struct {
 	Settled bool `json:"settled"`
 	// Rotation describes the authority that signs kubelets' certificates.
 	Rotation *RotationStatus `json:"kubeletAuthority,omitempty"`
+	// TokenKeys are the keys of service account tokens.
+	TokenKeys []TokenKeyStatus `json:"serviceAccountKeys,omitempty"`
+
+	// Notes are what an operator should know of a cluster with which nothing is wrong.
+	Notes []string `json:"notes,omitempty"`
 
 	localNodes []string // the instance types of nodes of local machines
 }

@@ -4,13 +4,19 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/filestore"
+	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/cluster/volumedriver"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -43,7 +49,7 @@ func isAnyComponent(names ...string) func(string) bool {
 	}
 }
 
-// Stop ends every process of a state directory and reports which it ended. It removes nothing.
+// Stop ends every process of a state directory, reports which it ended, and detaches machines' loop devices. It removes nothing.
 func Stop(ctx context.Context, dir statedir.Dir, progress func(what string, count int)) error {
 	for _, step := range stopOrder {
 		// Until none is found: a guard that is stopped a moment after its service has started another one meanwhile.
@@ -56,6 +62,26 @@ func Stop(ctx context.Context, dir statedir.Dir, progress func(what string, coun
 				break
 			}
 			progress(step.what, len(stopped))
+		}
+	}
+	return detachLoops(dir)
+}
+
+// detachLoops detaches the loop devices that machines had, none of which runs: those of volumes, and those of files on their disks.
+func detachLoops(dir statedir.Dir) error {
+	if !local.Possible() {
+		return nil
+	}
+	if err := volumedriver.DetachAll(filestore.New(dir.FileSystems())); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir.Machines())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("looking for machines: %w", err)
+	}
+	for _, entry := range entries {
+		if err := local.DetachLoops(dir, entry.Name()); err != nil {
+			return err
 		}
 	}
 	return nil

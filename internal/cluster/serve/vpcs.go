@@ -51,7 +51,7 @@ func (s *Service) runVPCController(ctx context.Context, scheme *runtime.Scheme, 
 		return err
 	}
 	skipNames := true
-	manager, err := ctrl.NewManager(managementREST(account), ctrl.Options{
+	manager, err := ctrl.NewManager(s.managementREST(account), ctrl.Options{
 		Scheme:         scheme,
 		Logger:         logr.FromSlogHandler(s.cfg.Log.Handler()),
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return managementMapper(), nil },
@@ -96,8 +96,8 @@ type vpcProcesses struct {
 	named map[string]bool // VPCs whose services' address the identity service's certificate is good for
 }
 
-// Start implements [vpccontroller.Processes].
-func (p *vpcProcesses) Start(id string) error {
+// Start implements [vpccontroller.Processes]. A VPC has a process for its way out if its description says that it has one.
+func (p *vpcProcesses) Start(ctx context.Context, id string) error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if !p.named[id] { // STS and IAM have an address in each
@@ -112,7 +112,17 @@ func (p *vpcProcesses) Start(id string) error {
 	if !p.account.VPC {
 		return nil
 	}
-	return p.supervisor.Add(component.VPCSpec(p.account, id))
+	if err := p.supervisor.Add(component.VPCSpec(p.account, id)); err != nil {
+		return err
+	}
+	description, err := vpc.Read(p.account.State.VPCs(), id)
+	if err != nil {
+		return err
+	}
+	if !description.Egress.IsOpen() {
+		return p.supervisor.Remove(ctx, component.WayOutSpec(p.account, id))
+	}
+	return p.supervisor.Add(component.WayOutSpec(p.account, id))
 }
 
 // Stop implements [vpccontroller.Processes].
@@ -120,5 +130,11 @@ func (p *vpcProcesses) Stop(ctx context.Context, id string) error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	delete(p.named, id)
+	if err := p.supervisor.Remove(ctx, component.WayOutSpec(p.account, id)); err != nil {
+		return err
+	}
+	if err := p.supervisor.Remove(ctx, component.BalancerSpec(p.account, id)); err != nil {
+		return err
+	}
 	return p.supervisor.Remove(ctx, component.VPCSpec(p.account, id))
 }

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"muster.dev/muster/internal/cluster/podidentity"
+)
+
+func TestWriteAssociations(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pod-identity-webhook", "associations.json")
+	for _, c := range []struct {
+		accounts []podidentity.ServiceAccount
+		want     string
+	}{
+		{nil, `{"identities":[]}`},
+		{[]podidentity.ServiceAccount{{Namespace: "a", Name: "b"}}, `{"identities":[{"namespace":"a","serviceAccount":"b"}]}`},
+	} {
+		if err := writeAssociations(path, c.accounts); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil || string(raw) != c.want+"\n" {
+			t.Errorf("%s, %v; want %s", raw, err, c.want)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatal(info, err)
+	}
+	// What says the same is not written again: the webhook would read it for nothing.
+	before := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path, before, before); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeAssociations(path, []podidentity.ServiceAccount{{Namespace: "a", Name: "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err = os.Stat(path); err != nil || !info.ModTime().Equal(before) {
+		t.Errorf("it was written again: %v, %v", info.ModTime(), err)
+	}
+}
