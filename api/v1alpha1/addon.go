@@ -4,14 +4,14 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// FinalizerAddon is on an Addon until its objects are gone from the cluster, or are left there if that is what spec.preserve says.
+// FinalizerAddon keeps an Addon until its objects are removed from the cluster, or are left there as spec.preserve asks.
 const FinalizerAddon = "muster.dev/addon"
 
-// MaxAddonValues is how long the configuration of an add-on may be, in characters.
+// MaxAddonValues is the maximum length of an add-on's configuration, in characters.
 const MaxAddonValues = 65536
 
-// Addon is an EKS add-on of the cluster whose namespace it is in. Its name is spec.addonName. A controller applies the add-on's objects into the
-// cluster and watches their health.
+// Addon is an EKS add-on of the cluster in whose namespace it is. Its name is spec.addonName. A controller applies the add-on's objects to
+// the cluster and checks their health.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -32,37 +32,37 @@ type Addon struct {
 
 // AddonSpec is the desired state of an add-on.
 type AddonSpec struct {
-	// AddonName is EKS's name of the add-on, such as coredns.
+	// AddonName is the name of the add-on in the EKS API, such as coredns.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	AddonName string `json:"addonName"`
 
-	// Version of the add-on, such as v1.15.0-eksbuild.1. Empty means the default for the version of the cluster.
+	// Version of the add-on, such as v1.15.0-eksbuild.1. Empty means the default version for the cluster's Kubernetes version.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+$`
 	Version string `json:"version,omitempty"`
 
-	// ConfigurationValues are settings of the add-on in JSON or YAML. They follow the schema of its version, which
-	// `aws eks describe-addon-configuration` prints.
+	// ConfigurationValues configure the add-on, in JSON or YAML. They must match the schema of the add-on's version, which `aws eks
+	// describe-addon-configuration` prints.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	ConfigurationValues string `json:"configurationValues,omitempty"`
 
-	// ServiceAccountRoleARN is a role of IAM for the add-on's service account. It becomes the service account's annotation
-	// eks.amazonaws.com/role-arn. An add-on that has no service account keeps it as a record.
+	// ServiceAccountRoleARN is the IAM role of the add-on's service account. It is set there as the annotation eks.amazonaws.com/role-arn. An
+	// add-on without a service account stores and returns it.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^arn:`
 	ServiceAccountRoleARN string `json:"serviceAccountRoleARN,omitempty"`
 
-	// ResolveConflicts says what becomes of fields that somebody else has set to another value. NONE: nothing is changed, and the add-on fails.
-	// OVERWRITE: the add-on's values win. PRESERVE: on an update theirs win; a creation fails.
+	// ResolveConflicts decides about fields that another client has set to another value. NONE: the add-on fails and changes nothing.
+	// OVERWRITE: the add-on's values are set. PRESERVE: on an update the other values stay; on a creation the add-on fails.
 	//
 	// +optional
 	// +kubebuilder:default=NONE
@@ -73,13 +73,13 @@ type AddonSpec struct {
 	// +optional
 	Preserve bool `json:"preserve,omitempty"`
 
-	// Tags are those of the AWS API. They say nothing to Kubernetes.
+	// Tags are the add-on's tags in the AWS API. Kubernetes does not use them.
 	//
 	// +optional
 	Tags Tags `json:"tags,omitempty"`
 }
 
-// ResolveConflicts says what becomes of fields that somebody else has set, in EKS's words.
+// ResolveConflicts is a way to resolve conflicts, in EKS's terms.
 //
 // +kubebuilder:validation:Enum=NONE;OVERWRITE;PRESERVE
 type ResolveConflicts string
@@ -91,7 +91,7 @@ const (
 	ConflictsPreserve  ResolveConflicts = "PRESERVE"
 )
 
-// AddonPhase is the status of an add-on, in EKS's words.
+// AddonPhase is the status of an add-on in the EKS API.
 //
 // +kubebuilder:validation:Enum=CREATING;ACTIVE;CREATE_FAILED;UPDATING;DELETING;DELETE_FAILED;DEGRADED;UPDATE_FAILED
 type AddonPhase string
@@ -110,32 +110,32 @@ const (
 
 // AddonStatus is the observed state of an add-on.
 type AddonStatus struct {
-	// Phase is EKS's status.
+	// Phase is the status in the EKS API.
 	//
 	// +optional
 	Phase AddonPhase `json:"phase,omitempty"`
 
-	// Version is the one whose objects are in the cluster.
+	// Version is the version whose objects are in the cluster.
 	//
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// ObservedGeneration is the generation of the spec that the status is about.
+	// ObservedGeneration is the generation of the spec that the status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Applied is a hash of the objects that were applied last. They are applied again when it changes, or when one is gone.
+	// Applied is a hash of the objects that were applied last. They are applied again when the hash changes, or when an object is missing.
 	//
 	// +optional
 	Applied string `json:"applied,omitempty"`
 
-	// AppliedAt is when the objects were applied last.
+	// AppliedAt is the time at which the objects were last applied.
 	//
 	// +optional
 	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
 
-	// Issues are what ails the add-on.
+	// Issues are the health issues of the add-on.
 	//
 	// +optional
 	// +listType=atomic
@@ -148,21 +148,21 @@ type AddonStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// AddonIssue is what ails an add-on.
+// AddonIssue is a health issue of an add-on.
 type AddonIssue struct {
-	// Code is one of EKS's, such as InsufficientNumberOfReplicas.
+	// Code is a code of the EKS API, such as InsufficientNumberOfReplicas.
 	Code string `json:"code"`
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
-	// ResourceIDs name the objects in the cluster that it is about.
+	// ResourceIDs name the objects in the cluster that have the issue.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	ResourceIDs []string `json:"resourceIDs,omitempty"`
 }
 
-// Phase is EKS's status of the add-on: one whose spec has changed since it was looked at is being updated.
+// Phase returns the status of the add-on: UPDATING if the spec has changed since the status was written.
 func (a *Addon) Phase() AddonPhase {
 	switch {
 	case !a.DeletionTimestamp.IsZero():
@@ -190,7 +190,7 @@ type AddonList struct {
 	Items []Addon `json:"items"`
 }
 
-// UpdateAddonSettings are settings of an add-on. One that is left out stays as it is.
+// UpdateAddonSettings holds settings of an add-on. Omitted settings are not changed.
 type UpdateAddonSettings struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -201,7 +201,7 @@ type UpdateAddonSettings struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	ServiceAccountRoleARN *string `json:"serviceAccountRoleARN,omitempty"`
-	// ResolveConflicts holds from this change on. Left out it is NONE.
+	// ResolveConflicts holds from this change on. If omitted, it is NONE.
 	//
 	// +optional
 	ResolveConflicts ResolveConflicts `json:"resolveConflicts,omitempty"`

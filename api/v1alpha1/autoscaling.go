@@ -2,9 +2,9 @@
 
 package v1alpha1
 
-// AutoScaling is what Auto Scaling's API keeps of the group of a node group, beside its sizes.
+// AutoScaling holds settings of a node group's Auto Scaling group, other than its sizes.
 type AutoScaling struct {
-	// Tags of the Auto Scaling group, beside those that EKS gives it.
+	// Tags of the Auto Scaling group, in addition to those that EKS sets.
 	//
 	// +optional
 	// +listType=map
@@ -12,7 +12,7 @@ type AutoScaling struct {
 	// +kubebuilder:validation:MaxItems=50
 	Tags []AutoScalingTag `json:"tags,omitempty"`
 
-	// SuspendedProcesses are kept and read back: machines are launched and terminated all the same.
+	// SuspendedProcesses are stored and returned, and have no effect: machines are still launched and terminated.
 	//
 	// +optional
 	// +listType=set
@@ -20,7 +20,7 @@ type AutoScaling struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	SuspendedProcesses []string `json:"suspendedProcesses,omitempty"`
 
-	// EnabledMetrics are kept and read back.
+	// EnabledMetrics are stored and returned.
 	//
 	// +optional
 	// +listType=set
@@ -28,12 +28,12 @@ type AutoScaling struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	EnabledMetrics []string `json:"enabledMetrics,omitempty"`
 
-	// ProtectNewMachines has machines that are launched from now on protected from scale-in.
+	// ProtectNewMachines protects new machines from scale-in.
 	//
 	// +optional
 	ProtectNewMachines bool `json:"protectNewMachines,omitempty"`
 
-	// Ending are machines that are ended and not replaced: the write that names one here makes the group smaller by it.
+	// Ending lists machines to terminate without replacement. The write that adds a machine also decreases the desired size.
 	//
 	// +optional
 	// +listType=set
@@ -51,13 +51,13 @@ type AutoScalingTag struct {
 	// +optional
 	Value TagValue `json:"value,omitempty"`
 
-	// PropagateAtLaunch gives the tag to machines that are launched from now on.
+	// PropagateAtLaunch adds the tag to new machines.
 	//
 	// +optional
 	PropagateAtLaunch bool `json:"propagateAtLaunch,omitempty"`
 }
 
-// ScalingGroup is what Auto Scaling's API keeps of the node group; never nil.
+// ScalingGroup returns the settings of the node group's Auto Scaling group; empty ones if it has none.
 func (s NodeGroupSpec) ScalingGroup() AutoScaling {
 	if s.AutoScaling == nil {
 		return AutoScaling{}

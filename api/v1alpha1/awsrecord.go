@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// AWSRecord is a resource that AWS's APIs make, keep and read back, and that has no effect here: an internet gateway, a route table, a key pair, a
-// KMS key, a log group. Its name is its id in AWS's API if that can be a name; otherwise it is made of the type and a hash of spec.name.
+// AWSRecord is a resource that an AWS API stores and returns and that has no effect, such as an internet gateway, a route table, a key
+// pair, a KMS key or a log group. Its name is its id in the AWS API if that is a valid name; otherwise the type and a hash of spec.name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=awsrecords,scope=Cluster,categories=muster
@@ -22,18 +22,18 @@ type AWSRecord struct {
 	Spec AWSRecordSpec `json:"spec"`
 }
 
-// AWSRecordSpec is what is kept of the resource.
+// AWSRecordSpec describes a resource.
 //
 // +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type && has(self.name) == has(oldSelf.name) && (!has(self.name) || self.name == oldSelf.name)",message="the type and the name of a record cannot be changed; make another one"
 type AWSRecordSpec struct {
-	// Type is the kind of resource, as "internet-gateway".
+	// Type is the kind of resource, such as "internet-gateway".
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9-]*$`
 	Type string `json:"type"`
 
-	// Name is what AWS's API calls the resource, if that is not the name of the object: "alias/eks/blue", "/aws/eks/blue/cluster".
+	// Name is the resource's name in the AWS API if it differs from metadata.name, such as "alias/eks/blue" or "/aws/eks/blue/cluster".
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
@@ -42,7 +42,7 @@ type AWSRecordSpec struct {
 	// +optional
 	Tags Tags `json:"tags,omitempty"`
 
-	// Data is what else is kept, in the form of the type. The service reads it strictly: a field that it does not know is an error.
+	// Data holds the other properties, in a format for each type. The service reads it strictly: unknown fields are errors.
 	//
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object

@@ -10,8 +10,8 @@ const FinalizerCluster = "muster.dev/cluster"
 // ConditionReady on a Cluster, NodeGroup or Machine is True while the object serves its purpose.
 const ConditionReady = "Ready"
 
-// Cluster is one Kubernetes cluster: its control plane and the network that its machines live in. It is alone in a namespace of its own,
-// which also holds its NodeGroups. Name and namespace follow from spec.name, by [ClusterSlug].
+// Cluster is one Kubernetes cluster: its control plane and the network of its machines. It has a namespace of its own, which also holds its
+// NodeGroups. [ClusterSlug] derives metadata.name and the namespace from spec.name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -34,7 +34,7 @@ type Cluster struct {
 
 // ClusterSpec is the desired state of a cluster.
 type ClusterSpec struct {
-	// Name of the cluster, by EKS's rules. Command lines and tokens use it.
+	// Name of the cluster, as command lines and tokens use it. EKS's rules for names apply.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
@@ -42,7 +42,8 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the name of a cluster cannot be changed; make a new cluster"
 	Name string `json:"name"`
 
-	// Version is the Kubernetes version, as "v1.36.3". Empty means the version that muster was built with, which is the only one.
+	// Version is the Kubernetes version, such as "v1.36.3". Empty means the version that Muster was built with, which is the only one
+	// available.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^v1\.[0-9]+\.[0-9]+$`
 	Version string `json:"version,omitempty"`
@@ -79,23 +80,29 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^sg-[0-9a-f]{17}$`
 	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
 
-	// BootstrapSelfManagedAddons has the cluster begin with a CoreDNS that is no add-on yet. It is read when the cluster is made. kube-proxy and
-	// the network plugins are programs of the machines, which every cluster has. Left out, it counts as true.
+	// KubeletAuthority requests one step of rotating the certificate authority of kubelets, as the EKS API does. The result is in
+	// status.kubeletAuthority.
+	//
+	// +optional
+	KubeletAuthority *KubeletAuthorityRequest `json:"kubeletAuthority,omitempty"`
+
+	// BootstrapSelfManagedAddons installs CoreDNS as a self-managed add-on when the cluster is made, and is not read afterwards. kube-proxy and
+	// the network plugins run on every machine, outside of pods. Defaults to true.
 	//
 	// +optional
 	BootstrapSelfManagedAddons *bool `json:"bootstrapSelfManagedAddons,omitempty"`
 
-	// DeletionProtection keeps the cluster from being deleted while it is true, as on EKS.
+	// DeletionProtection prevents deletion of the cluster while it is true, as on EKS.
 	//
 	// +optional
 	DeletionProtection bool `json:"deletionProtection,omitempty"`
 
-	// Tags are those of the AWS API: the condition keys aws:ResourceTag/KEY of policies are about them. They say nothing to Kubernetes.
+	// Tags are the cluster's tags in the AWS API. Policies match them by the condition key aws:ResourceTag/KEY. Kubernetes does not use them.
 	//
 	// +optional
 	Tags Tags `json:"tags,omitempty"`
 
-	// EKS is what the EKS API is told of a cluster and tells again.
+	// EKS holds settings that the EKS API stores and returns, and that have no effect.
 	//
 	// +optional
 	EKS ClusterEKS `json:"eks,omitzero"`
@@ -120,15 +127,15 @@ func AuthenticationModes() []AuthenticationMode {
 
 // ClusterAccessConfig is the accessConfig of EKS.
 type ClusterAccessConfig struct {
-	// AuthenticationMode goes one way: from CONFIG_MAP to API_AND_CONFIG_MAP to API.
+	// AuthenticationMode can only move forward: from CONFIG_MAP to API_AND_CONFIG_MAP to API.
 	//
 	// +optional
 	// +kubebuilder:default=API_AND_CONFIG_MAP
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf || self == 'API' || oldSelf == 'CONFIG_MAP'",message="authenticationMode goes one way, from CONFIG_MAP to API_AND_CONFIG_MAP to API: entries of a source that is left behind would come back unseen"
 	AuthenticationMode AuthenticationMode `json:"authenticationMode,omitempty"`
 
-	// BootstrapClusterCreatorAdminPermissions makes an access entry with AmazonEKSClusterAdminPolicy for the creator of the
-	// cluster, arn:aws:iam::000000000000:user/admin. It is made once: when it is deleted, it does not come back.
+	// BootstrapClusterCreatorAdminPermissions creates an access entry with AmazonEKSClusterAdminPolicy for the creator of the cluster,
+	// arn:aws:iam::000000000000:user/admin. The entry is created once; if it is deleted, it is not created again.
 	//
 	// +optional
 	// +kubebuilder:default=true
@@ -141,17 +148,18 @@ type ClusterAccessConfig struct {
 // +kubebuilder:validation:Pattern=`^subnet-[0-9a-f]{17}$`
 type SubnetID string
 
-// ClusterNetwork says which subnets a cluster is in, and names its address ranges, IPv4 in CIDR notation. They must not overlap. What is left
-// out is chosen once, when the cluster is made, and is in its status.
-// A pod network is at most a /8 because the controller manager hands out at most 2^16 ranges for nodes
-// (kubernetes pkg/controller/nodeipam/ipam/cidrset), a service network at most a /12 by the API server's own rule.
+// ClusterNetwork sets the subnets and the address ranges of a cluster. Ranges are IPv4 networks in CIDR notation and must not overlap. An
+// omitted value is chosen once, when the cluster is made; the status has the result.
+// A pod network is at most a /8 because the controller manager hands out at most 2^16 ranges for nodes (kubernetes
+// pkg/controller/nodeipam/ipam/cidrset), a service network at most a /12 by the API server's own rule.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.podCIDR) || size(self.podCIDR) == 0 || isCIDR(self.podCIDR) && cidr(self.podCIDR).ip().family() == 4 && cidr(self.podCIDR) == cidr(self.podCIDR).masked() && cidr(self.podCIDR).ip().isGlobalUnicast() && cidr(self.podCIDR).prefixLength() >= 8 && cidr(self.podCIDR).prefixLength() <= 22",message="podCIDR must be an IPv4 network from /8 to /22, as 10.244.0.0/16: each node takes a /24 of it",fieldPath=".podCIDR"
 // +kubebuilder:validation:XValidation:rule="isCIDR(self.serviceCIDR) && cidr(self.serviceCIDR).ip().family() == 4 && cidr(self.serviceCIDR) == cidr(self.serviceCIDR).masked() && cidr(self.serviceCIDR).ip().isGlobalUnicast() && cidr(self.serviceCIDR).prefixLength() >= 12 && cidr(self.serviceCIDR).prefixLength() <= 24",message="serviceCIDR must be an IPv4 network from /12 to /24, as 10.100.0.0/16",fieldPath=".serviceCIDR"
 // +kubebuilder:validation:XValidation:rule="!has(self.podCIDR) || !isCIDR(self.podCIDR) || !isCIDR(self.serviceCIDR) || cidr(self.podCIDR).ip().family() != cidr(self.serviceCIDR).ip().family() || !(cidr(self.podCIDR).containsIP(cidr(self.serviceCIDR).ip()) || cidr(self.serviceCIDR).containsIP(cidr(self.podCIDR).ip()))",message="podCIDR and serviceCIDR must not overlap",fieldPath=".serviceCIDR"
 type ClusterNetwork struct {
-	// SubnetIDs are the subnets that the cluster is in: of one VPC, in at least two availability zones. Its API server has an address in two of
-	// them, and its machines are in them unless their node group names others. Empty means all subnets of the account's default VPC.
+	// SubnetIDs are the subnets of the cluster. They belong to one VPC and cover at least two availability zones. The API server has an address
+	// in two of them. Machines are launched in them unless their node group names other subnets. Empty means all subnets of the account's
+	// default VPC.
 	//
 	// +optional
 	// +listType=atomic
@@ -159,14 +167,15 @@ type ClusterNetwork struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(id, self.exists_one(other, other == id))",message="a subnet must be named once"
 	SubnetIDs []SubnetID `json:"subnetIDs,omitempty"`
 
-	// PodCIDR is the range of pods' addresses, a /24 for each node. No other cluster of the VPC may have any of it. Left out, the first of
-	// 10.244.0.0/16, 10.245.0.0/16 and so on is taken that overlaps nothing else.
+	// PodCIDR is the address range of pods. Each node gets a /24 of it. It must not overlap the pod range of another cluster in the VPC. If
+	// omitted, pods have addresses in the subnets of their machines. Simulated machines and hosts that joined by themselves then get a /24 each of
+	// the first of 10.244.0.0/16, 10.245.0.0/16 and so on that overlaps no other range.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=18
 	PodCIDR string `json:"podCIDR,omitempty"`
 
-	// ServiceCIDR is the range of Services' cluster addresses. The first is the API server's, the tenth the cluster DNS's.
+	// ServiceCIDR is the address range of Services. The first address is the API server's, the tenth the cluster DNS's.
 	// +kubebuilder:default="10.100.0.0/16"
 	// +kubebuilder:validation:MaxLength=18
 	ServiceCIDR string `json:"serviceCIDR,omitempty"`
@@ -180,7 +189,7 @@ type ClusterNetwork struct {
 
 // ClusterAPIServer sets the address of the API server of a cluster.
 type ClusterAPIServer struct {
-	// Port on the loopback address. 0 means a free port, which is chosen once and kept.
+	// Port on the loopback address. 0 means a free port, which is chosen once and does not change.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
@@ -213,49 +222,64 @@ type ClusterCertificates struct {
 
 // ClusterStatus is the observed state of a cluster.
 type ClusterStatus struct {
-	// Endpoint of the API server for people on this host.
+	// Endpoint is the URL of the API server for clients on this host.
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// PrivateEndpoint of the API server for machines in the VPC.
+	// PrivateEndpoint is the URL of the API server for machines in the VPC.
 	// +optional
 	PrivateEndpoint string `json:"privateEndpoint,omitempty"`
 
-	// EndpointAddresses are those of the API server in the VPC.
+	// EndpointAddresses are the addresses of the API server in the VPC.
 	// +optional
 	// +listType=atomic
 	EndpointAddresses []string `json:"endpointAddresses,omitempty"`
 
-	// VPCID is the VPC that the cluster is in.
+	// VPCID is the id of the cluster's VPC.
 	// +optional
 	VPCID string `json:"vpcID,omitempty"`
 
-	// SubnetIDs are the subnets that the cluster is in: those that its spec names, or those that were chosen.
+	// SubnetIDs are the subnets of the cluster: those in its spec, or those that were chosen.
 	// +optional
 	// +listType=atomic
 	SubnetIDs []SubnetID `json:"subnetIDs,omitempty"`
 
-	// ClusterSecurityGroupID is the security group of the cluster, which its API server and the machines of its node groups are in.
+	// ClusterSecurityGroupID is the id of the cluster security group. Its members are the API server and the machines of node groups.
 	// +optional
 	ClusterSecurityGroupID string `json:"clusterSecurityGroupID,omitempty"`
 
-	// PodCIDR is the range of pods' addresses: the one that the spec names, or the one that was chosen.
+	// SecurityGroupIDs are the security groups in force for the API server's addresses: the cluster security group, and the groups in the spec.
+	// +optional
+	// +listType=atomic
+	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
+
+	// PodCIDR is the address range of pods: the range in the spec, or the VPC's.
 	// +optional
 	PodCIDR string `json:"podCIDR,omitempty"`
 
-	// Version of Kubernetes that the API server says it runs.
+	// Version is the Kubernetes version that the API server reports.
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// CertificateAuthority is what clients verify the API server's certificate by.
+	// CertificateAuthority verifies the API server's certificate.
 	// +optional
 	CertificateAuthority ClusterCertificateAuthority `json:"certificateAuthority,omitzero"`
 
-	// AuthenticationMode is the mode that the cluster's authenticator was started in. It is set once all components of that configuration are ready.
+	// KubeletAuthorities are the certificate authorities of kubelets: the one that signs, and during a rotation a second one.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	KubeletAuthorities []KubeletAuthority `json:"kubeletAuthorities,omitempty"`
+
+	// KubeletAuthority is the result of the last request in spec.kubeletAuthority.
+	// +optional
+	KubeletAuthority *KubeletAuthorityAnswer `json:"kubeletAuthority,omitempty"`
+
+	// AuthenticationMode is the mode that the authenticator runs in. It is set once all components with that configuration are ready.
 	// +optional
 	AuthenticationMode AuthenticationMode `json:"authenticationMode,omitempty"`
 
-	// Identity is the identity of EKS's DescribeCluster.
+	// Identity is the field identity of EKS's DescribeCluster.
 	// +optional
 	Identity ClusterIdentity `json:"identity,omitzero"`
 
@@ -277,7 +301,7 @@ type ClusterIdentity struct {
 
 // ClusterOIDC is an OpenID Connect issuer.
 type ClusterOIDC struct {
-	// Issuer is the URL of the issuer, the claim iss of each token. It is fixed when the cluster is made.
+	// Issuer is the URL of the issuer, which is the claim iss of each token. It does not change.
 	// +optional
 	Issuer string `json:"issuer,omitempty"`
 }

@@ -18,7 +18,7 @@ const (
 	maxTagValue = 256
 )
 
-// Tags are those of a resource of AWS's: keys of up to 128 characters with values of up to 256.
+// Tags are the tags of a resource in the AWS API: keys of up to 128 characters with values of up to 256.
 //
 // +kubebuilder:validation:MaxProperties=50
 // +kubebuilder:validation:XValidation:rule="self.all(key, size(key) > 0 && size(key) <= 128 && !key.lowerAscii().startsWith('aws:'))",message="a key has from 1 to 128 characters and does not begin with aws:"
@@ -29,42 +29,42 @@ type Tags map[string]TagValue
 // +kubebuilder:validation:MaxLength=256
 type TagValue string
 
-// ClusterEKS is a record: EKS's API keeps it and reads it back, and nothing in Muster depends on it.
+// ClusterEKS holds settings that the EKS API stores and returns. They have no effect in Muster.
 type ClusterEKS struct {
-	// RoleARN is the role that the cluster was made with. Muster's control planes call no API of AWS's and assume no role; the role is checked
-	// when EKS's API makes the cluster.
+	// RoleARN is the role that the cluster was created with. The EKS API checks the role when it creates the cluster. Control planes do not
+	// assume it, because they call no AWS API.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	RoleARN string `json:"roleARN,omitempty"`
 
-	// LoggingTypes are the logs of the control plane that are enabled. Muster keeps all of them on the host's disk in any case, and
-	// sends none to CloudWatch.
+	// LoggingTypes are the enabled logs of the control plane. All logs are on the host's disk in any case, and none are sent to CloudWatch.
 	//
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=5
 	LoggingTypes []LoggingType `json:"loggingTypes,omitempty"`
 
-	// Endpoint says which endpoints were asked for. The cluster has both: one on the host's loopback address and one in its VPC.
+	// Endpoint holds the requested endpoint switches. A cluster always has both endpoints: one on the host's loopback address and one in its
+	// VPC.
 	//
 	// +optional
 	Endpoint ClusterEKSEndpoint `json:"endpoint,omitzero"`
 
-	// SupportType is the support that was asked for once the version is old. Empty means EXTENDED.
+	// SupportType is the requested support policy. Empty means EXTENDED.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=STANDARD;EXTENDED
 	SupportType string `json:"supportType,omitempty"`
 
-	// EncryptionKeyARN is the KMS key that was given for Secrets. Muster encrypts them at rest with a key of its own in any case.
+	// EncryptionKeyARN is the requested KMS key for Secrets. They are always encrypted at rest with a key of Muster's own.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	EncryptionKeyARN string `json:"encryptionKeyARN,omitempty"`
 }
 
-// LoggingType is a log of the control plane, as EKS calls it.
+// LoggingType is a log of the control plane, by EKS's name.
 //
 // +kubebuilder:validation:Enum=api;audit;authenticator;controllerManager;scheduler
 type LoggingType string
@@ -74,7 +74,7 @@ func LoggingTypes() []LoggingType {
 	return []LoggingType{"api", "audit", "authenticator", "controllerManager", "scheduler"}
 }
 
-// ClusterEKSEndpoint are EKS's two switches. Left out, the public one counts as true and the private one as false, as on EKS.
+// ClusterEKSEndpoint holds EKS's endpoint switches. If omitted, publicAccess is true and privateAccess is false, as on EKS.
 type ClusterEKSEndpoint struct {
 	// +optional
 	PublicAccess *bool `json:"publicAccess,omitempty"`
@@ -82,9 +82,9 @@ type ClusterEKSEndpoint struct {
 	PrivateAccess *bool `json:"privateAccess,omitempty"`
 }
 
-// ClusterCertificateAuthority is the authority of a cluster's API server.
+// ClusterCertificateAuthority is the certificate authority of a cluster's API server.
 type ClusterCertificateAuthority struct {
-	// Data is the certificate in PEM, in base64. There are two while the authority is being replaced.
+	// Data is the certificate: PEM in base64. It holds two certificates during a rotation.
 	// +optional
 	Data string `json:"data,omitempty"`
 }

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// NamespaceIAM is where the Secrets of access keys are.
+	// NamespaceIAM is the namespace of the Secrets of access keys.
 	NamespaceIAM = "muster-iam"
-	// SecretTypeAccessKey is the type of the Secret of an access key. Its name is the key's id in lower case.
+	// SecretTypeAccessKey is the type of the Secret of an access key. The Secret's name is the key's id in lower case.
 	SecretTypeAccessKey = "muster.dev/iam-access-key" //nolint:gosec // G101: the name of a type
 	// LabelIAMUser on the Secret of an access key is the unique id of its user.
 	LabelIAMUser = "muster.dev/iam-user"
@@ -25,7 +25,7 @@ const (
 // IAM's names are not Kubernetes' (they have capitals, _ + = , . @), so an object has a name that is made of the account and the name;
 // two names that differ in case only make one name, and that is IAM's rule of uniqueness.
 
-// IAMAccount is an account, in which names are unique. Its name is the twelve digits of its id.
+// IAMAccount is an account, within which the names of IAM are unique. Its name is its id, which has twelve digits.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=iamaccounts,scope=Cluster,categories=iam
@@ -46,7 +46,7 @@ type IAMAccountSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	ARN string `json:"arn"`
 
-	// Alias is a name for people.
+	// Alias is the account alias.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -77,19 +77,19 @@ type IAMName struct {
 	// +kubebuilder:validation:Pattern=`^/([!-~]*/)?$`
 	Path string `json:"path"`
 
-	// Name as it was given, with its capitals.
+	// Name as given, with its capitals.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+=,.@-]+$`
 	Name string `json:"name"`
 
-	// ARN is made of account, path and name.
+	// ARN is composed of account, path and name.
 	//
 	// +kubebuilder:validation:MaxLength=700
 	ARN string `json:"arn"`
 
-	// Created is the time at which the entity was made. Its object may be younger: a new name is a new object.
+	// Created is the time at which the entity was created. The object may be younger, because renaming creates a new object.
 	Created metav1.Time `json:"created"`
 }
 
@@ -111,9 +111,9 @@ type IAMTag struct {
 	Value string `json:"value"`
 }
 
-// IAMGrants are the permissions that a user or role holds.
+// IAMGrants are the policies of a user or role.
 type IAMGrants struct {
-	// AttachedPolicies are the ARNs of managed policies.
+	// AttachedPolicies are the ARNs of attached managed policies.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=20
@@ -121,7 +121,7 @@ type IAMGrants struct {
 	// +listType=set
 	AttachedPolicies []string `json:"attachedPolicies,omitempty"`
 
-	// InlinePolicies are policies of this user or role alone.
+	// InlinePolicies are the policies embedded in this user or role.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
@@ -136,13 +136,13 @@ type IAMInlinePolicy struct {
 	// +kubebuilder:validation:MaxLength=128
 	Name string `json:"name"`
 
-	// Document as it was written, JSON.
+	// Document is the policy as written, in JSON.
 	//
 	// +kubebuilder:validation:MaxLength=131072
 	Document string `json:"document"`
 }
 
-// IAMUser is a user. Access keys are Secrets in the namespace muster-iam.
+// IAMUser is an IAM user. Its access keys are Secrets in the namespace muster-iam.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=iamusers,scope=Cluster,categories=iam
@@ -164,12 +164,12 @@ type IAMUser struct {
 type IAMUserSpec struct {
 	IAMName `json:",inline"`
 
-	// UserID is never given again, not even to a user of the same name.
+	// UserID is the unique id. It is not assigned again, even to a new user of the same name.
 	//
 	// +kubebuilder:validation:Pattern=`^AIDA[A-Z2-7]{17}$`
 	UserID string `json:"userID"`
 
-	// RenamedFrom is the previous name. The object of that name with this unique id is ignored.
+	// RenamedFrom is the previous name of the user. The object of that name with the same userID is ignored.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
@@ -178,7 +178,7 @@ type IAMUserSpec struct {
 	// +optional
 	Tags IAMTags `json:"tags,omitempty"`
 
-	// PermissionsBoundary is the ARN of the managed policy that limits what the policies of this user allow.
+	// PermissionsBoundary is the ARN of the managed policy that limits the permissions of the user.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
@@ -197,7 +197,7 @@ type IAMUserList struct {
 	Items []IAMUser `json:"items"`
 }
 
-// IAMRole is a role, which principals assume that its trust policy allows.
+// IAMRole is an IAM role. Principals that its trust policy allows can assume it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=iamroles,scope=Cluster,categories=iam
@@ -219,7 +219,7 @@ type IAMRole struct {
 type IAMRoleSpec struct {
 	IAMName `json:",inline"`
 
-	// RoleID is never given again, not even to a role of the same name.
+	// RoleID is the unique id. It is not assigned again, even to a new role of the same name.
 	//
 	// +kubebuilder:validation:Pattern=`^AROA[A-Z2-7]{17}$`
 	RoleID string `json:"roleID"`
@@ -228,12 +228,12 @@ type IAMRoleSpec struct {
 	// +kubebuilder:validation:MaxLength=1000
 	Description string `json:"description,omitempty"`
 
-	// TrustPolicy names the principals that may assume the role. Its principals are bound to unique ids.
+	// TrustPolicy names the principals that can assume the role. Principals are stored by their unique ids.
 	//
 	// +kubebuilder:validation:MaxLength=131072
 	TrustPolicy string `json:"trustPolicy"`
 
-	// MaxSessionSeconds is the longest lifetime of a session of the role.
+	// MaxSessionSeconds is the maximum lifetime of a session of the role.
 	//
 	// +kubebuilder:validation:Minimum=3600
 	// +kubebuilder:validation:Maximum=43200
@@ -242,7 +242,7 @@ type IAMRoleSpec struct {
 	// +optional
 	Tags IAMTags `json:"tags,omitempty"`
 
-	// PermissionsBoundary is the ARN of the managed policy that limits what the policies of this role allow.
+	// PermissionsBoundary is the ARN of the managed policy that limits the permissions of the role.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
@@ -261,7 +261,7 @@ type IAMRoleList struct {
 	Items []IAMRole `json:"items"`
 }
 
-// IAMInstanceProfile carries a role to machines.
+// IAMInstanceProfile is an IAM instance profile, which gives a role to machines.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=iaminstanceprofiles,scope=Cluster,categories=iam
@@ -287,7 +287,7 @@ type IAMInstanceProfileSpec struct {
 	// +kubebuilder:validation:Pattern=`^AIPA[A-Z2-7]{17}$`
 	ProfileID string `json:"profileID"`
 
-	// RoleID is the unique id of the profile's role: a new role with the name of a deleted one does not take its place.
+	// RoleID is the unique id of the profile's role. A new role with the name of a deleted one has another id and does not replace it.
 	//
 	// +optional
 	// +kubebuilder:validation:Pattern=`^AROA[A-Z2-7]{17}$`
@@ -311,7 +311,7 @@ type IAMInstanceProfileList struct {
 	Items []IAMInstanceProfile `json:"items"`
 }
 
-// IAMPolicy is a managed policy of an account.
+// IAMPolicy is a customer-managed IAM policy.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=iampolicies,scope=Cluster,categories=iam
@@ -341,7 +341,7 @@ type IAMPolicySpec struct {
 	// +kubebuilder:validation:MaxLength=1000
 	Description string `json:"description,omitempty"`
 
-	// DefaultVersion is the version in force.
+	// DefaultVersion is the id of the version in force.
 	//
 	// +kubebuilder:validation:MaxLength=12
 	DefaultVersion string `json:"defaultVersion"`
@@ -367,7 +367,7 @@ type IAMPolicyVersion struct {
 	// +kubebuilder:validation:Pattern=`^v[1-9][0-9]*$`
 	ID string `json:"id"`
 
-	// Document as it was written, JSON.
+	// Document is the policy as written, in JSON.
 	//
 	// +kubebuilder:validation:MaxLength=131072
 	Document string `json:"document"`

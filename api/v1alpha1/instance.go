@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// AnnotationLaunchCause on a Machine is why its group made it, in the words of DescribeScalingActivities.
+	// AnnotationLaunchCause on a Machine is the reason for its launch, in the form of DescribeScalingActivities.
 	AnnotationLaunchCause = "muster.dev/launch-cause"
-	// AnnotationTerminationCause on a Machine is why it is terminated.
+	// AnnotationTerminationCause on a Machine is the reason for its termination.
 	AnnotationTerminationCause = "muster.dev/termination-cause"
 )
 
@@ -39,7 +39,7 @@ func (m *Machine) AWSTags() map[string]string {
 	return tags
 }
 
-// LaunchedAt is when the instance was launched, or asked for as long as it is not.
+// LaunchedAt returns the time of the launch, or until then the time at which the machine was requested.
 func (m *Machine) LaunchedAt() time.Time {
 	for _, record := range m.Status.Join {
 		if record.Step == StepLaunched {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// LaunchTemplate is one of EC2's: versions of what an instance is launched with, of which one is the default. Its name is its id. All versions
-// are in one object, so that a version and the default that it becomes are one write.
+// LaunchTemplate is a launch template of EC2: numbered versions of launch parameters, one of which is the default. Its name is its id. One
+// object holds all versions, so that a new version can become the default in one write.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=lt,categories=muster
@@ -24,37 +24,37 @@ type LaunchTemplate struct {
 	Spec LaunchTemplateSpec `json:"spec"`
 }
 
-// LaunchTemplateSpec has the versions of a launch template.
+// LaunchTemplateSpec holds the versions of a launch template.
 //
 // +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",message="name cannot be changed; make another launch template"
 // +kubebuilder:validation:XValidation:rule="self.latestVersion >= oldSelf.latestVersion",message="numbers of versions are not given twice; leave latestVersion as it is"
 // +kubebuilder:validation:XValidation:rule="self.versions.exists(v, v.number == self.defaultVersion)",message="defaultVersion must be the number of one of the versions",fieldPath=".defaultVersion"
 // +kubebuilder:validation:XValidation:rule="self.versions.all(v, v.number <= self.latestVersion)",message="latestVersion must be the highest number of a version",fieldPath=".latestVersion"
 type LaunchTemplateSpec struct {
-	// Name of the launch template, by EC2's rules. EC2's API makes no two of one name.
+	// Name of the launch template. EC2's rules for names apply, and the EC2 API keeps names unique.
 	//
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9().\-/_]+$`
 	Name string `json:"name"`
 
-	// CreatedBy is the ARN of who made the launch template.
+	// CreatedBy is the ARN of the principal that created the launch template.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	CreatedBy string `json:"createdBy,omitempty"`
 
-	// DefaultVersion is the number of the version that $Default names.
+	// DefaultVersion is the number of the version that $Default refers to.
 	//
 	// +kubebuilder:validation:Minimum=1
 	DefaultVersion int64 `json:"defaultVersion"`
 
-	// LatestVersion is the highest number that a version has had. It is not given again when that version is deleted.
+	// LatestVersion is the highest number ever assigned. Numbers of deleted versions are not assigned again.
 	//
 	// +kubebuilder:validation:Minimum=1
 	LatestVersion int64 `json:"latestVersion"`
 
-	// Versions of the launch template, none of which is changed.
+	// Versions of the launch template. A version is immutable.
 	//
 	// +listType=map
 	// +listMapKey=number
@@ -62,7 +62,7 @@ type LaunchTemplateSpec struct {
 	// +kubebuilder:validation:MaxItems=1000
 	Versions []LaunchTemplateVersion `json:"versions"`
 
-	// Tags are those of the launch template itself. What it launches has those of its data.
+	// Tags of the launch template itself. Instances get the tags in the data of a version.
 	//
 	// +optional
 	Tags Tags `json:"tags,omitempty"`
@@ -80,20 +80,20 @@ type LaunchTemplateVersion struct {
 	// +optional
 	CreateTime metav1.Time `json:"createTime,omitzero"`
 
-	// CreatedBy is the ARN of who made the version.
+	// CreatedBy is the ARN of the principal that created the version.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	CreatedBy string `json:"createdBy,omitempty"`
 
-	// Data is EC2's LaunchTemplateData, with the names of its API. EC2's API makes it; see docs/aws-api.md about what it may hold.
+	// Data is EC2's LaunchTemplateData, with the names of the EC2 API, which writes it. docs/aws-api.md lists the supported fields.
 	//
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
 	Data runtime.RawExtension `json:"data"`
 
-	// Request is the client token of the request that made the version, so that it takes effect once.
+	// Request is the client token of the request that created the version. It makes the request idempotent.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=512

@@ -70,8 +70,8 @@ func JoinSteps() []JoinStep {
 	}
 }
 
-// Machine is one instance that a provider runs, and its progress to being a node. Its name is the instance id.
-// Only the service writes its status: the certificate controller decides by the names and addresses in it.
+// Machine is one instance of a provider, and its progress toward being a node. Its name is the instance id. Only the service writes its
+// status, because the certificate controller decides by the names and addresses in it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -94,13 +94,14 @@ type Machine struct {
 	Status MachineStatus `json:"status,omitzero"`
 }
 
-// MachineSpec says what a machine is launched as. Its tags, security groups, protection and source check can be changed; the rest cannot.
+// MachineSpec is the desired state of a machine. Tags, security groups, the two protections and the source check can be changed; other
+// fields cannot.
 //
 // +kubebuilder:validation:XValidation:rule="self.provider == oldSelf.provider && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName) && has(self.nodeGroup) == has(oldSelf.nodeGroup) && (!has(self.nodeGroup) || self.nodeGroup == oldSelf.nodeGroup) && has(self.nodeGroupUID) == has(oldSelf.nodeGroupUID) && (!has(self.nodeGroupUID) || self.nodeGroupUID == oldSelf.nodeGroupUID) && has(self.subnetID) == has(oldSelf.subnetID) && (!has(self.subnetID) || self.subnetID == oldSelf.subnetID) && has(self.labels) == has(oldSelf.labels) && (!has(self.labels) || self.labels == oldSelf.labels) && has(self.taints) == has(oldSelf.taints) && (!has(self.taints) || self.taints == oldSelf.taints) && has(self.launchTemplate) == has(oldSelf.launchTemplate) && (!has(self.launchTemplate) || self.launchTemplate == oldSelf.launchTemplate) && has(self.instanceProfile) == has(oldSelf.instanceProfile) && (!has(self.instanceProfile) || self.instanceProfile == oldSelf.instanceProfile) && has(self.instanceType) == has(oldSelf.instanceType) && (!has(self.instanceType) || self.instanceType == oldSelf.instanceType) && has(self.imageID) == has(oldSelf.imageID) && (!has(self.imageID) || self.imageID == oldSelf.imageID) && has(self.keyName) == has(oldSelf.keyName) && (!has(self.keyName) || self.keyName == oldSelf.keyName) && has(self.userData) == has(oldSelf.userData) && (!has(self.userData) || self.userData == oldSelf.userData) && has(self.metadataOptions) == has(oldSelf.metadataOptions) && (!has(self.metadataOptions) || self.metadataOptions == oldSelf.metadataOptions) && has(self.reservation) == has(oldSelf.reservation) && (!has(self.reservation) || self.reservation == oldSelf.reservation)",message="of a machine only tags, securityGroupIDs, disableSourceCheck, disableAPITermination and protectedFromScaleIn can be changed; delete it, and its group replaces it"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeGroup) || has(self.clusterName)",message="a machine of a node group names its cluster",fieldPath=".clusterName"
 type MachineSpec struct {
-	// ClusterName is the spec.name of the Cluster that the machine joins. A machine without it is an instance that EC2's RunInstances made and
-	// whose user data names no cluster of the account: the account launches and terminates it, and nothing more.
+	// ClusterName is the spec.name of the Cluster that the machine joins. It is empty for an instance of EC2's RunInstances whose user data
+	// names no cluster of the account. Muster launches and terminates such an instance, and does nothing else with it.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -108,7 +109,7 @@ type MachineSpec struct {
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z][0-9A-Za-z_-]*$`
 	ClusterName string `json:"clusterName,omitempty"`
 
-	// NodeGroup is the spec.name of the machine's NodeGroup. A machine that RunInstances made has none.
+	// NodeGroup is the spec.name of the machine's NodeGroup. It is empty for a machine of RunInstances.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -116,64 +117,64 @@ type MachineSpec struct {
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z][0-9A-Za-z_-]*$`
 	NodeGroup string `json:"nodeGroup,omitempty"`
 
-	// NodeGroupUID tells a node group from an earlier one of the same name. It stands in for an owner reference, which an object without a
-	// namespace cannot have to one in a namespace. A machine without it belongs to the group that has the name.
+	// NodeGroupUID is the UID of the NodeGroup, which distinguishes it from an earlier one of the same name. It replaces an owner reference,
+	// which a cluster-scoped object cannot have to a namespaced one. If empty, the name decides.
 	//
 	// +optional
 	NodeGroupUID types.UID `json:"nodeGroupUID,omitempty"`
 
 	Provider Provider `json:"provider"`
 
-	// SubnetID is the subnet that it was launched in: its address and its availability zone are of it.
+	// SubnetID is the subnet of the machine. It determines the machine's address range and availability zone.
 	//
 	// +optional
 	SubnetID SubnetID `json:"subnetID,omitempty"`
 
-	// Labels its node registers with, copied from the group when the machine was made.
+	// Labels that the machine's node registers with, copied from the node group when the machine was made.
 	//
 	// +optional
 	Labels NodeLabels `json:"labels,omitempty"`
 
-	// Taints that the machine's node registers with, copied from the group when the machine was made.
+	// Taints that the machine's node registers with, copied from the node group when the machine was made.
 	//
 	// +optional
 	Taints NodeTaints `json:"taints,omitempty"`
 
-	// LaunchTemplate that the machine was launched by, copied from the group when the machine was made.
+	// LaunchTemplate that the machine is launched with, copied from the node group when the machine was made.
 	//
 	// +optional
 	LaunchTemplate *NodeGroupLaunchTemplate `json:"launchTemplate,omitempty"`
 
-	// Rollout is the ID of its group's rollout when the machine was made.
+	// Rollout is the id of the node group's rollout at the time when the machine was made.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Rollout string `json:"rollout,omitempty"`
 
-	// InstanceProfile of the machine. Instance metadata serves credentials of the profile's role, and the machine joins by them. A machine
-	// without a profile joins by a bootstrap token if it is of a node group.
+	// InstanceProfile is the name of the machine's instance profile. The instance metadata service serves credentials of the profile's role,
+	// and the machine joins with them. A machine of a node group without a profile joins with a bootstrap token.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+=,.@-]+$`
 	InstanceProfile string `json:"instanceProfile,omitempty"`
 
-	// InstanceType of EC2's, such as m5.large. Empty means the launch template's.
+	// InstanceType is an instance type of EC2, such as m5.large. Empty means that of the launch template.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	InstanceType string `json:"instanceType,omitempty"`
 
-	// ImageID is the image that the machine was launched from.
+	// ImageID is the machine image.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^ami-[0-9a-f]{8,17}$`
 	ImageID string `json:"imageID,omitempty"`
 
-	// SecurityGroupIDs are the security groups of the machine's network interface. None means the default group of its VPC, or the cluster's
-	// for a machine of a node group.
+	// SecurityGroupIDs are the security groups of the machine's network interface. Empty means the default group of the VPC, or for a machine
+	// of a node group the cluster security group.
 	//
 	// +optional
 	// +listType=atomic
@@ -182,44 +183,44 @@ type MachineSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^sg-[0-9a-f]{8,17}$`
 	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
 
-	// KeyName is the key pair that RunInstances named. Nobody logs in to a machine by it.
+	// KeyName is the key pair that RunInstances named. It allows no login to the machine.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=255
 	KeyName string `json:"keyName,omitempty"`
 
-	// UserData that the machine boots with, as it is, if it is of no node group. Everyone who may read machines can read it.
+	// UserData of a machine of no node group, passed on unchanged. Everyone who can read machines can read it.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=21848
 	UserData []byte `json:"userData,omitempty"`
 
-	// MetadataOptions of the instance metadata service. Empty means the launch template's.
+	// MetadataOptions configure the instance metadata service. Empty means those of the launch template.
 	//
 	// +optional
 	MetadataOptions *MetadataOptions `json:"metadataOptions,omitempty"`
 
-	// Reservation is the request of RunInstances that made the machine.
+	// Reservation identifies the request of RunInstances that made the machine.
 	//
 	// +optional
 	Reservation *Reservation `json:"reservation,omitempty"`
 
-	// Tags are those of the AWS API. Those that AWS sets itself, such as aws:autoscaling:groupName, follow from the machine and are not here.
+	// Tags are the instance's tags in the AWS API, without the tags that AWS sets itself, such as aws:autoscaling:groupName.
 	//
 	// +optional
 	Tags Tags `json:"tags,omitempty"`
 
-	// DisableSourceCheck is kept and read back: the addresses that a machine sends from are checked all the same.
+	// DisableSourceCheck is stored and returned, and has no effect: source addresses are always checked.
 	//
 	// +optional
 	DisableSourceCheck bool `json:"disableSourceCheck,omitempty"`
 
-	// DisableAPITermination refuses EC2's TerminateInstances.
+	// DisableAPITermination prevents termination by EC2's TerminateInstances.
 	//
 	// +optional
 	DisableAPITermination bool `json:"disableAPITermination,omitempty"`
 
-	// ProtectedFromScaleIn keeps the machine when its group has more machines than it wants.
+	// ProtectedFromScaleIn prevents termination of the machine when the node group scales in.
 	//
 	// +optional
 	ProtectedFromScaleIn bool `json:"protectedFromScaleIn,omitempty"`
@@ -227,20 +228,20 @@ type MachineSpec struct {
 
 // Reservation is a request of RunInstances.
 type Reservation struct {
-	// ID of the request, the same for all of its machines.
+	// ID of the request, shared by all of its machines.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^r-[0-9a-f]{8,17}$`
 	ID string `json:"id"`
 
-	// Index of the machine among those of the request.
+	// Index of the machine within the request.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Index int32 `json:"index,omitempty"`
 }
 
-// Type is the instance type that the machine was launched with; empty if nobody chose one.
+// Type returns the instance type of the machine, or "" if none was chosen.
 func (s MachineSpec) Type() string {
 	if s.InstanceType == "" && s.LaunchTemplate != nil {
 		return s.LaunchTemplate.InstanceType
@@ -248,7 +249,7 @@ func (s MachineSpec) Type() string {
 	return s.InstanceType
 }
 
-// Metadata is how the instance metadata service answers the machine.
+// Metadata returns the options of the machine's instance metadata service.
 func (s MachineSpec) Metadata() MetadataOptions {
 	switch {
 	case s.MetadataOptions != nil:
@@ -259,12 +260,12 @@ func (s MachineSpec) Metadata() MetadataOptions {
 	return MetadataOptions{}
 }
 
-// MachineStatus holds what the provider assigned and what the service observed.
+// MachineStatus is the observed state of a machine.
 type MachineStatus struct {
 	// +optional
 	Phase MachinePhase `json:"phase,omitempty"`
 
-	// NodeName is the name of the Node that this machine, and no other, may register: its private DNS name.
+	// NodeName is the name of the machine's Node: its private DNS name. No other machine may register it.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
 
@@ -276,12 +277,12 @@ type MachineStatus struct {
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
 
-	// PodCIDR is the range of addresses of the machine's pods. The VPC routes it to the machine.
+	// PodCIDR is the address range of the machine's pods. The VPC routes it to the machine.
 	// +optional
 	PodCIDR string `json:"podCIDR,omitempty"`
 
-	// Node is what the machine's group has put on the machine's Node since that registered. Empty means that the Node has of the group what it
-	// registered with: the labels and taints of the spec.
+	// Node records the labels and taints that the node group has set on the Node since it registered. If empty, the Node has the labels and
+	// taints of the machine's spec.
 	// +optional
 	Node *MachineNode `json:"node,omitempty"`
 
@@ -289,7 +290,7 @@ type MachineStatus struct {
 	// +optional
 	BootstrapTokenID string `json:"bootstrapTokenID,omitempty"`
 
-	// Join holds the steps of the machine's join, each with the time at which it was first seen, in the order of JoinSteps.
+	// Join lists the steps of the join in order, each with the time at which it was first observed.
 	// +optional
 	// +listType=map
 	// +listMapKey=step
@@ -301,10 +302,10 @@ type MachineStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// MachineNode records the labels and taints that a Node has of its group, so that those of other people stay when the group's change. It is here
-// and not on the Node, which a machine could write.
+// MachineNode records the labels and taints that a Node has from its node group, so that a change of the group leaves those of others
+// alone. The record is not on the Node itself, because the machine can write to that.
 type MachineNode struct {
-	// UID of the Node. Another Node has what it registered with.
+	// UID of the Node that the record is about. A Node with another UID has the labels and taints that it registered with.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
@@ -314,12 +315,12 @@ type MachineNode struct {
 	// +optional
 	Taints NodeTaints `json:"taints,omitempty"`
 
-	// Next is what the Node is being given, and may have already.
+	// Next is the change being applied to the Node, which may have taken effect already.
 	// +optional
 	Next *MachineNodeNext `json:"next,omitempty"`
 }
 
-// MachineNodeNext is what a Node is being given of its group.
+// MachineNodeNext is a change being applied to a Node.
 type MachineNodeNext struct {
 	// +optional
 	Labels NodeLabels `json:"labels,omitempty"`

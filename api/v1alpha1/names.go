@@ -12,6 +12,8 @@ import (
 )
 
 const (
+	// MaxClusterSecurityGroups is the maximum number of security groups of a cluster, without its own.
+	MaxClusterSecurityGroups = 5
 	// MaxClusterName is EKS's limit of a cluster's spec.name, in characters.
 	MaxClusterName = 100
 	// MaxNodeGroupName is EKS's limit of a node group's spec.name, in characters.

@@ -14,14 +14,13 @@ import (
 type Provider string
 
 const (
-	// ProviderLocal makes machines out of namespaces of this host, with a real kubelet and containerd each. Needs root.
+	// ProviderLocal makes machines from Linux namespaces of this host, each with a kubelet and containerd. It needs root.
 	ProviderLocal Provider = "local"
-	// ProviderSimulated makes machines that join by the same protocol but run no kubelet and no pods. Needs no root.
+	// ProviderSimulated makes machines that join by the same protocol but run no kubelet and no pods. It does not need root.
 	ProviderSimulated Provider = "simulated"
 )
 
-// NodeGroup keeps a number of machines of one kind running, in the cluster whose namespace it is in. Its name follows from spec.name, by
-// [NodeGroupSlug].
+// NodeGroup keeps a number of like machines running in the cluster of its namespace. [NodeGroupSlug] derives metadata.name from spec.name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -50,7 +49,7 @@ type NodeGroup struct {
 // +kubebuilder:validation:XValidation:rule="self.provider != 'simulated' || !has(self.bootstrap) || self.bootstrap != 'Role'",message="simulated machines have no instance metadata to get a role's credentials from; leave bootstrap out",fieldPath=".bootstrap"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeRole) || self.provider != 'simulated' && (!has(self.bootstrap) || self.bootstrap != 'Token')",message="machines that join by a bootstrap token have no role; leave nodeRole out",fieldPath=".nodeRole"
 type NodeGroupSpec struct {
-	// Name of the node group, by EKS's rules. Groups of two clusters may have the same name.
+	// Name of the node group, unique within its cluster. EKS's rules for names apply.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -64,19 +63,19 @@ type NodeGroupSpec struct {
 
 	ScalingConfig ScalingConfig `json:"scalingConfig"`
 
-	// Labels that every node of the group registers with. A change reaches the nodes that there are: they get those that are new, and lose those
-	// that are gone, unless somebody has given them another value on the node since.
+	// Labels that nodes of the group register with. A change is applied to existing nodes: new labels are added and removed ones deleted,
+	// unless the label on the node has been given another value since.
 	//
 	// +optional
 	Labels NodeLabels `json:"labels,omitempty"`
 
-	// Taints that every node of the group registers with. A change reaches the nodes that there are, as one of labels does.
+	// Taints that nodes of the group register with. A change is applied to existing nodes in the same way as a change of labels.
 	//
 	// +optional
 	Taints NodeTaints `json:"taints,omitempty"`
 
-	// SubnetIDs are the subnets of the cluster's VPC that machines are launched in from now on, spread over availability zones; those that run
-	// stay where they are. Empty means the cluster's.
+	// SubnetIDs are the subnets for new machines, which are spread over availability zones. They belong to the cluster's VPC. A change does not
+	// affect running machines. Empty means the subnets of the cluster.
 	//
 	// +optional
 	// +listType=atomic
@@ -84,12 +83,12 @@ type NodeGroupSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(id, self.exists_one(other, other == id))",message="a subnet must be named once"
 	SubnetIDs []SubnetID `json:"subnetIDs,omitempty"`
 
-	// LaunchTemplate says how machines are launched from now on; those that run stay as they are.
+	// LaunchTemplate configures new machines. A change does not affect running machines.
 	//
 	// +optional
 	LaunchTemplate *NodeGroupLaunchTemplate `json:"launchTemplate,omitempty"`
 
-	// InstanceTypes are EKS's: machines are of the first one. A launch template that names a type has precedence.
+	// InstanceTypes as in the EKS API. Machines have the first type, unless the launch template names one.
 	//
 	// +optional
 	// +listType=atomic
@@ -98,72 +97,72 @@ type NodeGroupSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	InstanceTypes []string `json:"instanceTypes,omitempty"`
 
-	// Bootstrap is how machines of the group prove their identity when they join: by the role that they were launched with, or by a
-	// bootstrap token of their own. Empty means Role for local machines and Token for simulated ones, which have no
-	// instance metadata to get a role's credentials from. A change does not affect running machines.
+	// Bootstrap is the way in which machines of the group prove their identity when they join: by the role of their instance profile, or by a
+	// bootstrap token for each machine. Empty means Role for local machines, and Token for simulated ones, which have no instance metadata
+	// service. A change does not affect running machines.
 	//
 	// +optional
 	Bootstrap Bootstrap `json:"bootstrap,omitempty"`
 
-	// NodeRole is the IAM role of machines that join by role: its name, or its ARN. Empty means muster-node.
+	// NodeRole is the IAM role, by name or ARN, of machines that join by role. Empty means muster-node.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-~]+/)?)?[A-Za-z0-9_+=,.@-]{1,64}$`
 	NodeRole string `json:"nodeRole,omitempty"`
 
-	// Rollout has the machines replaced that were not made for it, one at a time: another machine becomes Ready, then one that is replaced is cordoned,
-	// its pods are evicted, and it is terminated. EKS's UpdateNodegroupVersion sets it.
+	// Rollout replaces the machines that were made before it, one at a time: a new machine becomes Ready, then an old one is cordoned and
+	// drained, and is terminated. EKS's UpdateNodegroupVersion sets it.
 	//
 	// +optional
 	Rollout *NodeGroupRollout `json:"rollout,omitempty"`
 
-	// AutoScaling is what Auto Scaling's API keeps of the node group's Auto Scaling group.
+	// AutoScaling holds the settings that Auto Scaling's API keeps of the node group's Auto Scaling group.
 	//
 	// +optional
 	AutoScaling *AutoScaling `json:"autoScaling,omitempty"`
 
-	// Tags are those of the AWS API, see a Cluster's. They do not go to machines.
+	// Tags are the node group's tags in the AWS API. They are not copied to machines.
 	//
 	// +optional
 	Tags Tags `json:"tags,omitempty"`
 }
 
-// NodeGroupRollout is a replacement of the machines of a node group.
+// NodeGroupRollout is a request to replace the machines of a node group.
 type NodeGroupRollout struct {
-	// ID of the rollout. Another one begins another rollout.
+	// ID of the rollout. A new id starts a new rollout.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	ID string `json:"id"`
 
-	// Force terminates a machine whose pods are not gone in time. Without it the rollout fails, and that machine takes pods again.
+	// Force terminates a machine even if its pods cannot be evicted in time. Without it, the rollout fails and the machine is uncordoned.
 	//
 	// +optional
 	Force bool `json:"force,omitempty"`
 
-	// Stopped leaves the machines that are there.
+	// Stopped ends the rollout and leaves the remaining machines running.
 	//
 	// +optional
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// Bootstrap is how a machine proves its identity when it joins.
+// Bootstrap is the way in which a machine proves its identity when it joins.
 //
 // +kubebuilder:validation:Enum=Role;Token
 type Bootstrap string
 
 const (
-	// BootstrapRole is by the credentials of the role that the machine was launched with.
+	// BootstrapRole uses the credentials of the role of the machine's instance profile.
 	BootstrapRole Bootstrap = "Role"
-	// BootstrapToken is by a bootstrap token in its user data.
+	// BootstrapToken uses a bootstrap token in the machine's user data.
 	BootstrapToken Bootstrap = "Token"
 )
 
-// DefaultNodeRole is the role of machines whose group names none. The service makes it, with an instance profile of the same name.
+// DefaultNodeRole is the role of machines whose group names none. The service makes the role, and an instance profile of the same name.
 const DefaultNodeRole = "muster-node"
 
-// Role is the role by which the machines of the group join, as it was written, or "" if they join by token.
+// Role returns the role of machines that join by role, as the spec has it, or "" if they join by token.
 func (s NodeGroupSpec) Role() string {
 	how := s.Bootstrap
 	if how == "" && s.Provider == ProviderLocal {
@@ -178,49 +177,50 @@ func (s NodeGroupSpec) Role() string {
 	return s.NodeRole
 }
 
-// NodeGroupLaunchTemplate describes how machines are launched, with the names of EC2. It is what a version of a LaunchTemplate says, if ID is
-// set: a copy, which later versions do not change.
+// NodeGroupLaunchTemplate configures the launch of machines, in EC2's terms. If ID is set, it is a copy of one version of a LaunchTemplate;
+// later versions do not change it.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.id) == has(self.version) && has(self.id) == has(self.name)",message="id, name and version belong together: they say which LaunchTemplate this is a copy of"
 type NodeGroupLaunchTemplate struct {
-	// ID of the LaunchTemplate that this is a copy of.
+	// ID of the LaunchTemplate that was copied.
 	//
 	// +optional
 	// +kubebuilder:validation:Pattern=`^lt-[0-9a-f]{17}$`
 	ID string `json:"id,omitempty"`
 
-	// Name of the LaunchTemplate that this is a copy of.
+	// Name of the LaunchTemplate that was copied.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Name string `json:"name,omitempty"`
 
-	// Version of the LaunchTemplate that this is a copy of.
+	// Version of the LaunchTemplate that was copied.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Version int64 `json:"version,omitempty"`
 
-	// InstanceType of the machines, such as m5.large. It decides how many pods a machine takes; without a type that is 110.
+	// InstanceType is an instance type of EC2, such as m5.large. It determines the maximum number of pods of a machine, which is 110 without a
+	// type.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	InstanceType string `json:"instanceType,omitempty"`
 
-	// MetadataOptions of the instance metadata service.
+	// MetadataOptions configure the instance metadata service.
 	//
 	// +optional
 	MetadataOptions MetadataOptions `json:"metadataOptions,omitzero"`
 
-	// UserData runs before muster's own: scripts, once, and NodeConfigs, in which muster's own has precedence. It is plain text or
-	// base64, and may be MIME multipart. Everyone who may read node groups can read it.
+	// UserData is run before Muster's own user data: scripts run once, and a NodeConfig is merged with Muster's, which takes precedence. It is
+	// plain text or base64, and may be MIME multipart. Everyone who can read node groups can read it.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=21848
 	UserData string `json:"userData,omitempty"`
 
-	// SecurityGroupIDs of the machines. Empty means the cluster's own.
+	// SecurityGroupIDs of the machines. Empty means the cluster security group.
 	//
 	// +optional
 	// +listType=atomic
@@ -228,13 +228,13 @@ type NodeGroupLaunchTemplate struct {
 	// +kubebuilder:validation:items:Pattern=`^sg-[0-9a-f]{8,17}$`
 	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
 
-	// Tags that the machines have beside those of Muster's own.
+	// Tags of the machines, in addition to those that Muster sets.
 	//
 	// +optional
 	Tags Tags `json:"tags,omitempty"`
 }
 
-// Launched is how a machine of the group is launched now: by the launch template, with the first of the instance types if that names none.
+// Launched returns the configuration of new machines: the launch template, with the first of the instance types if the template names none.
 func (s NodeGroupSpec) Launched() *NodeGroupLaunchTemplate {
 	template := s.LaunchTemplate.DeepCopy()
 	if len(s.InstanceTypes) == 0 {
@@ -249,7 +249,7 @@ func (s NodeGroupSpec) Launched() *NodeGroupLaunchTemplate {
 
 // MetadataOptions configure the instance metadata service for a machine.
 type MetadataOptions struct {
-	// HTTPPutResponseHopLimit is the hop limit of answers, by default 1: 1 reaches the machine alone, 2 its pods too.
+	// HTTPPutResponseHopLimit is the hop limit of responses. 1, the default, reaches the machine only; 2 reaches its pods too.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -278,23 +278,23 @@ type ScalingConfig struct {
 
 // NodeGroupStatus is the observed state of a node group.
 type NodeGroupStatus struct {
-	// Replicas counts the machines of the group that are not being deleted.
+	// Replicas is the number of machines, without those being deleted.
 	// +optional
 	Replicas int32 `json:"replicas"`
 
-	// ReadyReplicas counts the machines of the group whose Node is Ready.
+	// ReadyReplicas is the number of machines whose Node is Ready.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 
-	// UpdatedReplicas counts the machines whose Node has the labels and taints of the group's spec, or registers with them.
+	// UpdatedReplicas is the number of machines whose Node has, or will register with, the labels and taints in the spec.
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 
-	// Rollout is how far the replacement of machines is.
+	// Rollout is the progress of the rollout.
 	// +optional
 	Rollout *NodeGroupRolloutStatus `json:"rollout,omitempty"`
 
-	// Selector finds the group's machines, for the scale subresource.
+	// Selector is the label selector of the group's machines, for the scale subresource.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
@@ -307,28 +307,29 @@ type NodeGroupStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// NodeGroupRolloutStatus is how far a replacement of machines is.
+// NodeGroupRolloutStatus is the progress of a rollout.
 type NodeGroupRolloutStatus struct {
 	// ID of the rollout.
 	ID string `json:"id"`
 
-	// Outdated counts the machines that are to be replaced.
+	// Outdated is the number of machines still to be replaced.
 	// +optional
 	Outdated int32 `json:"outdated"`
 
-	// Draining is the machine whose pods are being evicted, or that is about to go.
+	// Draining is the machine being drained or about to be terminated.
 	// +optional
 	Draining string `json:"draining,omitempty"`
 
-	// StepTime is when the rollout went on last.
+	// StepTime is the time of the rollout's last step.
 	// +optional
 	StepTime metav1.Time `json:"stepTime,omitzero"`
 
-	// Code is set when the rollout has failed: EKS's code, PodEvictionFailure or NodeCreationFailure. Machines stay as they are then.
+	// Code is EKS's error code if the rollout has failed: PodEvictionFailure or NodeCreationFailure. A failed rollout leaves the remaining
+	// machines running.
 	// +optional
 	Code string `json:"code,omitempty"`
 
-	// Message says why it has failed.
+	// Message explains the failure.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -4,8 +4,8 @@ package v1alpha1
 
 import corev1 "k8s.io/api/core/v1"
 
-// NodeLabels are what a node registers with. A kubelet that is asked for others than these does not start at all, so they are
-// refused before there is a machine (kubernetes cmd/kubelet/app/options, ValidateKubeletFlags; k8s.io/kubelet/pkg/apis).
+// NodeLabels are the labels that a node registers with. A kubelet does not start with labels that these rules exclude, so they are refused
+// before a machine is made (kubernetes cmd/kubelet/app/options, ValidateKubeletFlags; k8s.io/kubelet/pkg/apis).
 //
 // +kubebuilder:validation:MaxProperties=50
 // +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue())",message="a label's key is a name of at most 63 letters, digits, -, _ and ., after an optional DNS name and /"
@@ -30,7 +30,7 @@ func (l NodeLabels) Strings() map[string]string {
 	return out
 }
 
-// NodeTaints are what a node registers with.
+// NodeTaints are the taints that a node registers with.
 //
 // +kubebuilder:validation:MaxItems=50
 // +listType=map

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IAMOpenIDConnectProvider is an issuer of tokens whose subjects trust policies of roles may name.
+// IAMOpenIDConnectProvider is an issuer of OpenID Connect tokens. Trust policies of roles can allow the subjects of its tokens.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=iamopenidconnectproviders,scope=Cluster,categories=iam
@@ -30,22 +30,22 @@ type IAMOpenIDConnectProviderSpec struct {
 	// +kubebuilder:validation:Pattern=`^[0-9]{12}$`
 	Account string `json:"account"`
 
-	// URL is the issuer's, without https:// and port.
+	// URL of the issuer, without https:// and port.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9.-]+(/[A-Za-z0-9._~%/-]*)?$`
 	URL string `json:"url"`
 
-	// ARN is made of account and URL.
+	// ARN is composed of account and URL.
 	//
 	// +kubebuilder:validation:MaxLength=700
 	ARN string `json:"arn"`
 
-	// Created is the time at which the provider was made.
+	// Created is the time at which the provider was created.
 	Created metav1.Time `json:"created"`
 
-	// ClientIDs are the audiences of tokens that the account takes.
+	// ClientIDs are the token audiences that are accepted.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
@@ -54,7 +54,7 @@ type IAMOpenIDConnectProviderSpec struct {
 	// +listType=set
 	ClientIDs []string `json:"clientIDs,omitempty"`
 
-	// Thumbprints are those of the certificates that the issuer's may be signed with. They are kept as they were given.
+	// Thumbprints of the certificates that may sign the issuer's TLS certificate. They are stored and returned as given.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=5

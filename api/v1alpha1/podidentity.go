@@ -4,9 +4,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PodIdentityAssociation gives the pods of a service account the credentials of an IAM role. It is in the namespace of its cluster, and its name
-// is the id that EKS's API answers. A service account has one association: of several that kubectl made, the one that comes first by
-// creation and name counts.
+// PodIdentityAssociation gives the pods of a service account the credentials of an IAM role. It is in the namespace of its cluster. Its
+// name is the id in the EKS API. A service account has one association: if there are several, the oldest counts, and of equally old ones
+// the first by name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,categories=muster
@@ -22,7 +22,7 @@ type PodIdentityAssociation struct {
 	Spec PodIdentityAssociationSpec `json:"spec"`
 }
 
-// PodIdentityAssociationSpec says which pods get credentials of which role.
+// PodIdentityAssociationSpec names a service account and the role of its pods.
 //
 // +kubebuilder:validation:XValidation:rule="self.clusterName == oldSelf.clusterName && self.__namespace__ == oldSelf.__namespace__ && self.serviceAccount == oldSelf.serviceAccount",message="the service account of an association cannot be changed; make a new one"
 // +kubebuilder:validation:XValidation:rule="!has(self.policy) || size(self.policy) == 0 || has(self.disableSessionTags) && self.disableSessionTags",message="an association with a policy has disableSessionTags: true",fieldPath=".policy"
@@ -33,49 +33,49 @@ type PodIdentityAssociationSpec struct {
 	// +kubebuilder:validation:MaxLength=100
 	ClusterName string `json:"clusterName"`
 
-	// Namespace of the service account, in the cluster. It need not be there.
+	// Namespace of the service account. It need not exist yet.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespace string `json:"namespace"`
 
-	// ServiceAccount is the name of the service account, which need not be there.
+	// ServiceAccount is the name of the service account. It need not exist yet.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	ServiceAccount string `json:"serviceAccount"`
 
-	// RoleARN is the role whose credentials the pods get. Its trust policy lets pods.eks.amazonaws.com assume it.
+	// RoleARN is the role whose credentials the pods get. Its trust policy must allow pods.eks.amazonaws.com to assume it.
 	//
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-~]+/)?[A-Za-z0-9_+=,.@-]{1,64}$`
 	RoleARN string `json:"roleARN"`
 
-	// TargetRoleARN is a role that is assumed with the credentials of the first, and whose credentials the pods get instead.
+	// TargetRoleARN is a second role. The credentials of the first role are used to assume it, and the pods get its credentials instead.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-~]+/)?[A-Za-z0-9_+=,.@-]{1,64})?$`
 	TargetRoleARN string `json:"targetRoleARN,omitempty"`
 
-	// DisableSessionTags leaves the tags of cluster, namespace and service account out of the session.
+	// DisableSessionTags omits the session tags for cluster, namespace and service account.
 	//
 	// +optional
 	DisableSessionTags bool `json:"disableSessionTags,omitempty"`
 
-	// Policy limits what the credentials may do, as a session policy.
+	// Policy is a session policy that limits the credentials.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	Policy string `json:"policy,omitempty"`
 
-	// OwnerARN is the add-on that the association belongs to.
+	// OwnerARN is the ARN of the add-on that owns the association.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	OwnerARN string `json:"ownerARN,omitempty"`
 
-	// Tags are those of the AWS API, see a Cluster's.
+	// Tags are the association's tags in the AWS API.
 	//
 	// +optional
 	Tags Tags `json:"tags,omitempty"`

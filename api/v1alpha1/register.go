@@ -23,6 +23,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&VPC{}, &VPCList{},
 		&Subnet{}, &SubnetList{},
 		&SecurityGroup{}, &SecurityGroupList{},
+		&FileSystem{}, &FileSystemList{},
+		&AccessPoint{}, &AccessPointList{},
 		&AWSRecord{}, &AWSRecordList{},
 		&LaunchTemplate{}, &LaunchTemplateList{},
 		&IAMAccount{}, &IAMAccountList{},

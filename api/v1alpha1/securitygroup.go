@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FinalizerSecurityGroup keeps a SecurityGroup until no machine and no API server is in it, and its rules are out of force.
+// FinalizerSecurityGroup keeps a SecurityGroup until no machine and no API server uses it, and its rules are no longer in force.
 const FinalizerSecurityGroup = "muster.dev/securitygroup"
 
 // DefaultSecurityGroup is the name of the security group that every VPC has.
 const DefaultSecurityGroup = "default"
 
-// SecurityGroup is a set of rules about connections to and from machines of one VPC, and to and from API servers in it. What no rule lets
-// through is dropped. Its name is its id. Its condition Ready says whether its rules are in force.
+// SecurityGroup is a set of rules for connections to and from machines and API servers in one VPC. Connections that no rule allows are
+// dropped. Its name is its id. The condition Ready reports whether its rules are in force.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -36,18 +36,18 @@ type SecurityGroup struct {
 	Status SecurityGroupStatus `json:"status,omitzero"`
 }
 
-// SecurityGroupSpec says what a group lets through. Its rules and tags can be changed.
+// SecurityGroupSpec describes a security group. Only rules and tags can be changed.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.clusterName) == has(oldSelf.clusterName)",message="of a security group only rules and tags can be changed; make another one",fieldPath=".clusterName"
 type SecurityGroupSpec struct {
-	// VPCID is the VPC whose machines may be in the group.
+	// VPCID is the VPC of the group and its members.
 	//
 	// +kubebuilder:validation:MaxLength=21
 	// +kubebuilder:validation:Pattern=`^vpc-[0-9a-f]{17}$`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="of a security group only rules and tags can be changed; make another one"
 	VPCID string `json:"vpcID"`
 
-	// GroupName is what people call it; no other group of the VPC has the name. Each VPC has a group "default" of its own.
+	// GroupName is unique within the VPC. Each VPC has a group named "default".
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
@@ -62,7 +62,8 @@ type SecurityGroupSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="of a security group only rules and tags can be changed; make another one"
 	Description string `json:"description"`
 
-	// ClusterName is the spec.name of the cluster whose group it is: its API server and the machines of its node groups are in it.
+	// ClusterName is the spec.name of the cluster whose cluster security group this is. Its members are the API server and the machines of node
+	// groups.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=100
@@ -74,7 +75,7 @@ type SecurityGroupSpec struct {
 	// +optional
 	Tags Tags `json:"tags,omitempty"`
 
-	// Rules let connections through; there is none that forbids.
+	// Rules allow connections. There are no rules that deny.
 	//
 	// +optional
 	// +listType=map
@@ -94,11 +95,11 @@ const (
 	RuleEgress  RuleDirection = "Egress"
 )
 
-// AllProtocols is the protocol of a rule for everything.
+// AllProtocols is the protocol of a rule for all protocols.
 const AllProtocols = "-1"
 
-// SecurityGroupRule lets connections of a protocol through, to or from a range of addresses or the members of a group. A range also means the
-// pods of the machines that have an address in it.
+// SecurityGroupRule allows connections of a protocol with an address range or with the members of a group. A range includes the pods of
+// machines that have an address in it.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.cidrIPv4) ? 1 : 0) + (has(self.cidrIPv6) ? 1 : 0) + (has(self.groupID) ? 1 : 0) == 1",message="a rule names one of cidrIPv4, cidrIPv6 and groupID"
 // +kubebuilder:validation:XValidation:rule="self.protocol in ['tcp', 'udp', 'icmp', 'icmpv6'] ? has(self.fromPort) && has(self.toPort) : !has(self.fromPort) && !has(self.toPort)",message="fromPort and toPort are for tcp and udp, and type and code of icmp and icmpv6; rules of other protocols have none"
@@ -113,7 +114,7 @@ type SecurityGroupRule struct {
 
 	Direction RuleDirection `json:"direction"`
 
-	// Protocol is tcp, udp, icmp, icmpv6, the number of another one, or -1 for all.
+	// Protocol is tcp, udp, icmp, icmpv6, another protocol's number, or -1 for all.
 	//
 	// +kubebuilder:validation:MaxLength=6
 	// +kubebuilder:validation:Pattern=`^(-1|tcp|udp|icmp|icmpv6|[0-9]{1,3})$`
@@ -134,21 +135,21 @@ type SecurityGroupRule struct {
 	// +kubebuilder:validation:Maximum=65535
 	ToPort *int32 `json:"toPort,omitempty"`
 
-	// CIDRIPv4 is the range of the other side.
+	// CIDRIPv4 is the address range of the peer.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=18
 	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self).ip().family() == 4 && cidr(self) == cidr(self).masked()",message="must be an IPv4 network, as 10.0.0.0/16"
 	CIDRIPv4 string `json:"cidrIPv4,omitempty"`
 
-	// CIDRIPv6 is the range of the other side. It is kept and lets nothing through: VPCs have no IPv6.
+	// CIDRIPv6 is the address range of the peer. It is stored and has no effect: VPCs have no IPv6.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=43
 	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self).ip().family() == 6 && cidr(self) == cidr(self).masked()",message="must be an IPv6 network, as fd00::/64"
 	CIDRIPv6 string `json:"cidrIPv6,omitempty"`
 
-	// GroupID is the group of the other side, which may be this one. While there is no such group it lets nothing through.
+	// GroupID is the security group of the peer, which may be this group. A rule for a group that does not exist allows nothing.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=20
@@ -167,7 +168,7 @@ type SecurityGroupRule struct {
 	Tags Tags `json:"tags,omitempty"`
 }
 
-// SecurityGroupStatus is what the service observed.
+// SecurityGroupStatus is the observed state of a security group.
 type SecurityGroupStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

@@ -8,12 +8,12 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // machine, and its data is a TerminatedInstance.
 const RecordTerminatedInstance = "terminated-instance"
 
-// TerminatedInstance is what is remembered of an instance.
+// TerminatedInstance describes an instance that was terminated.
 //
 // +kubebuilder:object:generate=false
 type TerminatedInstance struct {
 	// Machine as it was, without its user data.
 	Machine Machine `json:"machine"`
-	// At is when it was gone.
+	// At is the time at which the instance ended.
 	At metav1.Time `json:"at"`
 }

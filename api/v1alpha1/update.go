@@ -4,15 +4,15 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// AnnotationUpdate on a Cluster, NodeGroup or Addon is the name of the Update that changed it last. It is set in the very write that changes the object,
-// so that a change is made once, whatever happens afterwards.
+// AnnotationUpdate on a Cluster, NodeGroup or Addon is the name of the Update that changed it last. The write that makes the change sets
+// it, so that a change is made exactly once.
 const AnnotationUpdate = "muster.dev/update"
 
-// AnnotationCancel on an Update asks for its end: "true". One that has not begun is not made; a rollout stops where it is.
+// AnnotationCancel with the value "true" on an Update cancels it. An update that has not started makes no change; a rollout stops.
 const AnnotationCancel = "muster.dev/cancel"
 
-// Update is one accepted change of a cluster, of a node group or of an add-on: what is to be changed, and how far that is. It is in the namespace of
-// its cluster, and its name is the id that EKS's API answers. A controller makes the change and waits for its effect.
+// Update is one accepted change of a cluster, node group or add-on, and its progress. It is in the namespace of its cluster. Its name is
+// the id in the EKS API. A controller makes the change and waits until it has taken effect.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -32,7 +32,7 @@ type Update struct {
 	Status UpdateStatus `json:"status,omitzero"`
 }
 
-// UpdateSpec is what is to be changed.
+// UpdateSpec describes the change.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an update cannot be changed; make a new one"
 // +kubebuilder:validation:XValidation:rule="(self.type in ['ConfigUpdate', 'VersionUpdate']) == (has(self.nodeGroup) && size(self.nodeGroup) > 0)",message="an update of type ConfigUpdate or VersionUpdate names a node group; the others do not",fieldPath=".nodeGroup"
@@ -44,47 +44,48 @@ type UpdateSpec struct {
 	// +kubebuilder:validation:MaxLength=100
 	ClusterName string `json:"clusterName"`
 
-	// NodeGroup is the spec.name of the node group that is changed. Empty, like addon, means that the cluster is.
+	// NodeGroup is the spec.name of the node group to change. If this and addon are empty, the cluster is changed.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	NodeGroup string `json:"nodeGroup,omitempty"`
 
-	// Addon is the spec.addonName of the add-on that is changed.
+	// Addon is the spec.addonName of the add-on to change.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Addon string `json:"addon,omitempty"`
 
-	// TargetUID is the UID of the cluster, node group or add-on. Empty means whichever has the name.
+	// TargetUID is the UID of the cluster, node group or add-on. If empty, the name decides.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	TargetUID string `json:"targetUID,omitempty"`
 
-	// Type is EKS's word for the kind of change.
+	// Type is the type of the update in the EKS API.
 	Type UpdateType `json:"type"`
 
-	// Params are the parameters of the change, as EKS's API tells of them.
+	// Params are the parameters of the change, as the EKS API returns them.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Params []UpdateParam `json:"params,omitempty"`
 
-	// Change is what is set. Fields that are left out stay as they are.
+	// Change holds the new values. Omitted fields are not changed.
 	Change UpdateChange `json:"change"`
 }
 
-// UpdateType is EKS's word for the kind of change.
+// UpdateType is the type of an update in the EKS API.
 //
-// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;AssociateEncryptionConfig;ConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;LoggingUpdate;UpgradePolicyUpdate;VersionUpdate
+// +kubebuilder:validation:Enum=AccessConfigUpdate;AddonUpdate;AssociateEncryptionConfig;CertificateAuthorityUpdate;ConfigUpdate;DeletionProtectionUpdate;EndpointAccessUpdate;LoggingUpdate;UpgradePolicyUpdate;VersionUpdate;VpcConfigUpdate
 type UpdateType string
 
-// The types of updates that there are.
+// The types of updates.
 const (
 	UpdateAccessConfig       UpdateType = "AccessConfigUpdate"
 	UpdateAddon              UpdateType = "AddonUpdate"
+	UpdateAuthority          UpdateType = "CertificateAuthorityUpdate"
 	UpdateConfig             UpdateType = "ConfigUpdate" // of a node group
 	UpdateDeletionProtection UpdateType = "DeletionProtectionUpdate"
 	UpdateEndpointAccess     UpdateType = "EndpointAccessUpdate"
@@ -92,6 +93,7 @@ const (
 	UpdateUpgradePolicy      UpdateType = "UpgradePolicyUpdate"
 	UpdateEncryption         UpdateType = "AssociateEncryptionConfig"
 	UpdateVersion            UpdateType = "VersionUpdate" // of a node group
+	UpdateVPCConfig          UpdateType = "VpcConfigUpdate"
 )
 
 // UpdateParam is a parameter of a change.
@@ -103,7 +105,7 @@ type UpdateParam struct {
 	Value string `json:"value,omitempty"`
 }
 
-// UpdateChange is what is set in a Cluster, a NodeGroup or an Addon.
+// UpdateChange holds the new values for a Cluster, NodeGroup or Addon.
 type UpdateChange struct {
 	// AuthenticationMode of the cluster's accessConfig.
 	//
@@ -115,12 +117,17 @@ type UpdateChange struct {
 	// +optional
 	DeletionProtection *bool `json:"deletionProtection,omitempty"`
 
-	// Logging are all types of logs that are enabled from now on.
+	// Logging is the complete new list of enabled log types.
 	//
 	// +optional
 	Logging *UpdateLoggingTypes `json:"logging,omitempty"`
 
-	// Endpoint are EKS's switches that are set.
+	// SecurityGroups is the complete new list of security groups of the API server's addresses, without the cluster security group.
+	//
+	// +optional
+	SecurityGroups *UpdateSecurityGroups `json:"securityGroups,omitempty"`
+
+	// Endpoint holds the new values of EKS's endpoint switches.
 	//
 	// +optional
 	Endpoint *ClusterEKSEndpoint `json:"endpoint,omitempty"`
@@ -131,13 +138,18 @@ type UpdateChange struct {
 	// +kubebuilder:validation:Enum=STANDARD;EXTENDED
 	SupportType string `json:"supportType,omitempty"`
 
-	// EncryptionKeyARN is the KMS key of the cluster that is recorded.
+	// EncryptionKeyARN is the ARN of the KMS key to record for the cluster.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	EncryptionKeyARN string `json:"encryptionKeyARN,omitempty"`
 
-	// Scaling are the sizes of the node group that are set.
+	// KubeletAuthority is one step of rotating the certificate authority of kubelets.
+	//
+	// +optional
+	KubeletAuthority *UpdateKubeletAuthority `json:"kubeletAuthority,omitempty"`
+
+	// Scaling holds the new sizes of the node group.
 	//
 	// +optional
 	Scaling *UpdateScaling `json:"scaling,omitempty"`
@@ -147,41 +159,41 @@ type UpdateChange struct {
 	// +optional
 	Rollout *UpdateRollout `json:"rollout,omitempty"`
 
-	// Labels of the node group that are set and removed.
+	// Labels to set on the node group and to remove from it.
 	//
 	// +optional
 	Labels *UpdateLabels `json:"labels,omitempty"`
 
-	// Taints of the node group that are set and removed.
+	// Taints to set on the node group and to remove from it.
 	//
 	// +optional
 	Taints *UpdateTaints `json:"taints,omitempty"`
 
-	// Addon are the settings of the add-on.
+	// Addon holds the new settings of the add-on.
 	//
 	// +optional
 	Addon *UpdateAddonSettings `json:"addon,omitempty"`
 }
 
-// UpdateRollout replaces the machines of a node group. The rollout has the name of the update.
+// UpdateRollout replaces the machines of a node group. The id of the rollout is the name of the update.
 type UpdateRollout struct {
-	// Force terminates a machine whose pods are not gone in time.
+	// Force terminates a machine even if its pods cannot be evicted in time.
 	//
 	// +optional
 	Force bool `json:"force,omitempty"`
 
-	// LaunchTemplate is what machines are launched by from now on. Left out, it stays as it is.
+	// LaunchTemplate configures new machines. If omitted, it is not changed.
 	//
 	// +optional
 	LaunchTemplate *NodeGroupLaunchTemplate `json:"launchTemplate,omitempty"`
 }
 
-// UpdateLabels changes labels. Those that are not named stay as they are.
+// UpdateLabels changes labels. Labels that it does not name are not changed.
 type UpdateLabels struct {
 	// +optional
 	Set NodeLabels `json:"set,omitempty"`
 
-	// Remove has the keys of labels.
+	// Remove lists the keys of labels to remove.
 	//
 	// +optional
 	// +listType=set
@@ -189,18 +201,18 @@ type UpdateLabels struct {
 	Remove []string `json:"remove,omitempty"`
 }
 
-// UpdateTaints changes taints. Those that are not named stay as they are.
+// UpdateTaints changes taints. Taints that it does not name are not changed.
 type UpdateTaints struct {
 	// +optional
 	Set NodeTaints `json:"set,omitempty"`
 
-	// Remove has the keys and effects of taints; the values do not matter.
+	// Remove lists the keys and effects of taints to remove; values are ignored.
 	//
 	// +optional
 	Remove NodeTaints `json:"remove,omitempty"`
 }
 
-// UpdateLoggingTypes are types of logs.
+// UpdateLoggingTypes is a list of log types.
 type UpdateLoggingTypes struct {
 	// +optional
 	// +listType=set
@@ -208,7 +220,28 @@ type UpdateLoggingTypes struct {
 	Types []LoggingType `json:"types,omitempty"`
 }
 
-// UpdateScaling are sizes of a node group. One that is left out stays as it is.
+// UpdateSecurityGroups is a list of security groups. An empty list removes all.
+type UpdateSecurityGroups struct {
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:items:MaxLength=20
+	// +kubebuilder:validation:items:Pattern=`^sg-[0-9a-f]{17}$`
+	IDs []string `json:"ids,omitempty"`
+}
+
+// UpdateKubeletAuthority is one step of rotating the certificate authority of kubelets. The id of the request is the name of the update.
+type UpdateKubeletAuthority struct {
+	Step KubeletAuthorityStep `json:"step"`
+
+	// Authority is the id of the authority concerned, or the id for a new one.
+	//
+	// +kubebuilder:validation:Pattern=`^ca-[0-9a-f]{17}$`
+	// +kubebuilder:validation:MaxLength=20
+	Authority string `json:"authority"`
+}
+
+// UpdateScaling holds sizes of a node group. Omitted sizes are not changed.
 type UpdateScaling struct {
 	// +optional
 	MinSize *int32 `json:"minSize,omitempty"`
@@ -218,7 +251,7 @@ type UpdateScaling struct {
 	DesiredSize *int32 `json:"desiredSize,omitempty"`
 }
 
-// UpdatePhase says how far an update is, in EKS's words.
+// UpdatePhase is the status of an update in the EKS API.
 //
 // +kubebuilder:validation:Enum=InProgress;Successful;Failed;Cancelled
 type UpdatePhase string
@@ -231,30 +264,30 @@ const (
 	UpdateCancelled  UpdatePhase = "Cancelled"
 )
 
-// UpdateStatus is how far an update is.
+// UpdateStatus is the progress of an update.
 type UpdateStatus struct {
 	// Phase is InProgress until the change has taken effect. Empty means InProgress.
 	//
 	// +optional
 	Phase UpdatePhase `json:"phase,omitempty"`
 
-	// Message says what the update waits for.
+	// Message describes what the update is waiting for.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// AppliedAt is when the cluster or node group was changed.
+	// AppliedAt is the time at which the object was changed.
 	//
 	// +optional
 	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
 
-	// FinishedAt is when the update ended.
+	// FinishedAt is the time at which the update ended.
 	//
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
 
-	// Errors are why the update failed.
+	// Errors explain why the update failed.
 	//
 	// +optional
 	// +listType=atomic
@@ -262,9 +295,9 @@ type UpdateStatus struct {
 	Errors []UpdateError `json:"errors,omitempty"`
 }
 
-// UpdateError is why an update failed.
+// UpdateError explains why an update failed.
 type UpdateError struct {
-	// ErrorCode is one of EKS's.
+	// ErrorCode is an error code of the EKS API.
 	ErrorCode string `json:"errorCode"`
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
@@ -274,7 +307,7 @@ type UpdateError struct {
 	ResourceIDs []string `json:"resourceIDs,omitempty"`
 }
 
-// Phase is how far the update is.
+// Phase returns the status of the update.
 func (u *Update) Phase() UpdatePhase {
 	if u.Status.Phase == "" {
 		return UpdateInProgress

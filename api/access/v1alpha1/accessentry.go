@@ -42,7 +42,7 @@ const (
 	ConditionPrincipalKnown = "PrincipalKnown"
 )
 
-// AccessEntry lets one IAM principal into the cluster.
+// AccessEntry gives one IAM principal access to the cluster.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -62,7 +62,7 @@ type AccessEntry struct {
 	Status AccessEntryStatus `json:"status,omitzero"`
 }
 
-// AccessEntrySpec maps a principal to a user.
+// AccessEntrySpec maps an IAM principal to a Kubernetes user.
 //
 // +kubebuilder:validation:XValidation:rule="self.principalARN == oldSelf.principalARN",message="the principal of an access entry cannot be changed; delete the entry and make another",fieldPath=".principalARN"
 // +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",message="the type of an access entry cannot be changed; delete the entry and make another",fieldPath=".type"
@@ -72,8 +72,7 @@ type AccessEntry struct {
 // +kubebuilder:validation:XValidation:rule="self.type == 'STANDARD' || !has(self.accessPolicies) || size(self.accessPolicies) == 0",message="entries of nodes have no access policies",fieldPath=".accessPolicies"
 // +kubebuilder:validation:XValidation:rule="self.type == 'STANDARD' || self.principalARN.matches('^arn:[^:]+:iam::[0-9]{12}:role/')",message="only roles can be those of nodes",fieldPath=".principalARN"
 type AccessEntrySpec struct {
-	// PrincipalARN of a role or a user of IAM, its path included if it has one. It is not that of an instance profile, nor that of
-	// a session of a role.
+	// PrincipalARN is the ARN of an IAM role or user, with its path. It is not the ARN of an instance profile or of a role session.
 	//
 	// +kubebuilder:validation:MinLength=20
 	// +kubebuilder:validation:MaxLength=2048
@@ -81,22 +80,21 @@ type AccessEntrySpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.contains(':role/aws-service-role/')",message="service-linked roles cannot be let in"
 	PrincipalARN string `json:"principalARN"`
 
-	// PrincipalID is the principal's id, AROA… or AIDA…. When it is set, a role that was deleted and made again under its name is
-	// another principal, and is not let in. In a cluster of muster's it is filled in when the entry is made, and an entry without
-	// it lets nobody in.
+	// PrincipalID is the principal's unique id, AROA… or AIDA…. If set, a role or user that was deleted and created again under its name is a
+	// different principal and is not let in. In Muster's own clusters it is filled in when the entry is created, and an entry without it lets
+	// nobody in.
 	//
 	// +optional
 	// +kubebuilder:validation:Pattern=`^A[A-Z2-7]{3}[A-Z0-9]{12,124}$`
 	PrincipalID string `json:"principalID,omitempty"`
 
-	// Type of the entry: STANDARD for people and programs, the others for nodes of one kind.
+	// Type of the entry: STANDARD for people and programs, the other types for nodes.
 	//
 	// +optional
 	// +kubebuilder:default=STANDARD
 	Type EntryType `json:"type,omitempty"`
 
-	// Username in the cluster. By default it is the ARN of a user, and of a role
-	// arn:aws:sts::ACCOUNT:assumed-role/NAME/{{SessionName}}.
+	// Username in the cluster. The default is the ARN for a user, and arn:aws:sts::ACCOUNT:assumed-role/NAME/{{SessionName}} for a role.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -105,7 +103,7 @@ type AccessEntrySpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.contains('{{SessionName') || self.matches('^[^{]*:.*[{]{2}SessionName')",message="{{SessionName}} is chosen by the caller, so it must come after a colon, as in team:{{SessionName}}"
 	Username string `json:"username,omitempty"`
 
-	// KubernetesGroups that the principal is in.
+	// KubernetesGroups are the groups of the principal in the cluster.
 	//
 	// +optional
 	// +listType=set
@@ -116,7 +114,7 @@ type AccessEntrySpec struct {
 	// +kubebuilder:validation:items:XValidation:rule="!self.startsWith('muster:access-entry:')",message="groups that begin with muster:access-entry: are those of access policies"
 	KubernetesGroups []string `json:"kubernetesGroups,omitempty"`
 
-	// AccessPolicies are the permissions of the principal.
+	// AccessPolicies are the EKS access policies of the principal.
 	//
 	// +optional
 	// +listType=map
@@ -125,9 +123,9 @@ type AccessEntrySpec struct {
 	AccessPolicies []AccessPolicy `json:"accessPolicies,omitempty"`
 }
 
-// AccessPolicy is a fixed set of permissions with its scope.
+// AccessPolicy is an EKS access policy and its scope.
 type AccessPolicy struct {
-	// PolicyARN of one of EKS's access policies, such as arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy.
+	// PolicyARN is the ARN of an EKS access policy, such as arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy.
 	//
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^arn:aws[a-z-]*:eks::aws:cluster-access-policy/[A-Za-z0-9]{1,128}$`
@@ -154,7 +152,7 @@ type AccessScope struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 
-// AccessEntryStatus is the observed state of the entry.
+// AccessEntryStatus is the observed state of an access entry.
 type AccessEntryStatus struct {
 	// +optional
 	// +listType=map

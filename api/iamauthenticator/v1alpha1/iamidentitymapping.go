@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IAMIdentityMapping maps a role or a user of IAM to a user of the cluster.
+// IAMIdentityMapping maps an IAM role or user to a Kubernetes user.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,15 +24,15 @@ type IAMIdentityMapping struct {
 	Status IAMIdentityMappingStatus `json:"status,omitzero"`
 }
 
-// IAMIdentityMappingSpec maps an ARN to a user.
+// IAMIdentityMappingSpec maps an ARN to a Kubernetes user.
 type IAMIdentityMappingSpec struct {
-	// ARN of a role or a user of IAM.
+	// ARN of an IAM role or user.
 	//
 	// +kubebuilder:validation:MinLength=20
 	// +kubebuilder:validation:MaxLength=2048
 	ARN string `json:"arn"`
 
-	// Username in the cluster; {{EC2PrivateDNSName}} and the other templates are filled in.
+	// Username in the cluster. Templates such as {{EC2PrivateDNSName}} are filled in.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
@@ -47,14 +47,14 @@ type IAMIdentityMappingSpec struct {
 	Groups []string `json:"groups,omitempty"`
 }
 
-// IAMIdentityMappingStatus is the authenticator's view of the mapping.
+// IAMIdentityMappingStatus is the observed state of the mapping.
 type IAMIdentityMappingStatus struct {
 	// CanonicalARN is the ARN in the form in which it is compared.
 	//
 	// +optional
 	CanonicalARN string `json:"canonicalARN,omitempty"`
 
-	// UserID is the id of the principal, if it is known.
+	// UserID is the unique id of the principal, if known.
 	//
 	// +optional
 	UserID string `json:"userID,omitempty"`

@@ -111,9 +111,11 @@ func TestDefinitions(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{
+		"accesspoints.muster.dev",
 		"addons.muster.dev",
 		"awsrecords.muster.dev",
 		"clusters.muster.dev",
+		"filesystems.muster.dev",
 		"iamaccounts.muster.dev",
 		"iaminstanceprofiles.muster.dev",
 		"iamopenidconnectproviders.muster.dev",
