@@ -26,11 +26,28 @@ type fakeService struct {
 	mu       sync.Mutex
 	statuses []serve.RotationStatus
 	rotated  int
+	// keys of service account tokens are answered in the same way.
+	keys [][]serve.TokenKeyStatus
+	// asked is with what other keys were asked for.
+	asked string
 }
 
 func (s *fakeService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.keys) > 0 {
+		keys := s.keys[0]
+		if len(s.keys) > 1 {
+			s.keys = s.keys[1:]
+		}
+		if r.URL.Path == "/token-keys/rotate" {
+			s.asked = r.URL.RawQuery
+			_ = json.NewEncoder(w).Encode(keys)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(serve.Status{Clusters: []serve.ClusterStatus{{Name: "muster", Namespace: "muster", TokenKeys: keys}}})
+		return
+	}
 	status := s.statuses[0]
 	if len(s.statuses) > 1 {
 		s.statuses = s.statuses[1:]
@@ -45,6 +62,14 @@ func (s *fakeService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // rotateCerts runs the command line against a service that tells these statuses.
 func rotateCerts(t *testing.T, statuses []serve.RotationStatus, args ...string) (out, talk string, code, rotated int) {
+	t.Helper()
+	service := &fakeService{statuses: statuses}
+	out, talk, code = commandLine(t, service, len(statuses) > 0, append([]string{"certs", "rotate", "kubelet-ca"}, args...)...)
+	return out, talk, code, service.rotated
+}
+
+// commandLine runs muster against a service on the socket of a state directory, or against none.
+func commandLine(t *testing.T, service *fakeService, serves bool, args ...string) (out, talk string, code int) {
 	t.Helper()
 	path, err := os.MkdirTemp("", "mr-") //nolint:usetesting // the paths of sockets must be short
 	if err != nil {
@@ -61,8 +86,7 @@ func rotateCerts(t *testing.T, statuses []serve.RotationStatus, args ...string) 
 	if err := os.MkdirAll(filepath.Dir(dir.Socket()), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	service := &fakeService{statuses: statuses}
-	if len(statuses) > 0 {
+	if serves {
 		listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", dir.Socket())
 		if err != nil {
 			t.Fatal(err)
@@ -72,10 +96,10 @@ func rotateCerts(t *testing.T, statuses []serve.RotationStatus, args ...string) 
 		t.Cleanup(func() { _ = server.Close() })
 	}
 	var stdout, stderr bytes.Buffer
-	code = run(append([]string{"--state-dir", path, "certs", "rotate", "kubelet-ca"}, args...), console.Streams{Out: &stdout, Err: &stderr})
+	code = run(append([]string{"--state-dir", path}, args...), console.Streams{Out: &stdout, Err: &stderr})
 	service.mu.Lock()
 	defer service.mu.Unlock()
-	return stdout.String(), stderr.String(), code, service.rotated
+	return stdout.String(), stderr.String(), code
 }
 
 func rotating(phase rotation.Phase, message string) serve.RotationStatus {
@@ -135,5 +159,47 @@ func TestRotate(t *testing.T) {
 				t.Errorf("code %d, asked %d times\nout: %s\ntalk: %s", code, asked, out, talk)
 			}
 		})
+	}
+}
+
+func TestRotateServiceAccountKeys(t *testing.T) {
+	now := time.Now()
+	old := serve.TokenKeyStatus{ID: "old", Signs: true, Created: now.Add(-50 * time.Hour), SignsFrom: now.Add(-49 * time.Hour), Published: true}
+	next := serve.TokenKeyStatus{ID: "next", Created: now, SignsFrom: now.Add(65 * time.Minute), Published: true}
+	before, published := []serve.TokenKeyStatus{old}, []serve.TokenKeyStatus{old, next}
+	old.Signs, next.Signs, next.SignsFrom = false, true, now
+	signs := []serve.TokenKeyStatus{old, next}
+	old.Published = false
+	const notice = "cluster=muster&notice=1h5m0s"
+	for name, test := range map[string]struct {
+		keys      [][]serve.TokenKeyStatus
+		args      []string
+		code      int
+		asked     string
+		out, talk string
+	}{
+		"waiting":                        {[][]serve.TokenKeyStatus{before, published, published, signs}, nil, 0, notice, "next                  signs", "the key next is published, and signs from "},
+		"not waiting":                    {[][]serve.TokenKeyStatus{before, published}, []string{"--no-wait"}, 0, notice, "next                  published, signs in 6", "The service goes on"},
+		"after another notice":           {[][]serve.TokenKeyStatus{before, signs}, []string{"--notice", "1s"}, 0, "cluster=muster&notice=1s", "old                   published", ""},
+		"as data":                        {[][]serve.TokenKeyStatus{before, published}, []string{"--no-wait", "-o", "json"}, 0, notice, `"signsFrom": "`, ""},
+		"too long":                       {[][]serve.TokenKeyStatus{before, published}, []string{"--timeout", "300ms"}, 1, notice, "", "run the command again to wait"},
+		"once more by mistake":           {[][]serve.TokenKeyStatus{signs}, nil, 0, "", "next                  signs", "Nothing was begun; --again"},
+		"once more on purpose":           {[][]serve.TokenKeyStatus{signs}, []string{"--again"}, 0, notice, "next                  signs", ""},
+		"long after":                     {[][]serve.TokenKeyStatus{{old, {ID: "next", Signs: true, SignsFrom: now.Add(-2 * time.Hour)}}, signs}, nil, 0, notice, "signs", ""},
+		"kept for tokens that pods have": {[][]serve.TokenKeyStatus{{old, {ID: "next", Signs: true, SignsFrom: now}}}, nil, 0, "", "old                   trusted by the API server", "Nothing was begun"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := &fakeService{keys: test.keys}
+			out, talk, code := commandLine(t, service, true, append([]string{"certs", "rotate", "service-account-keys"}, test.args...)...)
+			if code != test.code || service.asked != test.asked || !strings.Contains(out, test.out) || !strings.Contains(talk, test.talk) || (test.talk == "") != (talk == "") || (test.out == "") != (out == "") {
+				t.Errorf("code %d, asked with %q\nout: %s\ntalk: %s", code, service.asked, out, talk)
+			}
+		})
+	}
+	if _, talk, code := commandLine(t, &fakeService{}, false, "certs", "rotate", "service-account-keys"); code != 1 || !strings.Contains(talk, "muster up") {
+		t.Errorf("without a service: %d, %s", code, talk)
+	}
+	if _, talk, code := commandLine(t, &fakeService{}, false, "certs", "rotate", "kubelet-ca", "--notice", "1s"); code != 2 || !strings.Contains(talk, "service-account-keys alone") {
+		t.Errorf("a notice of an authority: %d, %s", code, talk)
 	}
 }

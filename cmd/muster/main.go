@@ -28,6 +28,9 @@ func main() {
 	if token.CalledIAMAuthenticator(os.Args[0]) {
 		os.Exit(token.RunIAMAuthenticator(os.Args[1:], console.StandardStreams()))
 	}
+	if node.CalledCredentialProvider(os.Args[0]) {
+		os.Exit(node.RunCredentialProvider(console.StandardStreams()))
+	}
 	os.Exit(run(os.Args[1:], console.StandardStreams()))
 }
 

@@ -12,9 +12,11 @@ import (
 	"muster.dev/muster/cmd/muster/certs"
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/csr"
+	"muster.dev/muster/cmd/muster/image"
 	"muster.dev/muster/cmd/muster/join"
 	"muster.dev/muster/cmd/muster/node"
 	"muster.dev/muster/cmd/muster/objects"
+	"muster.dev/muster/cmd/muster/podwebhook"
 	"muster.dev/muster/cmd/muster/service"
 	"muster.dev/muster/cmd/muster/token"
 	"muster.dev/muster/cmd/muster/tools"
@@ -73,11 +75,11 @@ get their certificates and turn Ready with nobody's help.`,
 			root.AddCommand(c)
 		}
 	}
-	add(groupMain, service.NewUpCommand(o), service.NewDownCommand(o), service.NewStatusCommand(o), tools.NewKubeconfigCommand(o), tools.NewEnvCommand(o), certs.NewCommand(o), csr.NewCommand(o), token.NewCommand(o), auth.NewCommand(o), objects.NewLogsCommand(o), service.NewVersionCommand(o))
+	add(groupMain, service.NewUpCommand(o), service.NewDownCommand(o), service.NewStatusCommand(o), tools.NewKubeconfigCommand(o), tools.NewEnvCommand(o), tools.NewOIDCCommand(o), certs.NewCommand(o), csr.NewCommand(o), token.NewCommand(o), auth.NewCommand(o), image.NewCommand(o), objects.NewLogsCommand(o), service.NewVersionCommand(o))
 	add(groupMain, join.NewCommand(o), join.NewLeaveCommand(o))
 	add(groupObjects, objects.NewGetCommand(o), objects.NewCreateCommand(o), objects.NewScaleCommand(o), objects.NewDeleteCommand(o), objects.NewExecCommand(o))
-	add(groupParts, service.NewServeCommand(o), service.NewCertificateControllerCommand(), authenticator.NewCommand(), node.NewCommand(o))
-	for _, hidden := range []*cobra.Command{service.NewGuardCommand(o), service.NewVPCCommand(), service.NewSimulatorCommand()} {
+	add(groupParts, service.NewServeCommand(o), service.NewCertificateControllerCommand(), authenticator.NewCommand(), podwebhook.NewCommand(), node.NewCommand(o))
+	for _, hidden := range []*cobra.Command{service.NewGuardCommand(o), service.NewVPCCommand(), service.NewBalancerCommand(), service.NewSimulatorCommand(), service.NewRegistryCommand(), service.NewTokenSignerCommand()} {
 		hidden.Hidden = true
 		root.AddCommand(hidden)
 	}

@@ -26,13 +26,13 @@ func TestWrongNumbersOfArguments(t *testing.T) {
 		"join a:1 b:2":               `"b:2" is one argument too many: muster join takes HOST:PORT; usage: muster join [HOST:PORT] [flags]`,
 		"logs etcd kubelet":          `"kubelet" is one argument too many: muster logs takes COMPONENT | MACHINE; usage: muster logs [COMPONENT | MACHINE] [flags]`,
 		"token delete":               `ID|TOKEN is missing; usage: muster token delete ID|TOKEN... [flags]`,
-		"certs rotate":               `kubelet-ca is missing; usage: muster certs rotate kubelet-ca [flags]`,
-		"certs rotate etcd":          `invalid argument "etcd" for "muster certs rotate"; usage: muster certs rotate kubelet-ca [flags]`,
-		"certs rotate kubelet-ca x":  `"x" is one argument too many: muster certs rotate takes kubelet-ca; usage: muster certs rotate kubelet-ca [flags]`,
-		"certs rotate etcd x":        `muster certs rotate takes kubelet-ca; usage: muster certs rotate kubelet-ca [flags]`,
+		"certs rotate":               `kubelet-ca|service-account-keys is missing; usage: muster certs rotate kubelet-ca|service-account-keys [flags]`,
+		"certs rotate etcd":          `invalid argument "etcd" for "muster certs rotate"; usage: muster certs rotate kubelet-ca|service-account-keys [flags]`,
+		"certs rotate kubelet-ca x":  `"x" is one argument too many: muster certs rotate takes kubelet-ca|service-account-keys; usage: muster certs rotate kubelet-ca|service-account-keys [flags]`,
+		"certs rotate etcd x":        `muster certs rotate takes kubelet-ca|service-account-keys; usage: muster certs rotate kubelet-ca|service-account-keys [flags]`,
 		"staus":                      `unknown command "staus" for "muster"; did you mean "status"?; usage: muster [flags]`,
 		"guardd":                     `unknown command "guardd" for "muster"; usage: muster [flags]`, // guard is hidden
-		"auth chek":                  `there is no muster auth "chek"; did you mean "check"?; there are: check; usage: muster auth [flags]`,
+		"auth chek":                  `there is no muster auth "chek"; did you mean "check"?; there are: check, pod; usage: muster auth [flags]`,
 	} {
 		var out, talk bytes.Buffer
 		code := run(strings.Fields(line), console.Streams{Out: &out, Err: &talk})

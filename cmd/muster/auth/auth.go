@@ -24,9 +24,9 @@ func NewCommand(o *console.Options) *cobra.Command {
 func (c *authCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "auth",
-		Short: "Show which user and groups an IAM identity becomes in a cluster, and the entries that are wrong",
+		Short: "Show which user and groups an IAM identity becomes in a cluster, the entries that are wrong, and the IAM identities of pods",
 		Args: func(_ *cobra.Command, args []string) error {
-			verbs := []string{"check"}
+			verbs := []string{"check", "pod"}
 			if len(args) == 0 {
 				return fmt.Errorf("muster auth needs a subcommand: %s", strings.Join(verbs, ", "))
 			}
@@ -34,6 +34,6 @@ func (c *authCommand) command() *cobra.Command {
 		},
 		RunE: console.NothingToDo,
 	}
-	cmd.AddCommand(c.check())
+	cmd.AddCommand(c.check(), (&podCommand{Options: c.Options, ask: askService}).command())
 	return cmd
 }

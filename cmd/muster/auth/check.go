@@ -45,7 +45,8 @@ func (c *authCommand) check() *cobra.Command {
 		Short: "List every wrong entry and its fix, or show what a principal would become and why",
 		Long: `List every entry that is wrong, with the field and what to do about it; or, with the ARN of a role, a session or a user, say what it
 would become, by which entry, and why those before it did not match. Entries are access entries, IAMIdentityMapping objects, the
-ConfigMap kube-system/aws-auth and mounted files. They come from the cluster, or without one from the files that are named.
+ConfigMap kube-system/aws-auth and mounted files. They come from the cluster, or without one from the files that are named. Of a cluster the
+annotations of service accounts that name IAM roles for their pods are checked, too; "muster auth pod" says which identity a pod has.
 
 --instance and --private-dns-name suppose that the session is that of an instance, which nodes must prove. The session names that are
 trusted, for hybrid nodes and Fargate, are in the authenticator's configuration: give it by --config.

@@ -47,7 +47,17 @@ func (c *authCommand) readCluster(ctx context.Context) (*authcheck.Entries, erro
 	} else if !absent(err) {
 		return nil, err
 	}
-	return authcheck.OfCluster(there), nil
+	found := authcheck.OfCluster(there)
+	var accounts corev1.ServiceAccountList
+	switch err := p.ReadAll(ctx, &accounts); {
+	case err == nil:
+		found.AddServiceAccounts(accounts.Items)
+	case apierrors.IsForbidden(err):
+		found.Notes = append(found.Notes, "The service accounts cannot be read, and so the roles of pods are not checked.")
+	case !absent(err):
+		return nil, err
+	}
+	return found, nil
 }
 
 // maxAuthFile is how much is read of one file.

@@ -26,7 +26,7 @@ func NewCommand(o *console.Options) *cobra.Command {
 		Long: `Show the certificates that the service keeps: its authorities, and what they issued to components and administrators.
 The service renews a certificate when a third of its life is left; every component reads it again without a restart.
 Kubelets request the certificates of nodes: see "muster certs issued". The authority that signs them can be replaced: see "muster certs
-rotate". Each authority either signs or, as one of two during a rotation, is only trusted.`,
+rotate", which also replaces the keys of service account tokens. Each authority either signs or, as one of two during a rotation, is only trusted.`,
 		Example: `  muster certs
   muster certs -o json | jq '.[] | {name, notAfter}'
   muster certs rotate kubelet-ca`,
@@ -64,12 +64,19 @@ rotate". Each authority either signs or, as one of two during a rotation, is onl
 				return err
 			}
 			// Without a service nothing reports how far the nodes are.
-			if status, err := serve.NewClient(dir).Status(cmd.Context()); err == nil {
-				if c, ok := status.In(cluster.Namespace()); ok && c.Rotation != nil {
-					fmt.Fprintf(o.Out, "\n%s\n", describeRotation(*c.Rotation))
-				}
+			status, err := serve.NewClient(dir).Status(cmd.Context())
+			c, ok := status.In(cluster.Namespace())
+			if err != nil || !ok {
+				return nil //nolint:nilerr // the rest was shown
 			}
-			return nil
+			if c.Rotation != nil {
+				fmt.Fprintf(o.Out, "\n%s\n", describeRotation(*c.Rotation))
+			}
+			if len(c.TokenKeys) == 0 {
+				return nil
+			}
+			fmt.Fprintln(o.Out)
+			return tokenKeyTable(o.Out, c.TokenKeys, now)
 		},
 	}
 	console.AddOutputFlag(cmd, &format)

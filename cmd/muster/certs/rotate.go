@@ -15,10 +15,14 @@ import (
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/internal/certificates/rotation"
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/tokenkeys"
 )
 
-// kubeletAuthority is what can be rotated.
-const kubeletAuthority = "kubelet-ca"
+// What can be rotated.
+const (
+	kubeletAuthority = "kubelet-ca"
+	tokenKeys        = "service-account-keys"
+)
 
 // rotatedLately is how long ago a rotation may have ended for another one not to be begun by mistake: a person who repeats a command
 // that was interrupted wants to see its end, not a second rotation.
@@ -26,17 +30,17 @@ const rotatedLately = time.Hour
 
 type rotateOptions struct {
 	*console.Options
-	noWait, again bool
-	timeout       time.Duration
-	format        string
+	noWait, again   bool
+	timeout, notice time.Duration
+	format          string
 }
 
 func newCertsRotateCommand(o *console.Options) *cobra.Command {
 	r := &rotateOptions{Options: o}
 	cmd := &cobra.Command{
-		Use:   "rotate " + kubeletAuthority,
-		Short: "Replace the authority that signs kubelets' certificates, without a failed handshake",
-		Long: `Replace the authority that signs kubelets' client and serving certificates, without a failed handshake:
+		Use:   "rotate " + kubeletAuthority + "|" + tokenKeys,
+		Short: "Replace the authority of kubelets' certificates, or the key of service account tokens",
+		Long: `kubelet-ca replaces the authority that signs kubelets' client and serving certificates, without a failed handshake:
 
   Trust     a new authority is made, and both are trusted; it waits until the API server has read that
   Replace   the new one signs; kubelets renew by themselves after 70 to 90 % of a certificate's life
@@ -44,17 +48,36 @@ func newCertsRotateCommand(o *console.Options) *cobra.Command {
 
 Once done, the old authority's key is destroyed. The service does the work: this command may be interrupted, and run again
 it shows the rotation under way. Replacing takes as long as certificates live: spec.certificates of the Cluster says how
-long that is. To be quicker, replace the machines: "muster delete machine".`,
+long that is. To be quicker, replace the machines: "muster delete machine".
+
+service-account-keys replaces the key that signs service account tokens, without a restart or a refused token:
+
+  Publish   a new key is in the issuer's documents for --notice; verifiers keep these for an hour
+  Sign      the new key signs, and the private part of the old one is destroyed; tokens of both are good
+  Withdraw  after 24 hours, a token's life, the old key leaves the documents; the API server trusts it for 90 days
+
+It waits until the new key signs. Where somebody else serves the documents ("muster up --issuer-host"), copy them there during
+the notice: "muster oidc jwks".`,
 		Example: `  muster certs rotate kubelet-ca
   muster certs rotate kubelet-ca --no-wait
+  muster certs rotate service-account-keys --no-wait
   muster status -o json | jq .kubeletAuthority`,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: []string{kubeletAuthority},
-		RunE:      func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
+		ValidArgs: []string{kubeletAuthority, tokenKeys},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == tokenKeys {
+				return r.runTokenKeys(cmd.Context())
+			}
+			if cmd.Flags().Changed("notice") {
+				return console.UsageError{Err: errors.New("--notice is of " + tokenKeys + " alone")}
+			}
+			return r.run(cmd.Context())
+		},
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&r.noWait, "no-wait", false, "begin and return; the service goes on")
 	flags.BoolVar(&r.again, "again", false, "begin even if another rotation ended less than an hour ago")
+	flags.DurationVar(&r.notice, "notice", tokenkeys.Notice, "service-account-keys: how long the new key is published before it signs")
 	flags.DurationVar(&r.timeout, "timeout", 0, "how long to wait for its end; 0: as long as it takes")
 	console.AddOutputFlag(cmd, &r.format)
 	return cmd

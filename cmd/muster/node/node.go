@@ -68,7 +68,7 @@ On a machine whose process number one is muster, documents from elsewhere than i
 for the agent, which goes on from there.`,
 		Example: `  muster node init
   muster node init --config-source imds://user-data --config-source file:///etc/eks/nodeadm.d
-  muster node init --config-source file:///root/node.yaml --skip run`,
+  muster node init --config-source file:///etc/eks/node.yaml --skip run`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, source := range sources {

@@ -203,7 +203,7 @@ func (c *nodeConfigCommand) describe(ctx context.Context, f renderFlags) (render
 		}
 		instance = completed(instance, render.Instance{
 			ID: known.ID, Type: known.Type, Region: known.Region, AvailabilityZone: known.AvailabilityZone, AvailabilityZoneID: known.AvailabilityZoneID,
-			PrivateIP: known.PrivateIP, IPv6: known.IPv6, PrivateDNSName: known.PrivateDNSName,
+			PrivateIP: known.PrivateIP, IPv6: known.IPv6, PrivateDNSName: known.PrivateDNSName, PodRange: known.PodRange,
 		})
 	}
 	if facts.CPUs == 0 || facts.MemoryBytes == 0 || facts.CgroupVersion == 0 || instance.PrivateDNSName == "" {
@@ -253,6 +253,9 @@ func completed(instance, by render.Instance) render.Instance {
 	}
 	if !instance.PrivateIP.IsValid() {
 		instance.PrivateIP, instance.IPv6 = by.PrivateIP, by.IPv6
+	}
+	if !instance.PodRange.IsValid() {
+		instance.PodRange = by.PodRange
 	}
 	return instance
 }

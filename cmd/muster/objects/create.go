@@ -4,6 +4,7 @@ package objects
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -29,13 +30,15 @@ const mostMachines = 5000
 func NewCreateCommand(o *console.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a cluster, a node group, or an add-on",
-		Args:  oneOf("cluster", "nodegroup", "addon"),
+		Short: "Make a cluster, a node group, an add-on, a pod identity association, or a file system",
+		Args:  oneOf("cluster", "nodegroup", "addon", "podidentityassociation", "filesystem"),
 		RunE:  console.NothingToDo,
 	}
 	cmd.AddCommand((&createClusterCommand{Options: o, planes: plane.NewDialers(), euid: os.Geteuid(), interval: console.WaitInterval}).command())
 	cmd.AddCommand((&createCommand{Options: o, planes: plane.NewDialers(), euid: os.Geteuid(), interval: console.WaitInterval}).command())
 	cmd.AddCommand((&createAddonCommand{Options: o, planes: plane.NewDialers(), interval: console.WaitInterval}).command())
+	cmd.AddCommand((&createPodIdentityCommand{Options: o, planes: plane.NewDialers()}).command())
+	cmd.AddCommand((&createFileSystemCommand{Options: o, planes: plane.NewDialers(), interval: console.WaitInterval, random: rand.Reader}).command())
 	return cmd
 }
 

@@ -35,7 +35,7 @@ type createAddonCommand struct {
 
 // addons are those of this release.
 func addons() addon.Catalogue {
-	return addon.New(addon.Programs{Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI})
+	return addon.New(addon.Programs{Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI, MetricsServer: version.MetricsServer})
 }
 
 func addonNames() []string {

@@ -24,15 +24,17 @@ import (
 func NewDeleteCommand(o *console.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete",
-		Short: "Delete clusters, node groups with their machines, add-ons, single machines, or registered hosts",
-		Args:  oneOf("cluster", "nodegroup", "addon", "machine", "host"),
+		Short: "Delete clusters, node groups with their machines, add-ons, pod identity associations, single machines, file systems, or registered hosts",
+		Args:  oneOf("cluster", "nodegroup", "addon", "podidentityassociation", "machine", "filesystem", "host"),
 		RunE:  console.NothingToDo,
 	}
 	groups := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.NodeGroups(), interval: console.WaitInterval}
 	single := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.Machines(), interval: console.WaitInterval}
 	extras := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.Addons(), interval: console.WaitInterval}
+	identities := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.PodIdentityAssociations(), interval: console.WaitInterval}
+	systems := &deleteCommand{Options: o, planes: plane.NewDialers(), kind: plane.FileSystems(), interval: console.WaitInterval}
 	clusters := &deleteClusterCommand{Options: o, planes: plane.NewDialers(), interval: console.WaitInterval}
-	cmd.AddCommand(clusters.command(), groups.nodeGroups(), extras.addons(), single.machines(), token.NewDeleteHostCommand(o))
+	cmd.AddCommand(clusters.command(), groups.nodeGroups(), extras.addons(), identities.podIdentityAssociations(), single.machines(), systems.fileSystems(), token.NewDeleteHostCommand(o))
 	return cmd
 }
 
@@ -140,7 +142,7 @@ func (d *deleteCommand) run(ctx context.Context, names []string) error {
 func (d *deleteCommand) delete(ctx context.Context, p *plane.Client, object client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, plane.AnswerTime)
 	defer cancel()
-	if err := d.keep(ctx, p, object); err != nil {
+	if err := errors.Join(d.keep(ctx, p, object), refuseInUse(ctx, p, object)); err != nil {
 		return err
 	}
 	uid := object.GetUID()

@@ -40,18 +40,18 @@ func (d *deleteClusterCommand) command() *cobra.Command {
 		Long: `Delete clusters: their control planes, what is stored in them, their keys and their contexts in your kubeconfigs. Nothing
 of another cluster is touched, nor users, roles and networks of the account.
 
-A cluster that has node groups is refused, unless --cascade deletes these first; so is one with deletion protection. The
-account itself goes with muster down --delete.`,
+A cluster that has node groups, or whose Services and claims hold load balancers and volumes, is refused, unless --cascade
+takes these along; volumes with the reclaim policy Retain stay. So is one with deletion protection. The account itself goes with muster down --delete.`,
 		Example: `  # A cluster without node groups
   muster delete cluster blue
 
-  # With its node groups and their machines
+  # With its node groups and their machines, load balancers and volumes
   muster delete cluster blue --cascade`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: plane.CompleteNames(d.Options, d.planes, plane.Clusters(), 0),
 		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) },
 	}
-	cmd.Flags().BoolVar(&d.cascade, "cascade", false, "delete the node groups of the clusters first")
+	cmd.Flags().BoolVar(&d.cascade, "cascade", false, "delete the node groups, load balancers and volumes of the clusters, too")
 	addDeleteFlags(cmd, &d.wait, &d.timeout, &d.ignoreNotFound)
 	return cmd
 }
@@ -61,6 +61,7 @@ type doomed struct {
 	*v1alpha1.Cluster
 
 	groups []client.Object
+	holds  holds
 	server string // the address of the API server in kubeconfigs; empty if it has never run
 }
 
@@ -86,6 +87,11 @@ func (d *deleteClusterCommand) run(ctx context.Context, names []string) error {
 		return errors.Join(missing, err)
 	}
 	deadline := time.Now().Add(d.timeout)
+	for _, cluster := range clusters {
+		if err := d.doom(ctx, p, cluster); err != nil {
+			return errors.Join(missing, err)
+		}
+	}
 	if err := d.deleteGroups(ctx, p, clusters); err != nil {
 		return errors.Join(missing, err)
 	}
@@ -122,6 +128,9 @@ func (d *deleteClusterCommand) look(ctx context.Context, p *plane.Client, found 
 		if cluster.groups, _, err = p.Objects(ctx, plane.NodeGroups(), client.InNamespace(cluster.Namespace)); err != nil {
 			return nil, err
 		}
+		if cluster.holds, err = d.lookInto(ctx, cluster.Cluster); err != nil {
+			return nil, err
+		}
 		cluster.server = d.server(cluster.Cluster)
 		clusters = append(clusters, cluster)
 		if err := d.refuse(cluster); err != nil {
@@ -137,15 +146,18 @@ func (d *deleteClusterCommand) refuse(c doomed) error {
 		return fmt.Errorf("cluster %q has deletion protection enabled: switch it off first: "+
 			`kubectl --context muster-management -n %s patch cluster %[2]s --type merge -p '{"spec":{"deletionProtection":false}}'`, c.Spec.Name, c.Name)
 	}
-	if len(c.groups) == 0 || d.cascade {
+	if d.cascade {
 		return nil
+	}
+	if len(c.groups) == 0 {
+		return c.holds.refuse(c.Spec.Name)
 	}
 	names := make([]string, 0, len(c.groups))
 	for _, group := range c.groups {
 		names = append(names, plane.NameOf(group))
 	}
-	return fmt.Errorf("cluster %q has %s (%s): delete them first, or all together with --cascade",
-		c.Spec.Name, console.Count(len(names), "node group", "node groups"), strings.Join(names, ", "))
+	return errors.Join(fmt.Errorf("cluster %q has %s (%s): delete them first, or all together with --cascade",
+		c.Spec.Name, console.Count(len(names), "node group", "node groups"), strings.Join(names, ", ")), c.holds.refuse(c.Spec.Name))
 }
 
 // deleteGroups deletes the node groups of clusters, and waits for their machines to go if there is to be a wait. If not, the service keeps the

@@ -44,13 +44,16 @@ func NewGetCommand(o *console.Options) *cobra.Command {
 func (g *getCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME...]",
-		Short: "Show clusters, node groups, add-ons, machines, nodes or certificate signing requests",
+		Short: "Show clusters, node groups, add-ons, pod identity associations, updates, machines, file systems, nodes or certificate signing requests",
 		Long: `Show objects of one kind: all of them, or those named.
 
   clusters     (cluster)         the clusters of the account, their versions and addresses
   nodegroups   (nodegroup, ng)   groups of like machines
   addons       (addon)           EKS add-ons of clusters
+  podidentityassociations (podidentityassociation, pia)   which service accounts have which IAM roles; named by id or NAMESPACE/NAME
+  updates      (update)          changes of clusters, node groups and add-ons that were accepted, and how far they are
   machines     (machine, ma)     machines and the nodes they are; named by instance id, node name or address
+  filesystems  (filesystem, efs) file systems of volumes, by name or id
   nodes        (node, no)        nodes of a cluster and the machines they are; named likewise
   csr          (csrs, certificatesigningrequests)   how nodes asked for their certificates
 
@@ -64,6 +67,9 @@ If an object is not as its spec says, the column MESSAGE says why. For pods and 
   # Node groups of one cluster, and its nodes
   muster get nodegroups --cluster blue
   muster get nodes --cluster blue
+
+  # What EKS's API was asked to change, until it has taken effect
+  muster get updates --watch
 
   # Who asked for which certificate, as it happens
   muster get csr --watch
@@ -82,13 +88,15 @@ If an object is not as its spec says, the column MESSAGE says why. For pods and 
 	}
 	console.AddFormatFlag(cmd, &g.output, console.FormatTable, getFormats()...)
 	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "only objects with these labels, as in key=value,other!=value")
-	plane.AddClusterFlag(cmd, g.Options, g.planes, &g.cluster, "cluster whose nodes and requests to show; of clusters, node groups, add-ons and machines, only those of this cluster")
+	plane.AddClusterFlag(cmd, g.Options, g.planes, &g.cluster, "cluster whose nodes and requests to show; of clusters, node groups, add-ons, updates and machines, only those of this cluster")
 	cmd.Flags().BoolVarP(&g.watch, "watch", "w", false, "go on with every change until interrupted")
 	cmd.Flags().BoolVar(&g.noHeaders, "no-headers", false, "print no heading line")
 	return cmd
 }
 
-func kindNames() string { return "clusters, nodegroups, addons, machines, nodes, csr" }
+func kindNames() string {
+	return "clusters, nodegroups, addons, podidentityassociations, updates, machines, filesystems, nodes, csr"
+}
 
 // kindAndNames reads KIND NAME... or KIND/NAME...
 func kindAndNames(args []string) (plane.Kind, []string, error) {

@@ -55,6 +55,7 @@ func (a *Access) AuthReader(o *console.Options) (*Client, error) {
 	}
 	mapper := NewMapper().(*meta.DefaultRESTMapper) //nolint:forcetypeassert // it is made a few lines away
 	mapper.Add(accessv1alpha1.GroupVersion.WithKind("AccessEntry"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
 	mapper.Add(iamauthenticatorv1alpha1.GroupVersion.WithKind("IAMIdentityMapping"), meta.RESTScopeRoot)
 	p, err := dialFor(o, TheCluster, config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
@@ -64,7 +65,7 @@ func (a *Access) AuthReader(o *console.Options) (*Client, error) {
 	return p, nil
 }
 
-// NewAuthScheme returns a scheme with the kinds that entries of an identity are kept in: AccessEntry, IAMIdentityMapping and ConfigMap.
+// NewAuthScheme returns a scheme with the kinds that entries of an identity are kept in: AccessEntry, IAMIdentityMapping and ConfigMap, and with service accounts.
 func NewAuthScheme() (*runtime.Scheme, error) {
 	return schemeOf(groupKinds{
 		corev1.SchemeGroupVersion: corev1.AddToScheme, accessv1alpha1.GroupVersion: accessv1alpha1.AddToScheme,

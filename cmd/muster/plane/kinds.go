@@ -27,6 +27,7 @@ type Kind struct {
 	Aliases          []string
 	group            string // API group, empty for the core
 	inCluster        bool   // it lives in the cluster, not in the management plane
+	ofAccount        bool   // it is of no cluster
 	List             func() client.ObjectList
 	columns          []column
 	// also are other names by which people know an object.
@@ -93,7 +94,7 @@ func (k Kind) Word() string {
 
 // Kinds returns every kind that "muster get" knows.
 func Kinds() []Kind {
-	return []Kind{Clusters(), NodeGroups(), Addons(), Machines(), nodes(), SigningRequests()}
+	return []Kind{Clusters(), NodeGroups(), Addons(), PodIdentityAssociations(), Updates(), Machines(), FileSystems(), nodes(), SigningRequests()}
 }
 
 // FindKind returns the kind that goes by a name: singular, plural, short or qualified.
@@ -121,10 +122,14 @@ func (k Kind) bare(name string) string {
 }
 
 // OfOneCluster reports whether --cluster chooses among the objects of a kind.
-func (k Kind) OfOneCluster() bool { return k.group == v1alpha1.GroupVersion.Group && !k.inCluster }
+func (k Kind) OfOneCluster() bool {
+	return k.group == v1alpha1.GroupVersion.Group && !k.inCluster && !k.ofAccount
+}
 
 // InNamespace reports whether the objects of a kind are in the namespace of their cluster, in the management plane.
-func (k Kind) InNamespace() bool { return k.Singular == "nodegroup" || k.Singular == "addon" }
+func (k Kind) InNamespace() bool {
+	return slices.Contains([]string{"nodegroup", "addon", "update"}, k.Singular)
+}
 
 // Clusters is the kind Cluster.
 func Clusters() Kind {

@@ -17,13 +17,15 @@ import (
 	"muster.dev/muster/cmd/muster/console"
 )
 
-// NameOf is what people call an object: spec.name of a Cluster or NodeGroup, and the name of any other.
+// NameOf is what people call an object: spec.name of a Cluster, NodeGroup or FileSystem, and the name of any other.
 func NameOf(object client.Object) string {
 	name := ""
 	switch object := object.(type) {
 	case *v1alpha1.Cluster:
 		name = object.Spec.Name
 	case *v1alpha1.NodeGroup:
+		name = object.Spec.Name
+	case *v1alpha1.FileSystem:
 		name = object.Spec.Name
 	}
 	if name == "" {
@@ -42,7 +44,7 @@ func IsOf(object client.Object, cluster string) bool {
 	switch object := object.(type) {
 	case *v1alpha1.Cluster:
 		return object.Spec.Name == cluster
-	case *v1alpha1.NodeGroup, *v1alpha1.Addon:
+	case *v1alpha1.NodeGroup, *v1alpha1.Addon, *v1alpha1.PodIdentityAssociation:
 		return object.GetNamespace() == v1alpha1.ClusterSlug(cluster)
 	case *v1alpha1.Machine:
 		return object.Spec.ClusterName == cluster
@@ -50,7 +52,7 @@ func IsOf(object client.Object, cluster string) bool {
 	return false
 }
 
-// WithClusters returns the kind with a column CLUSTER after the name, if the objects are node groups, add-ons or machines of several clusters.
+// WithClusters returns the kind with a column CLUSTER after the name, if the objects are node groups, add-ons, pod identity associations or machines of several clusters.
 func (p *Client) WithClusters(ctx context.Context, k Kind, objects []client.Object) (Kind, error) {
 	slugs := map[string]bool{}
 	for _, object := range objects {
@@ -85,7 +87,7 @@ const headingCluster = "CLUSTER"
 // machines of no cluster.
 func clusterOf(object client.Object) string {
 	switch object := object.(type) {
-	case *v1alpha1.NodeGroup, *v1alpha1.Addon:
+	case *v1alpha1.NodeGroup, *v1alpha1.Addon, *v1alpha1.PodIdentityAssociation:
 		return object.GetNamespace()
 	case *v1alpha1.Machine:
 		if object.Spec.ClusterName != "" {

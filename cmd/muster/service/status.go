@@ -98,6 +98,9 @@ func printCluster(o *console.Options, cluster serve.ClusterStatus, now time.Time
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	for _, note := range cluster.Notes {
+		fmt.Fprintln(o.Out, "\nNote: "+note+".")
+	}
 	return printTroubledMachines(o, cluster.Machines)
 }
 

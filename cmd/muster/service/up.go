@@ -4,6 +4,7 @@ package service
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +16,11 @@ import (
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/cluster/clusterconfig"
+	"muster.dev/muster/internal/cluster/egresspolicy"
+	"muster.dev/muster/internal/cluster/pullthroughconfig"
 	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/serve"
+	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -30,6 +34,7 @@ type upOptions struct {
 	provider   string
 	region     string
 	issuerHost string
+	egress     string
 	kubeconfig string
 	dryRun     bool
 	timeout    time.Duration
@@ -74,6 +79,9 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 					return fmt.Errorf("--region: %w", err)
 				}
 			}
+			if err := up.checkEgress(cmd.Flags().Changed("egress")); err != nil {
+				return err
+			}
 			return up.run(cmd)
 		},
 	}
@@ -83,6 +91,7 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 	flags.StringVar(&up.provider, "provider", string(v1alpha1.ProviderLocal), "where machines come from: local or simulated")
 	flags.StringVar(&up.region, "region", "", "AWS region that everything is in, chosen at the first start and kept (default "+region.Default+")")
 	flags.StringVar(&up.issuerHost, "issuer-host", "", "host in the URL of service account tokens' issuers, chosen at the first start and kept (default an address of the account's own)")
+	flags.StringVar(&up.egress, "egress", "", "way out of the default VPC, chosen at the first start: NAT or None (default $"+egressVariable+" or NAT)")
 	flags.StringVar(&up.kubeconfig, "kubeconfig", "", "file to add contexts to, instead of $KUBECONFIG or ~/.kube/config")
 	flags.BoolVar(&up.dryRun, "dry-run", false, "print every component that would run, and change nothing")
 	flags.DurationVar(&up.timeout, "timeout", 5*time.Minute, "how long to wait for the nodes")
@@ -96,6 +105,36 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(upProviders(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("region", cobra.FixedCompletions(region.Names(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// egressVariable names the way out of the default VPC of a new account where the command line does not.
+const egressVariable = "MUSTER_EGRESS"
+
+// checkEgress fills in the way out of the default VPC of a new account. Later it is the VPC that says it: a flag that says otherwise is refused.
+func (up *upOptions) checkEgress(given bool) error {
+	from := "--egress"
+	if !given {
+		up.egress, from = os.Getenv(egressVariable), "$"+egressVariable
+	}
+	switch egresspolicy.Mode(up.egress) {
+	case "", egresspolicy.NAT, egresspolicy.None:
+	default:
+		return fmt.Errorf("%s is %q: must be NAT or None", from, up.egress)
+	}
+	dir, err := up.Open()
+	if err != nil || !given {
+		return err
+	}
+	all, err := vpc.List(dir.VPCs())
+	if err != nil {
+		return err
+	}
+	for _, network := range all {
+		if network.Default && network.Egress.IsOpen() != (up.egress == string(egresspolicy.NAT)) {
+			return fmt.Errorf("--egress: the default VPC %s has its way out already: change spec.egress.mode of the VPC instead", network.ID)
+		}
+	}
+	return nil
 }
 
 func upProviders() []string {
@@ -118,12 +157,15 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 	var sessions []serve.Session
 	var outcomes []serve.Outcome
 	for _, config := range wanted {
-		session := serve.Session{State: dir, Wanted: config, Region: up.region, IssuerHost: up.issuerHost, Explicit: up.file != "" || up.nodesSet}
+		session := serve.Session{State: dir, Wanted: config, Region: up.region, IssuerHost: up.issuerHost, Egress: egresspolicy.Mode(up.egress), Explicit: up.file != "" || up.nodesSet}
 		outcome, err := session.Start(ctx)
 		if err != nil {
 			return err
 		}
 		sessions, outcomes = append(sessions, session), append(outcomes, outcome)
+	}
+	if err := pullthroughconfig.WriteProxy(dir.Proxy(), pullthroughconfig.ProxyOfEnvironment()); err != nil {
+		fmt.Fprintf(up.Err, "Warning: images of public registries are pulled as before: %v\n", err)
 	}
 	var status serve.Status
 	clusters := make([]serve.ClusterStatus, len(sessions))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/issuer"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/privatedns"
 	"muster.dev/muster/internal/cluster/region"
@@ -60,13 +62,23 @@ func NewVPCCommand() *cobra.Command {
 			if err != nil {
 				return console.UsageError{Err: fmt.Errorf("--region: %w", err)}
 			}
-			names, err := newNames(dir, network, in, log)
+			issuers, err := issuer.ReadEndpoint(dir.Issuers())
+			if err != nil {
+				return err
+			}
+			issuerName, issuerSocket := issuers.InVPC(), ""
+			if issuerName != "" {
+				issuerSocket = dir.IssuersSocket()
+			}
+			names, err := newNames(dir, network, in, issuerName, log)
 			if err != nil {
 				return err
 			}
 			relay, err := vpc.NewRelay(vpc.RelayConfig{
 				Network: network, Machines: doors, Socket: dir.VPCSocket(id),
-				IdentitySocket: dir.MachinesSocket(), Metadata: metadata, Names: names, Log: log,
+				IdentitySocket: dir.MachinesSocket(),
+				RegistryName:   in.RegistryName(component.DefaultAccount), RegistrySocket: dir.RegistryMachinesSocket(),
+				IssuerName: issuerName, IssuerSocket: issuerSocket, Metadata: metadata, Names: names, Log: log,
 			})
 			if err != nil {
 				return err
@@ -116,12 +128,39 @@ func newMetadata(dir statedir.Dir, id string, roles imds.Credentials, log *slog.
 }
 
 // newNames makes the VPC's name server.
-func newNames(dir statedir.Dir, network *vpc.Network, in region.Region, log *slog.Logger) (*privatedns.Server, error) {
+func newNames(dir statedir.Dir, network *vpc.Network, in region.Region, issuerName string, log *slog.Logger) (*privatedns.Server, error) {
+	services := append(in.ServiceNames(), in.RegistryName(component.DefaultAccount))
+	if issuerName != "" {
+		services = append(services, issuerName)
+	}
 	directory, err := local.NewDirectory(dir, network.ID())
 	if err != nil {
 		return nil, err
 	}
 	return privatedns.NewServer(privatedns.Config{
-		Machines: directory.Machines, Services: in.ServiceNames(), ServicesAt: vpc.Services(network.CIDR()), Log: log,
+		Machines: directory.Machines, Services: services, ServicesAt: vpc.Services(network.CIDR()), Log: log,
+		Domain: in.Domain(), Outside: namesOutside(dir, network.ID()),
+		Balancers: func() (map[string]netip.Addr, error) { return balancerNames(network) },
 	})
+}
+
+// namesOutside are the host's name servers, for a VPC that has a way out.
+func namesOutside(dir statedir.Dir, id string) func() ([]string, error) {
+	return func() ([]string, error) {
+		description, err := vpc.Read(dir.VPCs(), id)
+		if err != nil || !description.Egress.IsOpen() {
+			return nil, err
+		}
+		return privatedns.HostServers("/etc/resolv.conf")
+	}
+}
+
+// balancerNames are the names of the VPC's load balancers.
+func balancerNames(network *vpc.Network) (map[string]netip.Addr, error) {
+	all, err := network.Balancers()
+	names := make(map[string]netip.Addr, len(all))
+	for _, b := range all {
+		names[b.DNSName] = b.Address
+	}
+	return names, err
 }

@@ -7,13 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/cmd/muster/console"
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/platform/shellquote"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/trustfile"
@@ -34,6 +38,8 @@ func NewEnvCommand(o *console.Options) *cobra.Command {
 
 No secret is printed: the variables name files that only you can read. What would win over them (AWS_PROFILE, AWS_ACCESS_KEY_ID and the
 like) is unset. While it is in force, tools talk to muster for every AWS service, so that nothing reaches AWS by mistake.
+
+MUSTER_REGISTRY is where the account's image registry answers on this host: docker login $MUSTER_REGISTRY.
 
 SSL_CERT_FILE is for programs that read no AWS_CA_BUNDLE, such as Terraform's tls provider. The file that it names has the system's authorities
 and the account's, or those of your own SSL_CERT_FILE and the account's.`,
@@ -73,7 +79,7 @@ and the account's, or those of your own SSL_CERT_FILE and the account's.`,
 // overriding win over files of credentials and configuration, or send a part of the requests elsewhere.
 var overriding = []string{
 	"AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE",
-	"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL_IAM", "AWS_ENDPOINT_URL_EKS",
+	"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL_IAM", "AWS_ENDPOINT_URL_EKS", "AWS_ENDPOINT_URL_ECR",
 	"AWS_ENDPOINT_URL_EKS_AUTH", "AWS_ENDPOINT_URL_EC2", "AWS_ENDPOINT_URL_AUTO_SCALING", "AWS_ENDPOINT_URL_SSM", "AWS_ENDPOINT_URL_KMS",
 	"AWS_ENDPOINT_URL_CLOUDWATCH_LOGS",
 	"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT",
@@ -88,6 +94,7 @@ type environment struct {
 	Endpoint    string `json:"AWS_ENDPOINT_URL"`
 	Region      string `json:"AWS_REGION"`
 	Default     string `json:"AWS_DEFAULT_REGION"`
+	Registry    string `json:"MUSTER_REGISTRY"`
 }
 
 // readEnvironment returns the environment, and writes the file of authorities that it names.
@@ -103,6 +110,11 @@ func readEnvironment(dir statedir.Dir) (environment, error) {
 	if e.Endpoint == "" || e.Authority == "" {
 		return environment{}, fmt.Errorf("%s does not have the account's address: `muster up` writes it again", dir.IAMConfig())
 	}
+	var ports component.AccountPorts
+	if err := portplan.Read(dir.Ports(), &ports); err != nil {
+		return environment{}, err
+	}
+	e.Registry = net.JoinHostPort(component.Loopback, strconv.Itoa(ports.Registry))
 	authority, err := os.ReadFile(e.Authority)
 	if err != nil {
 		return environment{}, fmt.Errorf("reading the account's authority: %w", err)
@@ -134,6 +146,7 @@ func shellEnvironment(e environment) string {
 		{"AWS_ENDPOINT_URL", e.Endpoint},
 		{"AWS_REGION", e.Region},
 		{"AWS_DEFAULT_REGION", e.Default},
+		{"MUSTER_REGISTRY", e.Registry},
 	} {
 		fmt.Fprintf(&b, "export %s=%s\n", v[0], shellquote.Quote(v[1]))
 	}

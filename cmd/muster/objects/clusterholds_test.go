@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/clitest"
+	"muster.dev/muster/cmd/muster/plane"
+)
+
+const (
+	goesPoint, staysPoint, greenPoint = "fsap-00000000000000001", "fsap-00000000000000002", "fsap-00000000000000003"
+	heldSystem                        = "fs-00000000000000001"
+)
+
+// claimed is a claim with its volume and the volume's access point.
+func claimed(name, point, cluster string, policy corev1.PersistentVolumeReclaimPolicy) []client.Object {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+	claim.Spec.VolumeName = "pvc-" + name
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + name}}
+	volume.Spec.PersistentVolumeReclaimPolicy = policy
+	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "efs.csi.aws.com", VolumeHandle: heldSystem + "::" + point}
+	return []client.Object{claim, volume, &v1alpha1.AccessPoint{
+		ObjectMeta: metav1.ObjectMeta{Name: point}, Spec: v1alpha1.AccessPointSpec{FileSystemID: heldSystem, Path: "/" + point, ClusterName: cluster},
+	}}
+}
+
+func TestDeleteClusterThatHolds(t *testing.T) {
+	t.Parallel()
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	service.Spec.Type = corev1.ServiceTypeLoadBalancer
+	all := slices.Concat(lone("Blue_2"), []client.Object{service}, claimed("goes", goesPoint, "Blue_2", corev1.PersistentVolumeReclaimDelete),
+		claimed("stays", staysPoint, "Blue_2", corev1.PersistentVolumeReclaimRetain), claimed("green", greenPoint, "green", corev1.PersistentVolumeReclaimDelete))
+	b := clitest.NewBench(t, remover(t), all...)
+	writeClusterKubeconfig(t, b, "Blue_2")
+	want := `cluster "Blue_2" holds 1 load balancer of Services (shop/web) and 3 volumes of claims (shop/goes, shop/green, shop/stays): delete these first, or all together with --cascade`
+	clitest.WantErr(t, b.Run(t.Context(), deleteClusterOf(b), "Blue_2"), want, false)
+	if b.Out.Len() > 0 || b.Asked.Cluster != "Blue_2" {
+		t.Errorf("printed %q, asked cluster %q", &b.Out, b.Asked.Cluster)
+	}
+	if err := b.Run(t.Context(), deleteClusterOf(b), "Blue_2", "--cascade"); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]bool{goesPoint: true, staysPoint: false, greenPoint: false} {
+		point := &v1alpha1.AccessPoint{}
+		if err := b.Client.Get(t.Context(), client.ObjectKey{Name: id}, point); err != nil || point.Spec.DeleteWithCluster != want {
+			t.Errorf("%s goes with the cluster: %t, %v; want %t", id, point.Spec.DeleteWithCluster, err, want)
+		}
+	}
+}
+
+// A cluster that does not answer is not deleted as if it held nothing.
+func TestDeleteClusterThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	funcs := remover(t)
+	funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if _, ok := list.(*corev1.PersistentVolumeClaimList); ok {
+			return errors.New("etcd has gone")
+		}
+		return c.List(ctx, list, opts...)
+	}
+	b := clitest.NewBench(t, funcs, lone("Blue_2")...)
+	writeClusterKubeconfig(t, b, "Blue_2")
+	clitest.WantErr(t, b.Run(t.Context(), deleteClusterOf(b), "Blue_2"), "cannot be asked what its Services and claims hold", false)
+	if err := b.Run(t.Context(), deleteClusterOf(b), "Blue_2", "--cascade"); err != nil || !strings.Contains(b.Err.String(), "the data of its volumes stays: etcd has gone") {
+		t.Errorf("%v, %q", err, &b.Err)
+	}
+}
+
+func TestFileSystemCommands(t *testing.T) {
+	t.Parallel()
+	b := clitest.NewBench(t, interceptor.Funcs{})
+	commands := func() *createFileSystemCommand {
+		return &createFileSystemCommand{Options: b.O, planes: b.Planes, random: strings.NewReader("123456789")}
+	}
+	for _, step := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"shared", "--dry-run=client"}, "filesystem.muster.dev/shared created (dry run)\n"},
+		{[]string{"shared"}, "filesystem.muster.dev/shared created\n"},
+		{[]string{"shared"}, "filesystem.muster.dev/shared unchanged\n"},
+	} {
+		if err := b.Run(t.Context(), commands().command(), step.args...); err != nil || b.Out.String() != step.want {
+			t.Errorf("%q: %q, %v; want %q", step.args, &b.Out, err, step.want)
+		}
+	}
+	clitest.WantErr(t, b.Run(t.Context(), commands().command(), "a/b"), `invalid name "a/b"`, true)
+	system := &v1alpha1.FileSystem{}
+	if err := b.Client.Get(t.Context(), client.ObjectKey{Name: "fs-31323334353637383"}, system); err != nil || system.Spec.Name != "shared" {
+		t.Fatalf("%+v, %v", system, err)
+	}
+	point := &v1alpha1.AccessPoint{ObjectMeta: metav1.ObjectMeta{Name: goesPoint}, Spec: v1alpha1.AccessPointSpec{FileSystemID: system.Name, ClusterName: "blue"}}
+	if err := b.Client.Create(t.Context(), point); err != nil {
+		t.Fatal(err)
+	}
+	clitest.WantErr(t, b.Run(t.Context(), deleteFileSystems(b), "shared"), `file system "shared" has 1 access point, such as `+goesPoint+" of cluster blue", false)
+	if err := b.Client.Delete(t.Context(), point); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Run(t.Context(), deleteFileSystems(b), system.Name); err != nil || b.Out.String() != "filesystem.muster.dev \"shared\" deleted\n" {
+		t.Errorf("%q, %v", &b.Out, err)
+	}
+}
+
+func deleteFileSystems(b *clitest.Bench) *cobra.Command {
+	return (&deleteCommand{Options: b.O, planes: b.Planes, kind: plane.FileSystems(), interval: time.Millisecond}).fileSystems()
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/clitest"
+)
+
+func newUpdate(name string, age time.Duration, spec v1alpha1.UpdateSpec, status v1alpha1.UpdateStatus) *v1alpha1.Update {
+	u := &v1alpha1.Update{ObjectMeta: clitest.MadeBefore(name, age), Spec: spec, Status: status}
+	u.Namespace, u.Spec.ClusterName = "home", "home"
+	return u
+}
+
+func TestGetUpdates(t *testing.T) {
+	t.Parallel()
+	objects := append(
+		clitest.World(),
+		newUpdate("0a", time.Minute, v1alpha1.UpdateSpec{Type: v1alpha1.UpdateLogging}, v1alpha1.UpdateStatus{Message: "the API server starts"}),
+		newUpdate("1b", time.Hour, v1alpha1.UpdateSpec{Type: v1alpha1.UpdateConfig, NodeGroup: "workers"}, v1alpha1.UpdateStatus{
+			Phase: v1alpha1.UpdateFailed, Message: "the machines are not Ready",
+			Errors: []v1alpha1.UpdateError{{ErrorCode: "NodeCreationFailure", ErrorMessage: "1 of 2 machines is Ready"}},
+		}),
+		newUpdate("2c", 2*time.Hour, v1alpha1.UpdateSpec{Type: v1alpha1.UpdateAddon, Addon: "coredns"}, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateSuccessful, Message: "done"}),
+	)
+	b := clitest.NewBench(t, interceptor.Funcs{}, objects...)
+	for file, args := range map[string][]string{"get-updates.txt": {"updates"}, "get-updates-wide.txt": {"update", "-o", "wide", "--cluster", "home"}} {
+		if err := b.Run(t.Context(), getOf(b), args...); err != nil {
+			t.Fatal(err)
+		}
+		clitest.Golden(t, file, b.Out.String())
+	}
+}
