@@ -30,12 +30,12 @@ import (
 )
 
 const (
-	// awsUsers send the requests in turn: each may send 100 reads a second.
-	awsUsers = 30
+	// awsUsers send the requests in turn. Each may send 200 at once and 100 a second, and sends at most awsEach of one kind.
+	awsUsers, awsEach = 60, 90
 	// awsWorkers send at the same time.
 	awsWorkers = 4
-	// awsTime is how long one action is measured.
-	awsTime = 5 * time.Second
+	// awsTime is how long one action is measured at most.
+	awsTime = 3 * time.Second
 	// awsPatience is how long the instances may take to be there.
 	awsPatience = 20 * time.Minute
 )
@@ -215,7 +215,7 @@ func (c *awsClient) flood(ctx context.Context, q awsCall) (time.Duration, []time
 	began := time.Now()
 	for worker := range awsWorkers {
 		workers.Go(func() {
-			for n := worker; time.Since(began) < awsTime && ctx.Err() == nil; n += awsWorkers {
+			for n := worker; time.Since(began) < awsTime && n < awsEach*awsUsers && ctx.Err() == nil; n += awsWorkers {
 				at := time.Now()
 				_, err := c.send(ctx, c.keys[n%len(c.keys)], q)
 				mu.Lock()

@@ -22,7 +22,7 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 3, "rounds of each measurement; medians are printed")
 	simulated := flag.Int("simulated", 500, "simulated nodes")
-	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi is another")
+	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, identities, memory and volume are others")
 	instances := flag.Int("instances", 1000, "instances of the measurement awsapi")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -50,16 +50,24 @@ func run(ctx context.Context, rounds, simulated, instances int, only []string) e
 			err = benchSimulated(ctx, bin, simulated)
 		case "join":
 			err = benchJoin(ctx, bin, rounds)
+		case "memory":
+			err = benchMemory(ctx, bin)
 		case "launch":
 			err = benchLaunch(ctx, bin, rounds)
 		case "clusters":
 			err = benchClusters(ctx, bin)
 		case "management":
 			err = benchManagement(ctx, bin, rounds)
+		case "balancer":
+			err = benchBalancer(ctx, bin, rounds)
+		case "identities":
+			err = benchIdentities(ctx, bin)
+		case "volume":
+			err = benchVolume(ctx, bin, rounds)
 		case "awsapi":
 			err = benchAWS(ctx, bin, instances)
 		default:
-			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, launch, clusters, management, awsapi)", name)
+			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, launch, clusters, management, awsapi, balancer, identities, memory, volume)", name)
 		}
 		if err != nil {
 			return err

@@ -99,7 +99,9 @@ func startManagement(ctx context.Context, bin, program string) (took time.Durati
 	}
 	for _, status := range supervisor.Statuses() {
 		if status.Name == component.Management {
-			kib, err = resident(status.PID)
+			var h held
+			h, err = memoryOf(status.PID)
+			kib = h.resident
 		}
 	}
 	return took, kib, err

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,15 +16,40 @@ import (
 	"muster.dev/muster/internal/platform/statedir"
 )
 
-// memory is the resident memory of processes, by name.
-type memory struct {
-	names []string
-	kib   map[string][]int
+// benchMemory measures the processes of an account with a cluster of three local machines and a load balancer.
+func benchMemory(ctx context.Context, bin string) error {
+	t, remove, err := newTrial(ctx, bin)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	if _, err := t.muster(ctx, "up"); err != nil {
+		return err
+	}
+	t.kubectl(ctx, "muster", "create", "service", "loadbalancer", "web", "--tcp=80:8080") // which the balancer is started for
+	if err := pause(ctx, settleTime); err != nil {
+		return err
+	}
+	m, err := measureMemory(t.state())
+	if err != nil {
+		return err
+	}
+	return m.print()
 }
 
-// measureMemory reads VmRSS of every process of a state directory, those inside machines by the name of their program.
+// held is the memory of a process in KiB: what is resident, how much of that is its own and of no file, and its share of all that is resident, with pages
+// of programs divided among those that run them (proc_pid_smaps_rollup(5)).
+type held struct{ resident, anonymous, proportional int }
+
+// memory is the memory of processes, by name.
+type memory struct {
+	names []string
+	kib   map[string][]held
+}
+
+// measureMemory reads the memory of every process of a state directory, those inside machines by the name of their program.
 func measureMemory(dir statedir.Dir) (*memory, error) {
-	m := &memory{kib: map[string][]int{}}
+	m := &memory{kib: map[string][]held{}}
 	found, err := supervise.Find(dir)
 	if err != nil {
 		return m, err
@@ -46,7 +72,7 @@ func measureMemory(dir statedir.Dir) (*memory, error) {
 }
 
 func (m *memory) add(name string, pid int) {
-	kib, err := resident(pid)
+	kib, err := memoryOf(pid)
 	if err != nil {
 		return // it has ended meanwhile
 	}
@@ -86,32 +112,40 @@ func machineProcesses(first int) (map[int]string, error) {
 	return found, nil
 }
 
-func resident(pid int) (int, error) {
-	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+func memoryOf(pid int) (held, error) {
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
 	if err != nil {
-		return 0, err
+		return held{}, err
 	}
+	var h held
 	for line := range strings.Lines(string(raw)) {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			return strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")))
+		name, value, _ := strings.Cut(line, ":")
+		into, ok := map[string]*int{"Rss": &h.resident, "Anonymous": &h.anonymous, "Pss": &h.proportional}[name]
+		if !ok {
+			continue
+		}
+		if *into, err = strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB"))); err != nil {
+			return held{}, fmt.Errorf("%s of process %d: %w", name, pid, err)
 		}
 	}
-	return 0, fmt.Errorf("process %d has no memory of its own", pid)
+	if h.resident == 0 {
+		return held{}, fmt.Errorf("process %d has no memory of its own", pid)
+	}
+	return h, nil
 }
 
 func (m *memory) print() error {
 	w := newTable()
-	_, _ = fmt.Fprintln(w, "memory (RSS)\tprocesses\tMiB each\tMiB\t")
-	total := 0
+	_, _ = fmt.Fprintln(w, "memory, MiB\tprocesses\tresident\tanonymous\tproportional\t")
+	var total held
 	for _, name := range m.names {
-		sum := 0
+		var sum held
 		for _, kib := range m.kib[name] {
-			sum += kib
+			sum.resident, sum.anonymous, sum.proportional = sum.resident+kib.resident, sum.anonymous+kib.anonymous, sum.proportional+kib.proportional
 		}
-		total += sum
-		n := len(m.kib[name])
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%d\t\n", name, n, sum/n/1024, sum/1024)
+		total.resident, total.anonymous, total.proportional = total.resident+sum.resident, total.anonymous+sum.anonymous, total.proportional+sum.proportional
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t\n", name, len(m.kib[name]), sum.resident/1024, sum.anonymous/1024, sum.proportional/1024)
 	}
-	_, _ = fmt.Fprintf(w, "total\t\t\t%d\t\n", total/1024)
+	_, _ = fmt.Fprintf(w, "total\t\t%d\t%d\t%d\t\n", total.resident/1024, total.anonymous/1024, total.proportional/1024)
 	return w.Flush()
 }

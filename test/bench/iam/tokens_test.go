@@ -12,6 +12,7 @@ import (
 
 	"muster.dev/muster/internal/iam/sigv4"
 	"muster.dev/muster/internal/iam/ststoken"
+	"muster.dev/muster/internal/iam/tokenrefusal"
 )
 
 func hostsOf(t *testing.T) ststoken.Hosts {
@@ -57,7 +58,7 @@ func TestBadTokensAreBadInTheirOwnWay(t *testing.T) {
 			t.Errorf("%s: two are the same", kind)
 		}
 		token, err := ststoken.Parse(maker.make(kind, 3), cluster, hostsOf(t), time.Now())
-		refusal, ok := errors.AsType[*ststoken.Refusal](err)
+		refusal, ok := errors.AsType[*tokenrefusal.Refusal](err)
 		if (want.rule != "") != ok || ok && refusal.Rule != want.rule {
 			t.Errorf("%s: %v", kind, err)
 		}
