@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ecr"
+	"github.com/aws/aws-sdk-go-v2/service/efs"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
@@ -19,6 +21,8 @@ func clients() []client {
 		{service: "ec2", make: func(config aws.Config) any { return ec2.NewFromConfig(config) }},
 		{service: "ssm", make: func(config aws.Config) any { return ssm.NewFromConfig(config) }},
 		{service: "kms", make: func(config aws.Config) any { return kms.NewFromConfig(config) }},
+		{service: "ecr", make: func(config aws.Config) any { return ecr.NewFromConfig(config) }},
+		{service: "elasticfilesystem", make: func(config aws.Config) any { return efs.NewFromConfig(config) }},
 		{service: "logs", make: func(config aws.Config) any { return cloudwatchlogs.NewFromConfig(config) }},
 	}
 }

@@ -150,8 +150,8 @@ func treeOfStruct(t *testing.T, s *awsshape.Shape, v reflect.Value) awsshape.Obj
 			continue
 		}
 		var member *awsshape.Member
-		for _, m := range s.Members {
-			if strings.EqualFold(m.Name, field.Name) {
+		for _, m := range s.Members { // a member that is called as a method of all errors, ErrorCode, has an underscore in the SDK
+			if strings.EqualFold(m.Name, strings.TrimSuffix(field.Name, "_")) {
 				member = m
 			}
 		}

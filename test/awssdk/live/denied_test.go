@@ -50,6 +50,7 @@ func (w *world) inputs() map[string]map[string]any {
 		"ec2:ReleaseAddress":                             {"AllocationId": aws.String("eipalloc-0123456789abcdef0")},
 		"ec2:ReplaceNetworkAclAssociation":               {"AssociationId": aws.String("aclassoc-0123456789abcdef0")},
 		"ec2:ReplaceRouteTableAssociation":               {"AssociationId": aws.String("rtbassoc-0123456789abcdef0")},
+		"elasticfilesystem:DescribeMountTargets":         {"FileSystemId": aws.String("fs-0123456789abcdef0")},
 		"logs:AssociateKmsKey":                           group,
 		"logs:DisassociateKmsKey":                        group,
 		"ec2:AuthorizeSecurityGroupIngress":              {"GroupId": securityGroup},
@@ -68,7 +69,14 @@ func (w *world) named(service, name string) string {
 	if service == "logs" && strings.EqualFold(name, "resourceArn") {
 		return "arn:aws:logs:" + w.config.Region + ":" + account + ":log-group:live"
 	}
+	if service == "ecr" && strings.EqualFold(name, "resourceArn") {
+		return "arn:aws:ecr:" + w.config.Region + ":" + account + ":repository/live"
+	}
 	for _, known := range []struct{ suffix, value string }{
+		{"FileSystemId", "fs-0123456789abcdef0"},
+		{"AccessPointId", "fsap-0123456789abcdef0"},
+		{"MountTargetId", "fsmt-0123456789abcdef0"},
+		{"ResourceId", "fs-0123456789abcdef0"},
 		{"AliasName", "alias/live"},
 		{"SubnetId", w.subnets[0]},
 		{"PrincipalArn", "arn:aws:iam::" + account + ":user/admin"},
@@ -108,7 +116,7 @@ func (w *world) named(service, name string) string {
 func TestDenied(t *testing.T) {
 	w := newWorld(t)
 	nobody := w.nobody()
-	clients := map[string]any{"eks": nobody.eks, "ec2": nobody.ec2, "autoscaling": nobody.autoscaling, "ssm": nobody.ssm, "kms": nobody.kms, "logs": nobody.logs}
+	clients := map[string]any{"eks": nobody.eks, "ec2": nobody.ec2, "autoscaling": nobody.autoscaling, "ssm": nobody.ssm, "kms": nobody.kms, "logs": nobody.logs, "ecr": nobody.ecr, "elasticfilesystem": nobody.efs}
 	for _, name := range answered() {
 		t.Run(name, func(t *testing.T) {
 			service, action, _ := strings.Cut(name, ":")
@@ -209,7 +217,7 @@ func TestDeniedIsAskedOfAll(t *testing.T) {
 		asked[service] = true
 	}
 	for _, service := range slices.Sorted(maps.Keys(asked)) {
-		if !slices.Contains([]string{"eks", "ec2", "autoscaling", "ssm", "kms", "logs"}, service) {
+		if !slices.Contains([]string{"eks", "ec2", "autoscaling", "ssm", "kms", "logs", "ecr", "elasticfilesystem"}, service) {
 			t.Errorf("%s has no client here", service)
 		}
 	}

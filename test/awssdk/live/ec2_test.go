@@ -87,6 +87,26 @@ func launchTemplateActions() []action {
 
 func instanceActions() []action {
 	return []action{
+		{"RunInstances", func(w *world) {
+			in := &ec2.RunInstancesInput{
+				ImageId: aws.String(w.notes["ami"]), InstanceType: types.InstanceTypeT3Small, MinCount: aws.Int32(1), MaxCount: aws.Int32(1), SubnetId: aws.String(w.subnets[0]), DryRun: aws.Bool(true),
+				TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: []types.Tag{{Key: aws.String("Name"), Value: aws.String("live")}}}}, ClientToken: aws.String("live"),
+			}
+			_, err := w.ec2.RunInstances(w.ctx(), in)
+			w.refused("DryRunOperation", err)
+			in.DryRun = nil
+			out, again := need(w.ec2.RunInstances(w.ctx(), in)), need(w.ec2.RunInstances(w.ctx(), in))
+			w.has(out, "ReservationId", "OwnerId", "Instances[].InstanceId", "Instances[].InstanceType", "Instances[].ImageId", "Instances[].State.Name", "Instances[].SubnetId", "Instances[].VpcId",
+				"Instances[].Placement.AvailabilityZone", "Instances[].LaunchTime")
+			id := *out.Instances[0].InstanceId
+			if *again.Instances[0].InstanceId != id {
+				w.Errorf("sent twice: %s and %s", id, *again.Instances[0].InstanceId)
+			}
+			of := &ec2.DescribeInstancesInput{InstanceIds: []string{id}}
+			must(ec2.NewInstanceRunningWaiter(w.ec2, func(o *ec2.InstanceRunningWaiterOptions) { o.MinDelay, o.MaxDelay = time.Second, time.Second }).Wait(w.ctx(), of, patience))
+			need(w.ec2.TerminateInstances(w.ctx(), &ec2.TerminateInstancesInput{InstanceIds: []string{id}}))
+			must(ec2.NewInstanceTerminatedWaiter(w.ec2, func(o *ec2.InstanceTerminatedWaiterOptions) { o.MinDelay, o.MaxDelay = time.Second, time.Second }).Wait(w.ctx(), of, patience))
+		}},
 		{"DescribeInstances", func(w *world) {
 			out := need(w.ec2.DescribeInstances(w.ctx(), &ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"running"}}}}))
 			w.has(

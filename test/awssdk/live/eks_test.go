@@ -218,6 +218,13 @@ func eksActions() []action {
 			w.refused("ResourceNotFoundException", err)
 			need(w.iam.DeleteRole(w.ctx(), &iam.DeleteRoleInput{RoleName: aws.String("live-pods")}))
 		}},
+	}
+}
+
+// goneActions delete what eksActions made.
+func goneActions() []action {
+	cluster, group := aws.String(madeup), aws.String("web")
+	return []action{
 		{"DeleteNodegroup", func(w *world) {
 			_, err := w.eks.DeleteCluster(w.ctx(), &eks.DeleteClusterInput{Name: cluster})
 			w.refused("ResourceInUseException", err)

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ecr"
+	"github.com/aws/aws-sdk-go-v2/service/efs"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -60,6 +62,14 @@ func TestServicesByTheirNames(t *testing.T) {
 			return err
 		},
 		"kms": func() error { _, err := kms.NewFromConfig(c).ListKeys(t.Context(), &kms.ListKeysInput{}); return err },
+		"ecr": func() error {
+			_, err := ecr.NewFromConfig(c).DescribeRepositories(t.Context(), &ecr.DescribeRepositoriesInput{})
+			return err
+		},
+		"elasticfilesystem": func() error {
+			_, err := efs.NewFromConfig(c).DescribeFileSystems(t.Context(), &efs.DescribeFileSystemsInput{})
+			return err
+		},
 		"logs": func() error {
 			_, err := cloudwatchlogs.NewFromConfig(c).DescribeLogGroups(t.Context(), &cloudwatchlogs.DescribeLogGroupsInput{})
 			return err

@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ecr"
+	"github.com/aws/aws-sdk-go-v2/service/efs"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -45,6 +47,8 @@ type world struct {
 	ssm         *ssm.Client
 	kms         *kms.Client
 	logs        *cloudwatchlogs.Client
+	ecr         *ecr.Client
+	efs         *efs.Client
 	iam         *iam.Client
 	// notes are what an action's test leaves for those after it, such as an id.
 	notes map[string]string
@@ -81,6 +85,7 @@ func (w *world) as(c aws.Config) *world {
 	other := *w
 	other.config = c
 	other.eks, other.ec2, other.autoscaling = eks.NewFromConfig(c), ec2.NewFromConfig(c), autoscaling.NewFromConfig(c)
+	other.ecr, other.efs = ecr.NewFromConfig(c), efs.NewFromConfig(c)
 	other.ssm, other.kms, other.logs, other.iam = ssm.NewFromConfig(c), kms.NewFromConfig(c), cloudwatchlogs.NewFromConfig(c), iam.NewFromConfig(c)
 	return &other
 }

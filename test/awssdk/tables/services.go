@@ -20,6 +20,7 @@ func services() []service {
 		{name: "ec2", client: "ec2", protocol: "ec2query", operations: strings.Fields(ec2)},
 		{name: "ssm", client: "ssm", protocol: "awsjson1.1", operations: strings.Fields(ssm)},
 		{name: "kms", client: "kms", protocol: "awsjson1.1"},
+		{name: "ecr", client: "ecr", protocol: "awsjson1.1", operations: strings.Fields(ecr)},
 		{name: "logs", client: "cloudwatchlogs", protocol: "awsjson1.1", operations: strings.Fields(logs)},
 	}
 }
@@ -61,6 +62,11 @@ StartInstances StopInstances TerminateInstances UnassignPrivateNatGatewayAddress
 UpdateSecurityGroupRuleDescriptionsIngress`
 	ssm = `
 DeleteParameter DescribeParameters GetParameter GetParameters GetParametersByPath PutParameter`
+	ecr = `
+BatchCheckLayerAvailability BatchDeleteImage BatchGetImage CompleteLayerUpload CreateRepository DeleteLifecyclePolicy DeleteRepository
+DeleteRepositoryPolicy DescribeImages DescribeRegistry DescribeRepositories GetAuthorizationToken GetDownloadUrlForLayer GetLifecyclePolicy
+GetRepositoryPolicy InitiateLayerUpload ListImages ListTagsForResource PutImage PutImageScanningConfiguration PutImageTagMutability
+PutLifecyclePolicy SetRepositoryPolicy TagResource UntagResource UploadLayerPart`
 	logs = `
 AssociateKmsKey CreateLogGroup CreateLogStream DeleteLogGroup DeleteRetentionPolicy DescribeLogGroups DescribeLogStreams
 DisassociateKmsKey FilterLogEvents GetLogEvents ListTagsForResource ListTagsLogGroup PutLogEvents PutLogGroupDeletionProtection
