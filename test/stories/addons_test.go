@@ -127,11 +127,14 @@ func TestAddonsByTheAWSCLI(t *testing.T) {
 			create("--addon-name", name)
 			becomes(w, name, "ACTIVE")
 		}
-		create("--addon-name", "metrics-server")
-		if issues := becomes(w, "metrics-server", "DEGRADED").Health.Issues; len(issues) != 1 || !strings.Contains(issues[0].Message, "metrics-server is not part of this release of Muster") {
-			t.Errorf("%+v", issues)
-		}
+		create("--addon-name", "metrics-server", "--configuration-values", `{"replicas":1}`)
+		becomes(w, "metrics-server", "ACTIVE")
+		i.used(t)
+		i.scalesByProcessor(t)
 		w.mustAWS(nil, "eks", "delete-addon", "--cluster-name", "muster", "--addon-name", "metrics-server")
+		w.eventually("the metrics API is gone", 60*time.Second, func() error {
+			return is(i.mustKubectl("get", "apiservice", "v1beta1.metrics.k8s.io", "--ignore-not-found", "-o", "name"), "")
+		})
 	})
 	t.Run("unhealthy", func(t *testing.T) {
 		w := w.step(t)

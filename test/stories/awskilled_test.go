@@ -46,19 +46,39 @@ func TestKilledBetweenRequestAndEffect(t *testing.T) {
 	kinds := killedKinds(c)
 	random := rand.New(rand.NewPCG(seed, 0))
 
-	const each = 2 // resources of a kind
 	states := map[string]int{}
-	cut := 0
+	cut, done := 0, map[string]*[3]int{}
+	var deck []int
 	for round := range *awsRounds {
-		kind, n := kinds[random.IntN(len(kinds))], random.IntN(each)
+		if len(deck) == 0 { // each kind once before any comes again
+			deck = random.Perm(len(kinds))
+		}
+		kind := kinds[deck[0]]
+		deck = deck[1:]
+		n := random.IntN(kind.slots())
+		if _, there := states[fmt.Sprintf("%s %d", kind.name, n)]; !there && random.IntN(4) > 0 { // mostly one that is there is changed or removed
+			for other := range kind.slots() {
+				if _, there := states[fmt.Sprintf("%s %d", kind.name, other)]; there {
+					n = other
+				}
+			}
+		}
 		id := fmt.Sprintf("%s %d", kind.name, n)
 		state, there := states[id]
-		step := awsStep{request: kind.make(n, fmt.Sprintf("token-%d", round)), again: kind.madeAgain, want: 1}
+		if done[kind.name] == nil {
+			done[kind.name] = &[3]int{}
+		}
+		var step awsStep
 		switch {
-		case there && (kind.change == nil || random.IntN(3) == 0):
+		case !there:
+			step = awsStep{request: kind.make(n, fmt.Sprintf("token-%d", round)), again: kind.madeAgain, want: 1}
+			done[kind.name][0]++
+		case kind.change == nil || state > 1 && random.IntN(8) > 0:
 			step = awsStep{request: kind.remove(n), again: kind.removedAgain}
-		case there:
+			done[kind.name][2]++
+		default:
 			step = awsStep{request: kind.change(n, state+1, fmt.Sprintf("token-%d", round)), again: kind.changedAgain, want: state + 1}
+			done[kind.name][1]++
 		}
 		killed := make(chan struct{})
 		delay := time.Duration(random.Int64N(int64(60 * time.Millisecond)))
@@ -88,21 +108,26 @@ func TestKilledBetweenRequestAndEffect(t *testing.T) {
 		if states[id] = step.want; step.want == 0 {
 			delete(states, id)
 		}
-		i.eventually(what, 90*time.Second, func() error { return kind.sees(c, n, step.want) })
+		i.eventually(what, killedPatience, func() error { return kind.sees(c, n, step.want) })
 	}
 	t.Logf("%d of %d requests were sent more than once", cut, *awsRounds)
+	for _, kind := range kinds {
+		if count := done[kind.name]; count != nil {
+			t.Logf("%s: %d made, %d changed, %d removed", kind.name, count[0], count[1], count[2])
+		}
+	}
 	if *awsRounds >= 20 && cut == 0 {
 		t.Error("no request was cut short: nothing was tested")
 	}
 	for _, kind := range kinds { // nothing else was changed meanwhile, and all of it goes
-		for n := range each {
+		for n := range kind.slots() {
 			state := states[fmt.Sprintf("%s %d", kind.name, n)]
 			i.eventually(fmt.Sprintf("%s %d at the end", kind.name, n), 60*time.Second, func() error { return kind.sees(c, n, state) })
 			if state > 0 {
 				if answer, _ := c.until("removing "+kind.name, kind.remove(n)); answer.code() != "" {
 					t.Errorf("removing %s %d: %s", kind.name, n, answer.body)
 				}
-				i.eventually(fmt.Sprintf("%s %d is gone", kind.name, n), 90*time.Second, func() error { return kind.sees(c, n, 0) })
+				i.eventually(fmt.Sprintf("%s %d is gone", kind.name, n), killedPatience, func() error { return kind.sees(c, n, 0) })
 			}
 		}
 	}
@@ -116,6 +141,9 @@ type awsStep struct {
 	want  int
 }
 
+// killedPatience is how long the effect of a request may take: a control plane, which starts while the service is killed.
+const killedPatience = 180 * time.Second
+
 // killedKind is a kind of resource of the rounds. Resources are told by a number, and their contents by how often they were changed.
 type killedKind struct {
 	name         string
@@ -128,6 +156,15 @@ type killedKind struct {
 	madeAgain    string
 	changedAgain string
 	removedAgain string
+	alone        bool // whether there is one of the kind and not two
+}
+
+// slots are how many resources of the kind there are at most.
+func (k killedKind) slots() int {
+	if k.alone {
+		return 1
+	}
+	return 2
 }
 
 // sees compares a resource with what it should be.
@@ -176,7 +213,7 @@ func (a awsAnswer) code() string {
 
 // awsForm is a request of the query protocols.
 func awsForm(service, action string, parameters ...string) awsRequest {
-	form := url.Values{"Action": {action}, "Version": {map[string]string{"iam": "2010-05-08", "ec2": "2016-11-15"}[service]}}
+	form := url.Values{"Action": {action}, "Version": {map[string]string{"iam": "2010-05-08", "ec2": "2016-11-15", "autoscaling": "2011-01-01"}[service]}}
 	for i := 0; i+1 < len(parameters); i += 2 {
 		form.Set(parameters[i], parameters[i+1])
 	}

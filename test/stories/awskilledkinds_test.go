@@ -28,7 +28,7 @@ func killedKinds(c *awsClient) []killedKind {
 		}, true),
 		logGroups(), kmsKeys(), kmsAliases(c), launchTemplates(), subnetsOfVPC(c), accessEntries(), podIdentities(c), nodeGroups(c),
 	}
-	return kinds
+	return append(append(kinds, networkKinds(c)...), clusterKinds(c)...)
 }
 
 func trusting(service string) string {

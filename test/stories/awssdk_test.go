@@ -57,7 +57,7 @@ func (w *iam) servicesByName(tests string) {
 	}
 	const run = "/opt/live.test -test.v -test.run=ByTheirNames"
 	out, talk := w.muster("exec", pageMachine, "--", "env", "-u", "AWS_CONFIG_FILE", "MUSTER_LIVE_NAMES=1", "AWS_CA_BUNDLE=/etc/aws/ca.pem", "AWS_REGION=us-east-1", "sh", "-c", run)
-	if strings.Count(out, "    --- PASS") < 9 {
+	if strings.Count(out, "    --- PASS") < 10 {
 		w.t.Errorf("on a machine: %s%s", out, talk)
 	}
 	admin := w.creator()
@@ -91,7 +91,7 @@ spec:
 		}
 		return err
 	})
-	if out := w.mustKubectl("logs", "live"); strings.Count(out, "    --- PASS") < 9 {
+	if out := w.mustKubectl("logs", "live"); strings.Count(out, "    --- PASS") < 10 {
 		w.t.Errorf("in a pod: %s", out)
 	}
 	w.mustKubectl("delete", "pod", "live", "--wait=false")

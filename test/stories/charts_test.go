@@ -58,7 +58,7 @@ func (k *kubeadmCluster) installHelm() {
 // lintCharts has Helm look at each chart with each profile, and the API server at what comes of it.
 func (k *kubeadmCluster) lintCharts() {
 	k.installHelm()
-	for chart, profiles := range map[string]string{"muster-certificate-controller": "deploy/profiles/*.yaml", "muster-authenticator": "deploy/profiles/authenticator/*.yaml"} {
+	for chart, profiles := range map[string]string{"muster-certificate-controller": "deploy/profiles/*.yaml", "muster-authenticator": "deploy/profiles/authenticator/*.yaml", "muster-pod-identity-webhook": "deploy/profiles/pod-identity-webhook/*.yaml"} {
 		names := strings.Fields(k.run("ls " + profiles))
 		if len(names) < 2 {
 			k.t.Errorf("profiles of %s: %q", chart, names)

@@ -4,6 +4,7 @@ package stories
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,6 +31,8 @@ type installation struct {
 	kubeconfig string
 	bin        string
 	as         *syscall.SysProcAttr // who the commands run as; nil for the caller
+	egress     string               // the way out of the default VPC; None if empty
+	host       *farHost             // where the commands run; nil for the host of the test
 	mounted    bool                 // the state directory is a file system of its own
 }
 
@@ -97,12 +100,21 @@ func (i *installation) cluster() statedir.Cluster {
 }
 
 func (i *installation) environment() []string {
-	return append(os.Environ(), "KUBECONFIG="+i.kubeconfig, statedir.Env+"="+string(i.dir), "TERM=dumb", "HOME="+filepath.Dir(i.kubeconfig))
+	return append(os.Environ(), "MUSTER_EGRESS="+cmp.Or(i.egress, "None"), "KUBECONFIG="+i.kubeconfig, statedir.Env+"="+string(i.dir), "TERM=dumb", "HOME="+filepath.Dir(i.kubeconfig))
+}
+
+// program prepares a call of one of the built programs, on the host that the story is about.
+func (i *installation) program(ctx context.Context, name string, args ...string) *exec.Cmd {
+	line := append([]string{filepath.Join(i.bin, name)}, args...)
+	if i.host != nil {
+		line = append(i.host.enter(), line...)
+	}
+	return exec.CommandContext(ctx, line[0], line[1:]...)
 }
 
 // command prepares a call of muster.
 func (i *installation) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(i.bin, "muster"), args...)
+	cmd := i.program(ctx, "muster", args...)
 	cmd.Env, cmd.SysProcAttr = i.environment(), i.as
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
@@ -129,7 +141,7 @@ func (i *installation) try(args ...string) (stdout, stderr string, err error) {
 
 // kubectl runs upstream's kubectl with the kubeconfig that muster wrote.
 func (i *installation) kubectl(args ...string) (string, error) {
-	cmd := exec.CommandContext(i.t.Context(), filepath.Join(i.bin, "kubectl"), args...)
+	cmd := i.program(i.t.Context(), "kubectl", args...)
 	cmd.Env, cmd.SysProcAttr = i.environment(), i.as
 	out, err := cmd.CombinedOutput()
 	if err != nil {

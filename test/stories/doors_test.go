@@ -74,37 +74,42 @@ func (i *installation) mustCommandLine(name string) []string {
 	return strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00")
 }
 
-// inMachine finds a daemon of the first machine, in order of names: a descendant of the machine's first process.
+// inMachine finds a daemon of the first machine, in order of names.
 func (i *installation) inMachine(program string) (pid int, ok bool) {
 	i.t.Helper()
 	running := i.processes()
 	for _, name := range slices.Sorted(maps.Keys(running)) {
-		if !strings.HasPrefix(name, "machine/") {
+		if strings.HasPrefix(name, "machine/") {
+			return i.inMachineOf(running[name].PID, program)
+		}
+	}
+	return 0, false
+}
+
+// inMachineOf finds a program of the machine with a first process: one that is in its process namespace.
+func (i *installation) inMachineOf(first int, program string) (pid int, ok bool) {
+	i.t.Helper()
+	namespace, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", first))
+	if err != nil {
+		return 0, false
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
 			continue
 		}
-		namespace, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", running[name].PID))
-		if err != nil {
-			return 0, false
+		if other, err := os.Readlink(filepath.Join("/proc", entry.Name(), "ns/pid")); err != nil || other != namespace {
+			continue
 		}
-		entries, err := os.ReadDir("/proc")
-		if err != nil {
-			i.t.Fatal(err)
+		raw, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
+		called, _, _ := strings.Cut(string(raw), "\x00")
+		if filepath.Base(called) == program {
+			return pid, true
 		}
-		for _, entry := range entries {
-			pid, err := strconv.Atoi(entry.Name())
-			if err != nil {
-				continue
-			}
-			if other, err := os.Readlink(filepath.Join("/proc", entry.Name(), "ns/pid")); err != nil || other != namespace {
-				continue
-			}
-			raw, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
-			called, _, _ := strings.Cut(string(raw), "\x00")
-			if filepath.Base(called) == program {
-				return pid, true
-			}
-		}
-		return 0, false
 	}
 	return 0, false
 }

@@ -90,34 +90,6 @@ func (w *iam) serviceAway(p *people) {
 	w.t.Run("aws-auth is edited badly and well", func(t *testing.T) { w.step(t).awsAuth(p) })
 }
 
-// managementAway kills the API server of the management plane for a minute, each time that it is started again, and deletes a user as soon as
-// there is one, and measures how long it takes until the user is refused.
-func (w *iam) managementAway(*people) {
-	const carol = "arn:aws:iam::" + iamAccount + ":user/carol"
-	k := w.user("carol")
-	w.apply("{apiVersion: access.muster.dev/v1alpha1, kind: AccessEntry, metadata: {name: carol}, spec: {principalARN: '" + carol + "', username: carol}}")
-	w.mustKubectl("wait", "accessentry/carol", "--for=jsonpath={.spec.principalID}", "--timeout=10s")
-	token := w.token(k, "muster")
-	w.believed(token, "carol")
-	object := w.mustKubectl("--context", "muster-management", "get", "iamusers", "-o", `jsonpath={.items[?(@.spec.name=="carol")].metadata.name}`)
-	kills := 0
-	for began := time.Now(); time.Since(began) < outage; w.pause(100 * time.Millisecond) {
-		if p, ok := w.processes()["management-apiserver"]; ok && syscall.Kill(p.PID, syscall.SIGKILL) == nil {
-			kills++
-		}
-	}
-	w.believed(token, "carol")
-	var deleted time.Time
-	w.eventually("the user is deleted", 60*time.Second, func() error {
-		_, err := w.kubectl("--context", "muster-management", "delete", "iamuser", object, "--wait=false", "--request-timeout=5s")
-		deleted = time.Now()
-		return err
-	})
-	w.refusedWithin(promised, "a user who was deleted after an outage is refused", token, http.StatusForbidden, "")
-	w.t.Logf("after an outage of %s (%d kills) a deleted user was refused %s after the deletion", outage, kills, time.Since(deleted).Round(time.Millisecond))
-	w.mustKubectl("delete", "accessentry", "carol")
-}
-
 // pause waits, or until the test is ended.
 func (w *iam) pause(d time.Duration) {
 	select {

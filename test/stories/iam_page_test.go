@@ -28,6 +28,7 @@ func (w *iam) page(*people) {
 	}
 	w.follow(page{
 		name: "iam-login.md", least: 20, pairs: []string{"/home/you/.kube/config", w.kubeconfig},
+		settles: regexp.MustCompile(`^kubectl get csr$`), // the second machine's kubelet asks a moment after it is Ready
 		// Version 1 of the AWS CLI writes times in another form than version 2.
 		unsteady: regexp.MustCompile(`(?m)^ *"(CreateDate|expirationTimestamp)": .*\n`),
 	})

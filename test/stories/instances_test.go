@@ -37,7 +37,7 @@ func TestInstancesByTheAWSCLI(t *testing.T) {
 	t.Run("a machine of a node group", func(t *testing.T) { w.step(t).groupOfMachines() })
 }
 
-// nodeConfig writes user data as an EKS node's.
+// nodeConfig writes user data as an EKS node's, with the endpoint that DescribeCluster answers.
 func (w *iam) nodeConfig() (file, text string) {
 	of := func(path string) string {
 		return w.mustKubectl("--context", "muster-management", "-n", "muster", "get", "cluster", "muster", "-o", "jsonpath={"+path+"}")
@@ -52,7 +52,7 @@ spec:
     cidr: %s
   kubelet:
     flags: ["--node-labels=made=by-hand"]
-`, of(".status.privateEndpoint"), of(".status.certificateAuthority.data"), of(".spec.network.serviceCIDR"))
+`, of(".status.endpoint"), of(".status.certificateAuthority.data"), of(".spec.network.serviceCIDR"))
 	file = filepath.Join(w.t.TempDir(), "user-data")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		w.t.Fatal(err)

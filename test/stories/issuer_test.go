@@ -4,10 +4,12 @@ package stories
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -123,6 +125,12 @@ type verifier struct {
 
 func newVerifier(t *testing.T, i *installation, issuer string) *verifier {
 	t.Helper()
+	return newVerifierBy(t, i, issuer, nil)
+}
+
+// newVerifierBy connects in a way of its own, if there is one.
+func newVerifierBy(t *testing.T, i *installation, issuer string, dial func(ctx context.Context, network, address string) (net.Conn, error)) *verifier {
+	t.Helper()
 	pool := x509.NewCertPool()
 	for _, path := range []string{ // of the issuer and of the API server
 		authority.NewAccountStore(i.dir.PKI()).AuthorityPath(authority.Account), authority.NewStore(i.cluster().PKI()).AuthorityPath(authority.Cluster),
@@ -131,7 +139,7 @@ func newVerifier(t *testing.T, i *installation, issuer string) *verifier {
 			t.Fatal("reading the authority:", err)
 		}
 	}
-	v := &verifier{t: t, issuer: issuer, client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}}
+	v := &verifier{t: t, issuer: issuer, client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DialContext: dial, TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}}
 	v.discovery = v.get(issuer + "/.well-known/openid-configuration")
 	var found struct {
 		Issuer string `json:"issuer"`

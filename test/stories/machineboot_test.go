@@ -155,7 +155,6 @@ func toldOnMachine(t *testing.T, i *installation) {
 		`spec\.cluster\.apiServerEndpoint +https://172\.31\.0\.4:443 +\S*40-bootstrap\.yaml`,
 		`spec\.kubelet\.flags\[0\] +--node-labels=muster\.dev/nodegroup=old,team=green +user data`,
 		`spec\.kubelet\.flags\[1\] +--node-labels=disk=ssd,rack=seven +\S*40-bootstrap\.yaml`,
-		`spec\.cluster\.podCIDR +10\.244\.0\.0/16 +user data`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("node config show says nothing like %s:\n%s", want, out)

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,8 @@ type page struct {
 	pairs []string // what the page says, and what it stands for here, in turn
 	// unsteady are lines that are there or not, by how fast things go and on which machine.
 	unsteady *regexp.Regexp
+	// settles are commands that show what is still on its way: their readers are slower than this test, which asks again for twenty seconds.
+	settles *regexp.Regexp
 	// there runs commands of root on another host, which the page shows with #. They may read the token that was drawn last.
 	there func(line, token string) (string, error)
 }
@@ -57,6 +60,13 @@ func (i *installation) follow(p page) {
 			out, err = p.there(line, token)
 		} else {
 			out, err = i.shell(p.dir, line)
+		}
+		if p.settles != nil && p.settles.MatchString(line) {
+			shown := shape(strings.NewReplacer(pairs...).Replace(c.output))
+			for until := time.Now().Add(20 * time.Second); time.Now().Before(until) && !slices.Equal(shown, shape(out)); {
+				time.Sleep(500 * time.Millisecond) //nolint:forbidigo // it polls with a deadline
+				out, err = i.shell(p.dir, line)
+			}
 		}
 		if err != nil {
 			i.t.Errorf("%s: %v", line, err)

@@ -23,7 +23,7 @@ import (
 	"muster.dev/muster/internal/platform/host"
 )
 
-// TestInstalledAsPods installs the certificate controller and the authenticator in a cluster of kubeadm, as their pages say: the commands
+// TestInstalledAsPods installs the certificate controller, the authenticator and the pod identity webhook in a cluster of kubeadm, as their pages say: the commands
 // of the pages are run on a control plane node, with the image of `make image` and the manifests as they are; before that, those of Helm with
 // the charts.
 func TestInstalledAsPods(t *testing.T) {
@@ -44,6 +44,11 @@ func TestInstalledAsPods(t *testing.T) {
 		{"a replica that is killed or told to go is no loss", (*kubeadmCluster).replicaGoes},
 		{"the authenticator is installed as its page says, as a DaemonSet and as a static pod", (*kubeadmCluster).installAuthenticator},
 		{"another replica has taken over meanwhile", (*kubeadmCluster).anotherLeads},
+		{"the pod identity webhook is installed as its page says", (*kubeadmCluster).installPodWebhook},
+		{"only API servers may ask it", (*kubeadmCluster).strangersAskPodWebhook},
+		{"it has no more rights than it needs", (*kubeadmCluster).podWebhookIsConfined},
+		{"pods that are made while it is away", (*kubeadmCluster).podWebhookAway},
+		{"its authority is thrown away", (*kubeadmCluster).podWebhookAuthorityGoes},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(k.in(t)) }) {
 			return

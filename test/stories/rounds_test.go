@@ -10,4 +10,8 @@ const (
 	killedRounds = 12
 	// awsKilledRounds is how often it is killed between a request of the AWS APIs and its effect, when -awsrounds does not say.
 	awsKilledRounds = 10
+	// volumeRounds is how often something is killed that a volume depends on while a pod writes to it, and machineRounds how often the pod's machine
+	// is deleted.
+	volumeRounds  = 6
+	machineRounds = 1
 )

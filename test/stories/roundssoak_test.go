@@ -7,4 +7,6 @@ package stories
 const (
 	killedRounds    = 100
 	awsKilledRounds = 200
+	volumeRounds    = 100
+	machineRounds   = 10
 )

@@ -35,6 +35,7 @@ func TestTerraform(t *testing.T) {
 		{"made", (*terraform).made},
 		{"nothing left to do", (*terraform).nothingToDo},
 		{"nodes", (*terraform).nodes},
+		{"the role for pods", (*terraform).podRole},
 		{"scaled, labelled and tainted", (*terraform).edited},
 		{"a new version of the launch template", (*terraform).replaced},
 		{"destroyed", (*terraform).destroyed},
@@ -48,9 +49,13 @@ func TestTerraform(t *testing.T) {
 			return // the others need what this was to make
 		}
 	}
-	if after := w.whatThereIs(); after != before {
-		t.Errorf("before:\n%s\nafter destroy:\n%s", before, after)
-	}
+	// An object goes when what it stands for has: a VPC a moment after DeleteVpc was answered.
+	w.eventually("there is what there was before", 30*time.Second, func() error {
+		if after := w.whatThereIs(); after != before {
+			return fmt.Errorf("before:\n%s\nafter destroy:\n%s", before, after)
+		}
+		return nil
+	})
 }
 
 // terraform is the example in a directory of its own.
@@ -60,8 +65,25 @@ type terraform struct {
 	kubeconfig string
 }
 
-// newTerraform skips the story, with the reason, where a machine lacks the programs: `make test` names what it has not run.
+// newTerraform is the example as it stands.
 func newTerraform(t *testing.T) *terraform {
+	t.Helper()
+	return newTerraformOf(t, func(dir string, example map[string][]byte) { writeModule(t, dir, example) })
+}
+
+// writeModule writes the files of a module.
+func writeModule(t *testing.T, dir string, files map[string][]byte) {
+	t.Helper()
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// newTerraformOf is a module that is made of the example's files. It skips the story, with the reason, where a machine lacks the programs: `make
+// test` names what it has not run.
+func newTerraformOf(t *testing.T, write func(dir string, example map[string][]byte)) *terraform {
 	t.Helper()
 	if _, err := exec.LookPath("terraform"); err != nil {
 		t.Skip("there is no terraform on this machine: the Terraform example is NOT tested")
@@ -72,15 +94,13 @@ func newTerraform(t *testing.T) *terraform {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("the example: %v, %v", files, err)
 	}
+	example := map[string][]byte{}
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(tf.dir, filepath.Base(file)), content, 0o600)
-		}
-		if err != nil {
+		if example[filepath.Base(file)], err = os.ReadFile(file); err != nil {
 			t.Fatal(err)
 		}
 	}
+	write(tf.dir, example)
 	init := exec.CommandContext(t.Context(), "terraform", append([]string{"init", "-no-color", "-input=false"}, providers()...)...)
 	init.Dir, init.Env = tf.dir, append(os.Environ(), "CHECKPOINT_DISABLE=1")
 	if out, err := init.CombinedOutput(); err != nil {
@@ -227,6 +247,35 @@ func (tf *terraform) nodes() {
 	// The launch template's NodeConfig says so.
 	if err := is(node.Status.Capacity["pods"], "40"); err != nil {
 		tf.as.t.Error(err)
+	}
+}
+
+// podRole exchanges the token of the service account for which the example has a role, and that of another, by the AWS CLI with a pod's environment.
+func (tf *terraform) podRole() {
+	arn := strings.TrimSpace(tf.must("output", "-raw", "app_role_arn"))
+	kubectl := func(args ...string) string {
+		tf.as.t.Helper()
+		out, err := tf.as.run(tf.as.admin, filepath.Join(tf.as.bin, "kubectl"), append([]string{"--kubeconfig", tf.kubeconfig}, args...)...)
+		if err != nil {
+			tf.as.t.Fatal(err)
+		}
+		return out
+	}
+	whoami := func(account string) (string, error) {
+		kubectl("create", "serviceaccount", account)
+		file := filepath.Join(tf.as.t.TempDir(), "token")
+		if err := os.WriteFile(file, []byte(strings.TrimSpace(kubectl("create", "token", account, "--audience=sts.amazonaws.com"))), 0o600); err != nil {
+			tf.as.t.Fatal(err)
+		}
+		// The CLI keeps credentials by role and session name.
+		return tf.as.aws(append([]string{"AWS_ROLE_ARN=" + arn, "AWS_ROLE_SESSION_NAME=" + account, "AWS_WEB_IDENTITY_TOKEN_FILE=" + file}, tf.as.endpoint...), "sts", "get-caller-identity", "--query", "Arn", "--output", "text")
+	}
+	want := strings.Replace(strings.Replace(arn, ":iam:", ":sts:", 1), ":role/", ":assumed-role/", 1) + "/app"
+	if got, err := whoami("app"); err != nil || strings.TrimSpace(got) != want {
+		tf.as.t.Errorf("the service account app is %q (%v), not %s", got, err, want)
+	}
+	if got, err := whoami("other"); err == nil || !strings.Contains(err.Error(), "Not authorized to perform sts:AssumeRoleWithWebIdentity") {
+		tf.as.t.Errorf("another service account is %q, %v", got, err)
 	}
 }
 

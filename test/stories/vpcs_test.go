@@ -58,6 +58,13 @@ func TestTwoVPCs(t *testing.T) {
 	i.apply(anotherVPC, "--context=muster-management")
 	i.mustKubectl("--context=muster-management", "wait", "vpc/vpc-0123456789abcdef0", "subnet/subnet-0123456789abcdef0", "subnet/subnet-0123456789abcdef1", "subnet/subnet-0123456789abcdef2", "--for=condition=Ready", "--timeout=30s")
 	i.apply(clusterInAnotherVPC, "--context=muster-management")
+	i.eventually("the service has heard of the second cluster", 30*time.Second, func() error {
+		status, err := i.status()
+		if err == nil && len(status.Clusters) != 2 {
+			err = fmt.Errorf("it has %d clusters", len(status.Clusters))
+		}
+		return err
+	})
 	i.ready(3 * time.Minute)
 
 	machines := map[string]map[string]*os.File{} // by cluster and address

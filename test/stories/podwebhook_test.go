@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// webhookPorts are where the webhook of the cluster answers reviews and its health.
+func (i *installation) webhookPorts() (reviews, health string) {
+	i.t.Helper()
+	var ports struct {
+		PodWebhook       int `json:"podWebhook"`
+		PodWebhookHealth int `json:"podWebhookHealth"`
+	}
+	raw, err := os.ReadFile(i.cluster().Ports())
+	if err := errors.Join(err, json.Unmarshal(raw, &ports)); err != nil || ports.PodWebhook == 0 {
+		i.t.Fatal(ports, err)
+	}
+	return fmt.Sprintf("https://127.0.0.1:%d/mutate", ports.PodWebhook), fmt.Sprintf("http://127.0.0.1:%d", ports.PodWebhookHealth)
+}
+
+// strangersAsk asks the webhook with no certificate and with those that programs of the cluster have. Only the API server's is good.
+func (w *irsa) strangersAsk() {
+	url, _ := w.webhookPorts()
+	pki := w.cluster().PKI()
+	ca, err := os.ReadFile(filepath.Join(pki, "cluster", "ca.pem"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	for credential, good := range map[string]bool{"": false, "administrator": false, "pod-identity-webhook": false, "pod-identity-webhook-client": true} {
+		config := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		if credential != "" {
+			path := filepath.Join(pki, "issued", credential+".pem")
+			pair, err := tls.LoadX509KeyPair(path, path)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+		}
+		client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}}
+		answer, err := client.Post(url, "application/json", strings.NewReader("{}"))
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		if good != (err == nil && answer.StatusCode == http.StatusBadRequest) || !good && (err == nil || !strings.Contains(err.Error(), "tls: ")) {
+			w.t.Errorf("with the certificate %q the webhook answers %v, %v", credential, answer, err)
+		}
+	}
+}
+
+// webhookAway kills the webhook again and again while a pod is made. The pod goes without, and once the webhook is back, an Event and the
+// metric say so.
+func (w *irsa) webhookAway() {
+	_, health := w.webhookPorts()
+	stop, stopped := make(chan struct{}), make(chan int)
+	go func() {
+		killed := 0
+		defer func() { stopped <- killed }()
+		for {
+			if found, err := w.find(); err == nil {
+				for _, p := range found {
+					if strings.HasSuffix(p.Name, "pod-identity-webhook") && syscall.Kill(p.PID, syscall.SIGKILL) == nil {
+						killed++
+					}
+				}
+			}
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if answer, err := http.Get(health + "/healthz"); err != nil {
+			break
+		} else if _ = answer.Body.Close(); time.Now().After(deadline) {
+			w.t.Fatal("the webhook lives on")
+		}
+	}
+	w.pod("without", "app")
+	made := time.Now()
+	close(stop)
+	w.t.Logf("the webhook was killed %d times", <-stopped)
+	if env := w.mustKubectl("get", "pod", "without", "-o", "jsonpath={.spec.containers[0].env}"); env != "" {
+		w.t.Fatalf("the webhook was there: the pod has %s", env)
+	}
+	w.eventually("an Event says which pod went without", 90*time.Second, func() error {
+		out, err := w.kubectl("get", "events", "--field-selector", "involvedObject.name=without,reason=NoAWSIdentity", "-o", "jsonpath={.items[*].message}")
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(out, "has the role arn:aws:iam::"+iamAccount+":role/app, and this pod was made without its credentials") {
+			return fmt.Errorf("the events say %q", out)
+		}
+		return nil
+	})
+	w.t.Logf("an Event told of the pod %v after it was made", time.Since(made).Round(time.Millisecond))
+	w.eventually("the metric counts it", 10*time.Second, func() error { return is(webhookMetric(health), "1") })
+	w.mustKubectl("delete", "pod", "without", "--grace-period=0", "--force")
+}
+
+// webhookMetric is how many pods the webhook says to have gone without an identity.
+func webhookMetric(health string) string {
+	answer, err := http.Get(health + "/metrics")
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = answer.Body.Close() }()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err.Error()
+	}
+	found := regexp.MustCompile(`(?m)^muster_pod_identity_webhook_pods_without_identity (\S+)$`).FindSubmatch(raw)
+	if found == nil {
+		return "no such metric"
+	}
+	return string(found[1])
+}
