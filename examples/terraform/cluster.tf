@@ -77,7 +77,7 @@ resource "aws_iam_openid_connect_provider" "this" {
   tags           = var.tags
 }
 
-# Whoever may assume this role is an administrator of the cluster.
+# Everybody who may assume this role is an administrator of the cluster.
 data "aws_iam_policy_document" "admin" {
   statement {
     actions = ["sts:AssumeRole"]

@@ -49,3 +49,15 @@ variable "tags" {
   type        = map(string)
   default     = { example = "terraform" }
 }
+
+variable "app_namespace" {
+  description = "Namespace of the service account whose pods have the role app_role_arn."
+  type        = string
+  default     = "default"
+}
+
+variable "app_service_account" {
+  description = "Service account whose pods have the role app_role_arn."
+  type        = string
+  default     = "app"
+}
