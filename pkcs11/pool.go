@@ -26,7 +26,7 @@ func newPool(most int, first *session, open func() (*session, error)) *pool {
 	return p
 }
 
-// take waits for a session. Whoever took one puts one back.
+// take waits for a session. Each that is taken is put back.
 func (p *pool) take() (*session, error) {
 	select {
 	case s := <-p.idle:

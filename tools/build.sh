@@ -6,7 +6,7 @@
 # Everything is made elsewhere and renamed into place, so it may be interrupted at any time, and programs that run keep running.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-readonly root=$PWD build=$PWD/.build steps=10
+readonly root=$PWD build=$PWD/.build steps=12
 # Nothing is built with debugging information, which no linker here keeps: compiling it would take a fifth of the time.
 readonly reproducibly=(-trimpath -buildvcs=false -gcflags=all=-dwarf=false)
 export LC_ALL=C GOWORK=off PATH="$PATH:/usr/sbin:/sbin" # ordinary users' PATH on Debian lacks sbin, where nft is
@@ -111,16 +111,36 @@ build_cni() {
 image() {
 	local name=$1 tag=$2
 	shift 2
-	mkdir "$out/images"
 	CGO_ENABLED=0 gobuild images "$tmp/$name" -ldflags '-s -w' "./$name"
+	pack "$name" "$tag" "$@"
+}
+
+# pack NAME TAG ARGS...: packs the program $tmp/NAME as muster.dev/NAME:TAG.
+pack() {
+	local name=$1 tag=$2
+	shift 2
+	mkdir "$out/images"
 	CGO_ENABLED=0 go -C images run "${reproducibly[@]}" ./archive -output "$out/images/$name.tar" -name "muster.dev/$name:$tag" "$@" "$tmp/$name"
 }
 build_pause() { image pause v1; }
 build_workload() { image workload v1 -args serve; }
 build_coredns() { image coredns "$(version github.com/coredns/coredns images)"; }
 
+build_metrics_server() {
+	local m=sigs.k8s.io/metrics-server v=k8s.io/client-go/pkg/version version
+	version=$(version $m images/metricsserver)
+	CGO_ENABLED=0 gobuild images/metricsserver "$tmp/metrics-server" -ldflags "-s -w -X $v.gitVersion=$version" $m/cmd/metrics-server
+	pack metrics-server "$version"
+}
+
 # It loads a vendor's library, so it is linked dynamically, and is a process of its own.
 build_pkcs11() { CGO_ENABLED=1 gobuild pkcs11 "$out/muster-pkcs11" -ldflags '-s -w' .; }
+
+# Its network stack is in a program of its own, so that no other process has it.
+build_egress() {
+	CGO_ENABLED=0 go -C egress build -v "${reproducibly[@]}" -o "$build/muster-egress" -ldflags '-s -w' .
+	cp "$build/muster-egress" "$out/muster-egress"
+}
 
 # Go itself knows best whether muster is up to date; it then does not even link, as long as it finds what it wrote last.
 build_muster() {
@@ -182,7 +202,7 @@ fingerprint() {
 	{
 		printf '%s\n' "$toolchain"
 		declare -p reproducibly
-		declare -f gobuild image version "build_$name"
+		declare -f gobuild image pack version "build_$name"
 		[[ $name != runc ]] || pkg-config --modversion libseccomp
 		(($# == 0)) || find "$@" -type f ! -name '*_test.go' -print0 | sort -z | xargs -0 sha256sum
 	} | sha256sum | cut -d ' ' -f 1
@@ -267,5 +287,7 @@ step cni "CNI plugins $(version github.com/containernetworking/plugins runtime/c
 step pause "image pause" images/go.mod images/go.sum images/archive images/pause
 step workload "image workload" images/go.mod images/go.sum images/archive images/workload
 step coredns "image coredns $(version github.com/coredns/coredns images)" images/go.mod images/go.sum images/archive images/coredns
+step metrics_server "image metrics-server $(version sigs.k8s.io/metrics-server images/metricsserver)" images/go.mod images/go.sum images/archive images/metricsserver
 step pkcs11 "muster-pkcs11" pkcs11
+step egress "muster-egress"
 step muster "muster"
