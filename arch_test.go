@@ -175,7 +175,7 @@ func within(a, b string) bool {
 	return top(a) == top(b)
 }
 
-// A result that depends on the moment cannot be pinned by a test; whoever calls a pure function says what time it is.
+// A result that depends on the moment cannot be pinned by a test; the caller of a pure function says what time it is.
 func TestPurePackagesAreToldTheTime(t *testing.T) {
 	h := standing(t)
 	for _, s := range sources(t) {
