@@ -11,7 +11,7 @@ import (
 )
 
 // mostAgain is how many tests of one command are run again: more than that did not fail by chance.
-const mostAgain = 2
+const mostAgain = 4
 
 // ended is what a test program prints that came to its end.
 var ended = regexp.MustCompile(`(?m)^FAIL$`)

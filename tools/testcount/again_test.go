@@ -43,13 +43,13 @@ func TestAgain(t *testing.T) {
 			first: fails(1, "A"), second: pass, arguments: "test -json -p=1 -count=1 -run=^(A)$ p",
 			out: "FLAKY p A: it failed, and passed when it was run again alone; the log has both\n2 passed, 0 failed, 0 skipped\n",
 		},
-		"two of them": {
-			first: fails(1, "B", "A"), second: pass, arguments: "test -json -p=1 -count=1 -run=^(A|B)$ p",
-			out: "4 passed, 0 failed, 0 skipped\n",
+		"four of them": {
+			first: fails(1, "B", "A", "D", "C"), second: pass, arguments: "test -json -p=1 -count=1 -run=^(A|B|C|D)$ p",
+			out: "8 passed, 0 failed, 0 skipped\n",
 		},
 		"fails again":           {first: fails(1, "A"), second: fails(1, "A"), arguments: "test -json -p=1 -count=1 -run=^(A)$ p", out: "2 failed, 0 skipped\n", err: errFailed},
 		"is not there":          {first: fails(1, "A"), second: `{"Action":"pass","Package":"p"}`, arguments: "test -json -p=1 -count=1 -run=^(A)$ p", out: "2 failed, 0 skipped\n", err: errFailed},
-		"three fail":            {first: fails(1, "A", "B", "C"), second: pass, out: "6 failed, 0 skipped\n", err: errFailed},
+		"five fail":             {first: fails(1, "A", "B", "C", "D", "E"), second: pass, out: "10 failed, 0 skipped\n", err: errFailed},
 		"a panic":               {first: fails(2, "A"), second: pass, out: "2 failed, 0 skipped\n", err: errFailed},
 		"a race":                {first: strings.Replace(fails(1, "A"), "why A", "why A\\n    testing.go:1: race detected during execution of test", 1), second: pass, out: "2 failed, 0 skipped\n", err: errFailed},
 		"another package broke": {first: fails(1, "A") + `{"Action":"fail","Package":"q"}`, second: pass, out: "3 failed, 0 skipped\n", err: errFailed},
