@@ -228,9 +228,17 @@ func (i *installation) ready(timeout time.Duration) time.Duration {
 // processes lists what runs, by the name of the component: there is one cluster.
 func (i *installation) processes() map[string]supervise.Process {
 	i.t.Helper()
-	found, err := i.find()
+	byName, err := i.running()
 	if err != nil {
 		i.t.Fatal(err)
+	}
+	return byName
+}
+
+func (i *installation) running() (map[string]supervise.Process, error) {
+	found, err := i.find()
+	if err != nil {
+		return nil, err
 	}
 	byName := map[string]supervise.Process{}
 	for _, p := range found {
@@ -239,7 +247,7 @@ func (i *installation) processes() map[string]supervise.Process {
 			byName[name] = p
 		}
 	}
-	return byName
+	return byName, nil
 }
 
 // vpcProcess is the name of the process of the default VPC, which is the VPC's id.
@@ -285,10 +293,18 @@ func (i *installation) in(t *testing.T) *installation {
 // kill ends a process of the cluster in the hardest way. It must be one of this installation.
 func (i *installation) kill(name string) supervise.Process {
 	i.t.Helper()
-	p, ok := i.processes()[name]
-	if !ok {
-		i.t.Fatalf("no process %s runs", name)
-	}
+	var p supervise.Process
+	i.eventually("process "+name+" runs", 30*time.Second, func() error { // what was killed a moment ago may just be starting again
+		all, err := i.running()
+		if err != nil {
+			return err
+		}
+		var ok bool
+		if p, ok = all[name]; !ok {
+			return errors.New("it does not")
+		}
+		return nil
+	})
 	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
 		i.t.Fatalf("killing %s: %v", name, err)
 	}

@@ -133,21 +133,20 @@ func askPod(ctx context.Context, client *http.Client, url string) (string, error
 func balancersReached(t *testing.T, i *installation) {
 	for _, service := range []string{"web", "nodes"} {
 		ip, name := i.balancerOf(service)
-		i.eventually("Service "+service+" answers", 20*time.Second, func() error { // kube-proxy hears of ports of nodes a moment later
-			_, err := askPod(t.Context(), balancerClient(), "http://"+ip+"/")
-			return err
-		})
-		seen := map[string]bool{}
-		for range 40 {
-			pod, err := askPod(t.Context(), balancerClient(), "http://"+ip+"/")
-			if err != nil {
-				t.Fatalf("Service %s: %v", service, err)
+		i.eventually("Service "+service+" reaches each pod", 30*time.Second, func() error { // kube-proxy and health checks hear of pods a moment later
+			seen := map[string]bool{}
+			for range 40 {
+				pod, err := askPod(t.Context(), balancerClient(), "http://"+ip+"/")
+				if err != nil {
+					return err
+				}
+				seen[pod] = true
 			}
-			seen[pod] = true
-		}
-		if len(seen) != 3 {
-			t.Errorf("Service %s: 40 requests reached %v", service, seen)
-		}
+			if len(seen) != 3 {
+				return fmt.Errorf("40 requests reached %v", seen)
+			}
+			return nil
+		})
 		if got := i.mustKubectl("exec", "deployment/web", "--", "/workload", "fetch", "http://"+name+"/"); !strings.HasPrefix(got, "web-") {
 			t.Errorf("Service %s by its name from a pod: %q", service, got)
 		}
