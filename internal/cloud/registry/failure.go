@@ -50,6 +50,8 @@ func (g *registry) failureOf(q *request, err error) *failure {
 		return &failure{http.StatusNotFound, "BLOB_UNKNOWN", err.Error()}
 	case errors.Is(err, registrystore.ErrNoUpload):
 		return &failure{http.StatusNotFound, "BLOB_UPLOAD_UNKNOWN", err.Error()}
+	case errors.Is(err, registrystore.ErrBusy):
+		return &failure{http.StatusConflict, "BLOB_UPLOAD_INVALID", err.Error()}
 	case errors.Is(err, registrystore.ErrImmutable):
 		return &failure{http.StatusBadRequest, "TAG_INVALID", "The image tag '" + q.reference + "' already exists in the '" + q.repository + "' repository and cannot be overwritten because the tag is immutable."}
 	case errors.Is(err, registrystore.ErrInvalid) && q.kind == kindManifest:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/opencontainers/go-digest"
+	"golang.org/x/sys/unix"
 )
 
 func (s *Store) link(name string, sum digest.Digest) string {
@@ -138,21 +139,52 @@ func (s *Store) Append(name, id string, offset int64, from io.Reader) (at int64,
 	if err != nil {
 		return 0, err
 	}
-	if at, err = s.Uploaded(name, id); err != nil {
+	file, err := hold(path, os.O_WRONLY|os.O_APPEND)
+	if err != nil {
 		return 0, err
 	}
-	if offset >= 0 && offset != at {
-		return at, &OffsetError{at}
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	info, err := file.Stat()
 	if err != nil {
-		return at, fmt.Errorf("opening an upload: %w", err)
+		return 0, errors.Join(fmt.Errorf("looking at an upload: %w", err), file.Close())
 	}
-	n, err := io.CopyBuffer(struct{ io.Writer }{file}, from, make([]byte, 256<<10))
+	if at = info.Size(); offset >= 0 && offset != at {
+		return at, errors.Join(&OffsetError{at}, file.Close())
+	}
+	n, err := io.CopyBuffer(roomy{s, file}, from, make([]byte, 256<<10))
 	if err = errors.Join(err, file.Close()); err != nil {
 		err = fmt.Errorf("writing an upload: %w", err)
 	}
 	return at + n, err
+}
+
+// hold opens the data of an upload for one request alone. Without that, a part that is still being sent when another request finishes the upload would go on
+// growing the blob that it has become, which all repositories with that digest share.
+func hold(path string, flags int) (*os.File, error) {
+	file, err := os.OpenFile(path, flags|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, ErrNoUpload
+	}
+	if err := take(file, path); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// take locks a file that was opened at a path, unless it was finished or ended meanwhile.
+func take(file *os.File, path string) error {
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return ErrBusy
+	} else if err != nil {
+		return fmt.Errorf("locking an upload: %w", err)
+	}
+	opened, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("looking at an upload: %w", err)
+	}
+	if named, err := os.Lstat(path); err != nil || !os.SameFile(opened, named) {
+		return ErrNoUpload
+	}
+	return nil
 }
 
 // Finish makes an upload a blob of its repository, if it has the digest.
@@ -164,15 +196,16 @@ func (s *Store) Finish(ctx context.Context, name, id string, sum digest.Digest) 
 	if err != nil {
 		return err
 	}
-	file, err := os.Open(path)
+	file, err := hold(path, os.O_RDONLY) // until it is a blob: what was hashed is what is kept
 	if err != nil {
-		return ErrNoUpload
+		return err
 	}
+	defer func() { _ = file.Close() }()
 	got, err := digest.SHA256.FromReader(file)
 	if err == nil && got == sum {
 		err = file.Sync()
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("reading an upload: %w", err)
 	}
 	if got != sum {

@@ -100,6 +100,9 @@ func (s *Store) PutManifest(ctx context.Context, name, reference, mediaType stri
 		if err != nil {
 			return err
 		}
+		if err := s.room(); err != nil {
+			return err
+		}
 		if err := s.refer(r.Name, &m, d); err != nil {
 			return err
 		}

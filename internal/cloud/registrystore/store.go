@@ -30,6 +30,7 @@ var (
 	ErrNoManifest   = errors.New("there is no such image")
 	ErrNoBlob       = errors.New("there is no such blob in the repository")
 	ErrNoUpload     = errors.New("there is no such upload")
+	ErrBusy         = errors.New("another request is writing or finishing the upload")
 	ErrInvalid      = errors.New("invalid")
 	ErrImmutable    = errors.New("the tag exists, and tags of the repository are immutable")
 )
@@ -46,12 +47,13 @@ type Repository struct {
 
 // Store is the repositories in a directory.
 type Store struct {
-	dir string
-	now func() time.Time
+	dir  string
+	now  func() time.Time
+	free func(dir string) (int64, error)
 }
 
 // New makes a Store. Nothing is read or made yet.
-func New(dir string) *Store { return &Store{dir: dir, now: time.Now} }
+func New(dir string) *Store { return &Store{dir: dir, now: time.Now, free: free} }
 
 // nameForm is ECR's (repositoryName).
 var nameForm = regexp.MustCompile(`^(?:[a-z0-9]+(?:[._-][a-z0-9]+)*/)*[a-z0-9]+(?:[._-][a-z0-9]+)*$`)
