@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
@@ -59,7 +60,12 @@ func usesHandle(ctx context.Context, cluster kubernetes.Interface, pod *corev1.P
 	default:
 		return false, false, nil
 	}
+	// What is not there is bound to nothing. It must not be an error: anybody who may make a pod can name a node and a claim that there is not, and would keep
+	// the volumes of all pods from that node.
 	claim, err := cluster.CoreV1().PersistentVolumeClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, false, nil
+	}
 	if err != nil {
 		return false, false, status.Errorf(codes.Unavailable, "claim %s of pod %s: %v", name, pod.Name, err)
 	}
@@ -67,6 +73,9 @@ func usesHandle(ctx context.Context, cluster kubernetes.Interface, pod *corev1.P
 		return false, false, nil
 	}
 	volume, err := cluster.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, false, nil
+	}
 	if err != nil {
 		return false, false, status.Errorf(codes.Unavailable, "volume %s of claim %s: %v", claim.Spec.VolumeName, name, err)
 	}

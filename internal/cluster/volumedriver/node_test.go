@@ -54,7 +54,12 @@ func TestAuthorize(t *testing.T) {
 			p.Spec.Volumes[1].VolumeSource = corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
 			c.Name, c.OwnerReferences = "db-data", []metav1.OwnerReference{{UID: p.UID, Controller: new(true)}}
 		}, codes.OK, false},
-		"no claim": {nodeName, func(_ *corev1.Pod, c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) { c.Name = "other" }, codes.Unavailable, false},
+		"no claim":  {nodeName, func(_ *corev1.Pod, c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) { c.Name = "other" }, codes.PermissionDenied, false},
+		"no volume": {nodeName, func(_ *corev1.Pod, _ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) { v.Name = "other" }, codes.PermissionDenied, false},
+		"beside a claim that there is not": {nodeName, func(p *corev1.Pod, _ *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
+			claim := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "nowhere"}
+			p.Spec.Volumes = append([]corev1.Volume{{Name: "a", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claim}}}, p.Spec.Volumes...)
+		}, codes.OK, false},
 		"pod only reads": {nodeName, func(p *corev1.Pod, _ *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
 			p.Spec.Volumes[1].PersistentVolumeClaim.ReadOnly = true
 		}, codes.OK, true},

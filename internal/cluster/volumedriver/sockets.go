@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
@@ -21,6 +22,9 @@ const (
 	lookInterval = time.Second
 	// maxRequest is how large a request of a kubelet may be, in bytes.
 	maxRequest = 64 << 10
+	// maxConnections is how many connections one socket has: a kubelet has two. Everything that is root on a machine may connect, and each takes a file
+	// descriptor of the process that serves all clusters.
+	maxConnections = 16
 	// maxStreams is how many requests of one connection are answered at a time.
 	maxStreams = 32
 )
@@ -117,7 +121,7 @@ func (d *Driver) begin(machine, name, boot string, counted *usages) (*answering,
 			one.stop()
 			return nil, fmt.Errorf("offering volumes: %w", err)
 		}
-		one.serve(at.server, listener)
+		one.serve(at.server, netutil.LimitListener(listener, maxConnections))
 	}
 	return one, nil
 }

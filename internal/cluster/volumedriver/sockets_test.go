@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"testing"
 	"time"
@@ -74,6 +75,15 @@ func TestSockets(t *testing.T) {
 	if err != nil || who.GetNodeId() != machineID {
 		t.Errorf("%v, %v", who, err)
 	}
+	for n := range maxConnections { // the client above has one
+		patience := 10 * time.Second
+		if n == maxConnections-1 {
+			patience = 50 * time.Millisecond
+		}
+		if got := isServed(t, filepath.Join(w.machines.dir, "f0", filepath.Base(registerSocket)), patience); got != (n < maxConnections-1) {
+			t.Fatalf("connection %d of a machine: served %t", n+2, got)
+		}
+	}
 	w.machines.boots[machineID] = "2"
 	look()
 	if all[machineID] == first {
@@ -84,4 +94,22 @@ func TestSockets(t *testing.T) {
 	if len(all) != 0 {
 		t.Errorf("left: %v", all)
 	}
+}
+
+// isServed reports whether gRPC says something on a new connection, which is kept. A server does so at once when the client has begun.
+func isServed(t *testing.T, socket string, patience time.Duration) bool {
+	t.Helper()
+	connection, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	if _, err := connection.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
+		t.Fatal(err)
+	}
+	if err := connection.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	n, _ := connection.Read(make([]byte, 1))
+	return n == 1
 }
