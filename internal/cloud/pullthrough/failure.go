@@ -74,6 +74,9 @@ func (h *Handler) fail(q *request, err error) {
 	if f.status == http.StatusForbidden {
 		q.result = refused
 	}
+	if q.kind == "manifests" {
+		f = h.shown(q, f)
+	}
 	type one struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
@@ -85,4 +88,58 @@ func (h *Handler) fail(q *request, err error) {
 	q.answer.Header().Set("Content-Type", "application/json")
 	q.answer.WriteHeader(f.status)
 	_, _ = q.answer.Write(body)
+}
+
+const (
+	// recallTime is how long the failure of a HEAD is the answer to a GET for the same. containerd sends the one right after the other, and a registry that
+	// does not answer would be waited for twice.
+	recallTime = 5 * time.Second
+	// maxTold bounds the failures that are remembered.
+	maxTold = 1024
+)
+
+// told is a failure that a HEAD was answered with.
+type told struct {
+	failure *failure
+	until   time.Time
+}
+
+// shown is a failure about a manifest in the form in which people see why it is. A pod's Event shows the words of an answer only if HEAD is answered with 403, and
+// the GET that follows is, too (containerd, core/remotes/docker/resolver.go); of every other code it shows the code alone. The code in the body is as before.
+func (h *Handler) shown(q *request, f *failure) *failure {
+	if f.status >= http.StatusTooManyRequests {
+		f = &failure{http.StatusForbidden, f.code, f.message}
+	}
+	if q.Method != http.MethodHead || f.status != http.StatusForbidden {
+		return f
+	}
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if len(h.told) >= maxTold {
+		clear(h.told)
+	}
+	h.told[toldKey{q.place, q.URL.Path}] = told{f, time.Now().Add(recallTime)}
+	return f
+}
+
+// toldKey is what a failure was about.
+type toldKey struct {
+	place
+	path string
+}
+
+// recall is the failure with which a HEAD for the same was answered a moment ago, for the GET that follows it; nil if there was none.
+func (h *Handler) recall(q *request) error {
+	if q.Method == http.MethodHead {
+		return nil
+	}
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	key := toldKey{q.place, q.URL.Path}
+	before, ok := h.told[key]
+	delete(h.told, key)
+	if !ok || time.Now().After(before.until) {
+		return nil
+	}
+	return before.failure
 }

@@ -122,9 +122,10 @@ func (h *Handler) fly(ctx context.Context, f *flight, c *client, vpc, repository
 		if n == 0 {
 			continue
 		}
+		total := h.partial.Add(int64(n)) // whatever comes of it: all of f.at is taken away in the end
 		if _, wrong := incoming.Write(part[:n]); wrong != nil {
 			err = wrong
-		} else if h.partial.Add(int64(n)) > bound || f.at+int64(n) > bound {
+		} else if total > bound || f.at+int64(n) > bound {
 			err = errTooLarge(bound)
 		}
 		f.change(func() { f.at += int64(n) })
@@ -243,6 +244,17 @@ func (f *flight) wait(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-changed:
 		}
+	}
+}
+
+// grown is how many bytes of manifests are kept before it is looked whether all together are too many.
+const grown = 64 << 20
+
+// grew makes room now and then for manifests: a registry may have any number, of which no blob is ever pulled.
+func (h *Handler) grew(size, bound int64) {
+	if h.sinceCollected.Add(size) >= grown {
+		h.sinceCollected.Store(0)
+		h.collect(bound)
 	}
 }
 

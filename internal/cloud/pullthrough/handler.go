@@ -70,8 +70,11 @@ type Handler struct {
 	clients   map[place]*client
 	flights   map[flightKey]*flight
 	away      map[place]time.Time // registries that could not be had, and until when they are not asked again if there is a copy
+	told      map[toldKey]told    // failures that HEADs were answered with a moment ago
 	partial   atomic.Int64        // bytes that are being pulled
 	collected sync.Mutex
+	// sinceCollected counts the bytes of manifests that came since room was made.
+	sinceCollected atomic.Int64
 }
 
 // place is a registry as a VPC reaches it.
@@ -87,7 +90,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 	}
 	h := &Handler{
 		Config: c, life: ctx, whole: make(chan struct{}, wholeAtOnce),
-		clients: map[place]*client{}, flights: map[flightKey]*flight{}, away: map[place]time.Time{},
+		clients: map[place]*client{}, flights: map[flightKey]*flight{}, away: map[place]time.Time{}, told: map[toldKey]told{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "muster_registry_pull_through_requests_total", Help: "Requests for images of other registries, by kind and by what came of them.",
 		}, []string{"kind", "result"}),

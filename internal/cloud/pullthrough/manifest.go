@@ -26,6 +26,9 @@ const (
 )
 
 func (h *Handler) serveManifest(q *request) error {
+	if failed := h.recall(q); failed != nil {
+		return failed
+	}
 	var sum digest.Digest
 	var err error
 	if q.isDigest() {
@@ -139,6 +142,10 @@ func (h *Handler) pullManifest(q *request, c *client, reference string) (digest.
 	done := h.manifests.DoChan(q.vpc+" "+q.name()+" "+reference, func() (any, error) {
 		ctx, cancel := context.WithTimeout(h.life, askPatience)
 		defer cancel()
+		bound := q.settings.MaxSize.Value()
+		if err := h.room(0, bound); err != nil {
+			return digest.Digest(""), err
+		}
 		mediaType, content, err := c.Manifest(ctx, q.repository, reference)
 		if err != nil {
 			return digest.Digest(""), err
@@ -150,7 +157,11 @@ func (h *Handler) pullManifest(q *request, c *client, reference string) (digest.
 		if strings.Contains(reference, ":") {
 			sum = digest.Digest(reference)
 		}
-		return sum, h.Store.PutManifest(sum, mediaType, content)
+		if err := h.Store.PutManifest(sum, mediaType, content); err != nil {
+			return digest.Digest(""), err
+		}
+		h.grew(int64(len(content)), bound)
+		return sum, nil
 	})
 	select {
 	case <-q.Context().Done():
@@ -161,9 +172,14 @@ func (h *Handler) pullManifest(q *request, c *client, reference string) (digest.
 	}
 }
 
+// checkManifest refuses what could be taken for something else by its media type: the same bytes are kept once, whichever registry sent them, with the media type of
+// the first.
 func checkManifest(mediaType string, content []byte) error {
 	var d struct {
-		MediaType string `json:"mediaType"`
+		MediaType string          `json:"mediaType"`
+		Config    json.RawMessage `json:"config"`
+		Layers    json.RawMessage `json:"layers"`
+		Manifests json.RawMessage `json:"manifests"`
 	}
 	switch {
 	case !slices.Contains(upstream.MediaTypes, mediaType):
@@ -172,6 +188,11 @@ func checkManifest(mediaType string, content []byte) error {
 		return errors.New("the manifest that it sent is not JSON")
 	case d.MediaType != "" && d.MediaType != mediaType:
 		return errors.New("the manifest that it sent has another media type than it was sent with")
+	}
+	isThere := func(member json.RawMessage) bool { return member != nil && string(member) != "null" }
+	isIndex := mediaType == ocispec.MediaTypeImageIndex || mediaType == upstream.MediaTypeDockerList
+	if isIndex && (isThere(d.Config) || isThere(d.Layers)) || !isIndex && isThere(d.Manifests) {
+		return errors.New("the manifest that it sent is one of an image by its media type and an index by its content, or the other way round")
 	}
 	return nil
 }

@@ -20,10 +20,13 @@ import (
 // MaxManifest bounds a manifest, in bytes (distribution-spec, "Pushing Manifests").
 const MaxManifest = 4 << 20
 
+// MediaTypeDockerList is Docker's for an index of images.
+const MediaTypeDockerList = "application/vnd.docker.distribution.manifest.list.v2+json"
+
 // MediaTypes are those of manifests, Docker's too.
 var MediaTypes = []string{
 	ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex,
-	"application/vnd.docker.distribution.manifest.v2+json", "application/vnd.docker.distribution.manifest.list.v2+json",
+	"application/vnd.docker.distribution.manifest.v2+json", MediaTypeDockerList,
 }
 
 // StatusError is a registry's answer that is not what was asked for.

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pullthrough_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+
+	"muster.dev/muster/internal/cloud/upstream/upstreamtest"
+)
+
+const indexType = "application/vnd.oci.image.index.v1+json"
+
+// sends has the registry answer each request for a manifest with some content.
+func (w *world) sends(mediaType string, content func(tag string) string) {
+	w.registry.Change(func(a http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, "/manifests/") || r.Header.Get("Authorization") == "" {
+			return false
+		}
+		a.Header().Set("Content-Type", mediaType)
+		_, _ = io.WriteString(a, content(filepath.Base(r.URL.Path)))
+		return true
+	})
+}
+
+// The bytes of an image are kept once, whichever registry sent them first: none may say that they are something else.
+func TestAmbiguousManifests(t *testing.T) {
+	for content, types := range map[string]map[string]int{
+		`{"config":{},"layers":[]}`:                  {upstreamtest.ImageType: 200, indexType: 403},
+		`{"manifests":[]}`:                           {upstreamtest.ImageType: 403, indexType: 200},
+		`{"config":{},"layers":[],"manifests":[]}`:   {upstreamtest.ImageType: 403, indexType: 403},
+		`{"config":{},"layers":[],"manifests":null}`: {upstreamtest.ImageType: 200, indexType: 403},
+		`{"Layers":[]}`:                              {indexType: 403},
+	} {
+		for mediaType, status := range types {
+			w := newWorld(t)
+			w.sends(mediaType, func(string) string { return content })
+			w.expect("GET", open, "/v2/library/web/manifests/"+digest.FromString(content).String(), status, "")
+			if t.Failed() {
+				t.Fatalf("%s as %s", content, mediaType)
+			}
+		}
+	}
+}
+
+// Manifests alone do not fill the disk: a registry may have any number of them, without a blob that anybody pulls.
+func TestManifestsAreBounded(t *testing.T) {
+	w := newWorld(t)
+	w.settings.MaxSize.Set(20 << 20)
+	filler := strings.Repeat(" ", 4<<20-100)
+	w.sends(indexType, func(tag string) string {
+		return fmt.Sprintf(`{"manifests":[]%s,"annotations":{"tag":%q}}`, filler, tag)
+	})
+	for n := range 20 {
+		w.expect("GET", open, fmt.Sprint("/v2/library/web/manifests/v", n), 200, "")
+	}
+	var total int64
+	entries, err := os.ReadDir(filepath.Join(w.dir, "blobs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil {
+			total += info.Size()
+		}
+	}
+	if total > 64<<20 {
+		t.Errorf("%d manifests with %d bytes are kept", len(entries), total)
+	}
+}
+
+// containerd shows people why a pull failed if HEAD and the GET that follows are answered with 403, which is told what the HEAD was told.
+func TestReasonIsShown(t *testing.T) {
+	w := newWorld(t)
+	w.registry.Change(func(a http.ResponseWriter, _ *http.Request) bool {
+		http.Error(a, `{"errors":[{"code":"TOOMANYREQUESTS","message":"no more"}]}`, http.StatusTooManyRequests)
+		return true
+	})
+	const path = "/v2/library/web/manifests/v1"
+	for range 2 {
+		w.registry.Forget()
+		w.expect("HEAD", open, path, 403, "")
+		asked := w.registry.All()
+		w.expect("GET", open, path, 403, "answers 429")
+		if got := w.registry.All(); got != asked {
+			t.Errorf("the registry was asked %d times for the words of its answer", got-asked)
+		}
+		w.registry.Forget()
+		w.expect("GET", open, path, 403, "answers 429")
+		if w.registry.All() == 0 {
+			t.Error("a failure is told twice")
+		}
+	}
+	w.expect("HEAD", open, path, 403, "")
+	w.expect("GET", closed, path, 403, closed+" has no way out")
+	w.expect("HEAD", open, "/v2/library/web/blobs/"+digest.FromString("x").String(), 429, "")
+	w.registry.Change(nil)
+	w.expect("HEAD", open, "/v2/library/web/manifests/v9", 404, "")
+}
