@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,6 +34,7 @@ type installation struct {
 	bin        string
 	as         *syscall.SysProcAttr // who the commands run as; nil for the caller
 	egress     string               // the way out of the default VPC; None if empty
+	named      bool                 // issuers have this host's name if it does, which one account has at a time; else the account's address
 	host       *farHost             // where the commands run; nil for the host of the test
 	mounted    bool                 // the state directory is a file system of its own
 }
@@ -115,6 +117,9 @@ func (i *installation) program(ctx context.Context, name string, args ...string)
 
 // command prepares a call of muster.
 func (i *installation) command(ctx context.Context, args ...string) *exec.Cmd {
+	if args[0] == "up" && !i.named && !slices.Contains(args, "--issuer-host") {
+		args = append(slices.Clone(args), "--issuer-host=")
+	}
 	cmd := i.program(ctx, "muster", args...)
 	cmd.Env, cmd.SysProcAttr = i.environment(), i.as
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

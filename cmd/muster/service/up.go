@@ -40,7 +40,7 @@ type upOptions struct {
 	timeout    time.Duration
 	format     string
 
-	nodesSet, providerSet bool
+	nodesSet, providerSet, issuerHostSet bool
 }
 
 // NewUpCommand returns "muster up".
@@ -68,6 +68,7 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
   muster up --dry-run`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			up.nodesSet, up.providerSet = cmd.Flags().Changed("nodes"), cmd.Flags().Changed("provider")
+			up.issuerHostSet = cmd.Flags().Changed("issuer-host")
 			if up.file != "" && (up.nodesSet || up.providerSet) {
 				return console.UsageError{Err: fmt.Errorf("--nodes and --provider say what a file says: give either them or --file")}
 			}
@@ -90,7 +91,7 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 	flags.Int32Var(&up.nodes, "nodes", defaultNodes, "number of nodes in the default node group")
 	flags.StringVar(&up.provider, "provider", string(v1alpha1.ProviderLocal), "where machines come from: local or simulated")
 	flags.StringVar(&up.region, "region", "", "AWS region that everything is in, chosen at the first start and kept (default "+region.Default+")")
-	flags.StringVar(&up.issuerHost, "issuer-host", "", "host in the URL of service account tokens' issuers, chosen at the first start and kept (default an address of the account's own)")
+	flags.StringVar(&up.issuerHost, "issuer-host", "", "host in the URL of service account tokens' issuers, chosen at the first start and kept; \"\" is an address of the account's (default this host's name if that is a loopback address)")
 	flags.StringVar(&up.egress, "egress", "", "way out of the default VPC, chosen at the first start: NAT or None (default $"+egressVariable+" or NAT)")
 	flags.StringVar(&up.kubeconfig, "kubeconfig", "", "file to add contexts to, instead of $KUBECONFIG or ~/.kube/config")
 	flags.BoolVar(&up.dryRun, "dry-run", false, "print every component that would run, and change nothing")
@@ -157,7 +158,10 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 	var sessions []serve.Session
 	var outcomes []serve.Outcome
 	for _, config := range wanted {
-		session := serve.Session{State: dir, Wanted: config, Region: up.region, IssuerHost: up.issuerHost, Egress: egresspolicy.Mode(up.egress), Explicit: up.file != "" || up.nodesSet}
+		session := serve.Session{
+			State: dir, Wanted: config, Region: up.region, Egress: egresspolicy.Mode(up.egress), Explicit: up.file != "" || up.nodesSet,
+			IssuerHost: up.issuerHost, IssuerByAddress: up.issuerHostSet && up.issuerHost == "",
+		}
 		outcome, err := session.Start(ctx)
 		if err != nil {
 			return err
@@ -206,6 +210,11 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 	}
 	if text := status.Host.Overcommitted(); text != "" {
 		fmt.Fprintf(up.Err, "\n%s\n", text)
+	}
+	for _, o := range outcomes {
+		if o.Unnamed != nil {
+			fmt.Fprintf(up.Err, "\nPods cannot reach the issuer of service account tokens: %v. To give it a name: muster down --delete, then muster up --issuer-host NAME\n", o.Unnamed)
+		}
 	}
 	for i, cluster := range clusters {
 		fmt.Fprintf(up.Err, "\nCluster %s is ready at %s.  Try: %s\n", cluster.Name, cluster.Endpoint, firstLook(sessions[i].Wanted.Cluster.Spec.Name, unmerged))

@@ -30,6 +30,8 @@ type Issuers struct {
 	Port    int
 	// Host is the name or the address in the URLs of issuers, without a port.
 	Host string
+	// Loopback is listened on, too, if Host is this host's own name: where that led when it was chosen. It is the zero Addr otherwise.
+	Loopback netip.Addr
 }
 
 // credential is the certificate for the server. There is none before the account has an address, as in a dry run.

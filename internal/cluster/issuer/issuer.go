@@ -30,6 +30,8 @@ type Endpoint struct {
 	Host string
 	// Port is what the account's address is listened on. It is not Host's if somebody else answers there and passes requests on.
 	Port int
+	// Loopback is the loopback address that Host led to on this host when it was chosen, if Host is the host's own name; it is listened on, too.
+	Loopback netip.Addr
 }
 
 // At is the endpoint at an address itself.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/netip"
 	"os"
 
 	kjson "sigs.k8s.io/json"
@@ -23,6 +24,8 @@ type endpointFile struct {
 	Version int    `json:"version"`
 	Host    string `json:"host"`
 	Port    int    `json:"port"`
+	// Loopback is empty unless the host is this host's own name.
+	Loopback string `json:"loopback,omitempty"`
 }
 
 // issuerFile is a cluster's record on disk.
@@ -43,12 +46,24 @@ func ReadEndpoint(path string) (Endpoint, error) {
 	if err := CheckHost(file.Host); err != nil {
 		return Endpoint{}, damaged(path, err)
 	}
-	return Endpoint{Host: file.Host, Port: file.Port}, nil
+	at := Endpoint{Host: file.Host, Port: file.Port}
+	if file.Loopback == "" {
+		return at, nil
+	}
+	var err error
+	if at.Loopback, err = netip.ParseAddr(file.Loopback); err != nil || !at.Loopback.Is4() || !at.Loopback.IsLoopback() {
+		return Endpoint{}, damaged(path, fmt.Errorf("loopback is %q and must be an IPv4 loopback address", file.Loopback))
+	}
+	return at, nil
 }
 
 // WriteEndpoint makes an account's record. There must be none: the caller found that out under the directory's lock.
 func WriteEndpoint(path string, at Endpoint) error {
-	return write(path, endpointFile{version, at.Host, at.Port})
+	file := endpointFile{Version: version, Host: at.Host, Port: at.Port}
+	if at.Loopback.IsValid() {
+		file.Loopback = at.Loopback.String()
+	}
+	return write(path, file)
 }
 
 // Read reads a cluster's record. The error is fs.ErrNotExist if there is none.

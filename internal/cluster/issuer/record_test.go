@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,7 +58,7 @@ func TestEnsureNever(t *testing.T) {
 }
 
 func TestEndpointRecord(t *testing.T) {
-	for _, want := range []Endpoint{somewhere, {Host: "oidc.example.com:8443", Port: 20443}, {Host: "127.93.14.201:20443", Port: 20443}} {
+	for _, want := range []Endpoint{somewhere, {Host: "oidc.example.com:8443", Port: 20443}, {Host: "127.93.14.201:20443", Port: 20443}, {Host: "vm", Port: 443, Loopback: netip.MustParseAddr("127.0.1.1")}} {
 		path := filepath.Join(t.TempDir(), "issuers.json")
 		if _, err := ReadEndpoint(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("before: %v", err)
@@ -113,20 +114,23 @@ func TestDamagedRecord(t *testing.T) {
 
 func TestDamagedEndpoint(t *testing.T) {
 	for raw, want := range map[string]string{
-		`{"version": 1, "host": "127.93.14.201", "port": 0}`:            "port is 0 and must be from 1 to 65535",
-		`{"version": 1, "host": "127.93.14.201", "port": 65536}`:        "port is 65536",
-		`{"version": 1, "host": "127.93.14.201", "port": -1}`:           "port is -1",
-		`{"version": 1, "host": "", "port": 443}`:                       `issuer host "" must be`,
-		`{"version": 1, "host": "a b", "port": 443}`:                    `issuer host "a b" must be`,
-		`{"version": 1, "host": "127.93.14.201", "port": 443, "x": 1}`:  `unknown field "x"`,
-		`{"version": 2, "host": "127.93.14.201", "port": 443}`:          "has version 2",
-		`{"version": 1, "host": "127.93.14.201", "port": 443.5}`:        "is damaged",
-		`{"version": 1, "host": "127.93.14.201:443", "port": 443}`:      `issuer host "127.93.14.201:443" must be`,
-		`{"version": 1, "host": "https://127.93.14.201", "port": 443}`:  `issuer host "https://127.93.14.201" must be`,
-		`{"version": 1, "host": "oidc.example.com/x", "port": 443}`:     `issuer host "oidc.example.com/x" must be`,
-		`{"version": 1, "host": "user@oidc.example.com", "port": 443}`:  `issuer host "user@oidc.example.com" must be`,
-		`{"version": 1, "host": "oidc.example.com", "port": "20443"}`:   "is damaged",
-		`{"version": 1, "host": "oidc.example.com\u0000", "port": 443}`: "must be",
+		`{"version": 1, "host": "vm", "port": 443, "loopback": "10.0.0.1"}`: `loopback is "10.0.0.1" and must be an IPv4 loopback address`,
+		`{"version": 1, "host": "vm", "port": 443, "loopback": "::1"}`:      `loopback is "::1"`,
+		`{"version": 1, "host": "vm", "port": 443, "loopback": "vm"}`:       `loopback is "vm"`,
+		`{"version": 1, "host": "127.93.14.201", "port": 0}`:                "port is 0 and must be from 1 to 65535",
+		`{"version": 1, "host": "127.93.14.201", "port": 65536}`:            "port is 65536",
+		`{"version": 1, "host": "127.93.14.201", "port": -1}`:               "port is -1",
+		`{"version": 1, "host": "", "port": 443}`:                           `issuer host "" must be`,
+		`{"version": 1, "host": "a b", "port": 443}`:                        `issuer host "a b" must be`,
+		`{"version": 1, "host": "127.93.14.201", "port": 443, "x": 1}`:      `unknown field "x"`,
+		`{"version": 2, "host": "127.93.14.201", "port": 443}`:              "has version 2",
+		`{"version": 1, "host": "127.93.14.201", "port": 443.5}`:            "is damaged",
+		`{"version": 1, "host": "127.93.14.201:443", "port": 443}`:          `issuer host "127.93.14.201:443" must be`,
+		`{"version": 1, "host": "https://127.93.14.201", "port": 443}`:      `issuer host "https://127.93.14.201" must be`,
+		`{"version": 1, "host": "oidc.example.com/x", "port": 443}`:         `issuer host "oidc.example.com/x" must be`,
+		`{"version": 1, "host": "user@oidc.example.com", "port": 443}`:      `issuer host "user@oidc.example.com" must be`,
+		`{"version": 1, "host": "oidc.example.com", "port": "20443"}`:       "is damaged",
+		`{"version": 1, "host": "oidc.example.com\u0000", "port": 443}`:     "must be",
 	} {
 		path := filepath.Join(t.TempDir(), "issuers.json")
 		if err := os.WriteFile(path, []byte(raw), 0o600); err != nil {

@@ -65,7 +65,7 @@ func Serve(ctx context.Context, c ServerConfig) error {
 	listener, err := set.Open(ctx, "the documents of service account issuers", at)
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
-		return fmt.Errorf("%s is in use by another program, so service account issuers are not served: stop that program, or make it listen on other addresses (ss -ltnp shows it)", at)
+		return fmt.Errorf("%s is in use by another program, so service account issuers are not served there: stop that program, or make it listen on other addresses (ss -ltnp shows it)", at)
 	case err != nil:
 		return err
 	}

@@ -41,7 +41,7 @@ func (s Session) check(binDir string, running bool) error {
 	if err := s.checkNetwork(own); err != nil {
 		return err
 	}
-	wantsLocal := slices.ContainsFunc(s.Wanted.NodeGroups, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider == v1alpha1.ProviderLocal })
+	wantsLocal := s.wantsLocal()
 	if wantsLocal && (s.Explicit || !s.State.Exists()) {
 		if err := s.checkLocal(binDir, own); err != nil {
 			return err
@@ -71,6 +71,11 @@ func (s Session) check(binDir string, running bool) error {
 		}
 	}
 	return nil
+}
+
+// wantsLocal reports whether the cluster is to have nodes with pods.
+func (s Session) wantsLocal() bool {
+	return slices.ContainsFunc(s.Wanted.NodeGroups, func(g *v1alpha1.NodeGroup) bool { return g.Spec.Provider == v1alpha1.ProviderLocal })
 }
 
 // checkNetwork refuses a network that a new cluster cannot have beside the account's VPCs and other clusters.

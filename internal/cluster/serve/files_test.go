@@ -148,7 +148,7 @@ func TestSavedConfigurationIsReadBack(t *testing.T) {
 func TestSessionSaves(t *testing.T) {
 	dir := newDir(t)
 	s := Session{State: dir, Wanted: wanted()}
-	if made, err := s.save(); err != nil || !made {
+	if made, err := s.save(t.Context(), &Outcome{}); err != nil || !made {
 		t.Fatalf("first: %v, %v", made, err)
 	}
 	if !dir.Exists() {
@@ -176,7 +176,7 @@ func TestSessionSaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := Session{State: dir, Wanted: wanted(), Explicit: test.explicit}
 			test.change(&s.Wanted)
-			made, err := s.save()
+			made, err := s.save(t.Context(), &Outcome{})
 			if test.refused != "" {
 				says(t, err, test.refused)
 			} else if err != nil {

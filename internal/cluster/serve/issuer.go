@@ -9,14 +9,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/issuer"
+	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/platform/statedir"
@@ -27,10 +31,10 @@ const issuerRetry = 2 * time.Second
 
 // checkIssuerHost refuses a host for issuers that is not one, or not the account's.
 func (s Session) checkIssuerHost() error {
-	if s.IssuerHost == "" {
+	if s.IssuerHost == "" && !s.IssuerByAddress {
 		return nil
 	}
-	if err := issuer.CheckHost(s.IssuerHost); err != nil {
+	if err := issuer.CheckHost(s.IssuerHost); err != nil && !s.IssuerByAddress {
 		return err
 	}
 	at, err := issuer.ReadEndpoint(s.State.Issuers())
@@ -42,33 +46,48 @@ func (s Session) checkIssuerHost() error {
 		return nil
 	case err != nil:
 		return err
-	case at.Host != s.IssuerHost:
+	case s.IssuerByAddress && !isAddress(at.Name()):
+		return fmt.Errorf("issuers of the account in %s are at %s, not at an address, and stay there: leave out the host, or choose another --state-dir", s.State, at.Host)
+	case !s.IssuerByAddress && at.Host != s.IssuerHost:
 		return fmt.Errorf("issuers of the account in %s are at %s, not %s, and stay there: leave out the host, or choose another --state-dir", s.State, at.Host, s.IssuerHost)
 	}
 	return nil
 }
 
-// makeIssuers makes the account, and says where the issuers of its clusters answer, once: at the account's address, on port 443 or, where
-// this process may not listen on that, on one of its own.
-func (s Session) makeIssuers() error {
+// makeIssuers makes the account, and says where the issuers of its clusters answer, once: at the host that was given, else at this host's own
+// name, else at the account's address; on port 443 or, where this process may not listen on that, on one of its own. unnamed says why it
+// is not this host's name, if that was to be chosen and pods were to have it.
+func (s Session) makeIssuers(ctx context.Context) (unnamed, err error) {
 	own, err := account.Make(s.State, s.Region)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := issuer.ReadEndpoint(s.State.Issuers()); err == nil || !errors.Is(err, fs.ErrNotExist) || account.InUse(s.State) {
-		return err
+		return nil, err
 	}
 	port := issuer.DefaultPort
 	if !issuer.Permitted(own.Address, port) {
 		if port, err = portplan.Free(own.Address.String()); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	at := issuer.At(own.Address, port)
-	if s.IssuerHost != "" {
+	switch {
+	case s.IssuerHost != "":
 		at.Host = s.IssuerHost
+	case s.IssuerByAddress || !local.Possible(): // there are no pods without root
+	case port != issuer.DefaultPort:
+		unnamed = errors.New("this process may not listen on port 443")
+	default:
+		var name string
+		if name, at.Loopback, unnamed = s.hostName(ctx); unnamed == nil {
+			at.Host = name
+		}
 	}
-	return issuer.WriteEndpoint(s.State.Issuers(), at)
+	if !s.wantsLocal() {
+		unnamed = nil
+	}
+	return unnamed, issuer.WriteEndpoint(s.State.Issuers(), at)
 }
 
 // readIssuers reads where the issuers of the account's clusters answer, which was said at the first start.
@@ -125,39 +144,62 @@ func (s *Service) issuerDocuments(id string) (issuer.Documents, bool) {
 	return issuer.Documents{}, false
 }
 
-// serveIssuers serves the documents of all clusters' issuers until the context ends. A failure to do so is said in the log, once, and
-// in the status until it is over.
+// serveIssuers serves the documents of all clusters' issuers until the context ends, at the account's address and where this host's name led to.
 func (s *Service) serveIssuers(ctx context.Context, account component.Account) {
-	defer s.setIssuerFailure(nil)
 	socket, credentialOf := s.issuersInVPC(account)
+	config := issuer.ServerConfig{
+		Address: account.Issuers.Address, Port: account.Issuers.Port, Credential: account.Credential(component.CredentialIssuer), Log: s.cfg.Log,
+		Lookup: s.issuerDocuments,
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	if account.Issuers.Loopback.IsValid() {
+		byName := config
+		byName.Address = account.Issuers.Loopback
+		group.Go(func() { s.serveIssuersAt(ctx, byName) })
+		group.Go(func() { s.watchHostName(ctx, account.Issuers, issuer.Resolve) })
+	}
+	config.Socket, config.CredentialOf = socket, credentialOf
+	s.serveIssuersAt(ctx, config)
+}
+
+// serveIssuersAt serves at one address. A failure to do so is said in the log, once, and in the status until it is over.
+func (s *Service) serveIssuersAt(ctx context.Context, config issuer.ServerConfig) {
+	config.Listening = func() { s.setIssuerFailure(config.Address, nil) }
+	defer config.Listening()
 	for ctx.Err() == nil {
-		err := issuer.Serve(ctx, issuer.ServerConfig{
-			Address: account.Issuers.Address, Port: account.Issuers.Port, Credential: account.Credential(component.CredentialIssuer), Log: s.cfg.Log,
-			Lookup: s.issuerDocuments,
-			Socket: socket, CredentialOf: credentialOf,
-			Listening: func() { s.setIssuerFailure(nil) },
-		})
+		err := issuer.Serve(ctx, config)
 		if ctx.Err() != nil {
 			return
 		}
-		s.setIssuerFailure(err)
+		s.setIssuerFailure(config.Address, err)
 		_ = pause(ctx, issuerRetry)
 	}
 }
 
-func (s *Service) setIssuerFailure(err error) {
+func (s *Service) setIssuerFailure(at netip.Addr, err error) {
 	failure := ""
 	if err != nil {
 		failure = err.Error()
 	}
 	s.mu.Lock()
-	changed := s.issuerFailure != failure
-	s.issuerFailure = failure
+	changed := s.issuerFailures[at] != failure
+	s.issuerFailures[at] = failure
 	s.mu.Unlock()
 	switch {
 	case changed && err != nil:
-		s.cfg.Log.Warn("the documents of service account issuers are not served", "error", err, "again", issuerRetry)
+		s.cfg.Log.Warn("the documents of service account issuers are not served", "address", at.String(), "error", err, "again", issuerRetry)
 	case changed:
-		s.cfg.Log.Info("the documents of service account issuers are served again")
+		s.cfg.Log.Info("the documents of service account issuers are served again", "address", at.String())
 	}
+}
+
+// issuerFailure is one of the failures; empty if there is none. The service is locked.
+func (s *Service) issuerFailure() string {
+	for _, at := range slices.SortedFunc(maps.Keys(s.issuerFailures), netip.Addr.Compare) {
+		if failure := s.issuerFailures[at]; failure != "" {
+			return failure
+		}
+	}
+	return ""
 }

@@ -21,11 +21,14 @@ import (
 	"testing"
 	"time"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/cluster/account"
+	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/issuer"
+	machines "muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/portplan"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -36,7 +39,7 @@ func blue(dir statedir.Dir) statedir.Cluster { return dir.Cluster("blue") }
 func withIssuers(t *testing.T, host string) (statedir.Dir, issuer.Endpoint) {
 	t.Helper()
 	dir := newDir(t)
-	if err := (Session{State: dir, IssuerHost: host}).makeIssuers(); err != nil {
+	if _, err := (Session{State: dir, IssuerHost: host, IssuerByAddress: host == ""}).makeIssuers(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	write(t, blue(dir).Record(), "kind: Cluster\n")
@@ -58,7 +61,7 @@ func TestIssuersAreAtTheAccountsAddress(t *testing.T) {
 		t.Errorf("they are at %+v, the account at %s", at, own.Address)
 	}
 	private(t, dir.Issuers())
-	if err := (Session{State: dir, IssuerHost: "oidc.example.com"}).makeIssuers(); err != nil {
+	if _, err := (Session{State: dir, IssuerHost: "oidc.example.com"}).makeIssuers(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if again, err := issuer.ReadEndpoint(dir.Issuers()); err != nil || again != at {
@@ -116,6 +119,61 @@ func TestIssuerHost(t *testing.T) {
 	}
 }
 
+// Without a word the issuers have this host's own name, where that does and somebody may listen on the port of https.
+func TestIssuersHaveTheHostsName(t *testing.T) {
+	loopback := netip.MustParseAddr("127.0.1.1")
+	does := func(context.Context) (string, netip.Addr, error) { return "vm", loopback, nil }
+	doesNot := func(context.Context) (string, netip.Addr, error) {
+		return "", netip.Addr{}, errors.New("it leads elsewhere")
+	}
+	local := clusterconfig.Default(1, v1alpha1.ProviderLocal)
+	for name, test := range map[string]struct {
+		session Session
+		named   bool
+		unnamed string
+	}{
+		"it does":                    {Session{Wanted: local, thisHost: does}, true, ""},
+		"it does not":                {Session{Wanted: local, thisHost: doesNot}, false, "it leads elsewhere"},
+		"it does not, without pods":  {Session{Wanted: clusterconfig.Default(1, v1alpha1.ProviderSimulated), thisHost: doesNot}, false, ""},
+		"the address is to be taken": {Session{Wanted: local, thisHost: does, IssuerByAddress: true}, false, ""},
+	} {
+		s := test.session
+		s.State = newDir(t)
+		unnamed, err := s.makeIssuers(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := issuer.ReadEndpoint(s.State.Issuers())
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, err := account.Read(s.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case !machines.Possible(): // pods there are none then
+			test.named, test.unnamed = false, ""
+		case at.Port != issuer.DefaultPort && !s.IssuerByAddress && s.wantsLocal():
+			test.named, test.unnamed = false, "may not listen on port 443"
+		}
+		want := issuer.At(own.Address, at.Port)
+		if test.named {
+			want = issuer.Endpoint{Host: "vm", Port: 443, Loopback: loopback}
+		}
+		if at != want || (unnamed == nil) != (test.unnamed == "") || unnamed != nil && !strings.Contains(unnamed.Error(), test.unnamed) {
+			t.Errorf("%s: %+v, %v; want %+v, %q", name, at, unnamed, want, test.unnamed)
+		}
+		if again, err := s.makeIssuers(t.Context()); again != nil || err != nil {
+			t.Errorf("%s, once they are made: %v, %v", name, again, err)
+		}
+		byAddress := Session{State: s.State, IssuerByAddress: true}.checkIssuerHost()
+		if (byAddress == nil) == test.named || test.named && !strings.Contains(byAddress.Error(), "are at vm, not at an address, and stay there") {
+			t.Errorf("%s, asked for an address later: %v", name, byAddress)
+		}
+	}
+}
+
 // A record that was lost is not made anew: tokens and trust policies name what was in it.
 func TestLostIssuer(t *testing.T) {
 	dir, _ := withIssuers(t, "")
@@ -127,7 +185,7 @@ func TestLostIssuer(t *testing.T) {
 	}
 	_, err = ensureIssuer(dir, blue(dir))
 	says(t, err, dir.Issuers()+" is missing, and the state directory is in use: restore the file from a backup")
-	_ = (Session{State: dir}).makeIssuers()
+	_, _ = (Session{State: dir}).makeIssuers(t.Context())
 	for _, path := range []string{blue(dir).Issuer(), dir.Issuers()} {
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s was made: %v", path, err)
@@ -176,7 +234,13 @@ func TestServeIssuer(t *testing.T) {
 	}
 	port := taken.Addr().(*net.TCPAddr).Port
 	host := net.JoinHostPort("127.93.14.201", strconv.Itoa(port))
-	shared := component.Account{State: s.cfg.State, Issuers: component.Issuers{Address: netip.MustParseAddr("127.93.14.201"), Port: port, Host: "127.93.14.201"}}
+	byName, err := net.Listen("tcp", net.JoinHostPort("127.93.14.204", strconv.Itoa(port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := component.Account{State: s.cfg.State, Issuers: component.Issuers{
+		Address: netip.MustParseAddr("127.93.14.201"), Port: port, Host: "localhost", Loopback: netip.MustParseAddr("127.93.14.204"),
+	}}
 	if err := s.ensureKeys(shared, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +265,16 @@ func TestServeIssuer(t *testing.T) {
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the other address is left", func() bool { return strings.HasPrefix(message(), byName.Addr().String()+" is in use") })
+	if err := byName.Close(); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "it is over", func() bool { return message() == "" })
+	s.mu.Lock()
+	if !strings.Contains(s.issuerNote, "localhost leads to [") {
+		t.Errorf("of a name that leads elsewhere it notes %q", s.issuerNote)
+	}
+	s.mu.Unlock()
 
 	pool := x509.NewCertPool()
 	ca, err := os.ReadFile(shared.Authority(authority.Account))
@@ -210,6 +283,14 @@ func TestServeIssuer(t *testing.T) {
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	defer client.CloseIdleConnections()
+	// Programs of the host find the name at the other address.
+	for _, at := range []string{"127.93.14.201", "127.93.14.204"} {
+		connection, err := tls.Dial("tcp", net.JoinHostPort(at, strconv.Itoa(port)), &tls.Config{RootCAs: pool, ServerName: "localhost"})
+		if err != nil {
+			t.Fatal(at, err)
+		}
+		_ = connection.Close()
+	}
 	get := func(url string) (status int, fields map[string]any) {
 		response, err := client.Get(url)
 		if err != nil {

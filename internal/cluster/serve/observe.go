@@ -26,7 +26,7 @@ import (
 // Status returns the present state, from the caches of the controllers: it makes no request to the API servers.
 func (s *Service) Status(ctx context.Context) Status {
 	s.mu.Lock()
-	message := cmp.Or(s.message, s.issuerFailure)
+	message := cmp.Or(s.message, s.issuerFailure())
 	s.mu.Unlock()
 	status := Status{
 		Version: version.Version, StateDir: string(s.cfg.State), PID: os.Getpid(), Started: s.started, Message: message,
@@ -69,6 +69,9 @@ func (h *hosted) status(ctx context.Context) ClusterStatus {
 	if err := observe(ctx, reader, &status); err != nil {
 		status.Message = err.Error()
 		status.Settled = false
+	}
+	if note := h.issuerNote(specs, status.NodeGroups); note != "" {
+		status.Notes = append(status.Notes, note)
 	}
 	return status
 }

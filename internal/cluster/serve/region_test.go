@@ -21,7 +21,7 @@ func TestRegionIsKept(t *testing.T) {
 	if _, err := os.Stat(s.State.Account()); err == nil {
 		t.Error("a check made the account")
 	}
-	if _, err := s.save(); err != nil {
+	if _, err := s.save(t.Context(), &Outcome{}); err != nil {
 		t.Fatal(err)
 	}
 	made, err := account.Read(s.State)
@@ -33,7 +33,7 @@ func TestRegionIsKept(t *testing.T) {
 		if err := s.check("", false); err != nil {
 			t.Errorf("region %q: %v", same, err)
 		}
-		if _, err := s.save(); err != nil {
+		if _, err := s.save(t.Context(), &Outcome{}); err != nil {
 			t.Errorf("region %q: %v", same, err)
 		}
 	}
@@ -51,7 +51,7 @@ func TestRegionIsKept(t *testing.T) {
 // A directory in use without its account is not given another one.
 func TestLostAccountIsRefused(t *testing.T) {
 	s := Session{State: newDir(t), Wanted: clusterconfig.Default(0, v1alpha1.ProviderSimulated)}
-	if _, err := s.save(); err != nil {
+	if _, err := s.save(t.Context(), &Outcome{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(s.State.Account()); err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -93,7 +94,10 @@ type Service struct {
 
 	metrics *prometheus.Registry
 
-	issuerFailure string // why issuers' documents are not served
+	// issuerFailures say why issuers' documents are not served, by the address at which they are not.
+	issuerFailures map[netip.Addr]string
+	// issuerNote says why programs of this host do not find issuers by the host's name any more.
+	issuerNote string
 }
 
 // NewService makes a service that does nothing yet.
@@ -104,7 +108,7 @@ func NewService(cfg Config) (*Service, error) {
 	return &Service{
 		cfg: cfg, started: time.Now(), look: make(chan struct{}, 1), managed: make(chan struct{}),
 		memory: host.MemoryAvailable, ports: portplan.New(cfg.State),
-		keys: rotator.NewKeys(authority.NewAccountStore(cfg.State.PKI())), hosted: map[statedir.Cluster]*hosted{},
+		keys: rotator.NewKeys(authority.NewAccountStore(cfg.State.PKI())), hosted: map[statedir.Cluster]*hosted{}, issuerFailures: map[netip.Addr]string{},
 		metrics: prometheus.NewRegistry(), writes: readcache.NewWrites(v1alpha1.GroupVersion.Group),
 	}, nil
 }
@@ -185,7 +189,7 @@ func (s *Service) prepare() (component.Account, error) {
 	if err != nil {
 		return component.Account{}, err
 	}
-	shared.Issuers = component.Issuers{Address: own.Address, Port: at.Port, Host: at.Name()}
+	shared.Issuers = component.Issuers{Address: own.Address, Port: at.Port, Host: at.Name(), Loopback: at.Loopback}
 	if err := describeDefaultVPC(s.cfg.State, own.Region, egresspolicy.NAT); err != nil {
 		return component.Account{}, err
 	}

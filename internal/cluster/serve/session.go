@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -35,12 +36,17 @@ type Session struct {
 	Wanted clusterconfig.Config
 	// Region that the account is to be in; empty for the one that it is in, or the default.
 	Region string
-	// IssuerHost is the host in the URLs of issuers, with a port unless that is 443; empty for the one that was chosen, or the account's address.
+	// IssuerHost is the host in the URLs of issuers, with a port unless that is 443; empty for the one that was chosen, or this host's own name.
 	IssuerHost string
+	// IssuerByAddress is true when the account's address is to be the host, and nothing else; IssuerHost is empty then.
+	IssuerByAddress bool
 	// Egress is the way out of the default VPC of an account that is new; NAT if empty.
 	Egress egresspolicy.Mode
 	// Explicit is true when the caller gave a configuration now, so that a cluster that exists is changed to it.
 	Explicit bool
+
+	// thisHost stands in for issuer.ThisHost in tests.
+	thisHost func(context.Context) (string, netip.Addr, error)
 }
 
 // Outcome says what a session had to do.
@@ -49,6 +55,8 @@ type Outcome struct {
 	Created bool
 	// Unchanged is true when everything ran already and nothing was changed.
 	Unchanged bool
+	// Unnamed says why the issuers of the account, which was made, are at an address, which pods cannot reach; nil otherwise.
+	Unnamed error
 }
 
 // Start checks everything that can be checked before anything is changed, starts the service unless it runs, and tells it
@@ -67,7 +75,7 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	outcome := Outcome{Created: !s.State.Exists()}
-	made, err := s.save()
+	made, err := s.save(ctx, &outcome)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -115,7 +123,7 @@ func (s Session) outdated() bool {
 
 // save makes the record of a cluster that there is none of yet; its objects are made from it. From then on they say what the cluster is, and
 // the service keeps the record as they are.
-func (s Session) save() (made bool, err error) {
+func (s Session) save(ctx context.Context, outcome *Outcome) (made bool, err error) {
 	cluster := s.Cluster()
 	saved, err := clusterconfig.Read(cluster.Record())
 	switch {
@@ -132,7 +140,7 @@ func (s Session) save() (made bool, err error) {
 			return false, err
 		}
 	}
-	if err := s.makeIssuers(); err != nil {
+	if outcome.Unnamed, err = s.makeIssuers(ctx); err != nil {
 		return false, err
 	}
 	if err := s.makeDefaultVPC(); err != nil {
