@@ -135,6 +135,51 @@ func (i *installation) noRoom() {
 		return err
 	})
 	i.mustKubectl("delete", "pvc", "huge")
+	i.noCapacity()
+}
+
+const waitingWorkload = `apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: waiting}
+spec: {storageClassName: later, accessModes: [ReadWriteOnce], resources: {requests: {storage: %s}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: waiting}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: c, image: "muster.dev/workload:v1", args: [serve], volumeMounts: [{name: v, mountPath: /data}]}
+  volumes: [{name: v, persistentVolumeClaim: {claimName: waiting}}]
+`
+
+// noCapacity has the scheduler keep a pod whose claim waits for it, since nothing has so much room, and schedule one that asks for less.
+func (i *installation) noCapacity() {
+	id := i.mustKubectl("get", "storageclass", "efs", "-o", "jsonpath={.parameters.fileSystemId}")
+	i.apply("apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: later}\nprovisioner: efs.csi.aws.com\n" +
+		"parameters: {provisioningMode: efs-ap, fileSystemId: " + id + ", directoryPerms: \"777\"}\nvolumeBindingMode: WaitForFirstConsumer\n")
+	i.apply(fmt.Sprintf(waitingWorkload, "100Pi"))
+	i.eventually("the pod says that there is no room", 30*time.Second, func() error {
+		got, err := i.kubectl("get", "pod", "waiting", "-o", "jsonpath={.status.phase}: {.status.conditions[?(@.type=='PodScheduled')].message}")
+		if err == nil && (!strings.HasPrefix(got, "Pending: ") || !strings.Contains(got, "enough free storage")) {
+			err = errors.New(got)
+		}
+		return err
+	})
+	if phase := i.mustKubectl("get", "pvc", "waiting", "-o", "jsonpath={.status.phase}"); phase != "Pending" {
+		i.t.Errorf("the claim that nothing has room for is %s", phase)
+	}
+	i.mustKubectl("delete", "pod/waiting", "pvc/waiting")
+	i.apply(fmt.Sprintf(waitingWorkload, "1Mi"))
+	i.mustKubectl("wait", "--for=condition=Ready", "pod/waiting", "--timeout=60s")
+	i.mustKubectl("delete", "pod/waiting", "pvc/waiting", "storageclass/later")
+	i.eventually("the capacity of a class that is gone is not told", 30*time.Second, func() error {
+		got, err := i.kubectl("get", "csistoragecapacities", "-n", "kube-system", "-o", "jsonpath={.items[*].storageClassName}")
+		if err == nil && got != "efs" {
+			err = errors.New(got)
+		}
+		return err
+	})
 }
 
 // lives is what the pod that counts is, and where.

@@ -107,14 +107,18 @@ func (d *Driver) Start(ctx context.Context) error {
 	return nil
 }
 
-// checkInterval is how often it is looked whether the host's disk is full, and for devices that nobody uses any more: those of machines that are gone,
+// checkInterval is how often it is looked how much room the host's disk has, and for devices that nobody uses any more: those of machines that are gone,
 // mostly. The others go when they are unmounted.
 const checkInterval = 10 * time.Second
 
 func (d *Driver) check(ctx context.Context) {
 	recorder, stop := events(ctx, d.Cluster)
 	defer stop()
-	full := &pressure{cluster: d.Cluster, events: recorder}
+	full, told := &pressure{cluster: d.Cluster, events: recorder}, capacity{d.Cluster}
+	classes, err := classesChange(ctx, d.Cluster)
+	if err != nil {
+		d.Log.ErrorContext(ctx, "the capacity of a new StorageClass is told late", "error", err)
+	}
 	ticker := time.NewTicker(checkInterval)
 	defer ticker.Stop()
 	said := ""
@@ -122,7 +126,7 @@ func (d *Driver) check(ctx context.Context) {
 		err := d.disks.sweep()
 		space, spaceErr := d.Files.Space()
 		if spaceErr == nil {
-			spaceErr = full.look(ctx, space)
+			spaceErr = errors.Join(full.look(ctx, space), told.tell(ctx, space.Room()))
 		}
 		if err = errors.Join(err, spaceErr); err != nil && err.Error() != said && ctx.Err() == nil {
 			d.Log.WarnContext(ctx, "looking after volumes", "error", err)
@@ -132,6 +136,7 @@ func (d *Driver) check(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		case <-classes:
 		}
 	}
 }

@@ -77,11 +77,13 @@ func (p *provisioner) Provision(ctx context.Context, options provisioning.Provis
 	}, provisioning.ProvisioningFinished, nil
 }
 
-// stateOf says whether something may be left of a call that failed.
+// stateOf says whether something may be left of a call that failed, and whether the scheduler is to look for a node again.
 func stateOf(err error) provisioning.ProvisioningState {
 	switch status.Code(err) { //nolint:exhaustive // the others may have been cut short
-	case codes.InvalidArgument, codes.ResourceExhausted, codes.OutOfRange, codes.AlreadyExists:
+	case codes.InvalidArgument, codes.OutOfRange, codes.AlreadyExists:
 		return provisioning.ProvisioningFinished
+	case codes.ResourceExhausted:
+		return provisioning.ProvisioningReschedule // the scheduler, if it chose the node, waits until the capacity told is enough
 	}
 	return provisioning.ProvisioningInBackground
 }
