@@ -2,7 +2,8 @@
 
 // Package csi holds upstream's csi-sanity against the volume driver. It is a module of its own, since this one does not link the suite.
 //
-// The driver is the real one behind real sockets, with real directories, disks, loop devices and mounts; the host stands for the machine. The management plane
+// The driver is the real one behind real sockets, with real directories, disks, loop devices and mounts; the host stands for the machine, and copying
+// for a file system that shares the content of copies. The management plane
 // and the cluster are in memory: what the suite creates by CSI has no claim, and the driver mounts nothing that no pod uses, so the test makes the
 // objects that the cluster would have.
 package csi
@@ -11,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -64,9 +66,9 @@ var reasons = []string{
 	// For monitors, and drivers that attach; `kubectl get accesspoints` lists volumes.
 	"ListVolumes not supported", "ControllerGetVolumeHealth not supported", "ControllerListVolumeHealth not supported", "NodeGetVolumeHealth not supported",
 	"NodeGetStorageHealth not supported",
-	// There are no snapshots, and so no copies.
+	// There are no snapshots.
 	"CreateSnapshot not supported", "DeleteSnapshot not supported", "ListSnapshots not supported", "GetSnapshot not supported", "Snapshot not supported",
-	"Volume Cloning not supported", "GroupControllerService not supported",
+	"GroupControllerService not supported",
 	// No parameter of a volume can be changed.
 	"ModifyVolume not supported", "Modify Volume not supported", "ControllerModifyVolume not supported",
 	// One step mounts a volume.
@@ -136,7 +138,11 @@ func serve(t *testing.T, dir string) string {
 	system := &v1alpha1.FileSystem{ObjectMeta: metav1.ObjectMeta{Name: fileSystem}}
 	system.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 	management := fake.NewClientBuilder().WithScheme(scheme).WithObjects(system).Build()
-	files := filestore.New(filepath.Join(dir, "files"))
+	// Whatever file system this host has: that content is really shared, the store's own tests hold.
+	files := filestore.NewReflinking(filepath.Join(dir, "files"), func(to, from *os.File) error {
+		_, err := io.Copy(to, from)
+		return err
+	})
 	if err := files.Ensure(fileSystem); err != nil {
 		t.Fatal(err)
 	}

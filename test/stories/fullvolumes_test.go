@@ -70,6 +70,11 @@ func TestFullVolumes(t *testing.T) {
 		t.Errorf("the capacity told is %d, %v", told, err)
 	}
 
+	// A copy would be a slow one here, and is none.
+	i.apply(fmt.Sprintf(copyClaim, "kept", "8Mi"))
+	i.claimEvent("copy", "ProvisioningFailed", "are on tmpfs")
+	i.mustKubectl("delete", "pvc/copy")
+
 	if out, err := i.kubectl("exec", "fills", "--", "/workload", "fsync", "-n", "100000", "/data/file"); err == nil || !strings.Contains(err.Error(), "no space left on device") {
 		t.Fatalf("filling a volume: %s, %v", out, err)
 	}

@@ -30,10 +30,18 @@ type Owner struct {
 }
 
 // Store is the directory of all file systems.
-type Store struct{ root string }
+type Store struct {
+	root    string
+	reflink func(to, from *os.File) error
+}
 
 // New returns the store in a directory, which need not exist.
-func New(root string) *Store { return &Store{root: root} }
+func New(root string) *Store { return NewReflinking(root, reflink) }
+
+// NewReflinking returns a store that lets a file have the content of another one in a way of its own, as tests do on file systems that have none.
+func NewReflinking(root string, reflink func(to, from *os.File) error) *Store {
+	return &Store{root: root, reflink: reflink}
+}
 
 // Ensure makes a file system, unless it is there.
 func (s *Store) Ensure(id string) error {
@@ -142,13 +150,14 @@ func (s *Store) makeAt(id, at string, last func(path string) error) error {
 
 // place makes something in staging and moves it to where it belongs.
 func (s *Store) place(id string, parent *os.File, name string, create func(path string) error) error {
-	made := filepath.Join(s.path(id), stagingDir, rand.Text())
+	staging, temporary := filepath.Join(s.path(id), stagingDir), rand.Text()
+	made := filepath.Join(staging, temporary)
 	err := create(made)
 	if err == nil {
 		err = unix.Renameat2(unix.AT_FDCWD, made, int(parent.Fd()), name, unix.RENAME_NOREPLACE)
 	}
 	if err != nil {
-		_ = os.Remove(made)
+		_ = removeAll(staging, temporary)
 		if errors.Is(err, unix.EEXIST) { // another request was faster
 			return nil
 		}
@@ -199,18 +208,18 @@ func (s *Store) discard(at int, name string) error {
 	if err != nil {
 		return fmt.Errorf("moving %s to the trash: %w", name, err)
 	}
-	return removeTrash(trash, filepath.Base(to))
+	return removeAll(trash, filepath.Base(to))
 }
 
-// removeTrash removes a name of the trash without following what is in it out of it.
-func removeTrash(trash, name string) error {
-	root, err := os.OpenRoot(trash)
+// removeAll removes a name of the trash or of staging without following what is in it out of it.
+func removeAll(dir, name string) error {
+	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return fmt.Errorf("opening the trash: %w", err)
+		return fmt.Errorf("emptying %s: %w", filepath.Base(dir), err)
 	}
 	defer func() { _ = root.Close() }()
 	if err := root.RemoveAll(name); err != nil {
-		return fmt.Errorf("emptying the trash: %w", err)
+		return fmt.Errorf("emptying %s: %w", filepath.Base(dir), err)
 	}
 	return nil
 }
@@ -223,7 +232,7 @@ func (s *Store) Sweep() error {
 	}
 	var errs []error
 	for _, one := range left {
-		errs = append(errs, os.Remove(one)) // nothing is ever put into one
+		errs = append(errs, removeAll(filepath.Dir(one), filepath.Base(one)))
 	}
 	trash := filepath.Join(s.root, trashDir)
 	entries, err := os.ReadDir(trash)
@@ -231,7 +240,7 @@ func (s *Store) Sweep() error {
 		errs = append(errs, err)
 	}
 	for _, entry := range entries {
-		errs = append(errs, removeTrash(trash, entry.Name()))
+		errs = append(errs, removeAll(trash, entry.Name()))
 	}
 	return errors.Join(errs...)
 }

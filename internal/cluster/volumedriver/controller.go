@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io/fs"
 	"strconv"
+	"sync"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -30,15 +31,13 @@ type controller struct {
 	management  client.Client
 	files       *filestore.Store
 	disks       *disks
+	copying     sync.Map // names of access points whose directories or disks are being copied
 }
 
 // CreateVolume implements [csi.ControllerServer]. The access point is made before its directory: what is left half-way has an object.
 func (c *controller) CreateVolume(ctx context.Context, request *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	if request.GetName() == "" {
 		return nil, status.Error(codes.InvalidArgument, "a volume needs a name")
-	}
-	if request.GetVolumeContentSource() != nil {
-		return nil, status.Error(codes.InvalidArgument, "volumes cannot be made from snapshots or other volumes: leave dataSource out")
 	}
 	if err := checkCapabilities(request.GetVolumeCapabilities()); err != nil {
 		return nil, err
@@ -52,20 +51,30 @@ func (c *controller) CreateVolume(ctx context.Context, request *csi.CreateVolume
 	if err != nil {
 		return nil, err
 	}
-	point, err := c.accessPoint(ctx, request.GetName(), c.wanted(request.GetName(), parameters, size, block))
-	if err != nil {
-		return nil, err
-	}
-	if block {
-		err = makeDisk(c.files, point)
+	wanted := c.wanted(request.GetName(), parameters, size, block)
+	var point *v1alpha1.AccessPoint
+	if request.GetVolumeContentSource() != nil {
+		point, err = c.createCopy(ctx, request, wanted)
 	} else {
-		err = makeDirectory(c.files, point)
+		point, err = c.createEmpty(ctx, request.GetName(), wanted)
 	}
 	if err != nil {
 		return nil, err
 	}
 	handle := efs.Handle{FileSystemID: point.Spec.FileSystemID, AccessPointID: point.Name}
-	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: handle.String(), CapacityBytes: size}}, nil
+	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: handle.String(), CapacityBytes: size, ContentSource: request.GetVolumeContentSource()}}, nil
+}
+
+// createEmpty makes a volume with nothing in it.
+func (c *controller) createEmpty(ctx context.Context, name string, wanted *v1alpha1.AccessPoint) (*v1alpha1.AccessPoint, error) {
+	point, err := c.accessPoint(ctx, name, wanted)
+	if err != nil {
+		return nil, err
+	}
+	if point.Spec.Block {
+		return point, makeDisk(c.files, point)
+	}
+	return point, makeDirectory(c.files, point)
 }
 
 const (
@@ -139,8 +148,8 @@ func (c *controller) accessPoint(ctx context.Context, volume string, point *v1al
 	case !found.DeletionTimestamp.IsZero():
 		return nil, status.Errorf(codes.Aborted, "access point %s of volume %s is being deleted", id, volume)
 	case found.Spec.FileSystemID != point.Spec.FileSystemID || found.Spec.Path != point.Spec.Path ||
-		found.Spec.CapacityBytes != point.Spec.CapacityBytes || found.Spec.Block != point.Spec.Block:
-		return nil, status.Errorf(codes.AlreadyExists, "volume %s is access point %s by now, with another file system, path, size or volume mode", volume, id)
+		found.Spec.CapacityBytes != point.Spec.CapacityBytes || found.Spec.Block != point.Spec.Block || copiedFrom(found) != copiedFrom(point):
+		return nil, status.Errorf(codes.AlreadyExists, "volume %s is access point %s by now, with another file system, path, size, volume mode or source", volume, id)
 	}
 	return found, nil
 }
@@ -216,6 +225,9 @@ func (c *controller) DeleteVolume(ctx context.Context, request *csi.DeleteVolume
 	}
 	if point.Spec.ClusterName != c.clusterName || point.Spec.FileSystemID != handle.FileSystemID {
 		return nil, status.Errorf(codes.FailedPrecondition, "access point %s was not made by a StorageClass of cluster %s: its data stays; set the volume's reclaim policy to Retain", point.Name, c.clusterName)
+	}
+	if _, busy := c.copying.Load(point.Name); busy {
+		return nil, status.Errorf(codes.Aborted, "access point %s is being made", point.Name)
 	}
 	if err := c.files.Discard(point.Spec.FileSystemID, point.Spec.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, status.Errorf(codes.Unavailable, "the directory of access point %s: %v", point.Name, err)
@@ -315,6 +327,7 @@ func (c *controller) ControllerGetCapabilities(context.Context, *csi.ControllerG
 		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
 		csi.ControllerServiceCapability_RPC_GET_CAPACITY,
 		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME,
+		csi.ControllerServiceCapability_RPC_CLONE_VOLUME,
 		csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 	} {
 		response.Capabilities = append(response.Capabilities, &csi.ControllerServiceCapability{

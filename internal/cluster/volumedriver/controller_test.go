@@ -132,7 +132,7 @@ func TestVolumesRefused(t *testing.T) {
 		"too large":      {func(r *csi.CreateVolumeRequest) { r.CapacityRange.RequiredBytes = 1 << 60 }, codes.ResourceExhausted, "MiB left"},
 		"limit":          {func(r *csi.CreateVolumeRequest) { r.CapacityRange.LimitBytes = 1 }, codes.OutOfRange, "from 1048576 to 1"},
 		"another size":   {func(r *csi.CreateVolumeRequest) { r.Name, r.CapacityRange.RequiredBytes = "there", 2 }, codes.AlreadyExists, "another"},
-		"source":         {func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = &csi.VolumeContentSource{} }, codes.InvalidArgument, "dataSource"},
+		"no source":      {func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = &csi.VolumeContentSource{} }, codes.InvalidArgument, "dataSource"},
 		"block and not": {func(r *csi.CreateVolumeRequest) {
 			r.VolumeCapabilities = append(r.VolumeCapabilities, blocks()...)
 		}, codes.InvalidArgument, "not both"},

@@ -175,8 +175,10 @@ func (n *node) place(ctx context.Context, handle efs.Handle) (place, error) {
 	if point.Spec.Block {
 		return place{directory: point.Spec.Path, point: point}, nil
 	}
-	if err := makeDirectory(n.files, point); err != nil {
-		return place{}, err
+	if copiedFrom(point) == "" { // an empty directory in place of a copy that has not been made would be taken for it
+		if err := makeDirectory(n.files, point); err != nil {
+			return place{}, err
+		}
 	}
 	return place{directory: path.Join(point.Spec.Path, handle.Path), point: point}, nil
 }

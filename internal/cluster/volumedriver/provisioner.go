@@ -5,6 +5,7 @@ package volumedriver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -25,23 +26,28 @@ const (
 	firstPause, longestPause = 500 * time.Millisecond, time.Minute
 	// callTime is how long one attempt may take.
 	callTime = time.Minute
+	// copyTime is how long one may take that copies a volume, which may have a million files.
+	copyTime = 30 * time.Minute
 )
 
 // provision makes volumes for claims, and removes those that are released, until the context ends. Which claims, and in which order with their
 // PersistentVolumes, upstream's library decides, as it does for the external provisioner.
-func provision(ctx context.Context, cluster kubernetes.Interface, volumes csi.ControllerServer) {
-	provisioning.NewProvisionController(ctx, cluster, efs.Driver, &provisioner{volumes},
+func provision(ctx context.Context, cluster kubernetes.Interface, volumes *controller) {
+	provisioning.NewProvisionController(ctx, cluster, efs.Driver, &provisioner{volumes, cluster},
 		provisioning.LeaderElection(false), // the service is alone
 		provisioning.RateLimiter(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstPause, longestPause)),
 		provisioning.FailedProvisionThreshold(0), // a claim is tried for as long as it is there
 		provisioning.FailedDeleteThreshold(0),
-		provisioning.ProvisionTimeout(callTime),
+		provisioning.ProvisionTimeout(copyTime),
 		provisioning.DeletionTimeout(callTime),
 	).Run(ctx)
 }
 
 // provisioner turns claims into calls of CSI.
-type provisioner struct{ volumes csi.ControllerServer }
+type provisioner struct {
+	volumes *controller
+	cluster kubernetes.Interface
+}
 
 // Provision implements [provisioning.Provisioner].
 func (p *provisioner) Provision(ctx context.Context, options provisioning.ProvisionOptions) (*corev1.PersistentVolume, provisioning.ProvisioningState, error) {
@@ -55,7 +61,15 @@ func (p *provisioner) Provision(ctx context.Context, options provisioning.Provis
 		CapacityRange:      &csi.CapacityRange{RequiredBytes: claim.Spec.Resources.Requests.Storage().Value()},
 	}
 	if claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil {
-		request.VolumeContentSource = &csi.VolumeContentSource{}
+		handle, err := p.copied(ctx, claim)
+		if err != nil {
+			// What an earlier attempt has begun, while the source was there, is not to be left.
+			if err := p.volumes.abandonCopy(ctx, options.PVName); err != nil {
+				return nil, provisioning.ProvisioningInBackground, errors.New(status.Convert(err).Message())
+			}
+			return nil, provisioning.ProvisioningFinished, err
+		}
+		request.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: handle}}}
 	}
 	response, err := p.volumes.CreateVolume(ctx, request)
 	if err != nil {
@@ -77,10 +91,38 @@ func (p *provisioner) Provision(ctx context.Context, options provisioning.Provis
 	}, provisioning.ProvisioningFinished, nil
 }
 
+// copied is the volume of the claim that a claim is to be a copy of. The API server has both fields say the same, unless one of them is left out.
+func (p *provisioner) copied(ctx context.Context, claim *corev1.PersistentVolumeClaim) (handle string, err error) {
+	source := corev1.TypedObjectReference{}
+	if ref := claim.Spec.DataSourceRef; ref != nil {
+		source = *ref
+	} else if ref := claim.Spec.DataSource; ref != nil {
+		source = corev1.TypedObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}
+	}
+	if source.APIGroup != nil && *source.APIGroup != "" || source.Kind != "PersistentVolumeClaim" || source.Namespace != nil && *source.Namespace != claim.Namespace {
+		return "", fmt.Errorf("a volume is made as a copy of the volume of a PersistentVolumeClaim of namespace %s, not of a %s of another group or namespace: change dataSource or leave it out", claim.Namespace, source.Kind)
+	}
+	from, err := p.cluster.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, source.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("the claim that dataSource names: %w", err)
+	}
+	if from.Status.Phase != corev1.ClaimBound || from.Spec.VolumeName == "" {
+		return "", fmt.Errorf("claim %s, which dataSource names, is not bound yet", from.Name)
+	}
+	volume, err := p.cluster.CoreV1().PersistentVolumes().Get(ctx, from.Spec.VolumeName, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("the volume of claim %s: %w", from.Name, err)
+	}
+	if volume.Spec.CSI == nil || volume.Spec.CSI.Driver != efs.Driver || volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != from.UID {
+		return "", fmt.Errorf("the volume of claim %s, which dataSource names, is of another driver: only those of %s are copied", from.Name, efs.Driver)
+	}
+	return volume.Spec.CSI.VolumeHandle, nil
+}
+
 // stateOf says whether something may be left of a call that failed, and whether the scheduler is to look for a node again.
 func stateOf(err error) provisioning.ProvisioningState {
 	switch status.Code(err) { //nolint:exhaustive // the others may have been cut short
-	case codes.InvalidArgument, codes.OutOfRange, codes.AlreadyExists:
+	case codes.InvalidArgument, codes.OutOfRange, codes.AlreadyExists, codes.NotFound, codes.FailedPrecondition:
 		return provisioning.ProvisioningFinished
 	case codes.ResourceExhausted:
 		return provisioning.ProvisioningReschedule // the scheduler, if it chose the node, waits until the capacity told is enough

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxCloneDepth bounds how many directories are open at a time, two for each.
+const maxCloneDepth = 200
+
+var errCloneDeep = fmt.Errorf("directories are nested too deeply to be copied: at most %d are allowed", maxCloneDepth)
+
+type inode struct{ device, number uint64 }
+
+// cloner copies a directory that pods may be writing. Names are looked up beneath directories that are open, and links never followed; what
+// vanishes meanwhile was not there.
+type cloner struct {
+	reflink func(to, from *os.File) error
+	root    *os.File         // of the copy, which nothing else writes to
+	linked  map[inode]string // files with several names, and where the first of them is
+}
+
+// directory copies what is in a directory, then whose it is. The times come last.
+func (c *cloner) directory(ctx context.Context, from, to *os.File, at string, depth int) error {
+	if depth > maxCloneDepth {
+		return errCloneDeep
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(from.Fd()), &stat); err != nil {
+		return err
+	}
+	for {
+		names, err := from.Readdirnames(1024)
+		for _, name := range names {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := c.name(ctx, from, to, path.Join(at, name), depth); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("%s: %w", path.Join(at, name), err)
+			}
+		}
+		if err != nil || len(names) == 0 {
+			break // the end, or a directory that has just been removed
+		}
+	}
+	return attributes(from, to, &stat)
+}
+
+// name copies what a name of a directory is. A part of a copy whose name vanished is left nowhere.
+func (c *cloner) name(ctx context.Context, from, to *os.File, at string, depth int) error {
+	name := path.Base(at)
+	var stat unix.Stat_t
+	if err := unix.Fstatat(int(from.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	kind, is := stat.Mode&unix.S_IFMT, inode{stat.Dev, stat.Ino}
+	if first, ok := c.linked[is]; ok && kind != unix.S_IFDIR {
+		return unix.Linkat(int(c.root.Fd()), first, int(to.Fd()), name, 0)
+	}
+	switch kind {
+	case unix.S_IFDIR:
+		return c.child(ctx, from, to, at, depth)
+	case unix.S_IFREG:
+		var err error
+		if is, err = c.file(from, to, name); err != nil {
+			return err
+		}
+	case unix.S_IFLNK:
+		if err := symlink(from, to, name, &stat); err != nil {
+			return err
+		}
+	default: // a device, which is none where volumes are mounted, a pipe or a socket
+		if err := unix.Mknodat(int(to.Fd()), name, stat.Mode, int(stat.Rdev)); err != nil { //nolint:gosec // G115: a device number
+			return err
+		}
+		if err := owned(to, name, &stat); err != nil {
+			return err
+		}
+		if err := unix.Fchmodat(int(to.Fd()), name, stat.Mode&0o7777, 0); err != nil {
+			return err
+		}
+	}
+	if stat.Nlink > 1 {
+		c.linked[is] = at
+	}
+	return nil
+}
+
+func (c *cloner) child(ctx context.Context, from, to *os.File, at string, depth int) error {
+	source, err := openBelow(from, path.Base(at))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = source.Close() }()
+	if err := unix.Mkdirat(int(to.Fd()), path.Base(at), 0o700); err != nil {
+		return err
+	}
+	made, err := openBelow(to, path.Base(at))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = made.Close() }()
+	return c.directory(ctx, source, made, at, depth+1)
+}
+
+// file copies a file. It returns which one it was, since the name may be another one's by now.
+func (c *cloner) file(from, to *os.File, name string) (inode, error) {
+	source, err := openAt(from, name, unix.O_RDONLY|unix.O_NONBLOCK) // of what is a pipe by now
+	if err != nil {
+		return inode{}, err
+	}
+	defer func() { _ = source.Close() }()
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(source.Fd()), &stat); err != nil {
+		return inode{}, err
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return inode{}, errors.New("it is another kind of file by now")
+	}
+	made, err := openAt(to, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
+	if err != nil {
+		return inode{}, err
+	}
+	defer func() { _ = made.Close() }()
+	if err := c.reflink(made, source); err != nil {
+		return inode{}, err
+	}
+	return inode{stat.Dev, stat.Ino}, attributes(source, made, &stat)
+}
+
+// openAt opens a file beneath a directory.
+func openAt(dir *os.File, name string, flags uint64) (*os.File, error) {
+	how := unix.OpenHow{
+		Flags:   flags | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
+	}
+	if flags&unix.O_CREAT != 0 {
+		how.Mode = 0o600
+	}
+	fd, err := unix.Openat2(int(dir.Fd()), name, &how)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// symlink makes a symbolic link that says the same.
+func symlink(from, to *os.File, name string, stat *unix.Stat_t) error {
+	target := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(int(from.Fd()), name, target)
+	if err != nil {
+		return err
+	}
+	if err := unix.Symlinkat(string(target[:n]), int(to.Fd()), name); err != nil {
+		return err
+	}
+	return owned(to, name, stat)
+}
+
+// owned gives a name that is neither a directory nor a file its owner and times.
+func owned(to *os.File, name string, stat *unix.Stat_t) error {
+	if err := unix.Fchownat(int(to.Fd()), name, int(stat.Uid), int(stat.Gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	return unix.UtimesNanoAt(int(to.Fd()), name, []unix.Timespec{stat.Atim, stat.Mtim}, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// attributes gives a copy owner, mode, extended attributes and times of what it is a copy of, in the order in which none takes another away.
+func attributes(from, to *os.File, stat *unix.Stat_t) error {
+	fd := int(to.Fd())
+	if err := unix.Fchown(fd, int(stat.Uid), int(stat.Gid)); err != nil {
+		return err
+	}
+	if err := unix.Fchmod(fd, stat.Mode&0o7777); err != nil {
+		return err
+	}
+	if err := extended(int(from.Fd()), fd); err != nil {
+		return fmt.Errorf("extended attributes: %w", err)
+	}
+	return unix.UtimesNanoAt(fd, "", []unix.Timespec{stat.Atim, stat.Mtim}, unix.AT_EMPTY_PATH)
+}
+
+// extended copies extended attributes: lists of access, capabilities of programs and what users set.
+func extended(from, to int) error {
+	list := make([]byte, 64<<10) // the most that the kernel has (XATTR_LIST_MAX)
+	n, err := unix.Flistxattr(from, list)
+	if errors.Is(err, unix.ENOTSUP) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	names := strings.Split(string(bytes.TrimRight(list[:n], "\x00")), "\x00")
+	slices.Sort(names)
+	value := make([]byte, 64<<10) // the same of a value (XATTR_SIZE_MAX)
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		n, err := unix.Fgetxattr(from, name, value)
+		if errors.Is(err, unix.ENODATA) {
+			continue // it has just been removed
+		}
+		if err != nil {
+			return err
+		}
+		if err := unix.Fsetxattr(to, name, value[:n], 0); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}

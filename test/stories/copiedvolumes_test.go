@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stories
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/loopdevice"
+)
+
+const copyClaim = `apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: copy}
+spec:
+  accessModes: [ReadWriteOnce]
+  dataSource: {kind: PersistentVolumeClaim, name: %s}
+  resources: {requests: {storage: %s}}
+`
+
+const copiedWorkload = `apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: first}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 8Mi}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: counts}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: c, image: "muster.dev/workload:v1", args: [count, -pause, 20ms, /data], volumeMounts: [{name: v, mountPath: /data}]}
+  volumes: [{name: v, persistentVolumeClaim: {claimName: first}}]
+`
+
+const copyReader = `apiVersion: v1
+kind: Pod
+metadata: {name: reads}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: c, image: "muster.dev/workload:v1", args: [serve], volumeMounts: [{name: v, mountPath: /data}]}
+  volumes: [{name: v, persistentVolumeClaim: {claimName: copy}}]
+`
+
+// TestCopiedVolumes has a claim get a copy of a volume that a pod writes meanwhile, on a file system where files share their content.
+func TestCopiedVolumes(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("mkfs.xfs")
+	if err != nil {
+		t.Skip("this host cannot make a file system where files share their content: ", err)
+	}
+	i := newInstallation(t)
+	i.volumesOnXFS(program)
+	i.muster("up", "--nodes", "1")
+	i.ready(time.Minute)
+	i.apply(copiedWorkload)
+	i.mustKubectl("wait", "--for=condition=Ready", "pod/counts", "--timeout=120s")
+	i.eventually("the pod has counted", time.Minute, func() error {
+		if n, err := i.counted("counts"); err != nil || n == 0 {
+			return fmt.Errorf("%d, %w", n, err)
+		}
+		return nil
+	})
+	before, err := i.counted("counts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.apply(fmt.Sprintf(copyClaim, "first", "8Mi"))
+	i.mustKubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/copy", "--timeout=60s")
+	after, err := i.counted("counts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.mustKubectl("delete", "pod/counts", "pvc/first")
+	i.eventually("the volume is gone", time.Minute, func() error {
+		if left := i.volumes(); len(left) != 1 {
+			return fmt.Errorf("%q", left)
+		}
+		return nil
+	})
+	i.apply(copyReader)
+	i.mustKubectl("wait", "--for=condition=Ready", "pod/reads", "--timeout=60s")
+	if n, err := i.counted("reads"); err != nil || n < before || n > after {
+		t.Errorf("the copy has %d, %v, and was made between %d and %d", n, err, before, after)
+	}
+}
+
+// volumesOnXFS has volumes on an XFS of their own, which is a file outside the state directory.
+func (i *installation) volumesOnXFS(program string) {
+	i.t.Helper()
+	image, err := os.Create(filepath.Join(i.t.TempDir(), "image"))
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	defer func() { _ = image.Close() }()
+	if err := image.Truncate(1 << 30); err != nil {
+		i.t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(i.t.Context(), program, "-q", "-m", "reflink=1", image.Name()).CombinedOutput(); err != nil {
+		i.t.Fatalf("%v: %s", err, out)
+	}
+	device, err := loopdevice.Attach(image, "muster-story", false)
+	if errors.Is(err, loopdevice.ErrUnsupported) {
+		i.t.Skip(err)
+	}
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	i.t.Cleanup(func() {
+		if err := loopdevice.Detach(device); err != nil {
+			i.t.Error(err)
+		}
+	})
+	dir := i.dir.FileSystems()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		i.t.Fatal(err)
+	}
+	if err := unix.Mount(device.Node(), dir, "xfs", 0, ""); err != nil {
+		i.t.Fatal(err)
+	}
+	i.t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			i.t.Errorf("unmounting what volumes were on: %v", err)
+		}
+	})
+}
