@@ -4,6 +4,7 @@ package service
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"muster.dev/muster/cmd/muster/tools"
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/egresspolicy"
+	"muster.dev/muster/internal/cluster/loadbalancer"
 	"muster.dev/muster/internal/cluster/pullthroughconfig"
 	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/cluster/serve"
@@ -35,6 +37,7 @@ type upOptions struct {
 	region     string
 	issuerHost string
 	egress     string
+	balancers  string
 	kubeconfig string
 	dryRun     bool
 	timeout    time.Duration
@@ -83,7 +86,11 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 			if err := up.checkEgress(cmd.Flags().Changed("egress")); err != nil {
 				return err
 			}
-			return up.run(cmd)
+			within, err := up.checkBalancerRange()
+			if err != nil {
+				return err
+			}
+			return up.run(cmd, within)
 		},
 	}
 	flags := cmd.Flags()
@@ -93,6 +100,7 @@ change is made. With a file or --cluster it waits for that cluster alone.`,
 	flags.StringVar(&up.region, "region", "", "AWS region that everything is in, chosen at the first start and kept (default "+region.Default+")")
 	flags.StringVar(&up.issuerHost, "issuer-host", "", "host in the URL of service account tokens' issuers, chosen at the first start and kept; \"\" is an address of the account's (default this host's name if that is a loopback address)")
 	flags.StringVar(&up.egress, "egress", "", "way out of the default VPC, chosen at the first start: NAT or None (default $"+egressVariable+" or NAT)")
+	flags.StringVar(&up.balancers, "load-balancer-range", "", "range of the host's addresses for load balancers made from now on, kept (default "+loadbalancer.DefaultRange.String()+")")
 	flags.StringVar(&up.kubeconfig, "kubeconfig", "", "file to add contexts to, instead of $KUBECONFIG or ~/.kube/config")
 	flags.BoolVar(&up.dryRun, "dry-run", false, "print every component that would run, and change nothing")
 	flags.DurationVar(&up.timeout, "timeout", 5*time.Minute, "how long to wait for the nodes")
@@ -138,11 +146,23 @@ func (up *upOptions) checkEgress(given bool) error {
 	return nil
 }
 
+// checkBalancerRange is the range for load balancers of the command line; it is not valid if there is none.
+func (up *upOptions) checkBalancerRange() (netip.Prefix, error) {
+	if up.balancers == "" {
+		return netip.Prefix{}, nil
+	}
+	within, err := loadbalancer.ParseRange(up.balancers)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("--load-balancer-range: %w", err)
+	}
+	return within, nil
+}
+
 func upProviders() []string {
 	return []string{string(v1alpha1.ProviderLocal), string(v1alpha1.ProviderSimulated)}
 }
 
-func (up *upOptions) run(cmd *cobra.Command) error {
+func (up *upOptions) run(cmd *cobra.Command, balancers netip.Prefix) error {
 	ctx := cmd.Context()
 	dir, err := up.Open()
 	if err != nil {
@@ -159,12 +179,15 @@ func (up *upOptions) run(cmd *cobra.Command) error {
 	var outcomes []serve.Outcome
 	for _, config := range wanted {
 		session := serve.Session{
-			State: dir, Wanted: config, Region: up.region, Egress: egresspolicy.Mode(up.egress), Explicit: up.file != "" || up.nodesSet,
+			State: dir, Wanted: config, Region: up.region, Egress: egresspolicy.Mode(up.egress), BalancerRange: balancers, Explicit: up.file != "" || up.nodesSet,
 			IssuerHost: up.issuerHost, IssuerByAddress: up.issuerHostSet && up.issuerHost == "",
 		}
 		outcome, err := session.Start(ctx)
 		if err != nil {
 			return err
+		}
+		if outcome.RangeChanged && !outcome.Created {
+			fmt.Fprintf(up.Err, "Load balancers made from now on have addresses of %s; those that are there keep theirs.\n", balancers)
 		}
 		sessions, outcomes = append(sessions, session), append(outcomes, outcome)
 	}

@@ -53,7 +53,8 @@ func newFront(ctx context.Context, s *Server, b loadbalancer.Balancer) *front {
 
 // update has the balancer be as it is wanted. Connections go on, but those of ports that it does not have any more.
 func (f *front) update(wanted loadbalancer.Balancer, place namespace) error {
-	if wanted.Address != f.balancer.Address || wanted.HostAddress != f.balancer.HostAddress { // which the service never does
+	moved := f.balancer.HostAddress.IsValid() && wanted.HostAddress != f.balancer.HostAddress
+	if wanted.Address != f.balancer.Address || moved { // which the service never does
 		f.closePorts(func(portKey) bool { return true })
 	}
 	f.balancer = wanted

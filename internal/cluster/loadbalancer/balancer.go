@@ -20,7 +20,7 @@ type Balancer struct {
 	DNSName string `json:"dnsName"`
 	// Address is its address in the VPC. Its connections to targets come from it, too.
 	Address netip.Addr `json:"address"`
-	// HostAddress is its address on the host's loopback. An internal balancer does not listen there.
+	// HostAddress is its address on the host. A balancer has none until it listens there, which an internal one does not.
 	HostAddress netip.Addr `json:"hostAddress"`
 	Spec
 }
@@ -79,12 +79,8 @@ type Target struct {
 	Draining bool `json:"draining,omitempty"`
 }
 
-const (
-	// MaxListeners is how many ports a balancer may have, as AWS's network load balancers do.
-	MaxListeners = 50
-	// hostRange is what addresses on the host are chosen from. The account's own address is in another part of the loopback.
-	hostRange = "127.128.0.0/10"
-)
+// MaxListeners is how many ports a balancer may have, as AWS's network load balancers do.
+const MaxListeners = 50
 
 // Equal reports whether two specs say the same.
 func (s Spec) Equal(other Spec) bool {
@@ -96,6 +92,9 @@ func (s Spec) Equal(other Spec) bool {
 func (l Listener) equal(other Listener) bool {
 	return l.Protocol == other.Protocol && l.Port == other.Port && l.Check == other.Check && slices.Equal(l.Targets, other.Targets)
 }
+
+// OnHost reports whether a balancer listens on the host, and so needs an address there.
+func (s Spec) OnHost() bool { return !s.Internal && len(s.Listeners) > 0 }
 
 // Allows reports whether a client with an address may connect.
 func (s Spec) Allows(client netip.Addr) bool {
@@ -114,12 +113,15 @@ func (b Balancer) Validate() error {
 		return errors.New("it has no DNS name")
 	case !b.Address.Is4():
 		return fmt.Errorf("its address in the VPC %s is not one of IPv4", b.Address)
-	case !netip.MustParsePrefix(hostRange).Contains(b.HostAddress):
-		return fmt.Errorf("its address on the host %s is not in %s", b.HostAddress, hostRange)
 	case b.AffinitySeconds < 0 || b.IdleSeconds < 0:
 		return errors.New("it has a time below 0")
 	case len(b.Listeners) > MaxListeners:
 		return fmt.Errorf("it has %d listeners, more than %d", len(b.Listeners), MaxListeners)
+	}
+	if b.HostAddress.IsValid() || b.OnHost() {
+		if err := checkHostAddress(b.HostAddress); err != nil {
+			return err
+		}
 	}
 	for i, l := range b.Listeners {
 		if l.Protocol != TCP && l.Protocol != UDP || l.Port == 0 {

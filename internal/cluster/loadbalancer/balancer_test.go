@@ -3,7 +3,6 @@
 package loadbalancer
 
 import (
-	"fmt"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -29,29 +28,6 @@ func TestDNSName(t *testing.T) {
 	}
 }
 
-func TestHostAddress(t *testing.T) {
-	first, err := HostAddress("6d1a0f60", func(netip.Addr) bool { return false })
-	if err != nil || !netip.MustParsePrefix(hostRange).Contains(first) {
-		t.Fatal(first, err)
-	}
-	if again, _ := HostAddress("6d1a0f60", func(netip.Addr) bool { return false }); again != first {
-		t.Errorf("%s, then %s", first, again)
-	}
-	second, err := HostAddress("6d1a0f60", func(a netip.Addr) bool { return a == first })
-	if err != nil || second == first {
-		t.Errorf("the taken address %s: %s, %v", first, second, err)
-	}
-	if a, err := HostAddress("6d1a0f60", func(netip.Addr) bool { return true }); err == nil {
-		t.Errorf("all are taken, and %s is not", a)
-	}
-	for i := range 5000 {
-		a, err := HostAddress(fmt.Sprint(i), func(netip.Addr) bool { return false })
-		if last := a.As4()[3]; err != nil || last == 0 || last == 255 {
-			t.Fatalf("UID %d: %s, %v", i, a, err)
-		}
-	}
-}
-
 func TestValidate(t *testing.T) {
 	good := func() Balancer {
 		return Balancer{
@@ -59,26 +35,39 @@ func TestValidate(t *testing.T) {
 			HostAddress: netip.MustParseAddr("127.130.1.2"), Spec: Spec{Listeners: []Listener{{Protocol: TCP, Port: 80, Targets: []Target{{Address: netip.MustParseAddrPort("10.244.0.5:8080")}}}}},
 		}
 	}
-	if err := good().Validate(); err != nil {
-		t.Error(err)
+	for name, change := range map[string]func(*Balancer){
+		"on the host's loopback":             func(*Balancer) {},
+		"of another range":                   func(b *Balancer) { b.HostAddress = netip.MustParseAddr("198.51.100.7") },
+		"internal, without one on the host":  func(b *Balancer) { b.Internal, b.HostAddress = true, netip.Addr{} },
+		"internal, with what it had before":  func(b *Balancer) { b.Internal = true },
+		"listens nowhere, and never has yet": func(b *Balancer) { b.Listeners, b.HostAddress = nil, netip.Addr{} },
+	} {
+		b := good()
+		change(&b)
+		if err := b.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	for name, c := range map[string]struct {
 		change func(*Balancer)
 		want   string
 	}{
-		"nobody's":           {func(b *Balancer) { b.UID = "" }, "whose it is"},
-		"without a name":     {func(b *Balancer) { b.DNSName = "" }, "no DNS name"},
-		"without an address": {func(b *Balancer) { b.Address = netip.Addr{} }, "in the VPC"},
-		"everybody's":        {func(b *Balancer) { b.HostAddress = netip.MustParseAddr("127.0.0.1") }, "127.128.0.0/10"},
-		"all of the host":    {func(b *Balancer) { b.HostAddress = netip.MustParseAddr("0.0.0.0") }, "127.128.0.0/10"},
-		"a port of SCTP":     {func(b *Balancer) { b.Listeners[0].Protocol = "SCTP" }, "80/SCTP"},
-		"port 0":             {func(b *Balancer) { b.Listeners[0].Port = 0 }, "invalid listener"},
-		"a port twice":       {func(b *Balancer) { b.Listeners = append(b.Listeners, b.Listeners[0]) }, "twice"},
-		"a check":            {func(b *Balancer) { b.Listeners[0].Check.Protocol = "ICMP" }, "ICMP"},
-		"a target":           {func(b *Balancer) { b.Listeners[0].Targets[0].Address = netip.MustParseAddrPort("[::1]:80") }, "invalid target"},
-		"a target's port":    {func(b *Balancer) { b.Listeners[0].Targets[0].Address = netip.MustParseAddrPort("10.0.0.1:0") }, "invalid target"},
-		"many ports":         {func(b *Balancer) { b.Listeners = make([]Listener, 51) }, "51 listeners"},
-		"a negative time":    {func(b *Balancer) { b.IdleSeconds = -1 }, "below 0"},
+		"nobody's":            {func(b *Balancer) { b.UID = "" }, "whose it is"},
+		"without a name":      {func(b *Balancer) { b.DNSName = "" }, "no DNS name"},
+		"without an address":  {func(b *Balancer) { b.Address = netip.Addr{} }, "in the VPC"},
+		"everybody's":         {func(b *Balancer) { b.HostAddress = netip.MustParseAddr("127.0.0.1") }, "127.0.0.0/16"},
+		"all of the host":     {func(b *Balancer) { b.HostAddress = netip.MustParseAddr("0.0.0.0") }, "0.0.0.0/8"},
+		"multicast":           {func(b *Balancer) { b.HostAddress = netip.MustParseAddr("224.0.0.5") }, "multicast"},
+		"of IPv6":             {func(b *Balancer) { b.HostAddress = netip.MustParseAddr("::1") }, "not one of IPv4"},
+		"nowhere on the host": {func(b *Balancer) { b.HostAddress = netip.Addr{} }, "not one of IPv4"},
+		"a port of SCTP":      {func(b *Balancer) { b.Listeners[0].Protocol = "SCTP" }, "80/SCTP"},
+		"port 0":              {func(b *Balancer) { b.Listeners[0].Port = 0 }, "invalid listener"},
+		"a port twice":        {func(b *Balancer) { b.Listeners = append(b.Listeners, b.Listeners[0]) }, "twice"},
+		"a check":             {func(b *Balancer) { b.Listeners[0].Check.Protocol = "ICMP" }, "ICMP"},
+		"a target":            {func(b *Balancer) { b.Listeners[0].Targets[0].Address = netip.MustParseAddrPort("[::1]:80") }, "invalid target"},
+		"a target's port":     {func(b *Balancer) { b.Listeners[0].Targets[0].Address = netip.MustParseAddrPort("10.0.0.1:0") }, "invalid target"},
+		"many ports":          {func(b *Balancer) { b.Listeners = make([]Listener, 51) }, "51 listeners"},
+		"a negative time":     {func(b *Balancer) { b.IdleSeconds = -1 }, "below 0"},
 	} {
 		b := good()
 		c.change(&b)

@@ -40,7 +40,7 @@ type Balancers interface {
 	// List lists those of the cluster.
 	List() ([]loadbalancer.Balancer, error)
 	// Ensure has the balancer of a Service serve what the spec says. One that is new gets addresses that it keeps. An error that is
-	// [ErrNoAddress] means that there is none for it.
+	// [ErrNoAddress] or [loadbalancer.ErrRangeFull] means that there is none for it, in the VPC or on the host.
 	Ensure(of Service, spec loadbalancer.Spec) (loadbalancer.Balancer, error)
 	// Release removes those that match, and frees their addresses.
 	Release(ctx context.Context, match func(loadbalancer.Balancer) bool) error
@@ -101,6 +101,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return settle(err)
 	}
 	for _, notice := range append(decision.Notices, found.notices...) {
+		if notice.Reason == balancerplan.ReasonHostExcluded && !found.loopback {
+			continue // from elsewhere the host's programs do not connect from 127.0.0.1
+		}
 		if notice.Reason == balancerplan.ReasonNoReadyTarget && r.now().Sub(service.CreationTimestamp.Time) < patience {
 			continue // its pods are on their way
 		}

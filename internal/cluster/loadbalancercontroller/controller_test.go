@@ -26,13 +26,14 @@ import (
 
 // memory keeps load balancers, and the process that serves them is as the test says.
 type memory struct {
-	all    []loadbalancer.Balancer
-	full   bool
-	err    error
-	away   bool
-	behind bool                                              // the process has not read the file yet
-	place  func(port uint16, host bool) balancer.PlaceStatus // of each port; open if nil
-	ill    string
+	all     []loadbalancer.Balancer
+	full    error
+	address string // on the host
+	err     error
+	away    bool
+	behind  bool                                              // the process has not read the file yet
+	place   func(port uint16, host bool) balancer.PlaceStatus // of each port; open if nil
+	ill     string
 }
 
 func (m *memory) List() ([]loadbalancer.Balancer, error) { return slices.Clone(m.all), m.err }
@@ -47,14 +48,21 @@ func (m *memory) Ensure(of Service, spec loadbalancer.Spec) (loadbalancer.Balanc
 			return m.all[i], nil
 		}
 	}
-	if m.full {
-		return loadbalancer.Balancer{}, ErrNoAddress
+	if m.full != nil {
+		return loadbalancer.Balancer{}, m.full
 	}
 	m.all = append(m.all, loadbalancer.Balancer{
 		Cluster: "muster", Namespace: of.Namespace, Service: of.Name, UID: of.UID, DNSName: of.Name + ".elb", Address: netip.MustParseAddr("172.31.0.9"),
-		HostAddress: netip.MustParseAddr("127.130.1.2"), Spec: spec,
+		HostAddress: m.hostAddress(), Spec: spec,
 	})
 	return m.all[len(m.all)-1], nil
+}
+
+func (m *memory) hostAddress() netip.Addr {
+	if m.address == "" {
+		return netip.MustParseAddr("127.130.1.2")
+	}
+	return netip.MustParseAddr(m.address)
 }
 
 func (m *memory) Release(_ context.Context, match func(loadbalancer.Balancer) bool) error {
@@ -254,6 +262,9 @@ func TestPortsThatAreNotOpen(t *testing.T) {
 		"none permitted": {func(uint16, bool) balancer.PlaceStatus {
 			return balancer.PlaceStatus{Code: balancer.PermissionDenied, Message: "permission denied"}
 		}, nil, "Warning SyncLoadBalancerFailed port 80/TCP is not open at 127.130.1.2: this process may not listen on ports below 1024: give the Service another port than 80, run the service as root, or lower the sysctl net.ipv4.ip_unprivileged_port_start"},
+		"not the host's": {func(_ uint16, host bool) balancer.PlaceStatus {
+			return balancer.PlaceStatus{Open: !host, Message: "cannot assign requested address", Code: balancer.AddressUnavailable}
+		}, nil, "Warning SyncLoadBalancerFailed port 443/TCP is not open at 127.130.1.2: this host does not have the address, and Muster does not change the host's network: give it to an interface, as by `ip address add 127.130.1.2/32 dev lo`; it is tried again every 5 s"},
 		"not in the VPC": {func(_ uint16, host bool) balancer.PlaceStatus {
 			return balancer.PlaceStatus{Open: host, Message: "no buffer space", Code: balancer.ListenFailed}
 		}, nil, "Warning SyncLoadBalancerFailed port 80/TCP is not open at 172.31.0.9: no buffer space; it is tried again every 5 s"},
@@ -267,17 +278,6 @@ func TestPortsThatAreNotOpen(t *testing.T) {
 		if !slices.ContainsFunc(w.said(), func(s string) bool { return strings.HasPrefix(s, c.said) }) {
 			t.Errorf("%s: said %q", name, w.said())
 		}
-	}
-}
-
-func TestInternal(t *testing.T) {
-	w := newWorld(t, func(s *corev1.Service) {
-		s.Annotations = map[string]string{"service.beta.kubernetes.io/aws-load-balancer-scheme": "internal"}
-	})
-	w.mustLook()
-	w.expectEntry(entry("172.31.0.9"), "internal")
-	if diff := cmp.Diff([]string{"Normal EnsuredLoadBalancer it answers at web.elb in the VPC (172.31.0.9), and nowhere else, as it is internal"}, w.said()); diff != "" {
-		t.Error(diff)
 	}
 }
 
@@ -378,12 +378,12 @@ func TestNothingIsMadeWithoutTheFinalizer(t *testing.T) {
 
 func TestWhatIsTold(t *testing.T) {
 	w := newWorld(t)
-	w.balances.full = true
+	w.balances.full = ErrNoAddress
 	w.mustLook()
 	if len(w.said()) != 1 || !strings.HasPrefix(w.said()[0], "Warning SyncLoadBalancerFailed no subnet of the cluster has an address left: delete") {
 		t.Errorf("%q", w.said())
 	}
-	w.balances.full, w.balances.ill = false, "connection refused"
+	w.balances.full, w.balances.ill = nil, "connection refused"
 	for range 3 {
 		w.again()
 		w.mustLook()

@@ -24,6 +24,7 @@ import (
 const (
 	reasonServed    = "EnsuredLoadBalancer"
 	reasonFailed    = "SyncLoadBalancerFailed"
+	reasonFull      = "LoadBalancerRangeFull"
 	reasonUnhealthy = "UnhealthyTargets"
 )
 
@@ -34,6 +35,8 @@ type outcome struct {
 	keep    bool
 	notices []balancerplan.Notice
 	again   time.Duration
+	// loopback says that the balancer has an address of the host's loopback.
+	loopback bool
 }
 
 // refuse has the balancer of a Service, if it has one, keep its addresses and listen nowhere.
@@ -60,6 +63,9 @@ func (r *reconciler) serve(ctx context.Context, service *corev1.Service, spec lo
 	if errors.Is(err, ErrNoAddress) {
 		return &outcome{again: failedAgain, notices: []balancerplan.Notice{warning(reasonFailed, "%v: delete machines or load balancers, or add a subnet to the cluster", err)}}, nil
 	}
+	if errors.Is(err, loadbalancer.ErrRangeFull) {
+		return &outcome{again: failedAgain, notices: []balancerplan.Notice{warning(reasonFull, "%v: delete load balancers, or choose another range for new ones by `muster up --load-balancer-range`", err)}}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +89,7 @@ func follows(status balancer.ServiceStatus, wanted loadbalancer.Balancer) bool {
 
 // judge says what is published of a balancer by how its ports and targets are.
 func judge(b loadbalancer.Balancer, status balancer.ServiceStatus) *outcome {
-	found := &outcome{again: servedAgain}
+	found := &outcome{again: servedAgain, loopback: b.HostAddress.IsLoopback()}
 	address := b.HostAddress
 	if b.Internal {
 		address = b.Address
@@ -95,7 +101,7 @@ func judge(b loadbalancer.Balancer, status balancer.ServiceStatus) *outcome {
 		port := corev1.PortStatus{Port: int32(l.Port), Protocol: corev1.Protocol(l.Protocol)}
 		if failure, at := failed(b, l); failure != nil {
 			port.Error = new("muster.dev/" + failure.Code)
-			found.notices = append(found.notices, warning(reasonFailed, "port %d/%s is not open at %s: %s", l.Port, l.Protocol, at, explain(*failure, l.Port)))
+			found.notices = append(found.notices, warning(reasonFailed, "port %d/%s is not open at %s: %s", l.Port, l.Protocol, at, explain(*failure, at, l.Port)))
 			found.again = failedAgain
 		} else {
 			open++
@@ -132,8 +138,10 @@ func failed(b loadbalancer.Balancer, l balancer.ListenerStatus) (*balancer.Place
 }
 
 // explain says what to do about a port that is not open.
-func explain(s balancer.PlaceStatus, port uint16) string {
+func explain(s balancer.PlaceStatus, at netip.Addr, port uint16) string {
 	switch s.Code {
+	case balancer.AddressUnavailable:
+		return fmt.Sprintf("this host does not have the address, and Muster does not change the host's network: give it to an interface, as by `ip address add %s/32 dev lo`; it is tried again every 5 s", at)
 	case balancer.PortInUse:
 		return fmt.Sprintf("another program of this host listens on port %d at every address (0.0.0.0): have it listen at one address, such as 127.0.0.1, or give the Service another port; it is tried again every 5 s", port)
 	case balancer.PermissionDenied:
@@ -147,7 +155,10 @@ func served(b loadbalancer.Balancer) string {
 	if b.Internal {
 		return "it answers " + where + ", and nowhere else, as it is internal"
 	}
-	return fmt.Sprintf("it answers at %s on this host, and %s", b.HostAddress, where)
+	if b.HostAddress.IsLoopback() {
+		return fmt.Sprintf("it answers at %s on this host, and %s", b.HostAddress, where)
+	}
+	return fmt.Sprintf("it answers at %s for whoever reaches this address of the host, and %s", b.HostAddress, where)
 }
 
 // few names the first of many.

@@ -14,6 +14,7 @@ import (
 	runtimecluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"muster.dev/muster/internal/cluster/account"
 	"muster.dev/muster/internal/cluster/balancer"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/exposure"
@@ -21,6 +22,7 @@ import (
 	"muster.dev/muster/internal/cluster/loadbalancercontroller"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // addBalancers adds the controllers of Services: of type LoadBalancer, and of those that nobody outside the VPC reaches.
@@ -80,7 +82,9 @@ func (b *balancers) Ensure(of loadbalancercontroller.Service, spec loadbalancer.
 	if at >= 0 {
 		made = all[at]
 		made.Spec = spec
-		err = b.network.SetBalancer(made)
+		if err = b.addressOnHost(&made); err == nil {
+			err = b.network.SetBalancer(made)
+		}
 	} else {
 		made, err = b.choose(of, spec)
 	}
@@ -97,11 +101,7 @@ func (b *balancers) choose(of loadbalancercontroller.Service, spec loadbalancer.
 		Cluster: cluster, Namespace: of.Namespace, Service: of.Name, UID: of.UID,
 		DNSName: loadbalancer.DNSName(cluster, of.Namespace, of.Name, of.UID, b.config.Region.Name), Spec: spec,
 	}
-	taken, err := b.hostAddresses()
-	if err != nil {
-		return made, err
-	}
-	made.HostAddress, err = loadbalancer.HostAddress(of.UID, func(a netip.Addr) bool { return taken[a] })
+	err := b.addressOnHost(&made)
 	if err != nil {
 		return made, err
 	}
@@ -117,15 +117,36 @@ func (b *balancers) choose(of loadbalancercontroller.Service, spec loadbalancer.
 	return made, fmt.Errorf("%w: %w", loadbalancercontroller.ErrNoAddress, err)
 }
 
-// hostAddresses are those that balancers of any VPC have.
-func (b *balancers) hostAddresses() (map[netip.Addr]bool, error) {
-	all, err := vpc.List(b.config.State.VPCs())
+// addressOnHost gives a balancer that needs one an address on the host, which it keeps whatever range is chosen later.
+func (b *balancers) addressOnHost(of *loadbalancer.Balancer) error {
+	if of.HostAddress.IsValid() || !of.OnHost() {
+		return nil
+	}
+	within, err := readBalancerRange(b.config.State)
+	if err != nil {
+		return err
+	}
+	taken, err := hostAddresses(b.config.State)
+	if err != nil {
+		return err
+	}
+	of.HostAddress, err = loadbalancer.HostAddress(within, of.UID, func(a netip.Addr) bool { return taken[a] })
+	return err
+}
+
+// hostAddresses are those that balancers of any VPC have, and the account's own.
+func hostAddresses(dir statedir.Dir) (map[netip.Addr]bool, error) {
+	own, err := account.Read(dir)
 	if err != nil {
 		return nil, err
 	}
-	taken := map[netip.Addr]bool{}
+	all, err := vpc.List(dir.VPCs())
+	if err != nil {
+		return nil, err
+	}
+	taken := map[netip.Addr]bool{own.Address: true}
 	for _, description := range all {
-		network, err := vpc.Open(b.config.State.VPCs(), description.ID)
+		network, err := vpc.Open(dir.VPCs(), description.ID)
 		if err != nil {
 			return nil, err
 		}

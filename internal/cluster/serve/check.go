@@ -31,6 +31,9 @@ func (s Session) check(binDir string, running bool) error {
 	if err := s.checkIssuerHost(); err != nil {
 		return fmt.Errorf("--issuer-host: %w", err)
 	}
+	if err := s.checkBalancerRange(); err != nil {
+		return fmt.Errorf("--load-balancer-range: %w", err)
+	}
 	if _, err := releaseOf(binDir, s.Wanted.Cluster.Spec.Version); err != nil {
 		return err
 	}

@@ -42,6 +42,8 @@ type Session struct {
 	IssuerByAddress bool
 	// Egress is the way out of the default VPC of an account that is new; NAT if empty.
 	Egress egresspolicy.Mode
+	// BalancerRange is the range of the host that new load balancers have addresses of; not valid for the one that is kept, or the default.
+	BalancerRange netip.Prefix
 	// Explicit is true when the caller gave a configuration now, so that a cluster that exists is changed to it.
 	Explicit bool
 
@@ -57,6 +59,8 @@ type Outcome struct {
 	Unchanged bool
 	// Unnamed says why the issuers of the account, which was made, are at an address, which pods cannot reach; nil otherwise.
 	Unnamed error
+	// RangeChanged is true when new load balancers have addresses of another range now.
+	RangeChanged bool
 }
 
 // Start checks everything that can be checked before anything is changed, starts the service unless it runs, and tells it
@@ -79,6 +83,9 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	if outcome.RangeChanged, err = s.keepBalancerRange(); err != nil {
+		return Outcome{}, err
+	}
 	if askErr == nil && s.outdated() {
 		if err := StopService(ctx, s.State); err != nil {
 			return Outcome{}, err
@@ -98,7 +105,7 @@ func (s Session) Start(ctx context.Context) (Outcome, error) {
 			return Outcome{}, err
 		}
 	default:
-		outcome.Unchanged = true
+		outcome.Unchanged = !outcome.RangeChanged
 	}
 	if s.Explicit && !made {
 		applied, err := s.apply(ctx)

@@ -93,7 +93,11 @@ func (n *Network) validateBalancers(all []loadbalancer.Balancer) error {
 		if isReserved(subnet, b.Address) || slices.Contains(n.own(), b.Address) {
 			return fmt.Errorf("load balancer of %s: the address %s is reserved", name, b.Address)
 		}
-		for _, own := range []string{b.Cluster + "/" + b.UID, b.DNSName, b.Address.String(), b.HostAddress.String()} {
+		unique := []string{b.Cluster + "/" + b.UID, b.DNSName, b.Address.String()}
+		if b.HostAddress.IsValid() {
+			unique = append(unique, b.HostAddress.String())
+		}
+		for _, own := range unique {
 			if other, twice := seen[own]; twice {
 				return fmt.Errorf("load balancer of %s: that of %s has %s, too", name, other, own)
 			}

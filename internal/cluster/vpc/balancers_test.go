@@ -78,6 +78,21 @@ func TestBalancersAreKept(t *testing.T) {
 	}
 }
 
+// Balancers that listen nowhere on the host have no addresses there, and so none in common.
+func TestInternalBalancersHaveNoHostAddress(t *testing.T) {
+	n := undone(t)
+	for uid, address := range map[string]string{"1": "192.168.64.20", "2": "192.168.64.21"} {
+		b := balancerOf(uid, address, "127.130.0.1")
+		b.Internal, b.HostAddress = true, netip.Addr{}
+		if err := n.SetBalancer(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept, err := n.Balancers(); err != nil || len(kept) != 2 || kept[0].HostAddress.IsValid() {
+		t.Errorf("%+v, %v", kept, err)
+	}
+}
+
 func TestBalancersAreRefused(t *testing.T) {
 	n := undone(t)
 	if err := n.SetBalancer(balancerOf("1", "192.168.64.20", "127.130.0.1")); err != nil {

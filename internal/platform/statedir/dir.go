@@ -110,6 +110,9 @@ func (d Dir) Account() string { return d.join("account.json") }
 // Issuers says where the issuers of the account's clusters answer.
 func (d Dir) Issuers() string { return d.join("issuers.json") }
 
+// LoadBalancers says which range of the host new load balancers have addresses of; it is not there while that is the default.
+func (d Dir) LoadBalancers() string { return d.join("loadbalancers.json") }
+
 // Ports remembers the account's ports, which were chosen once and are kept.
 func (d Dir) Ports() string { return d.join("ports.json") }
 
