@@ -81,6 +81,7 @@ func TestLoadBalancers(t *testing.T) {
 		{"no request fails while pods roll", noRequestFails},
 		{"UDP", balancersOfNames},
 		{"what is refused says so", balancerRefused},
+		{"a range of the host", balancersOfARange},
 		{"processes are killed", balancersKilled},
 		{"deleted", balancersDeleted},
 	} {
