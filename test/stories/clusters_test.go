@@ -24,11 +24,12 @@ import (
 	"muster.dev/muster/internal/cluster/supervise"
 )
 
-// TestTwoClusters is the tale of two clusters in one account: made by the command line, strangers to each other, and one of them killed and
-// deleted, of which the other notices nothing.
+// TestTwoClusters is the tale of two clusters in one VPC: made by the command line, strangers to each other but for what a rule lets their pods do,
+// and one of them killed and deleted, of which the other notices nothing.
 func TestTwoClusters(t *testing.T) {
 	i := newInstallation(t)
-	i.muster("up", "--nodes", "1", "--timeout", "3m")
+	i.muster("up", "--nodes", "2", "--timeout", "3m")
+	side{i, "muster"}.startNeighbours()
 	i.mustKubectl("--context", "muster", "-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
 	before := takeSnapshot(t, i.dir) // with all that the first cluster runs
 
@@ -40,23 +41,25 @@ func TestTwoClusters(t *testing.T) {
 		t.Errorf("made again, it says %q", out)
 	}
 	muster, blue := side{i, "muster"}, side{i, "blue"}
-	for _, s := range []side{muster, blue} {
-		if nodes := strings.Fields(i.mustKubectl("--context", s.cluster, "get", "nodes", "-o", "name")); len(nodes) != 1 {
+	for s, want := range map[side]int{muster: 2, blue: 1} {
+		if nodes := strings.Fields(i.mustKubectl("--context", s.cluster, "get", "nodes", "-o", "name")); len(nodes) != want {
 			t.Errorf("cluster %s has the nodes %v", s.cluster, nodes)
 		}
-		if nodes, _ := i.muster("get", "nodes", "--cluster", s.cluster, "--no-headers"); strings.Count(nodes, "\n") != 1 {
+		if nodes, _ := i.muster("get", "nodes", "--cluster", s.cluster, "--no-headers"); strings.Count(nodes, "\n") != want {
 			t.Errorf("muster shows of cluster %s the nodes %s", s.cluster, nodes)
 		}
 	}
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T, side, side)
-	}{{"users", usersAreStrangers}, {"credentials", credentialsAreWorthNothing}, {"killed", killedUnnoticed}} {
+	}{{"users", usersAreStrangers}, {"credentials", credentialsAreWorthNothing}, {"pods", podsAreNeighbours}, {"killed", killedUnnoticed}} {
 		t.Run(step.name, func(t *testing.T) {
 			step.run(t, side{i.in(t), muster.cluster}, side{i.in(t), blue.cluster})
 		})
 	}
+	stop := muster.keepTalking()
 	deletedWithoutATrace(t, blue, before)
+	stop()
 	if _, err := i.kubectl("--context", "muster", "get", "--raw", "/readyz"); err != nil {
 		t.Errorf("the other cluster: %v", err)
 	}
