@@ -6,7 +6,13 @@
 # Everything is made elsewhere and renamed into place, so it may be interrupted at any time, and programs that run keep running.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-readonly root=$PWD build=$PWD/.build steps=12
+readonly root=$PWD build=$PWD/.build
+# With the argument addons it builds into bin/addons what add-ons need that few clusters have, and nothing else.
+case ${1-} in
+'') readonly steps=12 ;;
+addons) readonly steps=1 ;;
+*) printf 'usage: tools/build.sh [addons]\n' >&2 && exit 2 ;;
+esac
 # Nothing is built with debugging information, which no linker here keeps: compiling it would take a fifth of the time.
 readonly reproducibly=(-trimpath -buildvcs=false -gcflags=all=-dwarf=false)
 export LC_ALL=C GOWORK=off PATH="$PATH:/usr/sbin:/sbin" # ordinary users' PATH on Debian lacks sbin, where nft is
@@ -131,6 +137,17 @@ build_metrics_server() {
 	version=$(version $m images/metricsserver)
 	CGO_ENABLED=0 gobuild images/metricsserver "$tmp/metrics-server" -ldflags "-s -w -X $v.gitVersion=$version" $m/cmd/metrics-server
 	pack metrics-server "$version"
+}
+
+# Traefik, and the kinds of the Gateway API as the module has them that Traefik is built with: standard channel, without the policy about upgrades.
+build_traefik() {
+	local m=github.com/traefik/traefik/v3 version gateway
+	version=$(version $m images/traefik)
+	CGO_ENABLED=0 gobuild images/traefik "$tmp/traefik" -ldflags "-s -w -X $m/pkg/version.Version=${version#v}" $m/cmd/traefik
+	pack traefik "$version"
+	mv "$out/images" "$out/addons"
+	gateway=$(go -C images/traefik list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)
+	awk 'FNR == 1 {print "---"} {print}' "$gateway"/config/crd/standard/gateway.networking.k8s.io_[!v]*.yaml >"$out/addons/gateway-api.yaml"
 }
 
 # It loads a vendor's library, so it is linked dynamically, and is a process of its own.
@@ -279,6 +296,10 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 rm -rf "$build"/tmp.* 2>/dev/null || true # of builds that were killed
 
+if [[ ${1-} == addons ]]; then
+	step traefik "traefik $(version github.com/traefik/traefik/v3 images/traefik)" images/go.mod images/go.sum images/archive images/traefik
+	exit
+fi
 step kubernetes "kubernetes $(version k8s.io/kubernetes kubernetes)" kubernetes
 step etcd "etcd $(version go.etcd.io/etcd/server/v3 etcd)" etcd
 step containerd "containerd $(version github.com/containerd/containerd/v2 runtime/containerd)" runtime/containerd

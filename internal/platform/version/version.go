@@ -12,6 +12,7 @@ const (
 	CNI           = "v1.9.1"
 	CoreDNS       = "v1.15.0"
 	MetricsServer = "v0.9.0"
+	Traefik       = "v3.7.5"
 )
 
 // Release is the version of Muster: the one place that has it. The changelog and the charts say the same, and a test compares them.

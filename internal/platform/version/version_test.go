@@ -18,6 +18,7 @@ func TestUpstreamVersionsAreThoseOfTheModules(t *testing.T) {
 		{"runtime/cni", "github.com/containernetworking/plugins", CNI},
 		{"images", "github.com/coredns/coredns", CoreDNS},
 		{"images/metricsserver", "sigs.k8s.io/metrics-server", MetricsServer},
+		{"images/traefik", "github.com/traefik/traefik/v3", Traefik},
 	} {
 		t.Run(tc.module, func(t *testing.T) {
 			path := filepath.Join("..", "..", "..", filepath.FromSlash(tc.dir), "go.mod")
