@@ -89,6 +89,9 @@ func TestCreateAddon(t *testing.T) {
 		t.Fatal(err)
 	}
 	clitest.Golden(t, "create-addon-dry-run.yaml", b.Out.String())
+	if err := b.Run(t.Context(), createAddonOf(b), "traefik", "--dry-run=client"); err != nil { // it needs no program
+		t.Error(err)
+	}
 }
 
 func TestCreateAddonRefused(t *testing.T) {
@@ -101,6 +104,7 @@ func TestCreateAddonRefused(t *testing.T) {
 		{"coredns --values {} --values-file x", "not both"},
 		{"coredns --values-file none", "reading --values-file"},
 		{"coredns --values replicas:1", "do not follow the schema of coredns"},
+		{"traefik", "is not built here: run `make addons` where Muster was built, once"},
 		{"vpc-cni --wait --timeout 5s", `add-on "vpc-cni" is DEGRADED: no network`},
 	} {
 		if err := b.Run(t.Context(), createAddonOf(b), strings.Fields(c.args)...); err == nil || !strings.Contains(err.Error(), c.says) {

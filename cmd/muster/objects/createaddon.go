@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ type createAddonCommand struct {
 
 // addons are those of this release.
 func addons() addon.Catalogue {
-	return addon.New(addon.Programs{Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI, MetricsServer: version.MetricsServer})
+	return addon.New(addon.Programs{Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI, MetricsServer: version.MetricsServer, Traefik: version.Traefik})
 }
 
 func addonNames() []string {
@@ -85,6 +86,9 @@ Made again with the same settings it stays as it is. To change an add-on: aws ek
 func (c *createAddonCommand) run(ctx context.Context, name string) error {
 	wanted, err := c.addon(name)
 	if err != nil {
+		return err
+	}
+	if err := unbuilt(name); err != nil && c.dryRun == dryRunNone {
 		return err
 	}
 	p, err := c.planes.Management(c.Options)
@@ -158,6 +162,26 @@ func (c *createAddonCommand) addon(name string) (*v1alpha1.Addon, error) {
 	}}
 	wanted.Name = name
 	return wanted, nil
+}
+
+// unbuilt refuses an add-on whose program nobody built: the service would say no more than that it is DEGRADED.
+func unbuilt(name string) error {
+	self, err := os.Executable()
+	if err == nil {
+		self, err = filepath.EvalSymlinks(self)
+	}
+	if err != nil {
+		return fmt.Errorf("finding muster's own program: %w", err)
+	}
+	known, _ := addons().Find(name)
+	problem := known.Unbuilt(func(path string) bool {
+		_, err := os.Stat(filepath.Join(filepath.Dir(self), filepath.FromSlash(path)))
+		return err == nil
+	})
+	if problem != "" {
+		return errors.New(problem)
+	}
+	return nil
 }
 
 // addonDifference is the setting in which an add-on that is there differs from one that is wanted; empty if none does.

@@ -4,6 +4,7 @@ package addon
 
 import (
 	_ "embed"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -15,6 +16,7 @@ const (
 	VPCCNI           = "vpc-cni"
 	MetricsServer    = "metrics-server"
 	PodIdentityAgent = "eks-pod-identity-agent"
+	Traefik          = "traefik"
 )
 
 // Addon is an entry of the catalogue.
@@ -34,6 +36,8 @@ type Addon struct {
 	ClusterVersions []string
 	// Schema is the JSON schema of its configuration.
 	Schema string
+	// Files are what it needs beside Muster's programs that `make addons` makes, and `make build` does not.
+	Files []string
 	// OnMachines says of an add-on that is a program of each machine how it runs there. It has no objects in the cluster.
 	OnMachines string
 }
@@ -43,13 +47,21 @@ var (
 	coreDNSSchema string
 	//go:embed metrics-server.json
 	metricsServerSchema string
+	//go:embed traefik.json
+	traefikSchema string
+)
+
+// What `make addons` makes for Traefik, below the directory of Muster's programs.
+const (
+	TraefikImage = "addons/traefik.tar"
+	GatewayKinds = "addons/gateway-api.yaml"
 )
 
 // noSchema is the schema of an add-on that has nothing to configure.
 const noSchema = `{"$schema":"http://json-schema.org/draft-06/schema#","type":"object","properties":{},"additionalProperties":false}` + "\n"
 
 // Programs are the versions of the programs that add-ons are of, such as v1.36.3.
-type Programs struct{ Kubernetes, CoreDNS, CNI, MetricsServer string }
+type Programs struct{ Kubernetes, CoreDNS, CNI, MetricsServer, Traefik string }
 
 // Catalogue are the add-ons, by name.
 type Catalogue []Addon
@@ -72,12 +84,19 @@ func New(programs Programs) Catalogue {
 			Name: MetricsServer, Type: "observability", ServiceAccount: MetricsServer, Version: build(programs.MetricsServer), Schema: metricsServerSchema,
 		},
 		{
+			Name: Traefik, Type: "networking", ServiceAccount: Traefik, Version: build(programs.Traefik), Schema: traefikSchema,
+			Publisher: "traefik", Owner: "community", Files: []string{TraefikImage, GatewayKinds},
+		},
+		{
 			Name: PodIdentityAgent, Type: "security", Version: "v1.3.10-eksbuild.1", Schema: noSchema,
 			OnMachines: "the agent of each machine answers pods at 169.254.170.23 and [fd00:ec2::23], port 80",
 		},
 	}
 	for i := range all {
-		all[i].Publisher, all[i].Owner, all[i].Namespace, all[i].ClusterVersions = "eks", "aws", "kube-system", []string{minor(programs.Kubernetes)}
+		all[i].Namespace, all[i].ClusterVersions = "kube-system", []string{minor(programs.Kubernetes)}
+		if all[i].Owner == "" {
+			all[i].Publisher, all[i].Owner = "eks", "aws"
+		}
 	}
 	slices.SortFunc(all, func(a, b Addon) int { return strings.Compare(a.Name, b.Name) })
 	return all
@@ -90,6 +109,15 @@ func (all Catalogue) Find(name string) (Addon, bool) {
 		return Addon{}, false
 	}
 	return all[i], true
+}
+
+// Unbuilt says what is to be done before the add-on can run here; empty if nothing is. Has reports whether a file is there, by its path below
+// the directory of Muster's programs.
+func (a Addon) Unbuilt(has func(path string) bool) string {
+	if slices.ContainsFunc(a.Files, func(path string) bool { return !has(path) }) {
+		return fmt.Sprintf("%s %s is not built here: run `make addons` where Muster was built, once", a.Name, a.Version)
+	}
+	return ""
 }
 
 // build is the version of an add-on, from that of its program. The number goes up when the objects of the add-on change and its program does not.

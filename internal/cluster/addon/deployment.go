@@ -5,6 +5,9 @@ package addon
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -13,6 +16,8 @@ const (
 	labelApp       = "k8s-app"
 	labelComponent = "eks.amazonaws.com/component"
 	annotationRole = "eks.amazonaws.com/role-arn"
+
+	annotationDefaultClass = "ingressclass.kubernetes.io/is-default-class"
 )
 
 // workload is how the pods of an add-on are configured.
@@ -30,13 +35,16 @@ const defaultReplicas = int64(2)
 var workloads = map[string]workload{
 	CoreDNS:       {app: "kube-dns", replicas: "replicaCount"},
 	MetricsServer: {app: MetricsServer, replicas: "replicas"},
+	Traefik:       {app: Traefik, replicas: "replicas"},
 }
 
 // Objects are the objects of an add-on with a configuration. The base are those that a cluster has without one; they are not changed.
 func (a Addon) Objects(base []*unstructured.Unstructured, values Values, roleARN string) ([]*unstructured.Unstructured, error) {
 	objects := make([]*unstructured.Unstructured, 0, len(base)+1)
 	for _, object := range base {
-		objects = append(objects, object.DeepCopy())
+		if a.Name != Traefik || values["gateway"] != false || !ofGateway(object) {
+			objects = append(objects, object.DeepCopy())
+		}
 	}
 	w, ok := workloads[a.Name]
 	if !ok {
@@ -62,6 +70,10 @@ func (a Addon) Objects(base []*unstructured.Unstructured, values Values, roleARN
 		case "ConfigMap":
 			if corefile, ok := values["corefile"]; ok {
 				err = unstructured.SetNestedField(object.Object, corefile, "data", "Corefile")
+			}
+		case "IngressClass":
+			if value, ok := values["defaultIngressClass"].(bool); ok {
+				object.SetAnnotations(map[string]string{annotationDefaultClass: strconv.FormatBool(value)})
 			}
 		case "Deployment":
 			err = w.configure(object, values)
@@ -114,20 +126,36 @@ func (w workload) configure(object *unstructured.Unstructured, values Values) er
 			return err
 		}
 	}
-	resources, ok := values["resources"]
-	if !ok {
-		return nil
-	}
 	containers, _, err := unstructured.NestedSlice(object.Object, append(pod, "containers")...)
 	if err != nil {
 		return err
 	}
 	for i := range containers {
-		if container, ok := containers[i].(map[string]any); ok {
+		container, ok := containers[i].(map[string]any)
+		if !ok {
+			continue
+		}
+		if resources, ok := values["resources"]; ok {
 			container["resources"] = resources
+		}
+		if args, ok := container["args"].([]any); ok && values["gateway"] == false {
+			container["args"] = slices.DeleteFunc(args, func(arg any) bool { return strings.HasPrefix(fmt.Sprint(arg), argGateway) })
 		}
 	}
 	return set(containers, pod, "containers")
+}
+
+// The Gateway API's group, what of Traefik's RBAC is for it, and how the arguments of Traefik begin that are about it.
+const (
+	groupGateway = "gateway.networking.k8s.io"
+	roleGateway  = "traefik-gateway"
+	argGateway   = "--providers.kubernetesgateway"
+)
+
+// ofGateway reports whether an object is there for the Gateway API alone.
+func ofGateway(object *unstructured.Unstructured) bool {
+	group, _, _ := unstructured.NestedString(object.Object, "spec", "group") // of a CustomResourceDefinition
+	return object.GroupVersionKind().Group == groupGateway || group == groupGateway || object.GetName() == roleGateway
 }
 
 // budget is the disruption budget of the pods; nil if there is to be none.

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,16 +71,21 @@ func (r *addons) markManaged(ctx context.Context, name string) error {
 // gone reports whether an object is not in the cluster.
 func (r *addons) gone(ctx context.Context, objects []*unstructured.Unstructured) (bool, error) {
 	for _, object := range objects {
-		_, err := r.read(ctx, object)
-		if apierrors.IsNotFound(err) {
+		there := &metav1.PartialObjectMetadata{} // some are large
+		there.SetGroupVersionKind(object.GroupVersionKind())
+		err := r.Cluster.Get(ctx, client.ObjectKeyFromObject(object), there)
+		if isAbsent(err) {
 			return true, nil
 		}
 		if err != nil {
-			return false, err
+			return false, fmt.Errorf("looking for %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
 	return false, nil
 }
+
+// isAbsent reports whether an object is not there; there is none of a kind that is not there.
+func isAbsent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 // read reads the object of the same kind and name.
 func (r *addons) read(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -102,6 +108,9 @@ func (r *addons) apply(ctx context.Context, a *v1alpha1.Addon, objects []*unstru
 	for i, object := range objects {
 		kept[i] = object
 		issue, err := r.applyOne(ctx, object, append(slices.Clone(options), client.DryRunAll)...)
+		if meta.IsNoMatchError(err) { // the add-on brings the kind along: nobody has set a field of an object of it
+			err = nil
+		}
 		if err != nil {
 			found := addon.Conflicts(object, err)
 			if len(found) == 0 {

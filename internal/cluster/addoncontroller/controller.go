@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,6 +50,12 @@ type Config struct {
 	Catalogue addon.Catalogue
 	// Objects are those that an add-on has without a configuration.
 	Objects func(name string) ([]*unstructured.Unstructured, error)
+	// Kinds are the CustomResourceDefinitions that an add-on brings along. They stay when it goes: whatever people made of these kinds would go with
+	// them. It may be nil.
+	Kinds func(name string) ([]*unstructured.Unstructured, error)
+	// Load gives the machines of the cluster the images of an add-on that they do not have by themselves, and Unload takes them away again. They may
+	// be nil.
+	Load, Unload func(ctx context.Context, name string) error
 	// Absent says why an add-on cannot run in this cluster. Empty means that it can. It may be nil.
 	Absent func(name string) string
 	// Report is what the agent of a machine reports, if it reports anything. It may be nil.
@@ -142,11 +149,27 @@ func (r *addons) look(ctx context.Context, a *v1alpha1.Addon) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
-	objects, err := known.Objects(base, values, a.Spec.ServiceAccountRoleARN)
+	kinds, err := r.kinds(known.Name)
+	if err != nil {
+		return finding{}, err
+	}
+	objects, err := known.Objects(slices.Concat(kinds, base), values, a.Spec.ServiceAccountRoleARN)
 	if err != nil {
 		return failed("%v", err), nil
 	}
+	if r.Load != nil {
+		if err := r.Load(ctx, known.Name); err != nil {
+			return finding{version: known.Version, applied: a.Status.Applied, issues: insufficient(known.Name, "%v", err)}, nil
+		}
+	}
 	return r.inCluster(ctx, a, known, objects)
+}
+
+func (r *addons) kinds(name string) ([]*unstructured.Unstructured, error) {
+	if r.Kinds == nil {
+		return nil, nil
+	}
+	return r.Kinds(name)
 }
 
 // settled reports whether an add-on is in the cluster as its spec says.
@@ -191,6 +214,9 @@ func (r *addons) inCluster(ctx context.Context, a *v1alpha1.Addon, known addon.A
 		issue, err := r.apply(ctx, a, objects)
 		if err != nil || issue != nil {
 			return finding{failed: true, issues: listOf(issue)}, err
+		}
+		if err := r.removeOthers(ctx, known, objects); err != nil {
+			return found, err
 		}
 		found.appliedNow = true
 	}

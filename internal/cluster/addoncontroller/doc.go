@@ -12,6 +12,9 @@
 // and then muster gives its own up. From then on the service leaves those objects alone, also when the Addon is deleted: the ConfigMap addons in
 // namespace muster-system has its name.
 //
+// What an add-on needs beside Muster's programs is made by `make addons` alone: the machines of a cluster get its image when it is created. The kinds that
+// it brings along are applied before its objects, and stay when it goes.
+//
 // Objects are applied when the spec changes, when a release of Muster has others, and when one is gone. In between, what others change stays, as
 // on EKS.
 //

@@ -5,14 +5,17 @@ package addoncontroller
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/addon"
 )
 
 // remove removes the objects of an add-on from the cluster, unless they are to stay, and lets the Addon go once they are gone.
@@ -33,6 +36,11 @@ func (r *addons) remove(ctx context.Context, a *v1alpha1.Addon) (reconcile.Resul
 		if left {
 			return reconcile.Result{RequeueAfter: movingAgain}, nil
 		}
+		if r.Unload != nil {
+			if err := r.Unload(ctx, a.Spec.AddonName); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
 	}
 	before := a.DeepCopy()
 	controllerutil.RemoveFinalizer(a, v1alpha1.FinalizerAddon)
@@ -45,23 +53,48 @@ func (r *addons) remove(ctx context.Context, a *v1alpha1.Addon) (reconcile.Resul
 	return reconcile.Result{}, nil
 }
 
-// removeObjects deletes the objects that the add-on has applied, and reports whether any is left.
+// removeObjects deletes the objects that the add-on has applied, but for the kinds that it brought along, and reports whether any is left.
 func (r *addons) removeObjects(ctx context.Context, name string) (left bool, err error) {
 	known, ok := r.Catalogue.Find(name)
-	if !ok || known.OnMachines != "" || r.missing(known) != "" {
+	if !ok || known.OnMachines != "" {
 		return false, nil
 	}
-	base, err := r.Objects(name)
+	objects, err := r.all(known)
 	if err != nil {
 		return false, err
 	}
-	objects, err := known.Objects(base, nil, "")
+	return r.removeThese(ctx, name, objects)
+}
+
+// removeOthers deletes what an earlier configuration of the add-on had beside these objects.
+func (r *addons) removeOthers(ctx context.Context, known addon.Addon, objects []*unstructured.Unstructured) error {
+	all, err := r.all(known)
 	if err != nil {
-		return false, err
+		return err
 	}
+	others := slices.DeleteFunc(all, func(one *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(objects, func(object *unstructured.Unstructured) bool {
+			return object.GroupVersionKind() == one.GroupVersionKind() && client.ObjectKeyFromObject(object) == client.ObjectKeyFromObject(one)
+		})
+	})
+	_, err = r.removeThese(ctx, known.Name, others)
+	return err
+}
+
+// all are the objects that an add-on can have, whatever its configuration is.
+func (r *addons) all(known addon.Addon) ([]*unstructured.Unstructured, error) {
+	base, err := r.Objects(known.Name)
+	if err != nil {
+		return nil, err
+	}
+	return known.Objects(base, nil, "")
+}
+
+// removeThese deletes those of the objects that the add-on has applied, and reports whether any is left.
+func (r *addons) removeThese(ctx context.Context, name string, objects []*unstructured.Unstructured) (left bool, err error) {
 	for _, object := range objects {
 		there, err := r.read(ctx, object)
-		if apierrors.IsNotFound(err) || err == nil && !ownedBy(there, fieldOwner) {
+		if isAbsent(err) || err == nil && !ownedBy(there, fieldOwner) {
 			continue
 		}
 		if err != nil {

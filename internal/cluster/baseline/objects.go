@@ -31,6 +31,7 @@ type values struct {
 	CertificateAuthority, Server                         string // base64 of PEM; URL
 	ClusterDomain, DNSAddress, NameServer, CoreDNSImage  string
 	MetricsServerImage, KubeletServingBundle             string
+	TraefikImage                                         string
 	ClusterName, ControlPlaneEndpoint, KubernetesVersion string
 	PodCIDR, ServiceCIDR                                 string
 	UserPodWebhook, PodWebhookURL                        string
@@ -98,6 +99,15 @@ func MetricsServer(c component.Config, image string) ([]*unstructured.Unstructur
 		return nil, nil
 	}
 	return render([]string{"metrics-server.yaml"}, values{MetricsServerImage: image, KubeletServingBundle: bundle.Serving})
+}
+
+// Traefik makes the objects of Traefik, without the kinds of the Gateway API. Where there is no VPC there are no machines that run pods, and so
+// none.
+func Traefik(c component.Config, image string) ([]*unstructured.Unstructured, error) {
+	if !c.VPC {
+		return nil, nil
+	}
+	return render([]string{"traefik.yaml"}, values{TraefikImage: image})
 }
 
 // Volumes makes the objects of the volume driver: the driver, and the default StorageClass, which is about a file system. Where there is no VPC

@@ -19,6 +19,7 @@ import (
 	"muster.dev/muster/internal/cluster/addoncontroller"
 	"muster.dev/muster/internal/cluster/baseline"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/imagestore"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/node/podidentityagent"
 	"muster.dev/muster/internal/platform/version"
@@ -46,25 +47,30 @@ func addAddons(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Con
 	if err != nil {
 		return fmt.Errorf("making a client of the cluster for add-ons: %w", err)
 	}
+	files := &addonFiles{binDir: c.Account.BinDir, cluster: c.Dir, store: imagestore.New(c.Account.State)}
 	config := addoncontroller.Config{
 		ClusterName: c.Cluster.Spec.Name,
 		Cluster:     api,
-		Catalogue:   addon.New(addon.Programs{Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI, MetricsServer: version.MetricsServer}),
+		Catalogue:   addon.New(addon.Programs{Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI, MetricsServer: version.MetricsServer, Traefik: version.Traefik}),
 		Objects: func(name string) ([]*unstructured.Unstructured, error) {
 			switch name {
 			case addon.CoreDNS:
 				return baseline.CoreDNS(c, coreDNSImage)
 			case addon.MetricsServer:
 				return baseline.MetricsServer(c, metricsServerImage)
+			case addon.Traefik:
+				return baseline.Traefik(c, traefikImage)
 			}
 			return nil, fmt.Errorf("add-on %s has no objects", name)
 		},
-		Absent: func(name string) string {
-			if (name == addon.CoreDNS || name == addon.MetricsServer) && !c.VPC {
-				return "the service runs without root, and so its machines are simulated and run no pods"
-			}
-			return ""
-		},
+		Kinds: files.kinds, Load: files.load, Unload: files.unload,
+	}
+	config.Absent = func(name string) string {
+		known, ok := config.Catalogue.Find(name)
+		if ok && known.OnMachines == "" && !c.VPC {
+			return "the service runs without root, and so its machines are simulated and run no pods"
+		}
+		return known.Unbuilt(files.has)
 	}
 	if reporter, ok := providers[v1alpha1.ProviderLocal].(machine.Reporter); ok {
 		config.Report = reporter.Report

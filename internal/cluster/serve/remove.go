@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"muster.dev/muster/internal/cluster/addon"
 	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/imagestore"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/cluster/supervise"
@@ -58,6 +60,9 @@ func (s *Service) removeCluster(ctx context.Context, account component.Account, 
 		if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing a socket of cluster %s: %w", name, err)
 		}
+	}
+	if err := (&addonFiles{cluster: dir, store: imagestore.New(account.State)}).unload(ctx, addon.Traefik); err != nil {
+		return fmt.Errorf("removing images of the add-ons of cluster %s: %w", name, err)
 	}
 	if err := removeFiles(dir); err != nil {
 		return fmt.Errorf("removing the files of cluster %s: %w", name, err)

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+
+	"muster.dev/muster/internal/cluster/addon"
+	"muster.dev/muster/internal/cluster/imagestore"
+	"muster.dev/muster/internal/node/loadedimages"
+	"muster.dev/muster/internal/platform/statedir"
+)
+
+// writeImage writes an archive of an OCI layout, as images/archive does, with one empty layer.
+func writeImage(t *testing.T, path, name string) {
+	t.Helper()
+	var archive bytes.Buffer
+	to := tar.NewWriter(&archive)
+	add := func(name string, content []byte) {
+		if err := to.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := to.Write(content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	blob := func(kind string, content []byte) map[string]any {
+		sum := digest.FromBytes(content)
+		add("blobs/sha256/"+sum.Encoded(), content)
+		return map[string]any{"mediaType": kind, "digest": sum, "size": len(content)}
+	}
+	marshal := func(v any) []byte {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	layer := make([]byte, 1024) // the end of a tar
+	layers := []any{blob("application/vnd.oci.image.layer.v1.tar", layer)}
+	config := blob("application/vnd.oci.image.config.v1+json", marshal(map[string]any{
+		"os": "linux", "architecture": runtime.GOARCH, "rootfs": map[string]any{"type": "layers", "diff_ids": []any{digest.FromBytes(layer)}},
+	}))
+	manifest := blob("application/vnd.oci.image.manifest.v1+json", marshal(map[string]any{
+		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config, "layers": layers,
+	}))
+	manifest["annotations"] = map[string]any{"io.containerd.image.name": name}
+	add("index.json", marshal(map[string]any{"schemaVersion": 2, "manifests": []any{manifest}}))
+	add("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`))
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, path, archive.String())
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newAddonFiles are those of two clusters of one account.
+func newAddonFiles(t *testing.T) (blue, green *addonFiles) {
+	t.Helper()
+	state, bin := statedir.Dir(t.TempDir()), t.TempDir()
+	var both []*addonFiles
+	for _, name := range []string{"blue", "green"} {
+		f := &addonFiles{binDir: bin, cluster: state.Cluster(name), store: imagestore.New(state)}
+		writeFile(t, f.cluster.Record(), "{}")
+		both = append(both, f)
+	}
+	return both[0], both[1]
+}
+
+func (f *addonFiles) mustBeLoaded(t *testing.T, want ...string) {
+	t.Helper()
+	if got, err := f.loaded(); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the machines of %s have %v, want %v; %v", f.cluster.Namespace(), got, want, err)
+	}
+}
+
+func TestImageOfAnAddon(t *testing.T) {
+	t.Parallel()
+	blue, green := newAddonFiles(t)
+	if err := blue.load(t.Context(), addon.Traefik); err == nil || !strings.Contains(err.Error(), "traefik.tar") {
+		t.Errorf("what nobody built is loaded: %v", err)
+	}
+	writeImage(t, blue.path(addon.TraefikImage), traefikName+"v0.0.1")
+	if err := blue.load(t.Context(), addon.Traefik); err == nil || !strings.Contains(err.Error(), "run `make addons`") {
+		t.Errorf("another release's is loaded: %v", err)
+	}
+	blue.mustBeLoaded(t)
+	writeImage(t, blue.path(addon.TraefikImage), traefikImage)
+	for range 2 { // and every ten seconds from then on
+		if err := blue.load(t.Context(), addon.Traefik); err != nil {
+			t.Fatal(err)
+		}
+	}
+	blue.mustBeLoaded(t, traefikImage)
+	green.mustBeLoaded(t)
+	if entries, err := blue.store.List(); err != nil || len(entries) != 1 {
+		t.Errorf("%d images are loaded: %v", len(entries), err)
+	}
+	if err := blue.load(t.Context(), addon.CoreDNS); err != nil {
+		t.Error(err)
+	}
+	if err := green.load(t.Context(), addon.Traefik); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := blue.unload(t.Context(), addon.Traefik); err != nil {
+			t.Fatal(err)
+		}
+	}
+	blue.mustBeLoaded(t)
+	green.mustBeLoaded(t, traefikImage)
+	if err := green.unload(t.Context(), addon.CoreDNS); err != nil {
+		t.Fatal(err)
+	}
+	green.mustBeLoaded(t, traefikImage)
+}
+
+// What people loaded for all clusters is theirs.
+func TestImageThatPeopleLoaded(t *testing.T) {
+	t.Parallel()
+	blue, _ := newAddonFiles(t)
+	writeImage(t, blue.path(addon.TraefikImage), traefikImage)
+	if err := blue.load(t.Context(), addon.Traefik); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := blue.store.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ingest, err := blue.store.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := blue.store.Add(t.Context(), ingest, []loadedimages.Image{entries[0].Image}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := ingest.End(); err != nil {
+		t.Fatal(err)
+	}
+	if err := blue.unload(t.Context(), addon.Traefik); err != nil {
+		t.Errorf("the add-on could not be deleted: %v", err)
+	}
+	blue.mustBeLoaded(t, traefikImage)
+}
+
+func TestKindsOfTheGatewayAPI(t *testing.T) {
+	t.Parallel()
+	const crd = "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %s.gateway.networking.k8s.io}\nstatus: {conditions: []}\n"
+	for name, c := range map[string]struct{ content, want string }{
+		"two":     {fmt.Sprintf(crd+crd, "gateways", "httproutes"), ""},
+		"other":   {"---\nkind: ClusterRole\n", `it holds a "ClusterRole"`},
+		"no YAML": {"---\n{", "reading addons/gateway-api.yaml"},
+		"nothing": {"", "it holds no kinds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, _ := newAddonFiles(t)
+			if _, err := f.kinds(addon.Traefik); err == nil {
+				t.Error("there are kinds without the file")
+			}
+			writeFile(t, f.path(addon.GatewayKinds), c.content)
+			kinds, err := f.kinds(addon.Traefik)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("%v, want %q", err, c.want)
+			}
+			if err != nil {
+				return
+			}
+			if len(kinds) != 2 || kinds[1].GetName() != "httproutes.gateway.networking.k8s.io" || kinds[0].Object["status"] != nil {
+				t.Errorf("the kinds are %v", kinds)
+			}
+			if kinds, err := f.kinds(addon.CoreDNS); err != nil || kinds != nil {
+				t.Errorf("CoreDNS brings %v along: %v", kinds, err)
+			}
+		})
+	}
+}
