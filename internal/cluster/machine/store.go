@@ -18,6 +18,7 @@ import (
 
 	"muster.dev/muster/internal/cluster/region"
 	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/removetree"
 )
 
 // Record is what is remembered of an instance: it is written before anything boots, so that an address never belongs to two.
@@ -366,7 +367,7 @@ func (s *Store) Delete(id string) error {
 		if entry.Name() == RecordFile {
 			continue
 		}
-		if err := os.RemoveAll(filepath.Join(s.Path(id), entry.Name())); err != nil {
+		if err := removetree.RemoveAll(filepath.Join(s.Path(id), entry.Name())); err != nil {
 			return fmt.Errorf("removing machine %s: %w", id, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/removetree"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -25,7 +26,7 @@ func Delete(ctx context.Context, dir statedir.Dir) error {
 	}
 	for _, entry := range found {
 		if name := entry.Name(); statedir.Owns(name) {
-			if err := os.RemoveAll(filepath.Join(string(dir), name)); err != nil {
+			if err := removetree.RemoveAll(filepath.Join(string(dir), name)); err != nil {
 				return fmt.Errorf("removing %s: %w", name, err)
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/internal/cluster/vpc"
 	"muster.dev/muster/internal/platform/atomicfile"
 	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/removetree"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -113,7 +114,7 @@ func removeMachinesOf(ctx context.Context, dir statedir.Dir, cluster string) err
 				return err
 			}
 		}
-		if err := os.RemoveAll(path); err != nil {
+		if err := removetree.RemoveAll(path); err != nil {
 			return fmt.Errorf("removing machine %s: %w", entry.Name(), err)
 		}
 	}
@@ -150,7 +151,7 @@ func removeFiles(dir statedir.Cluster) error {
 	}
 	for _, entry := range entries {
 		if path := filepath.Join(string(dir), entry.Name()); path != dir.Deleting() {
-			if err := os.RemoveAll(path); err != nil {
+			if err := removetree.RemoveAll(path); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package removetree removes directories that strangers have filled, such as the disks of machines and the volumes of pods.
+//
+// A pod can nest directories as deeply as a file system has inodes. os.RemoveAll has a file open for each level and is called once more for each: it takes
+// all file descriptors of the process, or its stack, before it fails. Here a directory that lies too deep is moved up to the top and is emptied from there.
+//
+// It trusts that nobody writes to the tree any more, and follows no symbolic link in it.
+package removetree
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxDepth is how many directories are open at a time.
+	maxDepth = 64
+	// batch is how many names are read at a time.
+	batch = 1024
+)
+
+// RemoveAll removes what is at a path, with everything in it. What is not there is removed.
+func RemoveAll(path string) error {
+	err := os.Remove(path)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	top, openErr := openDirectory(unix.AT_FDCWD, path)
+	if openErr != nil {
+		return err
+	}
+	defer func() { _ = top.Close() }()
+	if err := (remover{top}).empty(top, 0); err != nil {
+		return &fs.PathError{Op: "removing everything in", Path: path, Err: err}
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func openDirectory(at int, name string) (*os.File, error) {
+	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// remover empties one tree.
+type remover struct{ top *os.File }
+
+// empty removes everything in a directory. The names are read again after each batch: what is removed moves the others, and what lay too deep comes to the top.
+func (r remover) empty(dir *os.File, depth int) error {
+	for {
+		if _, err := dir.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		names, err := dir.Readdirnames(batch)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if len(names) == 0 {
+			return nil
+		}
+		var failure error
+		gone := 0
+		for _, name := range names {
+			if err := r.remove(dir, name, depth); err == nil {
+				gone++
+			} else if failure == nil {
+				failure = err
+			}
+		}
+		if gone == 0 {
+			return failure
+		}
+	}
+}
+
+// remove removes one name, or moves it to the top.
+func (r remover) remove(dir *os.File, name string, depth int) error {
+	at := int(dir.Fd())
+	err := unix.Unlinkat(at, name, 0)
+	if err == nil || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	removed := unix.Unlinkat(at, name, unix.AT_REMOVEDIR)
+	switch {
+	case removed == nil || errors.Is(removed, unix.ENOENT):
+		return nil
+	case errors.Is(removed, unix.ENOTDIR):
+		return &fs.PathError{Op: "removing", Path: name, Err: err}
+	case !errors.Is(removed, unix.ENOTEMPTY) && !errors.Is(removed, unix.EEXIST):
+		return &fs.PathError{Op: "removing", Path: name, Err: removed}
+	case depth == maxDepth:
+		if err := unix.Renameat2(at, name, int(r.top.Fd()), rand.Text(), unix.RENAME_NOREPLACE); err != nil {
+			return &fs.PathError{Op: "moving up", Path: name, Err: err}
+		}
+		return nil
+	}
+	child, err := openDirectory(at, name)
+	if err != nil {
+		return &fs.PathError{Op: "opening", Path: name, Err: err}
+	}
+	defer func() { _ = child.Close() }()
+	if err := r.empty(child, depth+1); err != nil {
+		return err
+	}
+	if err := unix.Unlinkat(at, name, unix.AT_REMOVEDIR); err != nil && !errors.Is(err, unix.ENOENT) {
+		return &fs.PathError{Op: "removing", Path: name, Err: err}
+	}
+	return nil
+}
