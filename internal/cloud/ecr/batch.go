@@ -30,6 +30,9 @@ type batchGetOutput struct {
 	Failures []failure
 }
 
+// maxBatch bounds the manifests of one answer, in bytes. One may have 4 MiB, and the same one can be asked for a hundred times: the service would hold them all.
+const maxBatch = 16 << 20
+
 func (a *api) batchGetImage() awsfront.Spec[batchGetInput, batchGetOutput] {
 	return awsfront.Spec[batchGetInput, batchGetOutput]{
 		About: func(_ context.Context, call *awsfront.Call, in *batchGetInput) ([]awsfront.Target, error) {
@@ -40,11 +43,15 @@ func (a *api) batchGetImage() awsfront.Spec[batchGetInput, batchGetOutput] {
 				return nil, err
 			}
 			out := &batchGetOutput{Images: []shownImage{}, Failures: []failure{}}
+			total := 0
 			for _, id := range in.ImageIDs {
 				m, content, problem := a.find(in.RepositoryName, id)
 				if problem != nil {
 					out.Failures = append(out.Failures, *problem)
 					continue
+				}
+				if total += len(content); total > maxBatch {
+					return nil, awsfault.Errorf(invalid, "Invalid parameter at 'imageIds': the manifests have more than %d bytes together: ask for fewer images at a time", maxBatch)
 				}
 				out.Images = append(out.Images, shownImage{
 					RegistryID: call.Caller.Account(), RepositoryName: in.RepositoryName, ImageID: &identifier{m.Digest.String(), id.ImageTag},

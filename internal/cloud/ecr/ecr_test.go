@@ -229,6 +229,21 @@ func TestImages(t *testing.T) {
 }
 
 // Pages have each repository and image once, whatever their size, and a token is good for its own list alone.
+// The service does not hold any number of manifests for one answer.
+func TestLargeBatch(t *testing.T) {
+	w := newWorld(t)
+	w.ask("CreateRepository", `{"repositoryName":"big"}`, 200)
+	manifest := fmt.Sprintf(`{"schemaVersion":2,"manifests":[],"annotations":{"a":%q}}`, strings.Repeat("x", maxBatch/4))
+	if _, err := w.store.PutManifest(t.Context(), "big", "v1", indexType, []byte(manifest)); err != nil {
+		t.Fatal(err)
+	}
+	ids := func(n int) string {
+		return `{"repositoryName":"big","imageIds":[` + strings.TrimSuffix(strings.Repeat(`{"imageTag":"v1"},`, n), ",") + `]}`
+	}
+	w.ask("BatchGetImage", ids(3), 200)
+	w.ask("BatchGetImage", ids(4), 400, "ask for fewer images")
+}
+
 func TestPages(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"aa", "bb", "cc", "dd", "ee"} {
