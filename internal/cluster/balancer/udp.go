@@ -127,9 +127,17 @@ func (f *flows) begin(peer netip.AddrPort, one *flow) *flow {
 		_ = one.upstream.Close()
 		return nil
 	}
+	select {
+	case f.port.front.slots <- struct{}{}:
+	default:
+		_ = one.upstream.Close()
+		f.port.front.count().refused.WithLabelValues(f.port.front.labels(refusedLimit)...).Inc()
+		return nil
+	}
 	f.byPeer[peer] = one
 	f.port.front.count().connections.WithLabelValues(f.port.front.labels()...).Inc()
 	f.port.front.running.Go(func() {
+		defer func() { <-f.port.front.slots }()
 		defer f.remove(peer, one)
 		f.answer(peer, one)
 	})

@@ -129,3 +129,43 @@ func TestUDPWhoMaySend(t *testing.T) {
 		t.Errorf("the host is answered: %d bytes, %v", n, err)
 	}
 }
+
+// Clients of UDP and connections of TCP have the same places: those of one balancer must not take everything that the process has.
+func TestUDPTakesPlaces(t *testing.T) {
+	w := newWorld(t)
+	w.packets(machineA, machineA+":53", "a")
+	w.set(udp(machineA + ":53"))
+	w.server.mutex.Lock()
+	var slots chan struct{}
+	for _, f := range w.server.fronts {
+		slots = f.slots
+	}
+	w.server.mutex.Unlock()
+	if _, err := exchange(w.client(fromHost, onHostAt), "hello"); err != nil || len(slots) != 1 {
+		t.Fatalf("one client has %d places: %v", len(slots), err)
+	}
+	for len(slots) < cap(slots) {
+		slots <- struct{}{}
+	}
+	second := w.client(fromHost, onHostAt)
+	if _, err := second.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	_ = second.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	if n, err := second.Read(make([]byte, 100)); err == nil {
+		t.Errorf("a client without a place is answered: %d bytes", n)
+	}
+	for len(slots) > 1 {
+		<-slots
+	}
+	if _, err := exchange(second, "hello"); err != nil {
+		t.Error(err)
+	}
+	w.set(udp(machineB + ":53")) // whose flows are others
+	w.eventually("the places are given back", func() error {
+		if n := len(slots); n != 0 {
+			return fmt.Errorf("%d are taken", n)
+		}
+		return nil
+	})
+}
