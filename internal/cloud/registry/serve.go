@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxConnections at each listener.
+	// maxConnections of people.
 	maxConnections = 1024
 	// collectInterval is how often what nothing refers to is removed.
 	collectInterval = time.Hour
@@ -32,7 +32,7 @@ func Serve(ctx context.Context, listener net.Listener, config *tls.Config, handl
 
 // ServeRelayed is Serve for connections that the relays of VPCs pass on, each after a PROXY header that names its machine and VPC.
 func ServeRelayed(ctx context.Context, listener net.Listener, config *tls.Config, handler http.Handler, log *slog.Logger) error {
-	return serve(ctx, proxyheader.NewListener(netutil.LimitListener(listener, maxConnections), log), config, handler, log)
+	return serve(ctx, newShared(proxyheader.NewListener(listener, log), log), config, handler, log) // which bounds those that have named nobody yet
 }
 
 func serve(ctx context.Context, listener net.Listener, config *tls.Config, handler http.Handler, log *slog.Logger) error {
@@ -59,7 +59,7 @@ func withVPC(ctx context.Context, connection net.Conn) context.Context {
 	if secured, ok := connection.(*tls.Conn); ok {
 		connection = secured.NetConn()
 	}
-	if relayed, ok := connection.(*proxyheader.Conn); ok {
+	if relayed, ok := connection.(*placed); ok {
 		return context.WithValue(ctx, vpcKey{}, relayed.Header.VPC)
 	}
 	return ctx
