@@ -26,8 +26,10 @@ import (
 const (
 	// maxConnections at once; the kernel keeps others waiting. A verifier asks once an hour.
 	maxConnections = 128
-	maxStreams     = 16
-	maxHeader      = 8 << 10
+	// maxRelayed is how many connections relays bring: as many as one of them has at once, with a share of each machine that the relay keeps.
+	maxRelayed = 2048
+	maxStreams = 16
+	maxHeader  = 8 << 10
 	// patience is how long an answer may take to be read, and a connection may say nothing.
 	patience = 10 * time.Second
 	grace    = time.Second
@@ -103,7 +105,7 @@ func (c ServerConfig) listenRelayed(ctx context.Context) (net.Listener, error) {
 	}
 	chosen := &byClient{config: c, files: map[string]*httpserve.Files{}}
 	// The limit is below: a TLS connection must be able to tell whom the relay named.
-	relayed := proxyheader.NewListener(netutil.LimitListener(listener, maxConnections), c.Log)
+	relayed := proxyheader.NewListener(netutil.LimitListener(listener, maxRelayed), c.Log)
 	return tls.NewListener(relayed, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: chosen.get}), nil
 }
 

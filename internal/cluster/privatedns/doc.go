@@ -11,7 +11,7 @@
 //	any other name                    what the host's name servers say; NXDOMAIN where the VPC has no way out
 //
 // Nobody outside is asked about names of one label, of machines, of clusters, and of addresses of private networks. What is asked outside is a query
-// of its own with the client's question, and answers are cut to what the client takes; queries under way are bounded, in all and for each client.
+// of its own with the client's question, and answers are cut to what the client takes; queries under way are bounded, in all and for each machine with its pods.
 //
 // Machines ask it by /etc/resolv.conf, and so does the cluster's DNS for names that are not the cluster's.
 //

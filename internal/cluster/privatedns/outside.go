@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// maxOutside bounds the queries that wait for the host's name servers, maxOutsidePerClient those of one address.
-	maxOutside, maxOutsidePerClient = 512, 64
+	// maxOutside bounds the queries that wait for the host's name servers, maxOutsidePerMachine those of one machine with its pods: a machine may send from any
+	// address of its pods.
+	maxOutside, maxOutsidePerMachine = 512, 128
 	// askPatience is how long one of the host's name servers may take, outsidePatience all of them: clients ask again after five seconds.
 	askPatience, outsidePatience = 2 * time.Second, 4500 * time.Millisecond
 )
@@ -35,11 +36,11 @@ type outside struct {
 
 // ask has the first of the servers answer that can. The query is made anew: nothing of a client's but its question and whether it wants
 // signatures leaves the VPC.
-func (o *outside) ask(ctx context.Context, servers []string, client netip.Addr, query *dns.Msg) (*dns.Msg, error) {
-	if !o.take(client) {
+func (o *outside) ask(ctx context.Context, servers []string, machine netip.Addr, query *dns.Msg) (*dns.Msg, error) {
+	if !o.take(machine) {
 		return nil, errTooMany
 	}
-	defer o.give(client)
+	defer o.give(machine)
 	ctx, cancel := context.WithTimeout(ctx, outsidePatience)
 	defer cancel()
 	asked := new(dns.Msg)
@@ -91,26 +92,28 @@ func sameQuestion(a, b dns.Question) bool {
 	return a.Qtype == b.Qtype && a.Qclass == b.Qclass && strings.EqualFold(a.Name, b.Name)
 }
 
-func (o *outside) take(client netip.Addr) bool {
+func (o *outside) take(machine netip.Addr) bool {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	if o.total >= maxOutside || o.each[client] >= maxOutsidePerClient {
+	// However many take what they can, one more gets its share.
+	left := maxOutside - o.total
+	if left <= 0 || o.each[machine] >= min(maxOutsidePerMachine, max(1, left/2)) {
 		return false
 	}
 	if o.each == nil {
 		o.each = map[netip.Addr]int{}
 	}
 	o.total++
-	o.each[client]++
+	o.each[machine]++
 	return true
 }
 
-func (o *outside) give(client netip.Addr) {
+func (o *outside) give(machine netip.Addr) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	o.total--
-	if o.each[client]--; o.each[client] == 0 {
-		delete(o.each, client)
+	if o.each[machine]--; o.each[machine] == 0 {
+		delete(o.each, machine)
 	}
 }
 

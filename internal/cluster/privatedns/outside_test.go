@@ -5,6 +5,8 @@ package privatedns
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -241,33 +243,74 @@ func TestWayOutComesAndGoes(t *testing.T) {
 	becomes("it cannot be found out", "NXDOMAIN")
 }
 
-// A client that asks endlessly gets its share; others have theirs.
+// A machine that asks endlessly gets its share; others have theirs, however many ask endlessly.
 func TestShareOfOutside(t *testing.T) {
 	var o outside
 	first, second := netip.MustParseAddr("192.168.64.11"), netip.MustParseAddr("192.168.64.12")
-	for range maxOutsidePerClient {
+	for range maxOutsidePerMachine {
 		if !o.take(first) {
-			t.Fatal("a client does not get its share")
+			t.Fatal("a machine does not get its share")
 		}
 	}
 	if o.take(first) {
-		t.Error("a client gets more than its share")
+		t.Error("a machine gets more than its share")
 	}
 	if !o.take(second) {
-		t.Error("another client gets nothing")
+		t.Error("another machine gets nothing")
 	}
 	o.give(second)
 	o.give(first)
 	if !o.take(first) {
 		t.Error("what was given back cannot be taken")
 	}
-	for i := byte(0); o.total < maxOutside; i++ {
-		for range maxOutsidePerClient {
+	for range maxOutsidePerMachine {
+		for i := range byte(100) {
 			o.take(netip.AddrFrom4([4]byte{10, 0, 0, i}))
 		}
 	}
-	if o.take(second) {
-		t.Error("more are waited for than may be")
+	if !o.take(second) || o.total > maxOutside {
+		t.Errorf("with %d queries of others a machine gets nothing", o.total)
+	}
+	for i := range maxOutside {
+		o.take(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}))
+	}
+	if o.total != maxOutside || o.take(netip.MustParseAddr("192.168.64.13")) {
+		t.Errorf("%d are waited for, and one more", o.total)
+	}
+}
+
+// The addresses of a machine's pods are the machine's: it may send from any of them.
+func TestShareOfPods(t *testing.T) {
+	hold := make(chan struct{})
+	var asked atomic.Int32
+	upstream := hostServer(t, func(_ string, query *dns.Msg) *dns.Msg {
+		asked.Add(1)
+		<-hold
+		return worldOf("udp", query)
+	})
+	t.Cleanup(func() { close(hold) })
+	config := outsideConfig(upstream)
+	config.Log = slog.New(slog.DiscardHandler)
+	server, err := NewServer(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machineOf := func(netip.Addr) netip.Addr { return netip.MustParseAddr("192.168.64.11") }
+	refused := make(chan struct{}, 4*maxOutsidePerMachine)
+	for i := range maxOutsidePerMachine + 8 {
+		go func() {
+			r := &recorder{from: &net.UDPAddr{IP: net.IPv4(10, 0, byte(i>>8), byte(i)), Port: 1}}
+			server.answer(r, new(dns.Msg).SetQuestion("example.com.", dns.TypeA), machineOf)
+			refused <- struct{}{}
+		}()
+	}
+	for range 8 { // the others wait
+		<-refused
+	}
+	server.outside.mutex.Lock()
+	defer server.outside.mutex.Unlock()
+	if server.outside.total != maxOutsidePerMachine {
+		t.Errorf("%d queries of one machine are waited for, want %d", server.outside.total, maxOutsidePerMachine)
 	}
 }
 

@@ -52,6 +52,9 @@ func sockets(t *testing.T) (net.PacketConn, net.Listener) {
 	return nil, nil
 }
 
+// itself is the machine of an address that no pod has.
+func itself(address netip.Addr) netip.Addr { return address }
+
 // serve runs a server on loopback until the test ends, and returns its address.
 func serve(t *testing.T, config Config) string {
 	t.Helper()
@@ -65,7 +68,7 @@ func serve(t *testing.T, config Config) string {
 	packets, listener := sockets(t)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, packets, listener) }()
+	go func() { ended <- server.Serve(ctx, packets, listener, itself) }()
 	t.Cleanup(func() {
 		cancel()
 		select {
@@ -228,8 +231,11 @@ func TestIdleConnections(t *testing.T) {
 // recorder is a [dns.ResponseWriter] that keeps the reply.
 type recorder struct {
 	dns.ResponseWriter
+	from  net.Addr
 	reply *dns.Msg
 }
+
+func (r *recorder) RemoteAddr() net.Addr { return r.from }
 
 func (r *recorder) WriteMsg(m *dns.Msg) error { r.reply = m; return nil }
 
@@ -249,7 +255,7 @@ func TestRecordsAreReadSeldom(t *testing.T) {
 	}
 	ask := func(name string) string {
 		r := &recorder{}
-		server.ServeDNS(r, new(dns.Msg).SetQuestion(name, dns.TypeA))
+		server.answer(r, new(dns.Msg).SetQuestion(name, dns.TypeA), itself)
 		return said(r.reply)
 	}
 	const first, second = "ip-192-168-64-11.ec2.internal.", "ip-192-168-64-12.ec2.internal."

@@ -78,15 +78,15 @@ func NewServer(config Config) (*Server, error) {
 	return &Server{config: config, domain: strings.ToLower(dns.Fqdn(config.Domain))}, nil
 }
 
-// Serve answers on both sockets until the context ends, and closes them.
-func (s *Server) Serve(ctx context.Context, packets net.PacketConn, listener net.Listener) error {
+// Serve answers on both sockets until the context ends, and closes them. MachineOf is the machine that an address belongs to, its own or a pod's.
+func (s *Server) Serve(ctx context.Context, packets net.PacketConn, listener net.Listener, machineOf func(netip.Addr) netip.Addr) error {
 	servers := []*dns.Server{
 		{PacketConn: packets, UDPSize: udpSize},
 		{Listener: netutil.LimitListener(listener, maxConnections), ReadTimeout: tcpPatience, WriteTimeout: tcpPatience, IdleTimeout: func() time.Duration { return tcpPatience }},
 	}
 	failed := make(chan error, len(servers))
 	for _, server := range servers {
-		server.Handler = s
+		server.Handler = dns.HandlerFunc(func(w dns.ResponseWriter, query *dns.Msg) { s.answer(w, query, machineOf) })
 		server.MsgInvalidFunc = func([]byte, error) {} // what machines send is nobody's news
 		go func() { failed <- server.ActivateAndServe() }()
 	}
@@ -111,13 +111,13 @@ func (s *Server) Serve(ctx context.Context, packets net.PacketConn, listener net
 	return fmt.Errorf("serving names of machines: %w", err)
 }
 
-// ServeDNS implements [dns.Handler]. Queries have one question by now, and responses and updates are refused ([dns.DefaultMsgAcceptFunc]).
-func (s *Server) ServeDNS(w dns.ResponseWriter, query *dns.Msg) {
+// answer answers one query. It has one question by now, and responses and updates are refused ([dns.DefaultMsgAcceptFunc]).
+func (s *Server) answer(w dns.ResponseWriter, query *dns.Msg, machineOf func(netip.Addr) netip.Addr) {
 	reply := new(dns.Msg).SetRcode(query, dns.RcodeServerFailure)
 	if known, servers := s.known(); known != nil {
 		reply = known.answer(query)
 		if len(servers) > 0 && isUnknown(known, query, reply) && !s.isInside(query.Question[0].Name) {
-			reply = s.askOutside(w, query, servers)
+			reply = s.askOutside(w, query, servers, machineOf)
 		}
 	}
 	_ = w.WriteMsg(reply) // a client that did not wait asks again
@@ -129,8 +129,8 @@ func isUnknown(known *zone, query, reply *dns.Msg) bool {
 }
 
 // askOutside has the host's name servers answer.
-func (s *Server) askOutside(w dns.ResponseWriter, query *dns.Msg, servers []string) *dns.Msg {
-	answer, err := s.outside.ask(context.Background(), servers, clientOf(w.RemoteAddr()), query)
+func (s *Server) askOutside(w dns.ResponseWriter, query *dns.Msg, servers []string, machineOf func(netip.Addr) netip.Addr) *dns.Msg {
+	answer, err := s.outside.ask(context.Background(), servers, machineOf(clientOf(w.RemoteAddr())), query)
 	if err != nil {
 		s.tellOff(err)
 		return passOn(query, &dns.Msg{MsgHdr: dns.MsgHdr{Rcode: dns.RcodeServerFailure}})

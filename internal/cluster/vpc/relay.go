@@ -59,7 +59,8 @@ type Service interface {
 
 // NameService answers on both sockets, which it closes, until the context ends.
 type NameService interface {
-	Serve(ctx context.Context, packets net.PacketConn, listener net.Listener) error
+	// MachineOf is the machine that an address belongs to, its own or a pod's.
+	Serve(ctx context.Context, packets net.PacketConn, listener net.Listener, machineOf func(netip.Addr) netip.Addr) error
 }
 
 // Relay joins API servers and the VPC, both ways, and lets machines reach STS and IAM. It keeps no state: killed and started again it goes on.
@@ -166,6 +167,7 @@ func (r *Relay) serveVPC(ctx context.Context, namespace *os.File, owners *owners
 		identity := endpoint{
 			what: "identity service", listener: listener, dial: r.dialIdentity, slots: make(chan struct{}, maxIdentity), shares: newShares(maxIdentityPerMachine),
 		}
+		identity.shares.room = func() int { return cap(identity.slots) - len(identity.slots) }
 		begin(func() error { return r.serveEndpoint(ctx, identity, owners) })
 	}
 	metadata, err := r.listenMetadata(ctx, namespace)
@@ -183,7 +185,7 @@ func (r *Relay) serveVPC(ctx context.Context, namespace *os.File, owners *owners
 		if err != nil {
 			return err
 		}
-		begin(func() error { return r.config.Names.Serve(ctx, names.packets, names.listener) })
+		begin(func() error { return r.config.Names.Serve(ctx, names.packets, names.listener, owners.of) })
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 // shares counts what each address has of something that all share.
 type shares struct {
 	limit int
+	// room is how many are left for all; nil if the limit is all that counts.
+	room  func() int
 	mutex sync.Mutex
 	taken map[netip.Addr]int
 }
@@ -23,8 +25,11 @@ func (s *shares) take(peer netip.Addr, itself bool) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	limit := s.limit
+	if s.room != nil { // however many take what they can, one more gets its share: of N that take all they get, each has total/(N+8)
+		limit = min(limit, max(1, s.room()/8))
+	}
 	if !itself {
-		limit -= s.limit / 4
+		limit -= limit / 4
 	}
 	if s.taken[peer] >= limit {
 		return false

@@ -174,6 +174,38 @@ func TestShares(t *testing.T) {
 	}
 }
 
+// However many take what they get, one more gets its share.
+func TestFairShares(t *testing.T) {
+	const total = 64
+	s, taken := newShares(32), 0
+	s.room = func() int { return total - taken }
+	take := func(n byte, itself bool) bool {
+		ok := s.take(netip.AddrFrom4([4]byte{10, 0, 0, n}), itself)
+		if ok {
+			taken++
+		}
+		return ok
+	}
+	for range total {
+		for n := range byte(24) {
+			take(n, true)
+		}
+	}
+	if taken >= total || !take(100, true) || !take(101, false) {
+		t.Errorf("%d of %d are taken, and another machine gets none", taken, total)
+	}
+	one := newShares(32)
+	one.room = func() int { return 1000 }
+	for range 32 {
+		if !one.take(netip.AddrFrom4([4]byte{10, 0, 0, 1}), true) {
+			t.Fatal("a machine alone does not get its limit")
+		}
+	}
+	if one.take(netip.AddrFrom4([4]byte{10, 0, 0, 1}), true) {
+		t.Error("a machine gets more than its limit")
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	for _, config := range []Config{
 		{Dir: "relative", CIDR: cidr},
