@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/cluster/efs"
+	"muster.dev/muster/internal/platform/removetree"
 )
 
 const (
@@ -213,12 +214,7 @@ func (s *Store) discard(at int, name string) error {
 
 // removeAll removes a name of the trash or of staging without following what is in it out of it.
 func removeAll(dir, name string) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return fmt.Errorf("emptying %s: %w", filepath.Base(dir), err)
-	}
-	defer func() { _ = root.Close() }()
-	if err := root.RemoveAll(name); err != nil {
+	if err := removetree.RemoveAll(filepath.Join(dir, name)); err != nil {
 		return fmt.Errorf("emptying %s: %w", filepath.Base(dir), err)
 	}
 	return nil

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"muster.dev/muster/internal/cluster/filestore"
 )
 
@@ -132,6 +134,42 @@ func TestDiscard(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(root, "*", "*")); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// A pod may nest directories deeper than the service can hold files open.
+func TestDiscardDeep(t *testing.T) {
+	s, root := store(t)
+	if err := s.Make(id, "/a", filestore.Owner{Mode: 0o700}); err != nil {
+		t.Fatal(err)
+	}
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	at, err := unix.Open(filepath.Join(root, id, "data/a"), unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	for range 600 {
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := unix.Mkdirat(at, "d", 0o700)
+		next, openErr := unix.Openat(at, "d", unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		at, err = next, errors.Join(made, openErr, unix.Close(at))
+	}
+	if err := errors.Join(err, unix.Close(at)); err != nil {
+		t.Fatal(err)
+	}
+	few := before
+	few.Cur = 256
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	err = s.Discard(id, "/a")
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 
