@@ -58,7 +58,7 @@ test: build ## unit tests with the race detector, stories on real components
 	@plain=$$(go list ./... | grep -E '$(PLAIN)'); race=$$(go list ./... | grep -Ev '$(STORIES)|$(PLAIN)'); \
 	.build/testcount -log .build/logs/test.log -ahead .build/logs/ahead.log \
 		-- $(RACE) tools/yield.sh go list -export -race -test -deps $$race \
-		-- $(AS_BUILT) go test -json -vet=off -count=1 -p=1 -parallel=$(STORIES_AT_ONCE) -timeout=40m ./test/... \
+		-- $(AS_BUILT) go test -json -vet=off -count=1 -p=1 -parallel=$(STORIES_AT_ONCE) -timeout=60m ./test/... \
 		-- $(AS_BUILT) go test -json -vet=off $$plain \
 		-- $(RACE) go test -json -vet=off -race $$race \
 		-- $(RACE) go -C images test -json -vet=off -race ./archive ./workload \
