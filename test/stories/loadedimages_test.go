@@ -94,7 +94,7 @@ func TestLoadedImages(t *testing.T) {
 	if !strings.HasPrefix(out, "image docker.io/library/greet:dev loaded: sha256:") || !strings.Contains(machines, "2 machines are up to date") {
 		t.Errorf("muster image load: %s%s", out, machines)
 	}
-	i.muster("scale", "nodegroup", "default", "3")
+	i.muster("scale", "nodegroup", "default", "3", "--wait")
 	i.ready(60 * time.Second)
 	run := func(pod, node, policy string) {
 		t.Helper()
