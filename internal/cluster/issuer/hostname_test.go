@@ -52,7 +52,7 @@ func TestHostName(t *testing.T) {
 				t.Errorf("%s is looked up", test.hostname)
 			}
 			var found []netip.Addr
-			for _, text := range strings.Fields(test.leads) {
+			for text := range strings.FieldsSeq(test.leads) {
 				found = append(found, netip.MustParseAddr(text))
 			}
 			return found, nil

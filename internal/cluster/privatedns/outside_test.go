@@ -300,7 +300,7 @@ func TestShareOfPods(t *testing.T) {
 	for i := range maxOutsidePerMachine + 8 {
 		go func() {
 			r := &recorder{from: &net.UDPAddr{IP: net.IPv4(10, 0, byte(i>>8), byte(i)), Port: 1}}
-			server.answer(r, new(dns.Msg).SetQuestion("example.com.", dns.TypeA), machineOf)
+			server.answer(t.Context(), r, new(dns.Msg).SetQuestion("example.com.", dns.TypeA), machineOf)
 			refused <- struct{}{}
 		}()
 	}

@@ -255,7 +255,7 @@ func TestRecordsAreReadSeldom(t *testing.T) {
 	}
 	ask := func(name string) string {
 		r := &recorder{}
-		server.answer(r, new(dns.Msg).SetQuestion(name, dns.TypeA), itself)
+		server.answer(t.Context(), r, new(dns.Msg).SetQuestion(name, dns.TypeA), itself)
 		return said(r.reply)
 	}
 	const first, second = "ip-192-168-64-11.ec2.internal.", "ip-192-168-64-12.ec2.internal."

@@ -86,7 +86,7 @@ func (s *Server) Serve(ctx context.Context, packets net.PacketConn, listener net
 	}
 	failed := make(chan error, len(servers))
 	for _, server := range servers {
-		server.Handler = dns.HandlerFunc(func(w dns.ResponseWriter, query *dns.Msg) { s.answer(w, query, machineOf) })
+		server.Handler = dns.HandlerFunc(func(w dns.ResponseWriter, query *dns.Msg) { s.answer(ctx, w, query, machineOf) })
 		server.MsgInvalidFunc = func([]byte, error) {} // what machines send is nobody's news
 		go func() { failed <- server.ActivateAndServe() }()
 	}
@@ -112,12 +112,12 @@ func (s *Server) Serve(ctx context.Context, packets net.PacketConn, listener net
 }
 
 // answer answers one query. It has one question by now, and responses and updates are refused ([dns.DefaultMsgAcceptFunc]).
-func (s *Server) answer(w dns.ResponseWriter, query *dns.Msg, machineOf func(netip.Addr) netip.Addr) {
+func (s *Server) answer(ctx context.Context, w dns.ResponseWriter, query *dns.Msg, machineOf func(netip.Addr) netip.Addr) {
 	reply := new(dns.Msg).SetRcode(query, dns.RcodeServerFailure)
 	if known, servers := s.known(); known != nil {
 		reply = known.answer(query)
 		if len(servers) > 0 && isUnknown(known, query, reply) && !s.isInside(query.Question[0].Name) {
-			reply = s.askOutside(w, query, servers, machineOf)
+			reply = s.askOutside(ctx, w, query, servers, machineOf)
 		}
 	}
 	_ = w.WriteMsg(reply) // a client that did not wait asks again
@@ -129,8 +129,8 @@ func isUnknown(known *zone, query, reply *dns.Msg) bool {
 }
 
 // askOutside has the host's name servers answer.
-func (s *Server) askOutside(w dns.ResponseWriter, query *dns.Msg, servers []string, machineOf func(netip.Addr) netip.Addr) *dns.Msg {
-	answer, err := s.outside.ask(context.Background(), servers, machineOf(clientOf(w.RemoteAddr())), query)
+func (s *Server) askOutside(ctx context.Context, w dns.ResponseWriter, query *dns.Msg, servers []string, machineOf func(netip.Addr) netip.Addr) *dns.Msg {
+	answer, err := s.outside.ask(ctx, servers, machineOf(clientOf(w.RemoteAddr())), query)
 	if err != nil {
 		s.tellOff(err)
 		return passOn(query, &dns.Msg{MsgHdr: dns.MsgHdr{Rcode: dns.RcodeServerFailure}})

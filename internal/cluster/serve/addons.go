@@ -47,7 +47,7 @@ func addAddons(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Con
 	if err != nil {
 		return fmt.Errorf("making a client of the cluster for add-ons: %w", err)
 	}
-	files := &addonFiles{binDir: c.Account.BinDir, cluster: c.Dir, store: imagestore.New(c.Account.State)}
+	files := &addonFiles{binDir: c.BinDir, cluster: c.Dir, store: imagestore.New(c.State)}
 	config := addoncontroller.Config{
 		ClusterName: c.Cluster.Spec.Name,
 		Cluster:     api,

@@ -26,7 +26,7 @@ func TestStrayed(t *testing.T) {
 		{"", errors.New("no such host"), "vm is not found (no such host) here"},
 	} {
 		var found []netip.Addr
-		for _, text := range strings.Fields(test.found) {
+		for text := range strings.FieldsSeq(test.found) {
 			found = append(found, netip.MustParseAddr(text))
 		}
 		if got := strayed(at, found, test.err); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
