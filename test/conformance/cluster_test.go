@@ -30,6 +30,14 @@ func testCluster(t *testing.T, failAt string) (c *cluster, calls func() string, 
 	t.Setenv("CALLS", log)
 	t.Setenv("FAIL", failAt)
 	c, err = startCluster(t.Context(), bin, 2)
+	if c == nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // before the directories go that they write to
+		for _, registry := range c.registries {
+			_ = registry.Wait()
+		}
+	})
 	return c, func() string {
 		text, err := os.ReadFile(log)
 		if err != nil {
@@ -92,9 +100,6 @@ func TestClusterThatFails(t *testing.T) {
 	for _, step := range []string{"up", "get", "exec", "down"} {
 		t.Run(step, func(t *testing.T) {
 			c, calls, err := testCluster(t, step)
-			if c == nil {
-				t.Fatal("there is nothing to take down")
-			}
 			if err == nil {
 				err = c.load(t.Context(), os.DevNull, []byte("index"))
 			}
