@@ -116,13 +116,14 @@ func benchBalancer(ctx context.Context, bin string, rounds int) error {
 	return report(ways[0], ways[1], rounds)
 }
 
+// report prints both ways, and how they compare.
 func report(direct, balanced *reach, rounds int) error {
 	w := newTable()
 	_, _ = fmt.Fprintln(w, "median\tMiB/s of one connection\tmicroseconds for a byte and back\tn\t")
 	for _, way := range []*reach{direct, balanced} {
 		_, _ = fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%d\t\n", way.name, middle(way.throughput), middle(way.latency), rounds)
 	}
-	_, _ = fmt.Fprintf(w, "balancer as multiple of direct\t%.2f\t%.2f\t\t\n", middle(balanced.throughput)/middle(direct.throughput),
+	_, _ = fmt.Fprintf(w, "%s as multiple of %s\t%.2f\t%.2f\t\t\n", balanced.name, direct.name, middle(balanced.throughput)/middle(direct.throughput),
 		middle(balanced.latency)/middle(direct.latency))
 	return w.Flush()
 }
@@ -155,15 +156,7 @@ func (t trial) serveOn(ctx context.Context, machine string, at netip.AddrPort) (
 	if err != nil {
 		return nil, err
 	}
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go serveBytes(connection)
-		}
-	}()
+	go serveAll(listener)
 	return func() { _ = listener.Close() }, nil
 }
 
@@ -172,6 +165,16 @@ const (
 	askStream = 's'
 	askEcho   = 'e'
 )
+
+func serveAll(listener net.Listener) {
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go serveBytes(connection)
+	}
+}
 
 func serveBytes(connection net.Conn) {
 	defer func() { _ = connection.Close() }()
@@ -214,7 +217,7 @@ func (t trial) balance(ctx context.Context, address netip.Addr) (string, error) 
 
 func (t trial) mustKubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(t.bin, "kubectl"), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(t.dir, "kubeconfig"))
+	cmd.Env = t.environ()
 	var out, talk bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &talk
 	if err := cmd.Run(); err != nil {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -75,7 +74,7 @@ func (t trial) launch(ctx context.Context, way v1alpha1.Bootstrap, name string) 
 	defer cancel()
 	name = map[v1alpha1.Bootstrap]string{v1alpha1.BootstrapRole: "role-", v1alpha1.BootstrapToken: "token-"}[way] + name
 	apply := exec.CommandContext(ctx, filepath.Join(t.bin, "kubectl"), "--context=muster-management", "apply", "-f", "-")
-	apply.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(t.dir, "kubeconfig"))
+	apply.Env = t.environ()
 	apply.Stdin = bytes.NewReader(fmt.Appendf(nil, launchGroup, name, way))
 	if out, err := apply.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("making a node group: %w: %s", err, out)

@@ -22,7 +22,7 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 3, "rounds of each measurement; medians are printed")
 	simulated := flag.Int("simulated", 500, "simulated nodes")
-	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, identities, memory and volume are others")
+	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, identities, image, memory, podnetwork, pods and volume are others")
 	instances := flag.Int("instances", 1000, "instances of the measurement awsapi")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -64,10 +64,16 @@ func run(ctx context.Context, rounds, simulated, instances int, only []string) e
 			err = benchIdentities(ctx, bin)
 		case "volume":
 			err = benchVolume(ctx, bin, rounds)
+		case "image":
+			err = benchImageLoad(ctx, bin, rounds)
+		case "pods":
+			err = benchPods(ctx, bin)
+		case "podnetwork":
+			err = benchPodNetwork(ctx, bin, rounds)
 		case "awsapi":
 			err = benchAWS(ctx, bin, instances)
 		default:
-			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, launch, clusters, management, awsapi, balancer, identities, memory, volume)", name)
+			err = fmt.Errorf("--only: there is no measurement %q (up, simulated, join, launch, clusters, management, awsapi, balancer, identities, image, memory, podnetwork, pods, volume)", name)
 		}
 		if err != nil {
 			return err

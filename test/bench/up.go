@@ -38,9 +38,13 @@ func newTrial(ctx context.Context, bin string) (trial, func(), error) {
 
 func (t trial) state() statedir.Dir { return statedir.Dir(filepath.Join(t.dir, "state")) }
 
+func (t trial) environ() []string {
+	return append(os.Environ(), statedir.Env+"="+string(t.state()), "KUBECONFIG="+filepath.Join(t.dir, "kubeconfig"))
+}
+
 func (t trial) muster(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(t.bin, "muster"), args...)
-	cmd.Env = append(os.Environ(), statedir.Env+"="+string(t.state()), "KUBECONFIG="+filepath.Join(t.dir, "kubeconfig"))
+	cmd.Env = t.environ()
 	var out, talk bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &talk
 	if err := cmd.Run(); err != nil {

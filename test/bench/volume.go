@@ -46,10 +46,8 @@ func benchVolume(ctx context.Context, bin string, rounds int) error {
 	}
 	defer remove()
 	program := filepath.Join(t.dir, "workload")
-	build := exec.CommandContext(ctx, "go", "-C", "images", "build", "-o", program, "./workload")
-	build.Env = append(build.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the workload: %w\n%s", err, out)
+	if err := buildWorkload(ctx, program); err != nil {
+		return err
 	}
 	if _, err := t.muster(ctx, "up", "--nodes", "1"); err != nil {
 		return err
@@ -102,6 +100,6 @@ func benchVolume(ctx context.Context, bin string, rounds int) error {
 // execIn runs the workload in the pod.
 func (t trial) execIn(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(t.bin, "kubectl"), append([]string{"exec", "bench", "--", "/workload"}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(t.dir, "kubeconfig"))
+	cmd.Env = t.environ()
 	return cmd
 }
