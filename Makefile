@@ -20,7 +20,7 @@ GOLANGCI_LINT := $(CURDIR)/.tools/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
 .PHONY: help
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build all programs and images into bin/ (what is up to date is left alone)
@@ -80,6 +80,12 @@ conformance: export FOCUS ?=
 conformance: export SKIP ?=
 conformance: build ## upstream's e2e suite on a cluster of its own: all of [Conformance] (about 50 minutes), or what FOCUS and SKIP choose of it
 	@tools/conformance.sh -focus "$$FOCUS" -skip "$$SKIP" $(ARGS)
+
+.PHONY: conformance-more
+conformance-more: export FOCUS ?=
+conformance-more: export SKIP ?=
+conformance-more: build ## the rest of upstream's e2e suite without what is slow, serial, disruptive, flaky or of a feature, or what FOCUS and SKIP choose of it
+	@tools/conformance.sh -rest -focus "$$FOCUS" -skip "$$SKIP" $(ARGS)
 
 FUZZTIME ?= 10s
 

@@ -56,6 +56,7 @@ type outcome struct {
 	passed  []spec
 	failed  []spec // whatever else ended them: failed, timed out, panicked, interrupted, aborted
 	skipped []spec // by themselves, with a reason
+	beyond  []impossible
 }
 
 func readReport(path string) (outcome, error) {
@@ -101,12 +102,12 @@ func (o *outcome) count(s spec) {
 	}
 }
 
-// problem is nil if every spec that was chosen passed.
-func (o outcome) problem() error {
+// problem is nil if every spec that was chosen passed, or skipped itself where it may.
+func (o outcome) problem(maySkip bool) error {
 	switch {
 	case len(o.failed) > 0:
 		return fmt.Errorf("specs that failed: %d", len(o.failed))
-	case len(o.skipped) > 0:
+	case len(o.skipped) > 0 && !maySkip:
 		return fmt.Errorf("specs that skipped themselves: %d", len(o.skipped))
 	case len(o.passed) == 0:
 		return errors.New("no spec ran: nothing has this name and these labels")
@@ -114,13 +115,23 @@ func (o outcome) problem() error {
 	return nil
 }
 
-// text says how many specs came to which end, how long those took that failed and why, and which took longest.
-func (o outcome) text(took time.Duration) string {
+// text says how many specs came to which end, how long those took that failed and why, and which took longest. Where specs may skip themselves, it
+// counts their reasons.
+func (o outcome) text(took time.Duration, maySkip bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d specs in %s: %d passed, %d failed, %d skipped themselves\n",
-		len(o.passed)+len(o.failed)+len(o.skipped), took.Round(time.Second), len(o.passed), len(o.failed), len(o.skipped))
+	fmt.Fprintf(&b, "%d specs in %s: %d passed, %d failed, ",
+		len(o.passed)+len(o.failed)+len(o.skipped)+len(o.beyond), took.Round(time.Second), len(o.passed), len(o.failed))
+	if maySkip {
+		fmt.Fprintf(&b, "%d failed for what this kind of host cannot do, ", len(o.beyond))
+	}
+	fmt.Fprintf(&b, "%d skipped themselves\n", len(o.skipped))
 	list(&b, "Failed", o.failed, true)
-	list(&b, "Skipped themselves", o.skipped, true)
+	listBeyond(&b, o.beyond)
+	if maySkip {
+		listReasons(&b, o.skipped)
+	} else {
+		list(&b, "Skipped themselves", o.skipped, true)
+	}
 	list(&b, "Took longest", o.passed[:min(5, len(o.passed))], false)
 	return strings.TrimSuffix(b.String(), "\n")
 }

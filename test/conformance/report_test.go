@@ -23,7 +23,7 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := o.text(90*time.Second+time.Millisecond) + "\n"; got != string(want) {
+	if got := o.text(90*time.Second+time.Millisecond, false) + "\n"; got != string(want) {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }
@@ -59,7 +59,7 @@ func TestProblem(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := ""
-			if err := o.problem(); err != nil {
+			if err := o.problem(false); err != nil {
 				got = err.Error()
 			}
 			if (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
