@@ -43,7 +43,7 @@ func main() {
 	flag.BoolVar(&o.registry, "registry", false, "serve a machine its own images, in place of registry.k8s.io: what a run starts on its machines")
 	flag.Parse()
 	if o.rest {
-		o.labels = restLabels
+		o.labels, o.skip = restLabels, either(o.skip, restSkip)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -51,6 +51,14 @@ func main() {
 		fmt.Fprintf(os.Stderr, "Error: %v\n", err)
 		os.Exit(1)
 	}
+}
+
+// either is a regular expression of what one of two matches, of which the first may be "".
+func either(one, other string) string {
+	if one == "" {
+		return other
+	}
+	return "(" + one + ")|" + other
 }
 
 func run(ctx context.Context, o options) (err error) {
@@ -90,6 +98,9 @@ func run(ctx context.Context, o options) (err error) {
 		outcome.limited(limits)
 	}
 	fmt.Println(outcome.text(time.Since(started), o.rest))
+	if o.rest {
+		fmt.Println("Not run: specs of upstream's CSI drivers and of NFS servers, whose images are not made here: " + restSkip)
+	}
 	fmt.Printf("%s has %s, %s and %s\n", reports, reportFile, junitFile, logFile)
 	if err := outcome.problem(o.rest); err != nil {
 		return err
