@@ -156,16 +156,28 @@ type SubnetID string
 // +kubebuilder:validation:XValidation:rule="!has(self.podCIDR) || size(self.podCIDR) == 0 || isCIDR(self.podCIDR) && cidr(self.podCIDR).ip().family() == 4 && cidr(self.podCIDR) == cidr(self.podCIDR).masked() && cidr(self.podCIDR).ip().isGlobalUnicast() && cidr(self.podCIDR).prefixLength() >= 8 && cidr(self.podCIDR).prefixLength() <= 22",message="podCIDR must be an IPv4 network from /8 to /22, as 10.244.0.0/16: each node takes a /24 of it",fieldPath=".podCIDR"
 // +kubebuilder:validation:XValidation:rule="isCIDR(self.serviceCIDR) && cidr(self.serviceCIDR).ip().family() == 4 && cidr(self.serviceCIDR) == cidr(self.serviceCIDR).masked() && cidr(self.serviceCIDR).ip().isGlobalUnicast() && cidr(self.serviceCIDR).prefixLength() >= 12 && cidr(self.serviceCIDR).prefixLength() <= 24",message="serviceCIDR must be an IPv4 network from /12 to /24, as 10.100.0.0/16",fieldPath=".serviceCIDR"
 // +kubebuilder:validation:XValidation:rule="!has(self.podCIDR) || !isCIDR(self.podCIDR) || !isCIDR(self.serviceCIDR) || cidr(self.podCIDR).ip().family() != cidr(self.serviceCIDR).ip().family() || !(cidr(self.podCIDR).containsIP(cidr(self.serviceCIDR).ip()) || cidr(self.serviceCIDR).containsIP(cidr(self.podCIDR).ip()))",message="podCIDR and serviceCIDR must not overlap",fieldPath=".serviceCIDR"
+// +kubebuilder:validation:XValidation:rule="!has(self.podSubnetIDs) || size(self.podSubnetIDs) == 0 || !has(self.podCIDR) || size(self.podCIDR) == 0",message="pods have addresses of podCIDR or of podSubnetIDs: give one of the two",fieldPath=".podSubnetIDs"
 type ClusterNetwork struct {
 	// SubnetIDs are the subnets of the cluster. They belong to one VPC and cover at least two availability zones. The API server has an address
 	// in two of them. Machines are launched in them unless their node group names other subnets. Empty means all subnets of the account's
-	// default VPC.
+	// default VPC, except those in podSubnetIDs.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(id, self.exists_one(other, other == id))",message="a subnet must be named once"
 	SubnetIDs []SubnetID `json:"subnetIDs,omitempty"`
+
+	// PodSubnetIDs are the subnets for the addresses of pods, if these are to differ from the machines' own. They belong to the cluster's VPC,
+	// with at least one in each availability zone of the cluster's subnets. A machine takes a range for its pods from a subnet of its zone: the
+	// first one in this list that has room. Machines, and pods in the network of their machine, have addresses of the machines' subnets. It
+	// excludes podCIDR.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(id, self.exists_one(other, other == id))",message="a subnet must be named once"
+	PodSubnetIDs []SubnetID `json:"podSubnetIDs,omitempty"`
 
 	// PodCIDR is the address range of pods. Each node gets a /24 of it. It must not overlap the pod range of another cluster in the VPC. If
 	// omitted, pods have addresses in the subnets of their machines. Simulated machines and hosts that joined by themselves then get a /24 each of

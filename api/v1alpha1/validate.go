@@ -112,6 +112,10 @@ func validateBootstrap(path *field.Path, s NodeGroupSpec) field.ErrorList {
 
 func validateNetwork(path *field.Path, network ClusterNetwork) field.ErrorList {
 	errs := validateSubnetIDs(path.Child("subnetIDs"), network.SubnetIDs)
+	errs = append(errs, validateSubnetIDs(path.Child("podSubnetIDs"), network.PodSubnetIDs)...)
+	if len(network.PodSubnetIDs) > 0 && network.PodCIDR != "" {
+		errs = append(errs, field.Forbidden(path.Child("podSubnetIDs"), "pods have addresses of podCIDR or of podSubnetIDs: give one of the two"))
+	}
 	ranges := []struct {
 		name, value      string
 		largest, tiniest int

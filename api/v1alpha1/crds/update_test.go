@@ -49,6 +49,7 @@ func TestUpdates(t *testing.T) {
 		{"cluster: another port", oldCluster, `{spec: {name: a, apiServer: {port: 1}}}`, nil},
 		{"cluster: another network", oldCluster, `{spec: {name: a, network: {podCIDR: 10.0.0.0/16}}}`, []string{"spec.network"}},
 		{"cluster: other subnets", oldCluster, `{spec: {name: a, network: {subnetIDs: [subnet-0123456789abcdef0]}}}`, []string{"spec.network"}},
+		{"cluster: subnets for pods", oldCluster, `{spec: {name: a, network: {podSubnetIDs: [subnet-0123456789abcdef0]}}}`, []string{"spec.network"}},
 		{"cluster: access entries first", mode("CONFIG_MAP"), access("API_AND_CONFIG_MAP"), nil},
 		{"cluster: access entries alone", mode("API_AND_CONFIG_MAP"), access("API"), nil},
 		{"cluster: access entries alone, at once", mode("CONFIG_MAP"), access("API"), nil},

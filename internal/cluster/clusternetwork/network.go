@@ -38,6 +38,8 @@ type Network struct {
 	PodCIDR netip.Prefix `json:"podCIDR"`
 	// PodsInSubnets reports whether pods of machines have addresses of the machines' subnets, a range for each machine.
 	PodsInSubnets bool `json:"podsInSubnets,omitempty"`
+	// PodSubnets are those that the ranges are of, one or more in each zone of the cluster's subnets; none if they are of the machines' own.
+	PodSubnets []Subnet `json:"podSubnets,omitempty"`
 	// SecurityGroupID is the id of the cluster's own security group.
 	SecurityGroupID string `json:"securityGroupID,omitempty"`
 }
@@ -54,9 +56,26 @@ func (n Network) Pods() netip.Prefix {
 }
 
 // SubnetIDs lists the ids of the cluster's subnets.
-func (n Network) SubnetIDs() []string {
-	ids := make([]string, 0, len(n.Subnets))
-	for _, subnet := range n.Subnets {
+func (n Network) SubnetIDs() []string { return idsOf(n.Subnets) }
+
+// PodSubnetIDs lists the ids of the subnets for pods, in the order in which they are tried.
+func (n Network) PodSubnetIDs() []string { return idsOf(n.PodSubnets) }
+
+// PodZones lists the zones of the subnets for pods, sorted.
+func (n Network) PodZones() []string { return zonesOf(n.PodSubnets) }
+
+func zonesOf(subnets []Subnet) []string {
+	zones := make([]string, 0, len(subnets))
+	for _, subnet := range subnets {
+		zones = append(zones, subnet.Zone)
+	}
+	slices.Sort(zones)
+	return slices.Compact(zones)
+}
+
+func idsOf(subnets []Subnet) []string {
+	ids := make([]string, 0, len(subnets))
+	for _, subnet := range subnets {
 		ids = append(ids, subnet.ID)
 	}
 	return ids
@@ -90,10 +109,10 @@ func nth(cidr netip.Prefix, n int) netip.Addr {
 	return address
 }
 
-// Reserved lists the addresses that no node has: the first four of the VPC and of each subnet of the cluster, and the API server's.
+// Reserved lists the addresses that no node has: the first four of the VPC and of each subnet of the cluster and of its pods, and the API server's.
 func (n Network) Reserved() []netip.Prefix {
 	ranges := []netip.Prefix{first(n.VPCCIDR)}
-	for _, subnet := range n.Subnets {
+	for _, subnet := range slices.Concat(n.Subnets, n.PodSubnets) {
 		if own := first(subnet.CIDR); !slices.Contains(ranges, own) {
 			ranges = append(ranges, own)
 		}
@@ -122,6 +141,8 @@ func (n Network) Validate() error {
 		return errors.New("it has no address for the API server")
 	case !n.PodCIDR.IsValid() || !n.PodCIDR.Addr().Is4():
 		return fmt.Errorf("podCIDR %s is not a range of IPv4 addresses", n.PodCIDR)
+	case len(n.PodSubnets) > 0 && !n.PodsInSubnets:
+		return errors.New("it has subnets for pods whose addresses are of podCIDR")
 	}
 	for _, address := range n.Addresses {
 		if !slices.ContainsFunc(n.Subnets, func(s Subnet) bool { return s.CIDR.Contains(address) }) {

@@ -17,13 +17,14 @@ const (
 	ReasonNoDefault  = "DefaultVpcNotFound"
 	ReasonNoSubnet   = "SubnetNotFound"
 	ReasonSubnets    = "InvalidSubnets"
+	ReasonPodSubnets = "InvalidPodSubnets"
 	ReasonPodRange   = "InvalidPodRange"
 	ReasonNoPodRange = "NoPodRangeLeft"
 )
 
 // Reasons lists them.
 func Reasons() []string {
-	return []string{ReasonNoDefault, ReasonNoSubnet, ReasonSubnets, ReasonPodRange, ReasonNoPodRange}
+	return []string{ReasonNoDefault, ReasonNoSubnet, ReasonSubnets, ReasonPodSubnets, ReasonPodRange, ReasonNoPodRange}
 }
 
 // Problem is a network that a cluster cannot have. People have to change something.
@@ -45,30 +46,34 @@ type Taken struct {
 // minZones is how many zones the subnets of a cluster must be in, as on EKS: its API server has an address in two.
 const minZones = 2
 
-// Resolve chooses the network of a cluster that has none yet: the subnets that its spec names, or all of the default VPC; the range of pods
-// that it names, or else the VPC's own for pods of machines, and for those of other nodes the first one that nobody in the VPC has. It gives no addresses to the API server. An error is a [*Problem].
+// Resolve chooses the network of a cluster that has none yet: the subnets that its spec names, or all of the default VPC but those for pods; the
+// range of pods that it names, or else the VPC's own for pods of machines, and for those of other nodes the first one that nobody in the VPC has.
+// It gives no addresses to the API server. An error is a [*Problem].
 func Resolve(spec v1alpha1.ClusterNetwork, vpcs []VPC, taken []Taken) (Network, error) {
-	within, subnets, err := choose(spec.SubnetIDs, vpcs)
+	within, subnets, err := choose(spec, vpcs)
 	if err != nil {
 		return Network{}, err
 	}
-	zones := map[string]bool{}
-	for _, subnet := range subnets {
-		zones[subnet.Zone] = true
-	}
-	if len(zones) < minZones {
+	if zones := zonesOf(subnets); len(zones) < minZones {
 		return Network{}, problem(ReasonSubnets, "spec.network.subnetIDs: the subnets %s are in %d availability zone: name subnets in at least %d",
-			strings.Join(Network{Subnets: subnets}.SubnetIDs(), ", "), len(zones), minZones)
+			strings.Join(idsOf(subnets), ", "), len(zones), minZones)
+	}
+	podSubnets, err := choosePodSubnets(spec, within, subnets)
+	if err != nil {
+		return Network{}, err
 	}
 	pods, err := podRange(spec, within, taken)
 	if err != nil {
 		return Network{}, err
 	}
-	return Network{Version: Version, VPCID: within.ID, VPCCIDR: within.CIDR, Subnets: subnets, PodCIDR: pods, PodsInSubnets: spec.PodCIDR == ""}, nil
+	return Network{
+		Version: Version, VPCID: within.ID, VPCCIDR: within.CIDR, Subnets: subnets, PodCIDR: pods, PodsInSubnets: spec.PodCIDR == "", PodSubnets: podSubnets,
+	}, nil
 }
 
 // choose finds the VPC and the subnets, sorted by zone and range.
-func choose(ids []v1alpha1.SubnetID, vpcs []VPC) (VPC, []Subnet, error) {
+func choose(spec v1alpha1.ClusterNetwork, vpcs []VPC) (VPC, []Subnet, error) {
+	ids := spec.SubnetIDs
 	var within VPC
 	var subnets []Subnet
 	if len(ids) == 0 {
@@ -76,9 +81,14 @@ func choose(ids []v1alpha1.SubnetID, vpcs []VPC) (VPC, []Subnet, error) {
 		if at < 0 {
 			return VPC{}, nil, problem(ReasonNoDefault, "spec.network.subnetIDs: the account has no default VPC: name the subnets that the cluster is in")
 		}
-		within, subnets = vpcs[at], slices.Clone(vpcs[at].Subnets)
+		within = vpcs[at]
+		subnets = slices.DeleteFunc(slices.Clone(within.Subnets), func(s Subnet) bool { return slices.Contains(spec.PodSubnetIDs, v1alpha1.SubnetID(s.ID)) })
 		if len(subnets) == 0 {
-			return VPC{}, nil, problem(ReasonNoSubnet, "spec.network.subnetIDs: the default VPC %s has no subnets: make some in at least %d zones, or name others", within.ID, minZones)
+			but := ""
+			if len(within.Subnets) > 0 {
+				but = " but those for pods"
+			}
+			return VPC{}, nil, problem(ReasonNoSubnet, "spec.network.subnetIDs: the default VPC %s has no subnets%s: make some in at least %d zones, or name others", within.ID, but, minZones)
 		}
 	}
 	for i, id := range ids {
@@ -99,6 +109,35 @@ func choose(ids []v1alpha1.SubnetID, vpcs []VPC) (VPC, []Subnet, error) {
 		return cmp.Or(strings.Compare(a.Zone, b.Zone), a.CIDR.Addr().Compare(b.CIDR.Addr()))
 	})
 	return within, subnets, nil
+}
+
+// choosePodSubnets finds the subnets that a spec names for pods, in its order: one or more in each zone of the cluster's subnets.
+func choosePodSubnets(spec v1alpha1.ClusterNetwork, within VPC, subnets []Subnet) ([]Subnet, error) {
+	const path = "spec.network.podSubnetIDs"
+	if len(spec.PodSubnetIDs) == 0 {
+		return nil, nil
+	}
+	if spec.PodCIDR != "" {
+		return nil, problem(ReasonPodSubnets, "%s: pods have addresses of podCIDR or of podSubnetIDs: give one of the two", path)
+	}
+	var chosen []Subnet
+	for i, id := range spec.PodSubnetIDs {
+		if slices.Contains(spec.PodSubnetIDs[:i], id) {
+			return nil, problem(ReasonPodSubnets, "%s: %s is there twice: name it once", path, id)
+		}
+		_, subnet, ok := find(string(id), []VPC{within})
+		if !ok {
+			return nil, problem(ReasonNoSubnet, "%s: there is no subnet %q in %s, the cluster's VPC, or it is not Ready", path, id, within.ID)
+		}
+		chosen = append(chosen, subnet)
+	}
+	has := zonesOf(chosen)
+	lacking := slices.DeleteFunc(zonesOf(subnets), func(zone string) bool { return slices.Contains(has, zone) })
+	if len(lacking) > 0 {
+		return nil, problem(ReasonPodSubnets, "%s: the cluster has subnets for machines in %s, and none for their pods there: name one in each of these zones, or other subnets in spec.network.subnetIDs",
+			path, strings.Join(lacking, ", "))
+	}
+	return chosen, nil
 }
 
 func find(id string, vpcs []VPC) (VPC, Subnet, bool) {

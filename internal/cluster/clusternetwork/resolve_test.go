@@ -111,6 +111,60 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// Subnets for pods are of the cluster's VPC, in each zone of its subnets, and not among those that are chosen for machines.
+func TestPodSubnets(t *testing.T) {
+	t.Parallel()
+	const podsA, podsA2, podsB = "subnet-000000000000000e1", "subnet-000000000000000e2", "subnet-000000000000000e3"
+	vpcs := account()
+	vpcs[1].Subnets = append(vpcs[1].Subnets, Subnet{podsA, "us-east-1a", prefix("172.31.64.0/20")},
+		Subnet{podsA2, "us-east-1a", prefix("172.31.48.0/20")}, Subnet{podsB, "us-east-1b", prefix("172.31.80.0/20")})
+	for name, test := range map[string]struct {
+		ids, pods    []v1alpha1.SubnetID
+		podCIDR      string
+		subnets      []string
+		reason, says string
+	}{
+		"in each zone":               {ids: []v1alpha1.SubnetID{a, b}, pods: []v1alpha1.SubnetID{podsA, podsB}, subnets: []string{a, b}},
+		"two in a zone, as said":     {ids: []v1alpha1.SubnetID{a, b}, pods: []v1alpha1.SubnetID{podsB, podsA, podsA2}, subnets: []string{a, b}},
+		"more zones than machines":   {ids: []v1alpha1.SubnetID{a, b}, pods: []v1alpha1.SubnetID{podsA, podsB, c}, subnets: []string{a, b}},
+		"the machines' own":          {ids: []v1alpha1.SubnetID{a, b}, pods: []v1alpha1.SubnetID{a, podsB}, subnets: []string{a, b}},
+		"not chosen for machines":    {pods: []v1alpha1.SubnetID{podsA, podsA2, podsB, c}, subnets: []string{a, b}},
+		"none in a zone":             {ids: []v1alpha1.SubnetID{a, b, c}, pods: []v1alpha1.SubnetID{podsA}, reason: ReasonPodSubnets, says: "in us-east-1b, us-east-1c, and none for their pods there"},
+		"none in a zone of all":      {pods: []v1alpha1.SubnetID{podsA, podsA2, podsB}, reason: ReasonPodSubnets, says: "in us-east-1c, and none for their pods"},
+		"twice":                      {ids: []v1alpha1.SubnetID{a, b}, pods: []v1alpha1.SubnetID{podsA, podsB, podsA}, reason: ReasonPodSubnets, says: podsA + " is there twice"},
+		"of another VPC":             {ids: []v1alpha1.SubnetID{a, b}, pods: []v1alpha1.SubnetID{other, podsB}, reason: ReasonNoSubnet, says: `no subnet "` + other + `" in ` + vpcOne},
+		"not there":                  {ids: []v1alpha1.SubnetID{a, b}, pods: []v1alpha1.SubnetID{"subnet-00000000000000009"}, reason: ReasonNoSubnet, says: "not Ready"},
+		"beside podCIDR":             {ids: []v1alpha1.SubnetID{a, b}, pods: []v1alpha1.SubnetID{podsA, podsB}, podCIDR: "10.0.0.0/16", reason: ReasonPodSubnets, says: "give one of the two"},
+		"all of the default VPC's":   {pods: []v1alpha1.SubnetID{a, b, c, podsA, podsA2, podsB}, reason: ReasonNoSubnet, says: "has no subnets but those for pods"},
+		"all but one of the default": {pods: []v1alpha1.SubnetID{b, c, podsA, podsA2, podsB}, reason: ReasonSubnets, says: "at least 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Resolve(v1alpha1.ClusterNetwork{SubnetIDs: test.ids, PodSubnetIDs: test.pods, PodCIDR: test.podCIDR, ServiceCIDR: "10.100.0.0/16"}, vpcs, nil)
+			if test.reason != "" {
+				var p *Problem
+				if !errors.As(err, &p) || p.Reason != test.reason || !strings.Contains(p.Message, test.says) || !slices.Contains(Reasons(), p.Reason) {
+					t.Fatalf("got %+v, %v; want %s: %s", got, err, test.reason, test.says)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var pods []string
+			for _, id := range test.pods {
+				pods = append(pods, string(id))
+			}
+			if diff := cmp.Diff(test.subnets, got.SubnetIDs()) + cmp.Diff(pods, got.PodSubnetIDs()); diff != "" || !got.PodsInSubnets || got.Pods() != got.VPCCIDR {
+				t.Errorf("got %+v\n%s", got, diff)
+			}
+			if zones := got.PodZones(); !slices.IsSorted(zones) || zones[0] != "us-east-1a" || zones[1] != "us-east-1b" {
+				t.Errorf("zones %v", zones)
+			}
+		})
+	}
+}
+
 // Whatever ranges others have, the one that is chosen overlaps none of them.
 func TestChosenRangesOverlapNothing(t *testing.T) {
 	t.Parallel()
@@ -154,7 +208,11 @@ func TestEndpoints(t *testing.T) {
 	if err := n.Validate(); err != nil {
 		t.Error(err)
 	}
-	want := []netip.Prefix{prefix("172.31.0.0/30"), prefix("172.31.16.0/30"), prefix("172.31.32.0/30"), prefix("172.31.0.4/32"), prefix("172.31.16.4/32")}
+	n.PodSubnets = []Subnet{{"subnet-0000000000000000d", "us-east-1a", prefix("172.31.48.0/20")}, n.Subnets[0]}
+	if err := n.Validate(); err != nil {
+		t.Error(err)
+	}
+	want := []netip.Prefix{prefix("172.31.0.0/30"), prefix("172.31.16.0/30"), prefix("172.31.32.0/30"), prefix("172.31.48.0/30"), prefix("172.31.0.4/32"), prefix("172.31.16.4/32")}
 	if diff := cmp.Diff(want, n.Reserved(), compare); diff != "" {
 		t.Error(diff)
 	}
@@ -164,6 +222,7 @@ func TestEndpoints(t *testing.T) {
 		"range":   func(n *Network) { n.VPCCIDR = netip.Prefix{} },
 		"subnets": func(n *Network) { n.Subnets = nil },
 		"pods":    func(n *Network) { n.PodCIDR = netip.Prefix{} },
+		"podCIDR": func(n *Network) { n.PodsInSubnets = false },
 		"outside": func(n *Network) { n.Addresses = []netip.Addr{netip.MustParseAddr("172.31.48.4")} },
 	} {
 		spoiled := n
