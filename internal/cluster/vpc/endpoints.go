@@ -27,6 +27,8 @@ type Endpoint struct {
 	EgressSocket string `json:"egressSocket"`
 	// PodCIDR holds the addresses of the cluster's pods: webhooks and aggregated API servers run there. Clusters of one VPC have ranges of their own.
 	PodCIDR netip.Prefix `json:"podCIDR"`
+	// PodSubnets are the ids of the subnets that the cluster keeps for its pods.
+	PodSubnets []string `json:"podSubnets,omitempty"`
 	// SecurityGroups decide which machines reach the API server, and which ones it reaches.
 	SecurityGroups []string `json:"securityGroups,omitempty"`
 }
@@ -41,12 +43,13 @@ func (e Endpoint) URL() string {
 
 func (e Endpoint) equal(other Endpoint) bool {
 	return e.Cluster == other.Cluster && slices.Equal(e.Addresses, other.Addresses) && e.APIServer == other.APIServer &&
-		e.EgressSocket == other.EgressSocket && e.PodCIDR == other.PodCIDR && slices.Equal(e.SecurityGroups, other.SecurityGroups)
+		e.EgressSocket == other.EgressSocket && e.PodCIDR == other.PodCIDR && slices.Equal(e.PodSubnets, other.PodSubnets) && slices.Equal(e.SecurityGroups, other.SecurityGroups)
 }
 
-// sameDoor reports whether an endpoint is served as another one is: groups are the kernel's business.
+// sameDoor reports whether an endpoint is served as another one is: groups are the kernel's business, and who may have a subnet is that of its controller.
 func (e Endpoint) sameDoor(other Endpoint) bool {
 	e.SecurityGroups, other.SecurityGroups = nil, nil
+	e.PodSubnets, other.PodSubnets = nil, nil
 	return e.equal(other)
 }
 
@@ -157,6 +160,11 @@ func (n *Network) validateEndpoint(e Endpoint) error {
 	for _, id := range e.SecurityGroups {
 		if err := securitygroup.ValidateID(id); err != nil {
 			return err
+		}
+	}
+	for _, id := range e.PodSubnets {
+		if !subnetPattern.MatchString(id) {
+			return fmt.Errorf("invalid subnet id %q: must be subnet- and 17 hexadecimal digits", id)
 		}
 	}
 	for i, address := range e.Addresses {

@@ -19,8 +19,8 @@ import (
 	"muster.dev/muster/internal/platform/host"
 )
 
-// Ranges of the first subnet, for pods of its two machines.
-const firstPods, secondPods = "192.168.79.128/25", "192.168.79.0/25"
+// Ranges of the first subnet, for pods of its two machines, and one of the other subnet.
+const firstPods, secondPods, otherPods = "192.168.79.128/25", "192.168.79.0/25", "192.168.111.128/25"
 
 func withPods(address, pods string, groups ...string) Interface {
 	own := interfaceOf(address, groups...)
@@ -68,13 +68,13 @@ func heardFrom(t *testing.T, heard <-chan netip.Addr) string {
 	}
 }
 
-// Pods whose addresses are of the VPC reach each other and machines by them, from the attachment on and whoever ends; nobody else can use them,
-// and what is sent to them is their machine's.
+// Pods whose addresses are of the VPC, of their machine's subnet or of another one, reach each other and machines by them, from the attachment on
+// and whoever ends; nobody else can use them, and what is sent to them is their machine's.
 func TestPodsOfTheSubnet(t *testing.T) {
 	n := newNetwork(t)
-	client, server := newMachineWith(t, n, withPods(firstMachine, firstPods, openGroup)), newMachineWith(t, n, withPods(secondMachine, secondPods, openGroup))
+	client, server := newMachineWith(t, n, withPods(firstMachine, firstPods, openGroup)), newMachineWith(t, n, withPods(secondMachine, otherPods, openGroup))
 	forger := newMachine(t, n, "192.168.64.13")
-	const clientPod, serverPod = "192.168.79.130", "192.168.79.7"
+	const clientPod, serverPod = "192.168.79.130", "192.168.111.135"
 	givePod(t, client, clientPod)
 	givePod(t, server, serverPod)
 	toPod, toMachine := listenUDP(t, server, serverPod+":4000"), listenUDP(t, server, secondMachine+":4001")
@@ -160,7 +160,7 @@ func TestPodsOfTheSubnet(t *testing.T) {
 	if err := n.Detach(netip.MustParseAddr(firstMachine)); err != nil {
 		t.Fatal(err)
 	}
-	if routes, err := n.Routes(); err != nil || len(routes) != 1 || routes[0].PodCIDR.String() != secondPods {
+	if routes, err := n.Routes(); err != nil || len(routes) != 1 || routes[0].PodCIDR.String() != otherPods {
 		t.Errorf("routes %v, %v", routes, err)
 	}
 	next := newMachineWith(t, n, withPods("192.168.64.14", firstPods, openGroup))
@@ -171,17 +171,24 @@ func TestPodsOfTheSubnet(t *testing.T) {
 	}
 }
 
-// A pod's traffic is its machine's with addresses of the subnet, too.
+// A pod's traffic is its machine's with addresses of the subnet, or of another one, too.
 func TestGroupsOfPodsOfTheSubnet(t *testing.T) {
+	for pods, client := range map[string]string{firstPods: "192.168.79.130", otherPods: "192.168.111.130"} {
+		t.Run(pods, func(t *testing.T) { groupsOfPods(t, pods, client) })
+	}
+}
+
+func groupsOfPods(t *testing.T, clientPods, clientPod string) {
+	t.Helper()
 	n := newNetwork(t)
-	client, server := newMachineWith(t, n, withPods(firstMachine, firstPods, clients)), newMachineWith(t, n, withPods(secondMachine, secondPods, servers))
-	givePod(t, client, "192.168.79.130")
+	client, server := newMachineWith(t, n, withPods(firstMachine, clientPods, clients)), newMachineWith(t, n, withPods(secondMachine, secondPods, servers))
+	givePod(t, client, clientPod)
 	givePod(t, server, "192.168.79.7")
 	repeat(t, listenIn(t, server, "192.168.79.7:80"))
-	for peer, want := range map[string]bool{clients: true, firstMachine + "/32": true, firstPods: true, "192.168.64.0/20": true, servers: false, secondPods: false, secondMachine + "/32": false} {
+	for peer, want := range map[string]bool{clients: true, firstMachine + "/32": true, clientPods: true, "192.168.64.0/20": true, servers: false, secondPods: false, secondMachine + "/32": false} {
 		set(t, n, sender(clients), group(servers, rule(securitygroup.Ingress, "tcp", 80, peer)))
 		err := host.InNetwork(client, func() error {
-			connection, err := (&net.Dialer{Timeout: 700 * time.Millisecond, LocalAddr: &net.TCPAddr{IP: net.ParseIP("192.168.79.130")}}).DialContext(t.Context(), "tcp4", "192.168.79.7:80")
+			connection, err := (&net.Dialer{Timeout: 700 * time.Millisecond, LocalAddr: &net.TCPAddr{IP: net.ParseIP(clientPod)}}).DialContext(t.Context(), "tcp4", "192.168.79.7:80")
 			if err == nil {
 				_ = connection.Close()
 			}
@@ -210,7 +217,9 @@ func TestPodRangesApart(t *testing.T) {
 		"its own address":           withPods("192.168.72.9", "192.168.72.0/25"),
 		"an endpoint's address":     withPods(secondMachine, "192.168.64.0/29"),
 		"reserved addresses":        withPods(secondMachine, "192.168.64.0/25"),
-		"of another subnet":         withPods(secondMachine, "192.168.97.0/25"),
+		"between subnets":           withPods(secondMachine, "192.168.80.0/25"),
+		"reserved ones elsewhere":   withPods(secondMachine, "192.168.96.0/25"),
+		"larger than another":       withPods(secondMachine, "192.168.96.0/19"),
 		"larger than the subnet":    withPods(secondMachine, "192.168.64.0/19"),
 		"elsewhere":                 withPods(secondMachine, "10.244.1.0/24"),
 		"addresses, and no network": withPods(secondMachine, "192.168.78.1/25"),

@@ -23,7 +23,7 @@ type Interface struct {
 	// Machine is the machine's id. Addresses are used again: what is said of one machine is not said of the next one with its address.
 	Machine string     `json:"machine"`
 	Address netip.Addr `json:"address"`
-	// PodRange is the range of the machine's subnet that its pods have their addresses of, and that leads to the machine; not valid if they have none.
+	// PodRange is the range of a subnet that its pods have their addresses of, and that leads to the machine; not valid if they have none.
 	PodRange netip.Prefix `json:"podRange,omitzero"`
 	// SecurityGroups are ids. A machine without a group gets and sends nothing but what the VPC itself serves: metadata, names, STS and IAM.
 	SecurityGroups []string `json:"securityGroups,omitempty"`
@@ -153,7 +153,7 @@ func (n *Network) podRangeOf(address netip.Addr) (netip.Prefix, error) {
 }
 
 // apart checks that neither a machine's address nor the range of its pods is in that of another machine's pods, and that no other machine,
-// endpoint or load balancer has an address in its range. A range is a part of the machine's subnet.
+// endpoint or load balancer has an address in its range. A range is a part of one subnet, the machine's or another.
 func (n *Network) apart(own Interface) error {
 	s, err := n.readSecurity()
 	if err != nil {
@@ -176,10 +176,10 @@ func (n *Network) apart(own Interface) error {
 	if !pods.IsValid() {
 		return nil
 	}
-	subnet, err := n.subnetOf(own.Address)
+	subnet, err := n.subnetOf(pods.Addr())
 	switch {
 	case err != nil:
-		return err
+		return fmt.Errorf("%s for pods: %w", pods, err)
 	case !within(pods, subnet) || pods.Masked() != pods || pods.Overlaps(netip.PrefixFrom(subnet.Masked().Addr(), 30)) || slices.ContainsFunc(n.own(), pods.Contains):
 		return fmt.Errorf("%s for pods is not a part of the subnet %s that machines may have", pods, subnet)
 	}
