@@ -59,7 +59,7 @@ func (a *api) clusterOf(ctx context.Context, raw []byte, vpc string) (*v1alpha1.
 	return found, nil
 }
 
-// podsInSubnets reports whether pods of a cluster's machines have addresses of the machines' subnets.
+// podsInSubnets reports whether pods of a cluster's machines have addresses of subnets, the machines' own or others.
 func podsInSubnets(cluster *v1alpha1.Cluster, subnet *v1alpha1.Subnet) bool {
 	pods, err := netip.ParsePrefix(cluster.Status.PodCIDR)
 	if err != nil {

@@ -142,7 +142,7 @@ type instanceInterface struct {
 	Attachment                                                                                                                     interfaceAttachment
 }
 
-// ipv4Prefix is a range of the subnet that pods of a machine have their addresses of.
+// ipv4Prefix is a range of a subnet that pods of a machine have their addresses of.
 type ipv4Prefix struct{ IPv4Prefix string }
 
 type privateAddress struct {

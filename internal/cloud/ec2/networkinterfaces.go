@@ -92,6 +92,15 @@ func (v *groupView) subnet(id string) *v1alpha1.Subnet {
 	return &v.subnets[i]
 }
 
+// allSubnets are those of all VPCs.
+func (v *groupView) allSubnets(yield func(*v1alpha1.Subnet) bool) {
+	for i := range v.subnets {
+		if !yield(&v.subnets[i]) {
+			return
+		}
+	}
+}
+
 // ofMachine are the groups that a machine is in: those that it names, or that of its cluster for one of a node group, or the VPC's default.
 func (v *groupView) ofMachine(m *v1alpha1.Machine) []groupIdentifier {
 	cluster, subnet := v.clusters[m.Spec.ClusterName], v.subnet(string(m.Spec.SubnetID))
@@ -130,7 +139,7 @@ func (a *api) interfaces(ctx context.Context, call *awsfront.Call) ([]networkInt
 			Attachment: &shownAttachment{AttachmentID: "eni-attach-" + digits, InstanceID: m.Name, InstanceOwnerID: owner, Status: "attached", DeleteOnTermination: true, AttachTime: &launched},
 		}
 		shown.at(v, owner, string(m.Spec.SubnetID), addressOf(m))
-		shown.IPv4Prefixes = prefixesOf(m, v.subnet(string(m.Spec.SubnetID)))
+		shown.IPv4Prefixes = prefixesOf(m, shown.VpcID, v.allSubnets)
 		all = append(all, shown)
 	}
 	for _, cluster := range v.clusters {

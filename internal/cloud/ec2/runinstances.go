@@ -5,9 +5,11 @@ package ec2
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -150,18 +152,44 @@ func (a *api) countOf(ctx context.Context, in *runInstancesInput, wanted *wanted
 	if err != nil {
 		return 0, fmt.Errorf("looking who has addresses of %s: %w", wanted.subnet.Name, err)
 	}
-	free := 0
-	if at := slices.IndexFunc(usage, func(u machine.Usage) bool { return u.ID == wanted.subnet.Name }); at >= 0 {
-		coming := 0 // those that were made a moment ago have no address yet
+	room := machine.NewRoom(usage)
+	demand := machine.Demand{SubnetID: wanted.subnet.Name, Pods: wanted.pods, PodSubnetIDs: wanted.podSubnets}
+	for _, of := range usage {
 		for i := range all.Items {
-			if m := &all.Items[i]; string(m.Spec.SubnetID) == wanted.subnet.Name && !slices.Contains(usage[at].Machines, m.Name) {
-				coming++
+			if m := &all.Items[i]; string(m.Spec.SubnetID) == of.ID && !slices.Contains(of.Machines, m.Name) { // made a moment ago
+				coming := demand
+				coming.SubnetID = of.ID
+				_, _ = room.Take(coming) // one that finds no room is refused when it is launched
 			}
 		}
-		free = usage[at].Room(wanted.pods, coming+int(*in.MaxCount)) - coming
 	}
-	if free < int(*in.MinCount) {
-		return 0, awsfault.Errorf("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", wanted.subnet.Name)
+	free := 0
+	for free < int(*in.MaxCount) {
+		if _, err = room.Take(demand); err != nil {
+			break
+		}
+		free++
 	}
-	return min(int(*in.MaxCount), free), nil
+	switch {
+	case errors.Is(err, machine.ErrNoPodSubnet):
+		return 0, awsfault.Errorf(invalidParameter, "Cluster %s, which the user data names, has no subnet for pods (spec.network.podSubnetIDs) in %s, the zone of '%s': name a subnet of another zone.",
+			wanted.machine.Spec.ClusterName, wanted.subnet.Spec.AvailabilityZone, wanted.subnet.Name)
+	case free < int(*in.MinCount):
+		return 0, awsfault.Errorf("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", wanted.lacking(usage, err))
+	}
+	return free, nil
+}
+
+// lacking names the subnets without room, by the error: those for pods in the zone, if it is they.
+func (w *wantedInstances) lacking(usage []machine.Usage, err error) string {
+	if !errors.Is(err, machine.ErrPodsFull) || len(w.podSubnets) == 0 {
+		return w.subnet.Name
+	}
+	var ids []string
+	for _, of := range usage {
+		if of.Zone == w.subnet.Spec.AvailabilityZone && slices.Contains(w.podSubnets, of.ID) {
+			ids = append(ids, of.ID)
+		}
+	}
+	return strings.Join(ids, "', '")
 }

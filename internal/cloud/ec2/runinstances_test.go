@@ -4,7 +4,9 @@ package ec2
 
 import (
 	"encoding/base64"
+	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/image"
+	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/terminated"
 )
 
@@ -169,14 +172,45 @@ func TestRunInstancesWithPods(t *testing.T) {
 	}
 }
 
-// The range of a machine's pods is a prefix of its interface, if it is of its subnet.
+// Where the cluster has other subnets for pods, the range is of one in the instance's zone; what is full is named, and so is a zone without.
+func TestRunInstancesWithPodSubnets(t *testing.T) {
+	const podsA, podsB = "subnet-000000000000000aa", "subnet-000000000000000bb"
+	w := runWorld(t)
+	blue := &v1alpha1.Cluster{}
+	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "blue", Name: "blue"}, blue); err != nil {
+		t.Fatal(err)
+	}
+	blue.Status.PodCIDR, blue.Spec.Network.PodSubnetIDs = "10.0.0.0/16", []v1alpha1.SubnetID{podsB, podsA}
+	if err := w.api.Update(t.Context(), blue); err != nil {
+		t.Fatal(err)
+	}
+	subnet := func(id, zone, cidr string) machine.Usage {
+		return machine.Usage{Subnet: machine.Subnet{ID: id, VPC: vpcA, Zone: "eu-west-1" + zone, CIDR: netip.MustParsePrefix(cidr)}}
+	}
+	w.usage = map[string][]machine.Usage{vpcA: {subnet(subnetA, "a", "10.0.0.0/28"), subnet(podsA, "a", "10.0.1.0/25"), subnet(podsB, "b", "10.0.2.0/24")}}
+	request := run + "&SubnetId=" + subnetA + "&UserData=" + base64.StdEncoding.EncodeToString([]byte(nodeConfig))
+	w.ask(strings.Replace(request, "MinCount=1", "MinCount=4", 1)+"&MaxCount=4", 400, "InsufficientFreeAddressesInSubnet", "in subnet '"+podsA+"' to satisfy")
+	w.ask(request+"&MaxCount=9", 200, "<instanceId>") // three /27 of 29 pods
+	if n := len(w.machines()); n != 3 {
+		t.Errorf("%d machines", n)
+	}
+	w.ask(run+"&MaxCount=9&SubnetId="+subnetA, 200, "<instanceId>") // which run no pods; eleven addresses
+	if n := len(w.machines()); n != 11 {
+		t.Errorf("%d machines", n)
+	}
+	w.usage[vpcA] = slices.Delete(w.usage[vpcA], 1, 2)
+	w.ask(request+"&MaxCount=1", 400, "InvalidParameterValue", "Cluster blue", "no subnet for pods (spec.network.podSubnetIDs) in eu-west-1a, the zone of '"+subnetA+"'")
+}
+
+// The range of a machine's pods is a prefix of its interface, if it is of a subnet of its VPC.
 func TestPrefixesOfAnInstance(t *testing.T) {
-	for pods, want := range map[string]string{"10.0.0.128/27": "<ipv4Prefix>10.0.0.128/27</ipv4Prefix>", "10.244.1.0/24": "<networkInterfaceId>", "": "<networkInterfaceId>"} {
+	for pods, want := range map[string]string{"10.0.0.128/27": "<ipv4Prefix>10.0.0.128/27</ipv4Prefix>", "10.0.9.128/27": "<ipv4Prefix>10.0.9.128/27</ipv4Prefix>", "10.0.8.0/27": "<networkInterfaceId>", "10.244.1.0/24": "<networkInterfaceId>", "": "<networkInterfaceId>"} {
 		m := aGroupsMachine(instanceA)
 		m.Spec.SubnetID = subnetA
 		m.Status.PodCIDR = pods
 		m.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.5"}}
-		w := newWorld(t, aVPC(vpcA, "10.0.0.0/16"), readySubnet(subnetA, vpcA, "10.0.0.0/24", "a"), m)
+		w := newWorld(t, aVPC(vpcA, "10.0.0.0/16"), readySubnet(subnetA, vpcA, "10.0.0.0/24", "a"),
+			readySubnet(subnetB, vpcA, "10.0.9.0/24", "a"), readySubnet("subnet-0000000000000000c", vpcB, "10.0.8.0/24", "a"), m)
 		for _, action := range []string{"DescribeInstances", "DescribeNetworkInterfaces"} {
 			if answer := w.ask(action, 200, want); strings.Contains(answer, "<ipv4Prefix>") != strings.HasPrefix(want, "<ipv4") {
 				t.Errorf("%s with %q: %s", action, pods, answer)

@@ -5,6 +5,8 @@ package ec2
 import (
 	"cmp"
 	"context"
+	"iter"
+	"maps"
 	"net/netip"
 	"strings"
 	"time"
@@ -110,7 +112,7 @@ func (v *instanceView) show(m *v1alpha1.Machine) instance {
 	if address := addressOf(m); address.IsValid() && m.DeletionTimestamp.IsZero() {
 		shown.PrivateIPAddress = address.String()
 		own := v.networkInterface(shown, address)
-		own.IPv4Prefixes = prefixesOf(m, v.subnets[string(m.Spec.SubnetID)])
+		own.IPv4Prefixes = prefixesOf(m, shown.VpcID, maps.Values(v.subnets))
 		shown.NetworkInterfaces = append(shown.NetworkInterfaces, own)
 	}
 	if !m.DeletionTimestamp.IsZero() {
@@ -186,16 +188,18 @@ func addressOf(m *v1alpha1.Machine) netip.Addr {
 	return netip.Addr{}
 }
 
-// prefixesOf are the ranges of its subnet that the pods of a machine have their addresses of. Other ranges of pods are not EC2's.
-func prefixesOf(m *v1alpha1.Machine, subnet *v1alpha1.Subnet) []ipv4Prefix {
+// prefixesOf are the ranges of subnets of its VPC that the pods of a machine have their addresses of. Other ranges of pods are not EC2's.
+func prefixesOf(m *v1alpha1.Machine, vpcID string, subnets iter.Seq[*v1alpha1.Subnet]) []ipv4Prefix {
 	pods, err := netip.ParsePrefix(m.Status.PodCIDR)
-	if err != nil || subnet == nil {
+	if err != nil {
 		return nil
 	}
-	if own, err := netip.ParsePrefix(subnet.Spec.CIDRBlock); err != nil || !own.Overlaps(pods) {
-		return nil
+	for subnet := range subnets {
+		if subnet.Spec.VPCID == vpcID && overlaps(*subnet, pods) {
+			return []ipv4Prefix{{pods.String()}}
+		}
 	}
-	return []ipv4Prefix{{pods.String()}}
+	return nil
 }
 
 // profileARN is the ARN of an instance profile that has no path.

@@ -199,8 +199,8 @@ func (a *api) taken(ctx context.Context, subnets []v1alpha1.Subnet) (map[string]
 	return taken, nil
 }
 
-// addressUsers names who has addresses of a subnet.
-func (a *api) addressUsers(_ context.Context, s *v1alpha1.Subnet) ([]string, error) {
+// addressUsers names who has addresses of a subnet, and the clusters that keep it for their pods.
+func (a *api) addressUsers(ctx context.Context, s *v1alpha1.Subnet) ([]string, error) {
 	all, err := a.Usage(s.Spec.VPCID)
 	if err != nil {
 		return nil, fmt.Errorf("looking who has addresses of %s: %w", s.Name, err)
@@ -210,14 +210,35 @@ func (a *api) addressUsers(_ context.Context, s *v1alpha1.Subnet) ([]string, err
 			continue
 		}
 		users := slices.Clone(usage.Machines)
+		for _, id := range usage.PodMachines {
+			if !slices.Contains(users, id) {
+				users = append(users, "the pods of "+id)
+			}
+		}
 		for _, address := range usage.Taken {
 			if usage.CIDR.Contains(address) {
 				users = append(users, "the endpoint of a cluster at "+address.String())
 			}
 		}
-		return users, nil
+		keeping, err := a.keepingForPods(ctx, s)
+		return append(users, keeping...), err
 	}
 	return nil, nil
+}
+
+// keepingForPods names the clusters that keep a subnet for their pods.
+func (a *api) keepingForPods(ctx context.Context, s *v1alpha1.Subnet) ([]string, error) {
+	var all v1alpha1.ClusterList
+	if err := a.list(ctx, &all); err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range all.Items {
+		if c := &all.Items[i]; c.Status.VPCID == s.Spec.VPCID && slices.Contains(c.Spec.Network.PodSubnetIDs, v1alpha1.SubnetID(s.Name)) {
+			names = append(names, "cluster "+c.Spec.Name+" for its pods")
+		}
+	}
+	return names, nil
 }
 
 // subnetsOf are the subnets of a VPC, or all, that have not been deleted.

@@ -167,6 +167,25 @@ func TestAddressesOfASubnet(t *testing.T) {
 	w.ask("DescribeSubnets&SubnetId.1="+subnetA, 200, "<state>available</state>")
 }
 
+// The subnet of a cluster's pods is kept by the cluster, and by the pods of machines, whose ranges count.
+func TestAddressesOfASubnetForPods(t *testing.T) {
+	cluster := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: "blue"}}
+	cluster.Spec.Name, cluster.Spec.Network.PodSubnetIDs, cluster.Status.VPCID = "blue", []v1alpha1.SubnetID{subnetA}, vpcA
+	w := newWorld(t, aVPC(vpcA, "10.0.0.0/16"), readySubnet(subnetA, vpcA, "10.0.0.0/24", "a"), cluster)
+	usage := machine.Usage{Subnet: machine.Subnet{ID: subnetA, VPC: vpcA, CIDR: netip.MustParsePrefix("10.0.0.0/24")}, PodMachines: []string{"i-1"}, Used: []netip.Prefix{netip.MustParsePrefix("10.0.0.128/25")}}
+	w.usage = map[string][]machine.Usage{vpcA: {usage}}
+	w.ask("DescribeSubnets&SubnetId.1="+subnetA, 200, "<availableIpAddressCount>124</availableIpAddressCount>")
+	w.ask("DeleteSubnet&SubnetId="+subnetA, 400, "DependencyViolation", "the pods of i-1, cluster blue for its pods")
+	usage.PodMachines, usage.Used = nil, nil
+	w.usage[vpcA][0] = usage
+	w.ask("DeleteSubnet&SubnetId="+subnetA, 400, "DependencyViolation", "cluster blue for its pods")
+	cluster.Status.VPCID = "" // it has another network, or none yet
+	if err := w.api.Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	w.ask("DeleteSubnet&SubnetId="+subnetA, 200)
+}
+
 func TestTags(t *testing.T) {
 	w := newWorld(t, aVPC(vpcA, "10.0.0.0/16"), readySubnet(subnetA, vpcA, "10.0.0.0/24", "a"))
 	w.ask("CreateTags&ResourceId.1="+vpcA+"&ResourceId.2="+subnetA+"&Tag.1.Key=team&Tag.1.Value=a&Tag.2.Key=tier&Tag.2.Value=", 200, "<return>true</return>")

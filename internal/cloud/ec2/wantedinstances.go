@@ -26,8 +26,9 @@ const maxInstances = 100
 type wantedInstances struct {
 	machine *v1alpha1.Machine
 	subnet  *v1alpha1.Subnet
-	// pods is how many pods each has addresses of the subnet for; 0 if they have none of it.
-	pods int
+	// pods is how many pods each has addresses of a subnet for; 0 if they have none of it. podSubnets are the subnets for them, if it is not its own.
+	pods       int
+	podSubnets []string
 }
 
 // wantedInstances checks a request and puts together the machine that it asks for.
@@ -86,6 +87,9 @@ func (a *api) wantedInstances(ctx context.Context, in *runInstancesInput) (*want
 		m.Spec.ClusterName = cluster.Spec.Name
 		if podsInSubnets(cluster, subnet) {
 			wanted.pods = launchdata.Pods(raw, data.InstanceType)
+			for _, id := range cluster.Spec.Network.PodSubnetIDs {
+				wanted.podSubnets = append(wanted.podSubnets, string(id))
+			}
 		}
 	}
 	return wanted, nil

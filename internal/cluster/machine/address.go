@@ -21,11 +21,10 @@ type Subnet struct {
 // Allocate chooses what a machine is given in a subnet of which some addresses and ranges are used: the lowest address that nobody has, and the
 // highest range for a number of pods, if that is not 0.
 func Allocate(subnet netip.Prefix, used []netip.Prefix, pods int) (address netip.Addr, podRange netip.Prefix, err error) {
-	p, err := newPool(subnet, used)
-	if err != nil {
-		return netip.Addr{}, netip.Prefix{}, err
-	}
-	return p.machine(pods)
+	const id = "subnet"
+	room := newRoom([]Subnet{{ID: id, CIDR: subnet}}, func(Subnet) []netip.Prefix { return used })
+	grant, err := room.Take(Demand{SubnetID: id, Pods: pods})
+	return grant.Address, grant.PodRange, err
 }
 
 func single(address netip.Addr) netip.Prefix { return netip.PrefixFrom(address, address.BitLen()) }

@@ -16,6 +16,7 @@ const reserved = 4
 // pool is what is left of a subnet: single addresses are taken from its low end and ranges for pods from its high end, so that neither breaks
 // the other's room into pieces.
 type pool struct {
+	name        string // for errors
 	subnet      netip.Prefix
 	first, last uint32
 	used        []span // sorted, none beside or over another
@@ -29,7 +30,7 @@ func newPool(subnet netip.Prefix, used []netip.Prefix) (*pool, error) {
 		return nil, fmt.Errorf("allocating address: %s is not a range of IPv4 addresses", subnet)
 	}
 	whole := spanOf(subnet)
-	p := &pool{subnet: subnet, first: whole.first, last: whole.last}
+	p := &pool{name: subnet.String(), subnet: subnet, first: whole.first, last: whole.last}
 	p.use(span{p.first, min(p.first+reserved-1, p.last)})
 	for _, one := range used {
 		if one.IsValid() && one.Overlaps(subnet) {
@@ -65,7 +66,7 @@ func (p *pool) use(s span) {
 func (p *pool) address() (netip.Addr, error) {
 	candidate := p.used[0].last + 1 // the first span begins where the subnet does
 	if p.used[0].last >= p.last || candidate >= p.last {
-		return netip.Addr{}, fmt.Errorf("allocating address: %w (%s): delete machines, or use a larger subnet", ErrSubnetFull, p.subnet)
+		return netip.Addr{}, fmt.Errorf("allocating address: %w (%s): delete machines, or use a larger subnet", ErrSubnetFull, p.name)
 	}
 	p.use(span{candidate, candidate})
 	return addressOf(candidate), nil
@@ -73,7 +74,7 @@ func (p *pool) address() (netip.Addr, error) {
 
 // podRange takes the highest range of a size that nobody has any of. Its last address may be the subnet's, which is no pod's either.
 func (p *pool) podRange(bits int) (netip.Prefix, error) {
-	full := fmt.Errorf("allocating addresses of pods: %w (%s): no /%d of it is left: delete machines, use a larger subnet, or let a node have fewer pods", ErrSubnetFull, p.subnet, bits)
+	full := fmt.Errorf("%w (%s): no /%d of it is left: delete machines, use a larger subnet, or let a node have fewer pods", ErrPodsFull, p.name, bits)
 	if bits < p.subnet.Bits() || bits > 32 {
 		return netip.Prefix{}, full
 	}
@@ -97,17 +98,6 @@ func addressOf(number uint32) netip.Addr {
 	var raw [4]byte
 	binary.BigEndian.PutUint32(raw[:], number)
 	return netip.AddrFrom4(raw)
-}
-
-// machine takes what a machine is given: an address, and a range for a number of pods, if they have addresses of the subnet.
-func (p *pool) machine(pods int) (address netip.Addr, podRange netip.Prefix, err error) {
-	if pods > 0 {
-		if podRange, err = p.podRange(PodRangeBits(pods)); err != nil {
-			return netip.Addr{}, netip.Prefix{}, err
-		}
-	}
-	address, err = p.address()
-	return address, podRange, err
 }
 
 // free is how many addresses nobody has.

@@ -20,6 +20,9 @@ var ErrNotFound = errors.New("no such machine")
 // ErrSubnetFull says that a subnet has not the addresses that are asked for.
 var ErrSubnetFull = errors.New("the subnet has too few free addresses")
 
+// ErrPodsFull is the [ErrSubnetFull] of a subnet that has no range for the pods that are asked for.
+var ErrPodsFull = fmt.Errorf("allocating addresses of pods: %w", ErrSubnetFull)
+
 // State is what an instance is doing.
 type State string
 
@@ -51,8 +54,10 @@ type LaunchRequest struct {
 	ImageID string
 	// Scaled reports whether the instance is of an Auto Scaling group.
 	Scaled bool
-	// Pods is how many pods a new instance is to have addresses for, in a range of its own of the subnet; 0 if they have none of the subnet.
+	// Pods is how many pods a new instance is to have addresses for, in a range of its own of a subnet; 0 if they have none of a subnet.
 	Pods int
+	// PodSubnetIDs are the subnets that the range may be of, by zone; empty for the subnet of the instance. See [Demand].
+	PodSubnetIDs []string
 	// SecurityGroups are the ids of the security groups that the instance is in from its boot on. One that runs already keeps its own.
 	SecurityGroups []string
 }
@@ -74,7 +79,7 @@ type Instance struct {
 	State          State
 	PrivateIP      netip.Addr
 	PrivateDNSName string
-	// PodRange is the range of the subnet that its pods have their addresses of; not valid if they have none.
+	// PodRange is the range of a subnet that its pods have their addresses of; not valid if they have none.
 	PodRange netip.Prefix
 	// Zone is the availability zone that it is in.
 	Zone       string

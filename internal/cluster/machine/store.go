@@ -42,8 +42,10 @@ type Record struct {
 	// VPC and Subnet say where the address is: two VPCs may have the same ones.
 	VPC    string `json:"vpc"`
 	Subnet string `json:"subnet"`
-	// PodRange is the range of the subnet that its pods have their addresses of, assigned in the same write as its own; not valid if they have none.
+	// PodRange is the range of a subnet that its pods have their addresses of, assigned in the same write as its own; not valid if they have none.
 	PodRange netip.Prefix `json:"podRange,omitzero"`
+	// PodSubnet is the id of that subnet, if it is not the instance's own.
+	PodSubnet string `json:"podSubnet,omitempty"`
 	// Cluster is the name of the cluster that the instance was launched for.
 	Cluster string `json:"cluster,omitempty"`
 }
@@ -139,7 +141,7 @@ func (s *Store) lock() (release func(), err error) {
 
 func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 	id := request.ID
-	subnet, address, podRange, err := s.choose(request.SubnetID, request.Pods)
+	subnet, grant, err := s.choose(Demand{SubnetID: request.SubnetID, Pods: request.Pods, PodSubnetIDs: request.PodSubnetIDs})
 	if err != nil {
 		return Record{}, err
 	}
@@ -152,11 +154,14 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 	}
 	domain := s.config.Region.Domain()
 	record := Record{
-		ID: id, PrivateIP: address, PrivateDNSName: PrivateDNSName(address, domain), Domain: domain,
+		ID: id, PrivateIP: grant.Address, PrivateDNSName: PrivateDNSName(grant.Address, domain), Domain: domain,
 		Region: s.config.Region.Name, Zone: zone.Name, ZoneID: zone.ID,
 		Provider: provider, LaunchTime: s.config.Now().UTC().Truncate(time.Millisecond),
 		Type: request.Type, HopLimit: request.HopLimit, ImageID: request.ImageID, Scaled: request.Scaled,
-		VPC: subnet.VPC, Subnet: subnet.ID, PodRange: podRange, Cluster: request.Cluster,
+		VPC: subnet.VPC, Subnet: subnet.ID, PodRange: grant.PodRange, Cluster: request.Cluster,
+	}
+	if grant.PodSubnetID != subnet.ID {
+		record.PodSubnet = grant.PodSubnetID
 	}
 	raw, err := encode(record)
 	if err != nil {
@@ -168,33 +173,36 @@ func (s *Store) create(provider string, request LaunchRequest) (Record, error) {
 	return record, nil
 }
 
-// choose finds an address that nobody has, and a range for a number of pods, in the subnet with an id, or in the first one with room.
-func (s *Store) choose(id string, pods int) (Subnet, netip.Addr, netip.Prefix, error) {
+// choose finds what a machine demands in its subnet, or if it names none in the first one with room.
+func (s *Store) choose(d Demand) (Subnet, Grant, error) {
 	subnets, err := s.subnets()
 	if err != nil {
-		return Subnet{}, netip.Addr{}, netip.Prefix{}, err
+		return Subnet{}, Grant{}, err
 	}
+	records, err := s.list()
+	if err != nil {
+		return Subnet{}, Grant{}, err
+	}
+	room := newRoom(subnets, func(of Subnet) []netip.Prefix { return usedOf(of, records) })
 	var full error
 	for _, subnet := range subnets {
-		if id != "" && subnet.ID != id {
+		if d.SubnetID != "" && subnet.ID != d.SubnetID {
 			continue
 		}
-		used, err := s.used(subnet)
-		if err != nil {
-			return Subnet{}, netip.Addr{}, netip.Prefix{}, err
-		}
-		address, podRange, err := Allocate(subnet.CIDR, used, pods)
+		tried := d
+		tried.SubnetID = subnet.ID
+		grant, err := room.Take(tried)
 		if err == nil {
-			return subnet, address, podRange, nil
+			return subnet, grant, nil
 		}
 		if full = err; !errors.Is(err, ErrSubnetFull) {
 			break
 		}
 	}
 	if full == nil {
-		full = fmt.Errorf("allocating address: there is no subnet %s", id)
+		full = fmt.Errorf("allocating address: there is no subnet %s", d.SubnetID)
 	}
-	return Subnet{}, netip.Addr{}, netip.Prefix{}, full
+	return Subnet{}, Grant{}, full
 }
 
 func (s *Store) subnets() ([]Subnet, error) {
@@ -209,15 +217,6 @@ func (s *Store) subnets() ([]Subnet, error) {
 		return nil, fmt.Errorf("allocating address: finding a subnet: %w", err)
 	}
 	return subnets, nil
-}
-
-// used lists the addresses and ranges of a subnet's VPC that somebody has. Addresses of another VPC are others.
-func (s *Store) used(subnet Subnet) ([]netip.Prefix, error) {
-	records, err := s.list()
-	if err != nil {
-		return nil, err
-	}
-	return usedOf(subnet, records), nil
 }
 
 // Locked calls a function with the records of all providers. While it runs no address is given to anybody: what it decides by the addresses
@@ -248,14 +247,14 @@ func (s *Store) Reserve(ids []string, keep func([]netip.Addr) error) error {
 		if id == "" {
 			return errors.New("allocating address: no subnet is named")
 		}
-		_, address, _, err := s.choose(id, 0)
+		_, grant, err := s.choose(Demand{SubnetID: id})
 		if err != nil {
 			return err
 		}
-		if slices.Contains(addresses, address) {
+		if slices.Contains(addresses, grant.Address) {
 			return fmt.Errorf("allocating address: the subnet %s is named twice", id)
 		}
-		addresses = append(addresses, address)
+		addresses = append(addresses, grant.Address)
 	}
 	return keep(addresses)
 }

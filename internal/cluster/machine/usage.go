@@ -9,6 +9,8 @@ type Usage struct {
 	Subnet
 	// Machines are the ids of those that have an address of it, of every provider and cluster.
 	Machines []string
+	// PodMachines are the ids of those whose pods have a range of it.
+	PodMachines []string
 	// Used are the addresses and ranges that somebody has, of all subnets of the VPC.
 	Used []netip.Prefix
 }
@@ -32,6 +34,9 @@ func (s *Store) Usage(vpc string) ([]Usage, error) {
 		for _, record := range records {
 			if record.VPC == vpc && subnet.CIDR.Contains(record.PrivateIP) {
 				usage.Machines = append(usage.Machines, record.ID)
+			}
+			if record.VPC == vpc && record.PodRange.IsValid() && subnet.CIDR.Overlaps(record.PodRange) {
+				usage.PodMachines = append(usage.PodMachines, record.ID)
 			}
 		}
 		found = append(found, usage)
@@ -64,19 +69,4 @@ func (u Usage) Free() int {
 		return 0
 	}
 	return p.free()
-}
-
-// Room is how many more machines with a number of pods each can be launched in the subnet, counted up to a limit. Pods are 0 if they
-// have no addresses of the subnet.
-func (u Usage) Room(pods, limit int) int {
-	p, err := newPool(u.CIDR, u.Used)
-	if err != nil {
-		return 0
-	}
-	for n := range limit {
-		if _, _, err := p.machine(pods); err != nil {
-			return n
-		}
-	}
-	return limit
 }

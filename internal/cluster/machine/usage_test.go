@@ -13,6 +13,17 @@ import (
 	"muster.dev/muster/internal/cluster/machine/machinetest"
 )
 
+// roomFor is how many machines with a number of pods a subnet has room for.
+func roomFor(u machine.Usage, pods int) (n int) {
+	room := machine.NewRoom([]machine.Usage{u})
+	for {
+		if _, err := room.Take(machine.Demand{SubnetID: u.ID, Pods: pods}); err != nil {
+			return n
+		}
+		n++
+	}
+}
+
 // A subnet has room for as many machines as get addresses in it, endpoints of clusters beside them, and another VPC's machines take none.
 func TestUsageAndRoom(t *testing.T) {
 	cidr := netip.MustParsePrefix("10.0.0.0/28")
@@ -28,14 +39,14 @@ func TestUsageAndRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	usage, err := s.Usage("vpc-1")
-	if err != nil || len(usage) != 1 || usage[0].ID != "subnet-1" || len(usage[0].Machines) != 0 || usage[0].Room(0, 100) != 10 || usage[0].Room(0, 3) != 3 || usage[0].Free() != 10 {
+	if err != nil || len(usage) != 1 || usage[0].ID != "subnet-1" || len(usage[0].Machines) != 0 || roomFor(usage[0], 0) != 10 || usage[0].Free() != 10 {
 		t.Fatalf("%+v, %v", usage, err)
 	}
 	var want []string
-	for n := range usage[0].Room(0, 100) {
+	for n := range roomFor(usage[0], 0) {
 		want = append(want, fmt.Sprintf("i-%017d", n))
 		if _, err := s.Put("local", machine.LaunchRequest{ID: want[n], SubnetID: "subnet-1"}); err != nil {
-			t.Fatalf("machine %d of %d: %v", n, usage[0].Room(0, 100), err)
+			t.Fatalf("machine %d of %d: %v", n, roomFor(usage[0], 0), err)
 		}
 	}
 	if _, err := s.Put("local", machine.LaunchRequest{ID: "i-00000000000000099", SubnetID: "subnet-1"}); err == nil {
@@ -60,8 +71,8 @@ func TestPodRanges(t *testing.T) {
 	look := func(room, free int) {
 		t.Helper()
 		usage, err := s.Usage("vpc-1")
-		if err != nil || usage[0].Room(29, 100) != room || usage[0].Free() != free {
-			t.Errorf("room for %d with %d free, %v; want %d with %d", usage[0].Room(29, 100), usage[0].Free(), err, room, free)
+		if err != nil || roomFor(usage[0], 29) != room || usage[0].Free() != free {
+			t.Errorf("room for %d with %d free, %v; want %d with %d", roomFor(usage[0], 29), usage[0].Free(), err, room, free)
 		}
 	}
 	look(3, 123)

@@ -106,8 +106,11 @@ func (r *machines) bring(ctx context.Context, m *v1alpha1.Machine) (time.Duratio
 	if instance.State != machine.Running || (!joined && credential.token.ID != m.Status.BootstrapTokenID) {
 		if instance, wait, err = r.launch(ctx, provider, m, instance, credential.token); err != nil {
 			reason := "LaunchFailed"
-			if errors.Is(err, machine.ErrSubnetFull) {
+			switch {
+			case errors.Is(err, machine.ErrSubnetFull):
 				reason = reasonFull
+			case errors.Is(err, machine.ErrNoPodSubnet):
+				reason = reasonPodZone
 			}
 			return 0, r.failed(m, reason, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/machine"
 )
 
@@ -45,8 +46,12 @@ func (w *world) rangeOf(t *testing.T, name string) string {
 // A machine has its range before it has a Node, and the Node has what the machine has.
 func TestOwnRange(t *testing.T) {
 	w, ranges := inSubnets(t, newTestMachine())
+	w.Network.PodSubnets = []clusternetwork.Subnet{{ID: "subnet-000000000000000aa", Zone: "us-east-1a"}}
 	r := w.machines()
 	mustReconcile(t, r, id)
+	if asked := w.provider.request.PodSubnetIDs; len(asked) != 1 || asked[0] != "subnet-000000000000000aa" {
+		t.Errorf("it asks for a range of %v", asked)
+	}
 	m := w.machine(t)
 	if m.Status.PodCIDR != ownRange || w.provider.request.Pods != 110 || w.routes.set[netip.MustParsePrefix(ownRange)] != netip.MustParseAddr("192.168.64.11") {
 		t.Errorf("podCIDR %q of %d pods, routes %v", m.Status.PodCIDR, w.provider.request.Pods, w.routes.set)
@@ -176,10 +181,12 @@ func TestRangeOfASimulatedMachine(t *testing.T) {
 
 // What is missing of a subnet is said of a machine as EKS says it.
 func TestNoRangeLeft(t *testing.T) {
-	w, _ := inSubnets(t, newTestMachine())
-	w.provider.launchError = fmt.Errorf("allocating addresses of pods: %w", machine.ErrSubnetFull)
-	if _, err := reconcileOnce(t, w.machines(), id); err == nil {
-		t.Error("no error")
+	for err, reason := range map[error]string{machine.ErrSubnetFull: reasonFull, machine.ErrNoPodSubnet: reasonPodZone} {
+		w, _ := inSubnets(t, newTestMachine())
+		w.provider.launchError = fmt.Errorf("allocating addresses of pods: %w", err)
+		if _, err := reconcileOnce(t, w.machines(), id); err == nil {
+			t.Error("no error")
+		}
+		want(t, w.machine(t), v1alpha1.MachinePending, reason)
 	}
-	want(t, w.machine(t), v1alpha1.MachinePending, reasonFull)
 }

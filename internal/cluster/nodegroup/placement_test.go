@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/cluster/machine"
 )
@@ -33,7 +34,7 @@ func small(w *world, rooms map[string]int) {
 			Subnet:   machine.Subnet{ID: id, VPC: clusternetworktest.VPCID, Zone: "us-east-1" + string(id[len(id)-1]), CIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 31, byte(i << 4), 0}), 28)},
 			Machines: []string{"i-0000000000000000f"},
 		}
-		for n := range usage.Room(0, 16) - room { // that machine and the endpoints of clusters have the others
+		for n := range 11 - room { // that machine and the endpoints of clusters have the others
 			usage.Used = append(usage.Used, netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 31, byte(i << 4), byte(4 + n)}), 32))
 		}
 		w.usage = append(w.usage, usage)
@@ -111,6 +112,55 @@ func TestPlacement(t *testing.T) {
 				t.Errorf("%d machines when there is room, want %d", got, test.desired)
 			}
 		})
+	}
+}
+
+// Where pods have subnets of their own, machines of a zone share what is left of them, and the one that has no room is named.
+func TestPlacementOfPodsInOtherSubnets(t *testing.T) {
+	const podsA, podsB = "subnet-000000000000000aa", "subnet-000000000000000bb"
+	group := newTestGroup(9)
+	group.Spec.SubnetIDs = []v1alpha1.SubnetID{subnetA, subnetB, subnetC}
+	w := newWorld(t, newTestCluster(), group)
+	w.Network.PodsInSubnets = true
+	w.Network.PodSubnets = []clusternetwork.Subnet{{ID: podsA, Zone: "us-east-1a"}, {ID: podsB, Zone: "us-east-1b"}}
+	w.UserData = func(*v1alpha1.Machine, string) ([]byte, error) {
+		return []byte("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {kubelet: {config: {maxPods: 17}}}\n"), nil
+	}
+	subnet := func(id, zone, cidr string) machine.Usage {
+		return machine.Usage{Subnet: machine.Subnet{ID: id, VPC: clusternetworktest.VPCID, Zone: "us-east-1" + zone, CIDR: netip.MustParsePrefix(cidr)}}
+	}
+	w.usage = []machine.Usage{
+		subnet(subnetA, "a", "172.31.0.0/28"), subnet(subnetB, "b", "172.31.16.0/28"), subnet(subnetC, "a", "172.31.32.0/28"),
+		subnet(podsA, "a", "172.31.48.0/25"), subnet(podsB, "b", "172.31.64.0/26"),
+	}
+	for range 2 { // what was made a moment ago has no address yet, and counts
+		if _, err := reconcileOnce(t, w.groups(), "workers"); err != nil {
+			t.Fatal(err)
+		}
+		if got := placed(t, w); got != "2 1 1" { // three /27 of the one, one of the other
+			t.Errorf("placed %s", got)
+		}
+	}
+	condition := w.group(t).Status.Conditions[0]
+	if condition.Reason != reasonFull || !strings.Contains(condition.Message, "5 more machines") || !strings.Contains(condition.Message, "no /27 for the addresses of 17 pods in "+podsA+", "+podsB+":") {
+		t.Errorf("%s: %s", condition.Reason, condition.Message)
+	}
+	// A zone without a subnet for pods is refused, whatever else is named.
+	w.Network.PodSubnets = w.Network.PodSubnets[1:]
+	if _, err := reconcileOnce(t, w.groups(), "workers"); err != nil {
+		t.Fatal(err)
+	}
+	condition = w.group(t).Status.Conditions[0]
+	if want := "no subnet for pods in us-east-1a, the zone of " + subnetA + ": name subnets in us-east-1b"; condition.Reason != reasonPodZone || !strings.Contains(condition.Message, want) {
+		t.Errorf("%s: %s", condition.Reason, condition.Message)
+	}
+	// Simulated machines have no pods there.
+	w.Routes = nil
+	if _, err := reconcileOnce(t, w.groups(), "workers"); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(w.list(t)); got != 9 {
+		t.Errorf("%d machines", got)
 	}
 }
 

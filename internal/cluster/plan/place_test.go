@@ -4,6 +4,7 @@ package plan_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -13,23 +14,38 @@ import (
 	"muster.dev/muster/internal/cluster/plan"
 )
 
+// room has as many machines in each subnet as it is told.
+func room(free map[string]int) func(string) bool {
+	left := maps.Clone(free)
+	return func(id string) bool {
+		left[id]--
+		return left[id] >= 0
+	}
+}
+
 func TestPlace(t *testing.T) {
 	for name, test := range map[string]struct {
 		count   int
 		subnets []plan.Subnet
+		free    map[string]int // 9 if it is not said
 		want    []string
 	}{
-		"nothing":                 {0, []plan.Subnet{{"a", "za", 0, 9}}, nil},
-		"nowhere":                 {2, nil, nil},
-		"one zone after another":  {4, []plan.Subnet{{"c", "zc", 0, 9}, {"a", "za", 0, 9}, {"b", "zb", 0, 9}}, []string{"a", "b", "c", "a"}},
-		"where the fewest are":    {2, []plan.Subnet{{"a", "za", 3, 9}, {"b", "zb", 1, 9}}, []string{"b", "b"}},
-		"zones before subnets":    {2, []plan.Subnet{{"a1", "za", 1, 9}, {"a2", "za", 0, 9}, {"b", "zb", 0, 9}}, []string{"b", "a2"}},
-		"a full subnet":           {3, []plan.Subnet{{"a", "za", 0, 1}, {"b", "zb", 0, 9}}, []string{"a", "b", "b"}},
-		"fewer than asked for":    {5, []plan.Subnet{{"a", "za", 0, 1}, {"b", "zb", 4, 1}}, []string{"a", "b"}},
-		"more taken than it has":  {1, []plan.Subnet{{"a", "za", 0, -2}}, nil},
-		"the other in a full one": {2, []plan.Subnet{{"a1", "za", 0, 0}, {"a2", "za", 0, 5}, {"b", "zb", 0, 5}}, []string{"a2", "b"}},
+		"nothing":                 {0, []plan.Subnet{{"a", "za", 0}}, nil, nil},
+		"nowhere":                 {2, nil, nil, nil},
+		"one zone after another":  {4, []plan.Subnet{{"c", "zc", 0}, {"a", "za", 0}, {"b", "zb", 0}}, nil, []string{"a", "b", "c", "a"}},
+		"where the fewest are":    {2, []plan.Subnet{{"a", "za", 3}, {"b", "zb", 1}}, nil, []string{"b", "b"}},
+		"zones before subnets":    {2, []plan.Subnet{{"a1", "za", 1}, {"a2", "za", 0}, {"b", "zb", 0}}, nil, []string{"b", "a2"}},
+		"a full subnet":           {3, []plan.Subnet{{"a", "za", 0}, {"b", "zb", 0}}, map[string]int{"a": 1}, []string{"a", "b", "b"}},
+		"fewer than asked for":    {5, []plan.Subnet{{"a", "za", 0}, {"b", "zb", 4}}, map[string]int{"a": 1, "b": 1}, []string{"a", "b"}},
+		"more taken than it has":  {1, []plan.Subnet{{"a", "za", 0}}, map[string]int{"a": -2}, nil},
+		"the other in a full one": {2, []plan.Subnet{{"a1", "za", 0}, {"a2", "za", 0}, {"b", "zb", 0}}, map[string]int{"a1": 0, "a2": 5, "b": 5}, []string{"a2", "b"}},
 	} {
-		if diff := cmp.Diff(test.want, plan.Place(test.count, test.subnets)); diff != "" {
+		free := map[string]int{}
+		for _, s := range test.subnets {
+			free[s.ID] = 9
+		}
+		maps.Copy(free, test.free)
+		if diff := cmp.Diff(test.want, plan.Place(test.count, test.subnets, room(free))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -40,29 +56,28 @@ func TestPlace(t *testing.T) {
 func TestPlaceSpreads(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var subnets []plan.Subnet
-		room := 0
+		whole, free := 0, map[string]int{}
 		for i := range rapid.IntRange(0, 6).Draw(t, "subnets") {
 			s := plan.Subnet{
 				ID: fmt.Sprint("s", i), Zone: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "zone"),
-				Machines: rapid.IntRange(0, 5).Draw(t, "machines"), Free: rapid.IntRange(0, 6).Draw(t, "free"),
+				Machines: rapid.IntRange(0, 5).Draw(t, "machines"),
 			}
-			room += s.Free
+			free[s.ID] = rapid.IntRange(0, 6).Draw(t, "free")
+			whole += free[s.ID]
 			subnets = append(subnets, s)
 		}
 		count := rapid.IntRange(0, 30).Draw(t, "count")
-		before := slices.Clone(subnets)
-		chosen := plan.Place(count, subnets)
+		before, given := slices.Clone(subnets), maps.Clone(free)
+		chosen := plan.Place(count, subnets, room(free))
 		if !slices.Equal(before, subnets) {
 			t.Fatal("it changed what it was given")
 		}
-		if len(chosen) != min(count, room) {
-			t.Fatalf("%d places for %d machines in room for %d", len(chosen), count, room)
+		if len(chosen) != min(count, whole) {
+			t.Fatalf("%d places for %d machines in room for %d", len(chosen), count, whole)
 		}
 		zones := map[string]int{}
-		free := map[string]int{}
 		for _, s := range subnets {
 			zones[s.Zone] += s.Machines
-			free[s.ID] = s.Free
 		}
 		for _, id := range chosen {
 			at := slices.IndexFunc(subnets, func(s plan.Subnet) bool { return s.ID == id })
@@ -78,7 +93,7 @@ func TestPlaceSpreads(t *testing.T) {
 			zones[subnets[at].Zone]++
 		}
 		slices.Reverse(subnets)
-		if again := plan.Place(count, subnets); !slices.Equal(again, chosen) {
+		if again := plan.Place(count, subnets, room(given)); !slices.Equal(again, chosen) {
 			t.Fatalf("the order of subnets matters: %v, %v", chosen, again)
 		}
 	})
