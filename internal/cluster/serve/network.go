@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"muster.dev/muster/internal/cluster/clusternetwork"
 	"muster.dev/muster/internal/cluster/component"
@@ -129,6 +130,9 @@ func chooseNetwork(c component.Config) (clusternetwork.Network, error) {
 	for _, pair := range n.EndpointPairs() {
 		err = store.Reserve(pair, func(addresses []netip.Addr) error {
 			n.Addresses = addresses
+			if err := arePodSubnets(c, n); err != nil {
+				return err
+			}
 			if err := setEndpoint(c, n); err != nil {
 				return err
 			}
@@ -142,6 +146,20 @@ func chooseNetwork(c component.Config) (clusternetwork.Network, error) {
 		return n, fmt.Errorf("finding addresses for the API server in %s: %w", n.VPCID, err)
 	}
 	return n, nil
+}
+
+// arePodSubnets checks that the subnets for pods are still those of the VPC, while none can be removed: from then on they are in use.
+func arePodSubnets(c component.Config, n clusternetwork.Network) error {
+	description, err := vpc.Read(c.State.VPCs(), n.VPCID)
+	if err != nil {
+		return err
+	}
+	for _, id := range n.PodSubnetIDs() {
+		if !slices.ContainsFunc(description.Subnets, func(s vpc.Subnet) bool { return s.ID == id }) {
+			return &clusternetwork.Problem{Reason: clusternetwork.ReasonNoSubnet, Message: fmt.Sprintf("spec.network.podSubnetIDs: the subnet %s was deleted: name another one", id)}
+		}
+	}
+	return nil
 }
 
 // resolveNetwork is the network that a cluster without one would have now.
@@ -164,7 +182,7 @@ func setEndpoint(c component.Config, n clusternetwork.Network) error {
 		return err
 	}
 	return network.SetEndpoint(vpc.Endpoint{
-		Cluster: c.Cluster.Spec.Name, Addresses: n.Addresses, PodCIDR: n.PodCIDR, EgressSocket: c.State.EgressSocket(c.Dir.Namespace()),
+		Cluster: c.Cluster.Spec.Name, Addresses: n.Addresses, PodCIDR: n.PodCIDR, PodSubnets: n.PodSubnetIDs(), EgressSocket: c.State.EgressSocket(c.Dir.Namespace()),
 		APIServer:      netip.AddrPortFrom(netip.MustParseAddr(component.Loopback), uint16(c.Ports.APIServer)), //nolint:gosec // G115: a port
 		SecurityGroups: append([]string{n.SecurityGroupID}, c.Cluster.Spec.SecurityGroupIDs...),
 	})

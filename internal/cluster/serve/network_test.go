@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -200,6 +201,45 @@ func TestRecordOfANetwork(t *testing.T) {
 	}
 	if _, err := s.ensureNetwork(c); err == nil || !strings.Contains(err.Error(), "restore the file from a backup") {
 		t.Errorf("a cluster in use without its record: %v", err)
+	}
+}
+
+// A cluster keeps the subnets that it has for its pods, and takes no address of them for itself; one that was deleted meanwhile is refused.
+func TestPodSubnetsOfCluster(t *testing.T) {
+	s, account := newAccount(t)
+	all, err := vpc.List(account.State.VPCs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	main := all[0]
+	c := hasDirectory(t, numbered(account, 1))
+	for i, of := range main.Subnets {
+		id := fmt.Sprintf("subnet-%017d", i)
+		main.Subnets = append(main.Subnets, vpc.Subnet{ID: id, Zone: of.Zone, CIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 31, byte(64 + i), 0}), 24)})
+		c.Cluster.Spec.Network.PodSubnetIDs = append(c.Cluster.Spec.Network.PodSubnetIDs, v1alpha1.SubnetID(id))
+	}
+	if err := vpc.Describe(account.State.VPCs(), main); err != nil {
+		t.Fatal(err)
+	}
+	n, err := s.ensureNetwork(c)
+	if err != nil || len(n.Subnets) != 3 || len(n.PodSubnets) != 3 || !n.PodsInSubnets || n.Addresses[0].String() != "172.31.0.4" {
+		t.Fatalf("%+v, %v", n, err)
+	}
+	again, err := s.ensureNetwork(c)
+	if diff := cmp.Diff(n, again, comparePrefixes); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	network, err := vpc.Open(account.State.VPCs(), n.VPCID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if endpoints, err := network.Endpoints(); err != nil || len(endpoints) != 1 || !slices.Equal(endpoints[0].PodSubnets, n.PodSubnetIDs()) {
+		t.Errorf("%+v, %v", endpoints, err)
+	}
+	n.PodSubnets[1].ID = "subnet-00000000000000009"
+	var p *clusternetwork.Problem
+	if err := arePodSubnets(c, n); !errors.As(err, &p) || p.Reason != clusternetwork.ReasonNoSubnet || !strings.Contains(p.Message, "subnet-00000000000000009 was deleted") {
+		t.Error(err)
 	}
 }
 

@@ -201,6 +201,9 @@ func (r *reconciler) uses(id string, known bool, records []machine.Record) ([]us
 	for _, record := range records {
 		if record.VPC == id {
 			uses = append(uses, use{what: "machine " + record.ID, address: record.PrivateIP, subnet: record.Subnet})
+			if record.PodSubnet != "" {
+				uses = append(uses, use{what: "the pods of machine " + record.ID, address: record.PodRange.Addr(), subnet: record.PodSubnet})
+			}
 		}
 	}
 	if !known {
@@ -217,6 +220,9 @@ func (r *reconciler) uses(id string, known bool, records []machine.Record) ([]us
 	for _, e := range endpoints {
 		for _, address := range e.Addresses {
 			uses = append(uses, use{what: "the endpoint of cluster " + e.Cluster, address: address})
+		}
+		for _, subnet := range e.PodSubnets {
+			uses = append(uses, use{what: "cluster " + e.Cluster + " for its pods", subnet: subnet})
 		}
 	}
 	balancers, err := network.Balancers()
