@@ -60,7 +60,7 @@ func awsAPIs(a serve.AWS) (map[string]http.Handler, error) {
 	}
 	return awsapi.Handlers(awsapi.Config{
 		Identity: a.Identity, Management: a.Management, Metrics: a.Metrics, PageKey: a.Account.State.PageKey(),
-		Region: a.Account.Region.Name, LocalMachines: a.Account.VPC, Cluster: a.Cluster, Pods: a.Pods, Deprecated: a.Deprecated, UserData: machines.UserData, Usage: machines.Usage, Images: a.Account.State.Registry(), FileSystems: a.Account.State.FileSystems(),
+		Region: a.Account.Region.Name, LocalMachines: a.Account.VPC, Cluster: a.Cluster, Pods: a.Pods, Deprecated: a.Deprecated, UserData: machines.UserData, Usage: machines.Usage, HostRanges: a.HostRanges, Images: a.Account.State.Registry(), FileSystems: a.Account.State.FileSystems(),
 	})
 }
 

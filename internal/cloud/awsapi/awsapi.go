@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -55,6 +56,8 @@ type Config struct {
 	FileSystems string
 	// Usage says of a VPC's subnets who has addresses of them.
 	Usage func(vpc string) ([]machine.Usage, error)
+	// HostRanges are the addresses of the host for load balancers, which are no VPC's.
+	HostRanges func() ([]netip.Prefix, error)
 }
 
 // Handlers are the handlers of the services, by the name that requests are signed for.
@@ -90,7 +93,7 @@ func newFront(c Config) (*awsfront.Front, error) {
 	}
 	pages := nexttoken.NewSealer(sealing)
 	if err := ec2.Register(front, ec2.Config{
-		Management: c.Management, Pages: pages, Region: c.Region, LocalMachines: c.LocalMachines, UserData: c.UserData, Usage: c.Usage,
+		Management: c.Management, Pages: pages, Region: c.Region, LocalMachines: c.LocalMachines, UserData: c.UserData, Usage: c.Usage, HostRanges: c.HostRanges,
 	}); err != nil {
 		return nil, err
 	}

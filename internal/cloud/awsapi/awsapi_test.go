@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -56,7 +57,7 @@ func config(t *testing.T) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Identity: identity, Pods: noPods{}, Management: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), PageKey: filepath.Join(dir, "page.key"), Region: "us-east-1", Cluster: func(string) (client.Client, error) { return nil, errors.New("none") }, Deprecated: func(context.Context, string) (deprecation.Seen, error) { return deprecation.Seen{}, errors.New("none") }, Usage: func(string) ([]machine.Usage, error) { return nil, nil }}
+	return Config{Identity: identity, Pods: noPods{}, Management: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), PageKey: filepath.Join(dir, "page.key"), Region: "us-east-1", Cluster: func(string) (client.Client, error) { return nil, errors.New("none") }, Deprecated: func(context.Context, string) (deprecation.Seen, error) { return deprecation.Seen{}, errors.New("none") }, Usage: func(string) ([]machine.Usage, error) { return nil, nil }, HostRanges: func() ([]netip.Prefix, error) { return nil, nil }}
 }
 
 func TestEveryActionFitsItsTable(t *testing.T) {

@@ -52,6 +52,9 @@ func (a *api) createVpc() awsfront.Spec[createVpcInput, vpcOutput] {
 			if err != nil {
 				return nil, err
 			}
+			if err := a.apartFromHost(cidr); err != nil {
+				return nil, err
+			}
 			tags, err := readTags(in.TagSpecifications, "vpc")
 			if err != nil {
 				return nil, err
@@ -67,6 +70,18 @@ func (a *api) createVpc() awsfront.Spec[createVpcInput, vpcOutput] {
 			return &vpcOutput{&shown}, nil
 		},
 	}
+}
+
+// apartFromHost refuses the range of a new VPC that has addresses of the host's load balancers: machines could not tell them apart.
+func (a *api) apartFromHost(cidr netip.Prefix) error {
+	ranges, err := a.HostRanges()
+	if err != nil {
+		return away(fmt.Errorf("reading where the host has load balancers: %w", err))
+	}
+	if at := slices.IndexFunc(ranges, cidr.Overlaps); at >= 0 {
+		return awsfault.Errorf("InvalidVpc.Range", "The CIDR '%s' is invalid: it overlaps %s, where the host has load balancers (muster up --load-balancer-range).", cidr, ranges[at])
+	}
+	return nil
 }
 
 // block reads a range of addresses. Bits behind its length are dropped, as EC2 does; code is that of a range that may not be.
@@ -99,6 +114,11 @@ func (a *api) createDefaultVpc() awsfront.Spec[createDefaultVpcInput, vpcOutput]
 				}
 				if whole || found.Annotations[annotationDefault] == "" {
 					return nil, awsfault.Errorf("DefaultVpcAlreadyExists", "A Default VPC already exists for this account in this region.")
+				}
+			}
+			if found == nil {
+				if err := a.apartFromHost(netip.MustParsePrefix(defaultCIDR)); err != nil {
+					return nil, err
 				}
 			}
 			if err := dryrun.Would(in.DryRun); err != nil {

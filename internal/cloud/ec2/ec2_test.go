@@ -40,6 +40,9 @@ type world struct {
 	front   *awsfront.Front
 	handler http.Handler
 	usage   map[string][]machine.Usage
+	host    []netip.Prefix // of load balancers
+
+	hostFails error
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -55,8 +58,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	var err error
 	if err := Register(w.front, Config{
 		Management: management, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion, LocalMachines: true,
-		UserData: func(id string) ([]byte, error) { return []byte("told to " + id), nil },
-		Usage:    w.addresses,
+		UserData:   func(id string) ([]byte, error) { return []byte("told to " + id), nil },
+		Usage:      w.addresses,
+		HostRanges: func() ([]netip.Prefix, error) { return w.host, w.hostFails },
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,6 +34,8 @@ type Config struct {
 	UserData func(id string) ([]byte, error)
 	// Usage says of a VPC's subnets who has addresses of them.
 	Usage func(vpc string) ([]machine.Usage, error)
+	// HostRanges are the addresses of the host for load balancers, which are no VPC's.
+	HostRanges func() ([]netip.Prefix, error)
 }
 
 // api has the actions.
@@ -50,8 +53,8 @@ type api struct {
 
 // Register adds the actions to the front.
 func Register(f *awsfront.Front, c Config) error {
-	if c.Management == nil || c.Pages == nil || c.Usage == nil {
-		return errors.New("the actions of EC2 need a client of the management plane, a sealer of pages, and who has addresses")
+	if c.Management == nil || c.Pages == nil || c.Usage == nil || c.HostRanges == nil {
+		return errors.New("the actions of EC2 need a client of the management plane, a sealer of pages, who has addresses, and those of the host")
 	}
 	own, err := region.Find(c.Region)
 	if err != nil {

@@ -3,6 +3,7 @@
 package ec2
 
 import (
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -82,6 +83,24 @@ func TestVPCsThatAreRefused(t *testing.T) {
 	if err := w.api.List(t.Context(), &all); err != nil || len(all.Items) > 0 {
 		t.Errorf("%v, made %d", err, len(all.Items))
 	}
+}
+
+// A VPC has no address of the host's load balancers. One that is there is as it is.
+func TestVPCsOverTheHostsBalancers(t *testing.T) {
+	w := newWorld(t)
+	w.host = []netip.Prefix{netip.MustParsePrefix("127.128.0.0/10"), netip.MustParsePrefix("172.31.255.240/28"), netip.MustParsePrefix("10.0.0.9/32")}
+	w.ask("CreateVpc&CidrBlock=10.0.0.0/16", 400, "InvalidVpc.Range", "it overlaps 10.0.0.9/32, where the host has load balancers")
+	w.ask("CreateDefaultVpc", 400, "InvalidVpc.Range", "172.31.0.0/16' is invalid: it overlaps 172.31.255.240/28")
+	w.ask("CreateVpc&CidrBlock=10.1.0.0/16", 200)
+	w.host, w.hostFails = nil, errors.New("damaged")
+	w.ask("CreateVpc&CidrBlock=10.0.0.0/16", 503)
+	w.hostFails = nil
+	id := between(w.ask("CreateDefaultVpc", 200), "<vpcId>", "</vpcId>")
+	if err := w.api.DeleteAllOf(t.Context(), &v1alpha1.Subnet{}); err != nil {
+		t.Fatal(err)
+	}
+	w.host = []netip.Prefix{netip.MustParsePrefix("172.31.255.240/28")}
+	w.ask("CreateDefaultVpc", 200, id)
 }
 
 func TestTheDefaultVPC(t *testing.T) {

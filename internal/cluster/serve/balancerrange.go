@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
+	"slices"
 
 	kjson "sigs.k8s.io/json"
 
@@ -55,6 +57,25 @@ func readBalancerRange(dir statedir.Dir) (netip.Prefix, error) {
 		return netip.Prefix{}, fmt.Errorf("%s is damaged: %w; choose the range again by `muster up --load-balancer-range CIDR`", dir.LoadBalancers(), err)
 	}
 	return within, nil
+}
+
+// hostRanges are the addresses of the host that machines may reach load balancers by: the range of new ones, and those that there are. No VPC has them.
+func hostRanges(dir statedir.Dir) ([]netip.Prefix, error) {
+	within, err := readBalancerRange(dir)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := hostAddresses(dir)
+	if err != nil {
+		return nil, err
+	}
+	ranges := []netip.Prefix{within}
+	for _, address := range slices.SortedFunc(maps.Keys(taken), netip.Addr.Compare) {
+		if address.IsValid() { // an internal one has none
+			ranges = append(ranges, netip.PrefixFrom(address, address.BitLen()))
+		}
+	}
+	return ranges, nil
 }
 
 // checkBalancerRange refuses a range that is a VPC's: pods could not tell its addresses from machines'.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -171,8 +172,21 @@ func TestAddressesOnTheHost(t *testing.T) {
 		t.Errorf("of the other range: %s, %v", made.HostAddress, err)
 	}
 	b := &balancers{config: component.Config{Account: component.Account{State: s.State}}}
+	ranges, err := hostRanges(s.State)
+	if err != nil || ranges[0] != other || len(ranges) != 1+len(seen)+1 {
+		t.Errorf("%v, %v", ranges, err)
+	}
+	for address := range seen {
+		if !slices.Contains(ranges, netip.PrefixFrom(address, 32)) {
+			t.Errorf("%s is not among %v", address, ranges)
+		}
+	}
 	kept := last
 	if err := b.addressOnHost(&kept); err != nil || kept.HostAddress != last.HostAddress {
 		t.Errorf("it was at %s and is at %s, %v", last.HostAddress, kept.HostAddress, err)
+	}
+	write(t, s.State.LoadBalancers(), "{")
+	if ranges, err := hostRanges(s.State); err == nil {
+		t.Errorf("of a range that cannot be read: %v", ranges)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"sync"
@@ -91,7 +92,8 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		group.Go(func() { reads.Run(ctx) })
 		handlers, err := s.cfg.AWS(AWS{
 			Identity: service, Management: reads, Metrics: s.metrics, Account: c, Pods: pods, Deprecated: s.deprecated,
-			Cluster: func(namespace string) (client.Client, error) { return s.clusterClient(scheme, namespace) },
+			Cluster:    func(namespace string) (client.Client, error) { return s.clusterClient(scheme, namespace) },
+			HostRanges: func() ([]netip.Prefix, error) { return hostRanges(c.State) },
 		})
 		if err != nil {
 			return fmt.Errorf("making the AWS APIs: %w", err)

@@ -66,6 +66,8 @@ type AWS struct {
 	Cluster func(namespace string) (client.Client, error)
 	// Deprecated reads which deprecated APIs of a cluster, by its namespace, were requested.
 	Deprecated func(ctx context.Context, namespace string) (deprecation.Seen, error)
+	// HostRanges are the addresses of the host for load balancers, which are no VPC's.
+	HostRanges func() ([]netip.Prefix, error)
 }
 
 // Service runs the account of one state directory: its management plane, its identity service, and its clusters.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -63,8 +64,9 @@ func (s *Service) runVPCController(ctx context.Context, scheme *runtime.Scheme, 
 	}
 	err = vpccontroller.Add(manager, vpccontroller.Config{
 		Root: account.State.VPCs(), Zones: zoneNames(account.Region), Store: store,
-		Networks:  vpccontroller.OnDisk{Root: account.State.VPCs(), Possible: account.VPC},
-		Processes: &vpcProcesses{service: s, account: account, supervisor: s.accountSupervisor()},
+		Networks:   vpccontroller.OnDisk{Root: account.State.VPCs(), Possible: account.VPC},
+		Processes:  &vpcProcesses{service: s, account: account, supervisor: s.accountSupervisor()},
+		HostRanges: func() ([]netip.Prefix, error) { return hostRanges(account.State) },
 	})
 	if err != nil {
 		return err

@@ -46,8 +46,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("directory of VPCs %q is not an absolute path", c.Root)
 	case len(c.Zones) == 0:
 		return errors.New("the controller of VPCs needs the zones of the region")
-	case c.Store == nil || c.Networks == nil || c.Processes == nil:
-		return errors.New("the controller of VPCs needs the records of machines, networks and processes")
+	case c.Store == nil || c.Networks == nil || c.Processes == nil || c.HostRanges == nil:
+		return errors.New("the controller of VPCs needs the records of machines, networks, processes and the host's addresses")
 	}
 	return nil
 }

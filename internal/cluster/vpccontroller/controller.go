@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -36,6 +37,8 @@ type Config struct {
 	Networks Networks
 	// Processes runs the process of each VPC.
 	Processes Processes
+	// HostRanges are the addresses of the host that machines reach load balancers by, which are no VPC's.
+	HostRanges func() ([]netip.Prefix, error)
 }
 
 // Networks makes and removes the networks that descriptions say.
@@ -57,6 +60,9 @@ type Processes interface {
 
 // lookAgain is how often it is looked whether what keeps an object from being deleted is gone.
 const lookAgain = 2 * time.Second
+
+// judgeAgain is how soon it is looked again whether a VPC that was refused may be: the range of load balancers may be another one by then.
+const judgeAgain = 15 * time.Second
 
 // reconciler reconciles one VPC with all its subnets.
 type reconciler struct {
@@ -80,13 +86,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, r.orphans(ctx, subnets, "there is no VPC "+request.Name)
 	}
 	if object.DeletionTimestamp.IsZero() {
-		taken, err := r.defaultTaken(ctx, object)
+		refused, err := r.refusal(ctx, object)
 		if err != nil {
-			return reconcile.Result{}, err
+			return reconcile.Result{}, errors.Join(err, r.say(ctx, &object, verdict{reason: reasonFailed, message: err.Error()}))
 		}
-		if taken != "" {
-			refused := verdict{reason: reasonDefault, message: taken + " is the account's default VPC: delete this one"}
-			return reconcile.Result{}, errors.Join(
+		if refused.reason != "" {
+			return reconcile.Result{RequeueAfter: judgeAgain}, errors.Join(
 				r.orphans(ctx, subnets, "the VPC "+object.Name+" is not made: its condition says why"), r.say(ctx, &object, refused))
 		}
 		if err := r.hold(ctx, &object, v1alpha1.FinalizerVPC); err != nil {
@@ -118,10 +123,37 @@ func (r *reconciler) orphans(ctx context.Context, subnets []v1alpha1.Subnet, mes
 	return errors.Join(errs...)
 }
 
-// defaultTaken returns the name of the VPC that is the default in place of this one, if it is not.
+// refusal says why a VPC is not made. Without a reason it is.
+func (r *reconciler) refusal(ctx context.Context, object v1alpha1.VPC) (verdict, error) {
+	if controllerutil.ContainsFinalizer(&object, v1alpha1.FinalizerVPC) {
+		return verdict{}, nil // the finalizer is there once it has been accepted
+	}
+	taken, err := r.defaultTaken(ctx, object)
+	if err != nil {
+		return verdict{}, err
+	}
+	if taken != "" {
+		return verdict{reason: reasonDefault, message: taken + " is the account's default VPC: delete this one"}, nil
+	}
+	cidr, err := netip.ParsePrefix(object.Spec.CIDRBlock)
+	if err != nil {
+		return verdict{}, nil //nolint:nilerr // makePlan says so
+	}
+	ranges, err := r.HostRanges()
+	if err != nil {
+		return verdict{}, err
+	}
+	if at := slices.IndexFunc(ranges, cidr.Overlaps); at >= 0 {
+		return verdict{reason: reasonHostRange, message: fmt.Sprintf(
+			"spec.cidrBlock %s overlaps %s, where this host has load balancers: machines could not tell them apart; delete this VPC and make one of another range, or choose another range by `muster up --load-balancer-range`", cidr, ranges[at])}, nil
+	}
+	return verdict{}, nil
+}
+
+// defaultTaken returns the name of the VPC that is the default in place of a new one, if it is not.
 func (r *reconciler) defaultTaken(ctx context.Context, object v1alpha1.VPC) (string, error) {
-	if !object.Spec.IsDefault || controllerutil.ContainsFinalizer(&object, v1alpha1.FinalizerVPC) {
-		return "", nil // the finalizer is there once it has been accepted
+	if !object.Spec.IsDefault {
+		return "", nil
 	}
 	var list v1alpha1.VPCList
 	if err := r.api.List(ctx, &list); err != nil {

@@ -11,6 +11,7 @@
 //	a Subnet is deleted that has machines      it stays until they are gone, and its condition says which; no new ones come into it
 //	a VPC is deleted that has subnets          it stays until they are gone; new ones are refused
 //	a second VPC says that it is the default   it is refused: the one that was made first is
+//	a VPC is made over the host's balancers    it is refused, and looked at again later: the host's range may be another one by then
 //	two subnets overlap                        the one that is in use already counts, else the older one
 //	the service is killed at any moment        the next one does the same steps again
 package vpccontroller

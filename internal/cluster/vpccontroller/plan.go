@@ -16,17 +16,18 @@ import (
 
 // Reasons of conditions.
 const (
-	reasonReady    = "NetworkReady"
-	reasonNoVPC    = "VPCNotFound"
-	reasonDeleting = "VPCDeleting"
-	reasonRange    = "InvalidSubnetRange"
-	reasonConflict = "InvalidSubnetConflict"
-	reasonZone     = "InvalidAvailabilityZone"
-	reasonInUse    = "InUse"
-	reasonSubnets  = "HasSubnets"
-	reasonDefault  = "DefaultVpcAlreadyExists"
-	reasonFailed   = "NetworkFailed"
-	reasonEgress   = "InvalidEgress"
+	reasonReady     = "NetworkReady"
+	reasonNoVPC     = "VPCNotFound"
+	reasonDeleting  = "VPCDeleting"
+	reasonRange     = "InvalidSubnetRange"
+	reasonConflict  = "InvalidSubnetConflict"
+	reasonZone      = "InvalidAvailabilityZone"
+	reasonInUse     = "InUse"
+	reasonSubnets   = "HasSubnets"
+	reasonDefault   = "DefaultVpcAlreadyExists"
+	reasonFailed    = "NetworkFailed"
+	reasonEgress    = "InvalidEgress"
+	reasonHostRange = "InvalidVpcRange"
 )
 
 // verdict is what the condition Ready of an object is to say.
