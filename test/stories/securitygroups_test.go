@@ -44,6 +44,7 @@ func TestSecurityGroups(t *testing.T) {
 		w.eventually("machines of one cluster reach each other", 10*time.Second, func() error { return g.open(w) })
 	})
 	t.Run("pods have addresses of the subnets", func(t *testing.T) { podAddresses(w.step(t), g.vpc, g.server) })
+	t.Run("pods have addresses of other subnets", func(t *testing.T) { podSubnets(w.step(t), g.vpc) })
 	clients, servers := g.create(w, "clients"), g.create(w, "servers")
 	w.mustAWS(nil, "ec2", "modify-instance-attribute", "--instance-id", g.server.id, "--groups", servers)
 	w.mustAWS(nil, "ec2", "modify-instance-attribute", "--instance-id", g.client.id, "--groups", clients)
