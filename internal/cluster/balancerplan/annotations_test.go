@@ -100,6 +100,22 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
+// A long message ends between two characters, wherever it is cut.
+func TestSentencesAreCutBetweenCharacters(t *testing.T) {
+	for shift := range 4 {
+		start := strings.Repeat("x", maxMessage-shift)
+		for _, character := range []string{"x", "é", "€", "😀"} {
+			got, whole := sentence([]string{start + strings.Repeat(character, 9)}), shift/len(character)
+			if want := start + strings.Repeat(character, whole) + "…"; got != want {
+				t.Errorf("%d bytes before the end, %s: it ends with %q", shift, character, got[len(start)-1:])
+			}
+			if got := sentence([]string{character, character}); got != character+"; "+character {
+				t.Errorf("a short one is %q", got)
+			}
+		}
+	}
+}
+
 func TestWhatPeopleAreTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		change       func(*corev1.Service)

@@ -109,7 +109,7 @@ const maxMessage = 1000
 func sentence(parts []string) string {
 	text := strings.Join(parts, "; ")
 	if len(text) > maxMessage {
-		return text[:maxMessage] + "…"
+		return strings.ToValidUTF8(text[:maxMessage], "") + "…" // without a half of a character
 	}
 	return text
 }
