@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	kubernetesfake "k8s.io/client-go/kubernetes/fake"
 	kubernetestesting "k8s.io/client-go/testing"
 
@@ -124,11 +125,19 @@ func TestRounded(t *testing.T) {
 
 func TestClassesChange(t *testing.T) {
 	cluster := kubernetesfake.NewClientset(class("efs", efs.Driver))
+	// A clientset in memory sends a watch nothing that happened between the list and it.
+	watched := make(chan struct{}, 1)
+	cluster.PrependWatchReactor("storageclasses", func(action kubernetestesting.Action) (bool, watch.Interface, error) {
+		w, err := cluster.Tracker().Watch(action.GetResource(), "")
+		watched <- struct{}{}
+		return true, w, err
+	})
 	changes, err := classesChange(t.Context(), cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-changes // those that are there
+	<-watched
 	if err := cluster.StorageV1().StorageClasses().Delete(t.Context(), "efs", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
