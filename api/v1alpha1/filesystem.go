@@ -50,6 +50,17 @@ type FileSystemSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="creationToken cannot be changed; make another file system"
 	CreationToken string `json:"creationToken,omitempty"`
 
+	// Clusters are the names of the clusters that can mount the file system and make volumes in it. Empty means all clusters of the account. A
+	// file system with mount targets of EFS's API is limited to the clusters of their VPC, too. What is mounted stays mounted when this changes.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=100
+	// +kubebuilder:validation:items:Pattern=`^[0-9A-Za-z][0-9A-Za-z_-]*$`
+	Clusters []string `json:"clusters,omitempty"`
+
 	// Tags are the file system's tags in the AWS API, without Name.
 	//
 	// +optional

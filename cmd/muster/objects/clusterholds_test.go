@@ -99,6 +99,8 @@ func TestFileSystemCommands(t *testing.T) {
 		}
 	}
 	clitest.WantErr(t, b.Run(t.Context(), commands().command(), "a/b"), `invalid name "a/b"`, true)
+	clitest.WantErr(t, b.Run(t.Context(), commands().command(), "own", "--cluster", ""), `invalid cluster ""`, true)
+	clitest.WantErr(t, b.Run(t.Context(), commands().command(), "shared", "--cluster", "blue"), `file system "shared" is there, for all clusters: change spec.clusters`, false)
 	system := &v1alpha1.FileSystem{}
 	if err := b.Client.Get(t.Context(), client.ObjectKey{Name: "fs-31323334353637383"}, system); err != nil || system.Spec.Name != "shared" {
 		t.Fatalf("%+v, %v", system, err)
@@ -112,6 +114,31 @@ func TestFileSystemCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := b.Run(t.Context(), deleteFileSystems(b), system.Name); err != nil || b.Out.String() != "filesystem.muster.dev \"shared\" deleted\n" {
+		t.Errorf("%q, %v", &b.Out, err)
+	}
+}
+
+// A file system for some clusters says so, and a second request for others is not taken for done.
+func TestCreateFileSystemForClusters(t *testing.T) {
+	t.Parallel()
+	b := clitest.NewBench(t, interceptor.Funcs{})
+	create := func(args ...string) error {
+		return b.Run(t.Context(), (&createFileSystemCommand{Options: b.O, planes: b.Planes, random: strings.NewReader("123456789")}).command(), args...)
+	}
+	if err := create("own", "--cluster", "green", "--cluster", "blue"); err != nil {
+		t.Fatal(err)
+	}
+	system := &v1alpha1.FileSystem{}
+	if err := b.Client.Get(t.Context(), client.ObjectKey{Name: "fs-31323334353637383"}, system); err != nil || !slices.Equal(system.Spec.Clusters, []string{"blue", "green"}) {
+		t.Fatalf("%+v, %v", system.Spec, err)
+	}
+	for _, args := range [][]string{{"own"}, {"own", "--cluster", "green,blue"}} {
+		if err := create(args...); err != nil || b.Out.String() != "filesystem.muster.dev/own unchanged\n" {
+			t.Errorf("%q: %q, %v", args, &b.Out, err)
+		}
+	}
+	clitest.WantErr(t, create("own", "--cluster", "blue"), `file system "own" is there, for blue, green`, false)
+	if err := b.Run(t.Context(), getOf(b), "filesystem", "own"); err != nil || !strings.Contains(b.Out.String(), "blue,green") {
 		t.Errorf("%q, %v", &b.Out, err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,6 +33,7 @@ type createFileSystemCommand struct {
 	interval time.Duration
 	random   io.Reader
 
+	clusters       []string
 	dryRun, output string
 	wait           bool
 	timeout        time.Duration
@@ -44,10 +47,15 @@ func (c *createFileSystemCommand) command() *cobra.Command {
 		Long: `Make a file system, as EFS has them, for volumes that pods of several clusters share, or that are there before their claims. It is
 a directory of this host, and grows with what is written. StorageClasses (fileSystemId) and volume handles name it by its id.
 
+Every cluster of the account can mount it, unless --cluster names those that can; their names are spec.clusters of the FileSystem.
+
 Volumes of the default StorageClass need none: they are in the file system "default" of the account. Made again it stays as it is.`,
 		Example: `  # A file system, and its id
   muster create filesystem shared --wait
   muster get filesystem shared
+
+  # One for two clusters, which no other one can mount
+  muster create filesystem shared --cluster blue --cluster green
 
   # The id alone, for a script
   muster get filesystem shared -o json | jq -r .metadata.name
@@ -56,9 +64,16 @@ Volumes of the default StorageClass need none: they are in the file system "defa
   muster create filesystem shared --dry-run=client -o yaml`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("cluster") && (len(c.clusters) == 0 || slices.Contains(c.clusters, "")) {
+				return console.UsageError{Err: errors.New(`invalid cluster "": must be the name of one; leave --cluster out for all clusters`)}
+			}
+			return c.run(cmd.Context(), args[0])
+		},
 	}
 	flags := cmd.Flags()
+	flags.StringSliceVar(&c.clusters, "cluster", nil, "cluster that can mount it; may be given several times (default: all clusters of the account)")
+	_ = cmd.RegisterFlagCompletionFunc("cluster", plane.CompleteNames(c.Options, c.planes, plane.Clusters(), 0)) // the flag exists
 	flags.BoolVar(&c.wait, "wait", false, "return when the file system can be mounted")
 	flags.DurationVar(&c.timeout, "timeout", time.Minute, "how long to --wait")
 	addDryRunFlag(cmd, &c.dryRun)
@@ -73,11 +88,13 @@ func (c *createFileSystemCommand) run(ctx context.Context, name string) error {
 	if !fileSystemNames.MatchString(name) {
 		return console.UsageError{Err: fmt.Errorf("invalid name %q: must be up to 100 letters, digits, dots, dashes and underscores, and begin and end with a letter or digit", name)}
 	}
+	slices.Sort(c.clusters)
+	c.clusters = slices.Compact(c.clusters)
 	var id [9]byte
 	if _, err := io.ReadFull(c.random, id[:]); err != nil {
 		return fmt.Errorf("making an id: %w", err)
 	}
-	wanted := &v1alpha1.FileSystem{Spec: v1alpha1.FileSystemSpec{Name: name}}
+	wanted := &v1alpha1.FileSystem{Spec: v1alpha1.FileSystemSpec{Name: name, Clusters: c.clusters}}
 	wanted.Name = "fs-" + hex.EncodeToString(id[:])[:17]
 	if c.dryRun == dryRunClient {
 		return c.print(wanted, made(c.dryRun))
@@ -94,6 +111,10 @@ func (c *createFileSystemCommand) run(ctx context.Context, name string) error {
 	if there != nil {
 		if there.DeletionTimestamp != nil {
 			return fmt.Errorf("file system %q is being deleted: try again when it is gone", name)
+		}
+		if len(c.clusters) > 0 && !slices.Equal(slices.Sorted(slices.Values(there.Spec.Clusters)), c.clusters) {
+			return fmt.Errorf("file system %q is there, for %s: change spec.clusters of FileSystem %s in the management plane (kubectl --context muster-management edit filesystem %[3]s)",
+				name, console.Or(strings.Join(there.Spec.Clusters, ", "), "all clusters"), there.Name)
 		}
 		wanted, did = there, unchanged(c.dryRun)
 	} else if _, err := create(ctx, p, wanted, c.dryRun, &v1alpha1.FileSystem{}); err != nil {

@@ -3,6 +3,9 @@
 package plane
 
 import (
+	"cmp"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,6 +22,7 @@ func FileSystems() Kind {
 			columnName(),
 			col("ID", func(f *v1alpha1.FileSystem) string { return f.Name }),
 			col("STATUS", func(f *v1alpha1.FileSystem) string { return readiness.Word(f, f.Status.Conditions) }),
+			col("CLUSTERS", func(f *v1alpha1.FileSystem) string { return cmp.Or(strings.Join(f.Spec.Clusters, ","), "all") }),
 			columnAge(),
 			columnMessage(func(f *v1alpha1.FileSystem) []metav1.Condition { return f.Status.Conditions }),
 		},

@@ -12,25 +12,17 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cloud/awsfront"
 	"muster.dev/muster/internal/cloud/awsrecord"
+	"muster.dev/muster/internal/cluster/efs"
 )
 
-var mountTargets = awsrecord.Kind[mountTarget]{Type: "efs-mount-target"}
-
-// mountTarget is what is kept of a mount target: a record, because nothing is mounted over NFS. It has no address.
-type mountTarget struct {
-	FileSystem     string   `json:"fileSystem"`
-	Subnet         string   `json:"subnet"`
-	VPC            string   `json:"vpc"`
-	Zone           string   `json:"zone"`
-	SecurityGroups []string `json:"securityGroups"`
-}
+var mountTargets = awsrecord.Kind[efs.MountTarget]{Type: efs.MountTargetRecord}
 
 // describedTarget is a mount target as EFS shows it.
 type describedTarget struct {
 	OwnerID, MountTargetID, FileSystemID, SubnetID, LifeCycleState, AvailabilityZoneID, AvailabilityZoneName, VPCID string
 }
 
-func (a *api) showTarget(call *awsfront.Call, r *awsrecord.Record[mountTarget]) *describedTarget {
+func (a *api) showTarget(call *awsfront.Call, r *awsrecord.Record[efs.MountTarget]) *describedTarget {
 	return &describedTarget{
 		OwnerID: call.Caller.Account(), MountTargetID: r.ID, FileSystemID: r.Data.FileSystem, SubnetID: r.Data.Subnet, LifeCycleState: "available",
 		AvailabilityZoneID: a.zoneID(r.Data.Zone), AvailabilityZoneName: r.Data.Zone, VPCID: r.Data.VPC,
@@ -47,7 +39,7 @@ func (a *api) zoneID(name string) string {
 }
 
 // target reads a mount target.
-func (a *api) target(ctx context.Context, id string) (*awsrecord.Record[mountTarget], error) {
+func (a *api) target(ctx context.Context, id string) (*awsrecord.Record[efs.MountTarget], error) {
 	if !targetID.MatchString(id) {
 		return nil, refusal(badRequest, "invalid mount target id %.100q: must be fsmt- and hexadecimal digits", id)
 	}
@@ -92,7 +84,7 @@ func (a *api) createMountTarget() awsfront.Spec[createTargetInput, describedTarg
 			} else if err != nil {
 				return nil, away(err)
 			}
-			made := &awsrecord.Record[mountTarget]{ID: newID("fsmt-"), Data: mountTarget{
+			made := &awsrecord.Record[efs.MountTarget]{ID: newID("fsmt-"), Data: efs.MountTarget{
 				FileSystem: id, Subnet: subnet.Name, VPC: subnet.Spec.VPCID, Zone: subnet.Spec.AvailabilityZone, SecurityGroups: in.SecurityGroups,
 			}}
 			if len(in.SecurityGroups) == 0 {
@@ -113,7 +105,7 @@ func (a *api) createMountTarget() awsfront.Spec[createTargetInput, describedTarg
 }
 
 // noConflict refuses a second mount target of a zone, and one of another VPC than the others of the file system.
-func (a *api) noConflict(ctx context.Context, made mountTarget) error {
+func (a *api) noConflict(ctx context.Context, made efs.MountTarget) error {
 	all, err := mountTargets.List(ctx, a.Management)
 	if err != nil {
 		return away(err)
@@ -176,7 +168,7 @@ func (a *api) describeMountTargets() awsfront.Spec[describeTargetsInput, describ
 			if err != nil {
 				return nil, err
 			}
-			page, next, err := cut(a, call, []any{in.FileSystemID, in.MountTargetID, in.AccessPointID}, found, in.MaxItems, in.Marker, func(r awsrecord.Record[mountTarget]) string { return r.ID })
+			page, next, err := cut(a, call, []any{in.FileSystemID, in.MountTargetID, in.AccessPointID}, found, in.MaxItems, in.Marker, func(r awsrecord.Record[efs.MountTarget]) string { return r.ID })
 			if err != nil {
 				return nil, err
 			}
@@ -190,13 +182,13 @@ func (a *api) describeMountTargets() awsfront.Spec[describeTargetsInput, describ
 }
 
 // targets are the mount targets that a request asks for, by one of three names.
-func (a *api) targets(ctx context.Context, call *awsfront.Call, in *describeTargetsInput) ([]awsrecord.Record[mountTarget], error) {
+func (a *api) targets(ctx context.Context, call *awsfront.Call, in *describeTargetsInput) ([]awsrecord.Record[efs.MountTarget], error) {
 	if in.MountTargetID != "" {
 		one, err := a.target(ctx, in.MountTargetID)
 		if err != nil {
 			return nil, err
 		}
-		return []awsrecord.Record[mountTarget]{*one}, nil
+		return []awsrecord.Record[efs.MountTarget]{*one}, nil
 	}
 	var system string
 	if in.AccessPointID != "" {
@@ -220,7 +212,7 @@ func (a *api) targets(ctx context.Context, call *awsfront.Call, in *describeTarg
 		system = id
 	}
 	all, err := mountTargets.List(ctx, a.Management)
-	return slices.DeleteFunc(all, func(r awsrecord.Record[mountTarget]) bool { return r.Data.FileSystem != system }), away(err)
+	return slices.DeleteFunc(all, func(r awsrecord.Record[efs.MountTarget]) bool { return r.Data.FileSystem != system }), away(err)
 }
 
 type targetInput struct{ MountTargetID string }
@@ -273,7 +265,7 @@ func (a *api) modifySecurityGroups() awsfront.Spec[modifyGroupsInput, struct{}] 
 			if err := a.checkSecurityGroups(ctx, there.Data.VPC, ids); err != nil {
 				return nil, err
 			}
-			_, err = mountTargets.Update(ctx, a.Management, there.ID, func(r *awsrecord.Record[mountTarget]) error { r.Data.SecurityGroups = ids; return nil })
+			_, err = mountTargets.Update(ctx, a.Management, there.ID, func(r *awsrecord.Record[efs.MountTarget]) error { r.Data.SecurityGroups = ids; return nil })
 			if apierrors.IsNotFound(err) {
 				return nil, refusal(mountTargetNotFound, "Mount target '%s' does not exist.", there.ID)
 			}

@@ -67,6 +67,7 @@ func (h *hosted) addVolumes(mgr manager.Manager, scheme *runtime.Scheme, connect
 	driver, err := volumedriver.New(volumedriver.Config{
 		ClusterName: c.Cluster.Spec.Name, Inventory: mgr.GetClient(), Management: management, Cluster: cluster, Machines: machines,
 		Files: filestore.New(c.State.FileSystems()), DefaultFileSystem: v1alpha1.DefaultFileSystemID(account.DefaultID), Log: h.log,
+		VPCID: c.Network.VPCID,
 	})
 	if err != nil {
 		return err

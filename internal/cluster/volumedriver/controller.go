@@ -28,6 +28,7 @@ import (
 type controller struct {
 	csi.UnimplementedControllerServer
 	clusterName string
+	reach       reach
 	management  client.Client
 	files       *filestore.Store
 	disks       *disks
@@ -154,7 +155,7 @@ func (c *controller) accessPoint(ctx context.Context, volume string, point *v1al
 	return found, nil
 }
 
-// mayMake refuses a volume of a file system that is not there, and one that the host's disk has no room for.
+// mayMake refuses a volume of a file system that is not there or for other clusters, and one that the host's disk has no room for.
 func (c *controller) mayMake(ctx context.Context, fileSystemID string, size int64) error {
 	system := &v1alpha1.FileSystem{}
 	err := c.management.Get(ctx, client.ObjectKey{Name: fileSystemID}, system)
@@ -165,6 +166,9 @@ func (c *controller) mayMake(ctx context.Context, fileSystemID string, size int6
 		return status.Errorf(codes.Unavailable, "file system %s: %v", fileSystemID, err)
 	case !system.DeletionTimestamp.IsZero() || !meta.IsStatusConditionTrue(system.Status.Conditions, v1alpha1.ConditionReady):
 		return status.Errorf(codes.Unavailable, "file system %s is not Ready", fileSystemID)
+	}
+	if err := c.reach.check(ctx, c.management, c.clusterName, system); err != nil {
+		return err
 	}
 	return c.hasRoom(size)
 }

@@ -48,6 +48,8 @@ type Machines interface {
 type Config struct {
 	// ClusterName is the spec.name of the cluster.
 	ClusterName string
+	// VPCID is the cluster's VPC: a file system with mount targets is mounted in theirs only.
+	VPCID string
 	// Inventory lists the Machines of the management plane; it may be a cache.
 	Inventory client.Reader
 	// Management is the management plane, without a cache.
@@ -76,7 +78,13 @@ func New(c Config) (*Driver, error) {
 		return nil, errors.New("the volume driver needs a cluster, the management plane, machines, file systems and a log")
 	}
 	disks := &disks{cluster: c.ClusterName, files: c.Files, machines: c.Machines}
-	return &Driver{Config: c, disks: disks, controller: &controller{clusterName: c.ClusterName, management: c.Management, files: c.Files, disks: disks}}, nil
+	return &Driver{Config: c, disks: disks, controller: &controller{
+		clusterName: c.ClusterName, reach: c.reach(), management: c.Management, files: c.Files, disks: disks,
+	}}, nil
+}
+
+func (c Config) reach() reach {
+	return reach{vpcID: c.VPCID, defaultFileSystem: c.DefaultFileSystem}
 }
 
 // Identity says which driver it is: the identity service of CSI.
@@ -90,7 +98,7 @@ func (d *Driver) Node(machine, name string) csi.NodeServer { return d.node(machi
 
 func (d *Driver) node(machine, name string, counted *usages) *node {
 	return &node{
-		machine: machine, name: name, clusterName: d.ClusterName, defaultFileSystem: d.DefaultFileSystem, management: d.Management,
+		machine: machine, name: name, clusterName: d.ClusterName, reach: d.reach(), management: d.Management,
 		cluster: d.Cluster, machines: d.Machines, files: d.Files, disks: d.disks, usages: counted, log: d.Log,
 	}
 }

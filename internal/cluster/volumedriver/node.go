@@ -26,16 +26,16 @@ import (
 // node answers the kubelet of one machine: the node service of CSI.
 type node struct {
 	csi.UnimplementedNodeServer
-	machine, name     string // of the instance and of its Node
-	clusterName       string
-	defaultFileSystem string
-	management        client.Reader
-	cluster           kubernetes.Interface
-	machines          Machines
-	files             *filestore.Store
-	disks             *disks
-	usages            *usages
-	log               *slog.Logger
+	machine, name string // of the instance and of its Node
+	clusterName   string
+	reach         reach
+	management    client.Reader
+	cluster       kubernetes.Interface
+	machines      Machines
+	files         *filestore.Store
+	disks         *disks
+	usages        *usages
+	log           *slog.Logger
 }
 
 // NodeGetInfo implements [csi.NodeServer].
@@ -79,6 +79,9 @@ func (n *node) NodePublishVolume(ctx context.Context, request *csi.NodePublishVo
 		n.log.WarnContext(ctx, "a machine asked for a volume that none of its pods uses", "machine", n.machine, "node", n.name, "volume", id)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := n.reaches(ctx, handle.FileSystemID); err != nil {
 		return nil, err
 	}
 	at, err := n.place(ctx, handle)
@@ -151,14 +154,20 @@ type place struct {
 
 func (p place) block() bool { return p.point != nil && p.point.Spec.Block }
 
+// reaches refuses a file system that is not there, or for other clusters.
+func (n *node) reaches(ctx context.Context, fileSystemID string) error {
+	system := &v1alpha1.FileSystem{}
+	if err := n.management.Get(ctx, client.ObjectKey{Name: fileSystemID}, system); err != nil {
+		return missing(err, "file system", fileSystemID)
+	}
+	return n.reach.check(ctx, n.management, n.clusterName, system)
+}
+
 // place finds a volume in its file system. The directory of an access point is made if that says whose it is to be.
 func (n *node) place(ctx context.Context, handle efs.Handle) (place, error) {
 	if handle.AccessPointID == "" {
-		if handle.FileSystemID == n.defaultFileSystem {
+		if handle.FileSystemID == n.reach.defaultFileSystem {
 			return place{}, status.Errorf(codes.PermissionDenied, "file system %s has volumes of every cluster: it is mounted by its access points only; `muster create filesystem` makes one of your own", handle.FileSystemID)
-		}
-		if err := n.management.Get(ctx, client.ObjectKey{Name: handle.FileSystemID}, &v1alpha1.FileSystem{}); err != nil {
-			return place{}, missing(err, "file system", handle.FileSystemID)
 		}
 		return place{directory: path.Join("/", handle.Path)}, nil
 	}
@@ -169,7 +178,7 @@ func (n *node) place(ctx context.Context, handle efs.Handle) (place, error) {
 	if point.Spec.FileSystemID != handle.FileSystemID {
 		return place{}, status.Errorf(codes.NotFound, "access point %s is one of file system %s, not of %s", point.Name, point.Spec.FileSystemID, handle.FileSystemID)
 	}
-	if owner := point.Spec.ClusterName; owner != "" && owner != n.clusterName || owner == "" && (point.Spec.FileSystemID == n.defaultFileSystem || point.Spec.Block) {
+	if owner := point.Spec.ClusterName; owner != "" && owner != n.clusterName || owner == "" && (point.Spec.FileSystemID == n.reach.defaultFileSystem || point.Spec.Block) {
 		return place{}, status.Errorf(codes.PermissionDenied, "access point %s is not one of cluster %s", point.Name, n.clusterName)
 	}
 	if point.Spec.Block {

@@ -30,6 +30,7 @@ import (
 
 const (
 	clusterName = "blue"
+	vpcID       = "vpc-0123456789abcdef0"
 	machineID   = "i-0123456789abcdef0"
 	nodeName    = "ip-172-31-0-5.ec2.internal"
 	otherNode   = "ip-172-31-0-6.ec2.internal"
@@ -144,9 +145,10 @@ func newWorld(t *testing.T, cluster ...runtime.Object) *world {
 			t.Error(err)
 		}
 	})
-	w.controller = &controller{clusterName: clusterName, management: w.management, files: files, disks: blocks}
+	reaches := reach{vpcID: vpcID, defaultFileSystem: defaultID}
+	w.controller = &controller{clusterName: clusterName, reach: reaches, management: w.management, files: files, disks: blocks}
 	w.node = &node{
-		machine: machineID, name: nodeName, clusterName: clusterName, defaultFileSystem: defaultID, management: w.management,
+		machine: machineID, name: nodeName, clusterName: clusterName, reach: reaches, management: w.management,
 		cluster: kubernetes.Interface(kubernetesfake.NewClientset(cluster...)), machines: w.machines, files: files, disks: blocks, usages: &usages{}, log: slog.New(slog.DiscardHandler),
 	}
 	return w
