@@ -23,8 +23,8 @@ const (
 	chunk      = 256 << 10
 	// lookInterval is how often a pull looks whether it still may.
 	lookInterval = time.Second
-	// maxFlights bounds the blobs that are pulled at once, maxFlightsOfVPC those of one VPC.
-	maxFlights, maxFlightsOfVPC = 64, 32
+	// maxFlights bounds the blobs that are pulled at once. A VPC may have as many as are left, for a registry may take an hour over each.
+	maxFlights = 64
 	// minRoom is what a pull leaves free on the host's disk, in bytes: etcd is on it, too.
 	minRoom = 1 << 30
 )
@@ -59,14 +59,8 @@ func (h *Handler) pull(q *request, sum digest.Digest) (*flight, error) {
 	if f := h.flights[key]; f != nil {
 		return f, nil
 	}
-	ofVPC := 0
-	for other := range h.flights {
-		if other.vpc == q.vpc {
-			ofVPC++
-		}
-	}
-	if len(h.flights) >= maxFlights || ofVPC >= maxFlightsOfVPC {
-		return nil, &failure{http.StatusTooManyRequests, "TOOMANYREQUESTS", fmt.Sprintf("%d blobs are being pulled, %d of this VPC: try again", len(h.flights), ofVPC)}
+	if !h.slots.take(q.vpc) {
+		return nil, &failure{http.StatusTooManyRequests, "TOOMANYREQUESTS", fmt.Sprintf("%d blobs are being pulled, %d of this VPC: try again", h.slots.taken, h.slots.vpcs[q.vpc])}
 	}
 	f := &flight{changed: make(chan struct{})}
 	h.flights[key] = f
@@ -76,6 +70,7 @@ func (h *Handler) pull(q *request, sum digest.Digest) (*flight, error) {
 		err := h.fly(ctx, f, c, q.vpc, q.repository, sum, q.settings.MaxSize.Value())
 		h.mutex.Lock()
 		delete(h.flights, key) // first: whoever finds no blob and no flight begins another one
+		h.slots.give(q.vpc)
 		h.mutex.Unlock()
 		f.change(func() { f.done, f.err = true, err })
 		if err == nil {
@@ -97,7 +92,7 @@ func (h *Handler) fly(ctx context.Context, f *flight, c *client, vpc, repository
 		return err
 	}
 	defer func() { _ = body.Close() }()
-	if err := h.room(max(size, 0), bound); err != nil {
+	if err := h.room(vpc, max(size, 0), bound); err != nil {
 		return err
 	}
 	incoming, err := h.Store.Begin()
@@ -105,14 +100,14 @@ func (h *Handler) fly(ctx context.Context, f *flight, c *client, vpc, repository
 		return err
 	}
 	f.change(func() { f.incoming, f.size = incoming, size })
-	defer func() { h.partial.Add(-f.at) }() // f.at is changed by this function alone
+	defer func() { h.pulling.end(vpc, f.at) }() // f.at is changed by this function alone
 	resting := time.AfterFunc(restTime, func() { cancel(fmt.Errorf("the registry sent nothing for %s", restTime)) })
 	defer resting.Stop()
 	part, looked := make([]byte, chunk), time.Now()
 	for err == nil {
 		if time.Since(looked) > lookInterval {
 			looked = time.Now()
-			if err := errors.Join(h.stillOpen(vpc, c), h.room(0, bound)); err != nil {
+			if err := errors.Join(h.stillOpen(vpc, c), h.room(vpc, 0, bound)); err != nil {
 				return errors.Join(err, f.end(incoming.Drop))
 			}
 		}
@@ -122,10 +117,10 @@ func (h *Handler) fly(ctx context.Context, f *flight, c *client, vpc, repository
 		if n == 0 {
 			continue
 		}
-		total := h.partial.Add(int64(n)) // whatever comes of it: all of f.at is taken away in the end
+		fits := h.pulling.add(vpc, int64(n), bound) // whatever comes of it: all of f.at is taken away in the end
 		if _, wrong := incoming.Write(part[:n]); wrong != nil {
 			err = wrong
-		} else if total > bound || f.at+int64(n) > bound {
+		} else if !fits {
 			err = errTooLarge(bound)
 		}
 		f.change(func() { f.at += int64(n) })
@@ -140,9 +135,9 @@ func (h *Handler) fly(ctx context.Context, f *flight, c *client, vpc, repository
 	return f.end(func() error { return incoming.Keep(sum) })
 }
 
-// room reports whether a blob of a size may be pulled: what is being pulled has the bound of what is kept, and leaves room on the disk.
-func (h *Handler) room(size, bound int64) error {
-	if h.partial.Load()+size > bound {
+// room reports whether a blob of a size may be pulled: what is being pulled has the bound of what is kept, of which a VPC has a share, and leaves room on the disk.
+func (h *Handler) room(vpc string, size, bound int64) error {
+	if !h.pulling.fits(vpc, size, bound) {
 		return errTooLarge(bound)
 	}
 	free, err := h.Store.Free()
@@ -153,7 +148,7 @@ func (h *Handler) room(size, bound int64) error {
 }
 
 func errTooLarge(bound int64) error {
-	return &failure{http.StatusInsufficientStorage, "UNKNOWN", fmt.Sprintf("what is being pulled has more bytes than maxSize in registries.yaml, %d", bound)}
+	return &failure{http.StatusInsufficientStorage, "UNKNOWN", fmt.Sprintf("what is being pulled has more bytes than maxSize in registries.yaml, %d, or than a VPC's share of it", bound)}
 }
 
 // change changes something of a flight, and says so to all that wait.

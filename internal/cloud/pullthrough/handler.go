@@ -64,14 +64,15 @@ type Handler struct {
 	pulled   prometheus.Counter
 
 	manifests singleflight.Group
-	whole     chan struct{} // slots of images that are made whole
+	pulling   pulling
 
 	mutex     sync.Mutex
+	slots     slots // of flights
+	whole     slots // of images that are made whole
 	clients   map[place]*client
 	flights   map[flightKey]*flight
 	away      map[place]time.Time // registries that could not be had, and until when they are not asked again if there is a copy
 	told      map[toldKey]told    // failures that HEADs were answered with a moment ago
-	partial   atomic.Int64        // bytes that are being pulled
 	collected sync.Mutex
 	// sinceCollected counts the bytes of manifests that came since room was made.
 	sinceCollected atomic.Int64
@@ -89,7 +90,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		return nil, errors.New("pulling through needs a store, settings, the egress of VPCs, the own registry and a log")
 	}
 	h := &Handler{
-		Config: c, life: ctx, whole: make(chan struct{}, wholeAtOnce),
+		Config: c, life: ctx, pulling: pulling{vpcs: map[string]int64{}}, slots: newSlots(maxFlights), whole: newSlots(wholeAtOnce),
 		clients: map[place]*client{}, flights: map[flightKey]*flight{}, away: map[place]time.Time{}, told: map[toldKey]told{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "muster_registry_pull_through_requests_total", Help: "Requests for images of other registries, by kind and by what came of them.",

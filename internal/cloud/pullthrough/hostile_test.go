@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
 
 	"muster.dev/muster/internal/cloud/upstream/upstreamtest"
+	"muster.dev/muster/internal/cluster/egresspolicy"
 )
 
 const indexType = "application/vnd.oci.image.index.v1+json"
@@ -103,4 +105,43 @@ func TestReasonIsShown(t *testing.T) {
 	w.expect("HEAD", open, "/v2/library/web/blobs/"+digest.FromString("x").String(), 429, "")
 	w.registry.Change(nil)
 	w.expect("HEAD", open, "/v2/library/web/manifests/v9", 404, "")
+}
+
+// Machines of two VPCs, at a registry that never answers, keep no third VPC from pulling.
+func TestVPCsShareThePulls(t *testing.T) {
+	w := newWorld(t)
+	const other, third = "vpc-00000000000000003", "vpc-00000000000000004"
+	w.set(other, egresspolicy.Policy{Mode: egresspolicy.NAT})
+	w.set(third, egresspolicy.Policy{Mode: egresspolicy.NAT})
+	w.registry.Put("library/web", "v1", "config", "layer")
+	rest := make(chan struct{})
+	w.registry.Change(func(a http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/v2/hostile/") {
+			return false
+		}
+		<-rest
+		http.NotFound(a, r)
+		return true
+	})
+	const each = 40
+	var group sync.WaitGroup
+	for _, vpc := range []struct {
+		id   string
+		gets int
+	}{{open, 32}, {other, 16}} {
+		answers := make(chan int, each)
+		for n := range each {
+			group.Go(func() {
+				answers <- w.ask("GET", vpc.id, "/v2/hostile/x/blobs/"+digest.FromString(fmt.Sprint(n)).String()).Code
+			})
+		}
+		for range each - vpc.gets { // the others wait for the registry
+			if got := <-answers; got != http.StatusTooManyRequests {
+				t.Errorf("%s: %d", vpc.id, got)
+			}
+		}
+	}
+	w.expect("GET", third, "/v2/library/web/blobs/"+digest.FromString("layer").String(), 200, "layer")
+	close(rest)
+	group.Wait()
 }

@@ -143,7 +143,7 @@ func (h *Handler) pullManifest(q *request, c *client, reference string) (digest.
 		ctx, cancel := context.WithTimeout(h.life, askPatience)
 		defer cancel()
 		bound := q.settings.MaxSize.Value()
-		if err := h.room(0, bound); err != nil {
+		if err := h.room(q.vpc, 0, bound); err != nil {
 			return digest.Digest(""), err
 		}
 		mediaType, content, err := c.Manifest(ctx, q.repository, reference)
@@ -223,15 +223,20 @@ func (h *Handler) makeWhole(q *request, manifest []byte) {
 	if len(missing) == 0 {
 		return
 	}
-	select {
-	case h.whole <- struct{}{}:
-	default: // its machine pulls what it needs all the same
+	h.mutex.Lock()
+	may := h.whole.take(q.vpc)
+	h.mutex.Unlock()
+	if !may { // its machine pulls what it needs all the same
 		return
 	}
 	in := *q
 	in.Request = q.WithContext(h.life)
 	go func() {
-		defer func() { <-h.whole }()
+		defer func() {
+			h.mutex.Lock()
+			defer h.mutex.Unlock()
+			h.whole.give(in.vpc)
+		}()
 		for _, sum := range missing {
 			f, err := h.pull(&in, sum)
 			if err == nil {
