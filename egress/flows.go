@@ -18,6 +18,8 @@ type flow struct {
 	machine, destination netip.Addr
 	// end ends it, from any goroutine, and more than once.
 	end func()
+	// nth is how many its machine had when it was taken, itself among them.
+	nth int
 }
 
 // flows are all of one kind.
@@ -46,6 +48,7 @@ func (f *flows) take(own *flow, source netip.Addr) bool {
 		return false
 	}
 	f.count[own.machine]++
+	own.nth = f.count[own.machine]
 	f.all[own] = struct{}{}
 	return true
 }

@@ -108,7 +108,7 @@ func pingSocket(destination netip.Addr) (*os.File, error) {
 // answers carries answers back until the series is over.
 func (p *pings) answers(key pingKey, to *ping) {
 	defer context.AfterFunc(p.egress.ctx, to.own.end)()
-	_ = lazyRead(to.socket, false, func(read []byte) error {
+	_ = lazyRead(to.socket, false, chunks, func(read []byte) error {
 		if len(read) >= header.ICMPv4MinimumSize && read[0] == byte(header.ICMPv4EchoReply) {
 			p.egress.reply(key, read)
 		}

@@ -26,6 +26,8 @@ const (
 	keepAliveIdle, keepAliveInterval, keepAliveCount = 60 * time.Second, 15 * time.Second, 4
 	// unacknowledged is how long a machine may leave what was sent to it unacknowledged.
 	unacknowledged = 2 * time.Minute
+	// Above manyConnections of one machine a connection has a fixed room, and above mostConnections an eighth of it.
+	manyConnections, mostConnections = 32, 256
 )
 
 // connect serves a request for a connection. A machine is told that there is one once there is, and that it was refused if it was.
@@ -70,10 +72,12 @@ func (e *egress) connect(request *tcp.ForwarderRequest) {
 		return
 	}
 	keepAlive(endpoint)
+	room := roomOf(established.nth)
+	room.limit(endpoint)
 	e.counted.connections.Inc()
 	e.running.Go(func() {
 		defer e.connections.give(established)
-		e.join(gonet.NewTCPConn(&queue, endpoint), endpoint, outside)
+		e.join(endpointOf{endpoint, &queue}, outside, room.buffers)
 	})
 }
 
@@ -117,7 +121,8 @@ func keepAlive(endpoint tcpip.Endpoint) {
 }
 
 // join carries bytes both ways until both have ended, or one has failed: then the other is reset, too.
-func (e *egress) join(inside *gonet.TCPConn, endpoint tcpip.Endpoint, outside *net.TCPConn) {
+func (e *egress) join(endpoint endpointOf, outside *net.TCPConn, from *buffers) {
+	inside := gonet.NewTCPConn(endpoint.queue, endpoint.Endpoint)
 	stop := context.AfterFunc(e.ctx, func() { abort(outside) })
 	defer stop()
 	var both sync.WaitGroup
@@ -128,7 +133,7 @@ func (e *egress) join(inside *gonet.TCPConn, endpoint tcpip.Endpoint, outside *n
 		}
 	}
 	both.Go(func() {
-		err := lazyRead(outside, true, func(read []byte) error {
+		err := lazyRead(outside, true, from, func(read []byte) error {
 			e.counted.in.Add(float64(len(read)))
 			_, err := inside.Write(read)
 			return err
@@ -139,30 +144,44 @@ func (e *egress) join(inside *gonet.TCPConn, endpoint tcpip.Endpoint, outside *n
 		fail(err)
 	})
 	both.Go(func() {
-		buffer, _ := chunks.Get().(*[chunk]byte)
-		defer chunks.Put(buffer)
-		for {
-			n, err := inside.Read(buffer[:])
-			if n > 0 {
-				e.counted.out.Add(float64(n))
-				if _, err := outside.Write(buffer[:n]); err != nil {
-					fail(err)
-					return
-				}
-			}
-			if errors.Is(err, io.EOF) {
-				fail(outside.CloseWrite())
-				return
-			}
-			if err != nil {
-				fail(err)
-				return
-			}
+		err := lazyReadInside(e.ctx, endpoint, from, func(read []byte) error {
+			e.counted.out.Add(float64(len(read)))
+			_, err := outside.Write(read)
+			return err
+		})
+		if errors.Is(err, io.EOF) {
+			err = outside.CloseWrite()
 		}
+		fail(err)
 	})
 	both.Wait()
 	_ = outside.Close()
 	_ = inside.Close()
+}
+
+// room is what a connection keeps of bytes that its other side does not take: in the stack in each direction, and in a buffer.
+type room struct {
+	stack   int64 // 0 for what the stack gives by itself
+	buffers *buffers
+}
+
+func (r room) limit(endpoint tcpip.Endpoint) {
+	if r.stack != 0 {
+		endpoint.SocketOptions().SetReceiveBufferSize(r.stack, true)
+		endpoint.SocketOptions().SetSendBufferSize(r.stack, true)
+	}
+}
+
+// roomOf is the room of the nth connection of a machine. The first ones have what they can use; a machine with thousands, of which nobody reads, must not take
+// gigabytes.
+func roomOf(nth int) room {
+	switch {
+	case nth <= manyConnections:
+		return room{0, chunks}
+	case nth <= mostConnections:
+		return room{buffered, chunks}
+	}
+	return room{buffered / 8, fewChunks}
 }
 
 // abort closes a connection with a reset, so that the other side does not take its end for a good one.

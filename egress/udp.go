@@ -61,12 +61,6 @@ func (e *egress) datagram(request *udp.ForwarderRequest) bool {
 	return true
 }
 
-// endpointOf is a flow's end in the network stack.
-type endpointOf struct {
-	tcpip.Endpoint
-	queue *waiter.Queue
-}
-
 // exchange carries datagrams both ways until none has come for a while, one side fails, or the context ends.
 func exchange(ctx context.Context, cancel func(), counted *counters, inside endpointOf, outside net.Conn, idle time.Duration) {
 	var last atomic.Int64
@@ -82,7 +76,7 @@ func exchange(ctx context.Context, cancel func(), counted *counters, inside endp
 		if !ok {
 			return
 		}
-		_ = lazyRead(socket, false, func(read []byte) error {
+		_ = lazyRead(socket, false, chunks, func(read []byte) error {
 			touch()
 			counted.in.Add(float64(len(read)))
 			_, _ = inside.Write(bytes.NewReader(read), tcpip.WriteOptions{}) // one that has no room is lost, as datagrams are
@@ -91,7 +85,7 @@ func exchange(ctx context.Context, cancel func(), counted *counters, inside endp
 	})
 	both.Go(func() {
 		defer cancel()
-		readDatagrams(ctx, inside, func(read []byte) error {
+		_ = lazyReadInside(ctx, inside, chunks, func(read []byte) error {
 			touch()
 			counted.out.Add(float64(len(read)))
 			_, err := outside.Write(read)
@@ -109,37 +103,6 @@ func exchange(ctx context.Context, cancel func(), counted *counters, inside endp
 				cancel()
 				return
 			}
-		}
-	}
-}
-
-// readDatagrams hands on what comes from the machine, until the context or the endpoint ends, or use fails.
-func readDatagrams(ctx context.Context, inside endpointOf, use func([]byte) error) {
-	entry, readable := waiter.NewChannelEntry(waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr)
-	inside.queue.EventRegister(&entry)
-	defer inside.queue.EventUnregister(&entry)
-	for {
-		buffer, _ := chunks.Get().(*[chunk]byte)
-		writer := tcpip.SliceWriter(buffer[:])
-		result, failed := inside.Read(&writer, tcpip.ReadOptions{})
-		var err error
-		if failed == nil {
-			err = use(buffer[:result.Count])
-		}
-		chunks.Put(buffer)
-		if err != nil {
-			return
-		}
-		if failed == nil {
-			continue
-		}
-		if _, wait := failed.(*tcpip.ErrWouldBlock); !wait {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-readable:
 		}
 	}
 }
