@@ -82,6 +82,12 @@ type Target struct {
 // MaxListeners is how many ports a balancer may have, as AWS's network load balancers do.
 const MaxListeners = 50
 
+// MaxPerCluster is how many balancers a cluster may have: as many as AWS gives an account of network load balancers in a region unless it asks for more.
+const MaxPerCluster = 50
+
+// ErrTooMany means that a cluster has [MaxPerCluster] balancers.
+var ErrTooMany = fmt.Errorf("a cluster has at most %d load balancers", MaxPerCluster)
+
 // Equal reports whether two specs say the same.
 func (s Spec) Equal(other Spec) bool {
 	return s.Internal == other.Internal && s.AffinitySeconds == other.AffinitySeconds && s.IdleSeconds == other.IdleSeconds &&

@@ -40,6 +40,23 @@ func TestAFullRange(t *testing.T) {
 	w.expectEntry(entry("127.130.1.2"), "with room")
 }
 
+// A Service beyond what a cluster may have says so, and is looked at again.
+func TestTooMany(t *testing.T) {
+	w := newWorld(t)
+	w.balances.full = loadbalancer.ErrTooMany
+	if result := w.mustLook(); result.RequeueAfter != failedAgain {
+		t.Errorf("%+v", result)
+	}
+	w.expectEntry(nil, "one too many")
+	want := "Warning TooManyLoadBalancers a cluster has at most 50 load balancers: delete Services of type LoadBalancer, or put several programs behind one, as by an Ingress"
+	if diff := cmp.Diff([]string{want}, w.said()); diff != "" {
+		t.Error(diff)
+	}
+	w.balances.full = nil
+	w.mustLook()
+	w.expectEntry(entry("127.130.1.2"), "with room")
+}
+
 // Programs of the host connect to its loopback from 127.0.0.1, and to its other addresses from those.
 func TestSourceRangesOnTheHost(t *testing.T) {
 	for address, want := range map[string][]string{

@@ -40,7 +40,8 @@ type Balancers interface {
 	// List lists those of the cluster.
 	List() ([]loadbalancer.Balancer, error)
 	// Ensure has the balancer of a Service serve what the spec says. One that is new gets addresses that it keeps. An error that is
-	// [ErrNoAddress] or [loadbalancer.ErrRangeFull] means that there is none for it, in the VPC or on the host.
+	// [ErrNoAddress] or [loadbalancer.ErrRangeFull] means that there is none for it, in the VPC or on the host; [loadbalancer.ErrTooMany] that the cluster has
+	// all that it may have.
 	Ensure(of Service, spec loadbalancer.Spec) (loadbalancer.Balancer, error)
 	// Release removes those that match, and frees their addresses.
 	Release(ctx context.Context, match func(loadbalancer.Balancer) bool) error

@@ -25,6 +25,7 @@ const (
 	reasonServed    = "EnsuredLoadBalancer"
 	reasonFailed    = "SyncLoadBalancerFailed"
 	reasonFull      = "LoadBalancerRangeFull"
+	reasonTooMany   = "TooManyLoadBalancers"
 	reasonUnhealthy = "UnhealthyTargets"
 )
 
@@ -65,6 +66,9 @@ func (r *reconciler) serve(ctx context.Context, service *corev1.Service, spec lo
 	}
 	if errors.Is(err, loadbalancer.ErrRangeFull) {
 		return &outcome{again: failedAgain, notices: []balancerplan.Notice{warning(reasonFull, "%v: delete load balancers, or choose another range for new ones by `muster up --load-balancer-range`", err)}}, nil
+	}
+	if errors.Is(err, loadbalancer.ErrTooMany) {
+		return &outcome{again: failedAgain, notices: []balancerplan.Notice{warning(reasonTooMany, "%v: delete Services of type LoadBalancer, or put several programs behind one, as by an Ingress", err)}}, nil
 	}
 	if err != nil {
 		return nil, err

@@ -79,13 +79,16 @@ func (b *balancers) Ensure(of loadbalancercontroller.Service, spec loadbalancer.
 	}
 	var made loadbalancer.Balancer
 	at := slices.IndexFunc(all, func(o loadbalancer.Balancer) bool { return o.UID == of.UID })
-	if at >= 0 {
+	switch {
+	case at >= 0:
 		made = all[at]
 		made.Spec = spec
 		if err = b.addressOnHost(&made); err == nil {
 			err = b.network.SetBalancer(made)
 		}
-	} else {
+	case len(all) >= loadbalancer.MaxPerCluster:
+		err = loadbalancer.ErrTooMany
+	default:
 		made, err = b.choose(of, spec)
 	}
 	if err != nil {

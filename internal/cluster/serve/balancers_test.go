@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"muster.dev/muster/internal/cluster/component"
+	"muster.dev/muster/internal/cluster/loadbalancer"
+	"muster.dev/muster/internal/cluster/loadbalancercontroller"
+	"muster.dev/muster/internal/cluster/vpc"
+)
+
+// A cluster that has all the balancers that it may have gets no more; those that it has go on, and so do other clusters.
+func TestBalancersOfAClusterAreBounded(t *testing.T) {
+	dir := newDir(t)
+	const id = "vpc-0123456789abcdef0"
+	if err := vpc.Describe(dir.VPCs(), vpc.Description{ID: id, CIDR: netip.MustParsePrefix("10.9.0.0/16"), Subnets: []vpc.Subnet{
+		{ID: "subnet-0123456789abcdef0", Zone: "us-east-1a", CIDR: netip.MustParsePrefix("10.9.0.0/20")},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	network, err := vpc.Open(dir.VPCs(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range loadbalancer.MaxPerCluster {
+		name := fmt.Sprint("s", n)
+		if err := network.SetBalancer(loadbalancer.Balancer{
+			Cluster: "blue", Namespace: "shop", Service: name, UID: name, DNSName: name, Address: netip.AddrFrom4([4]byte{10, 9, 1, byte(n)}),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ensure := func(cluster, uid string) error {
+		b := &balancers{service: &Service{}, network: network}
+		b.config = component.Config{Account: component.Account{State: dir}}
+		b.config.Cluster.Spec.Name = cluster
+		_, err := b.Ensure(loadbalancercontroller.Service{Namespace: "shop", Name: uid, UID: uid}, loadbalancer.Spec{Internal: true})
+		return err
+	}
+	if err := ensure("blue", "one more"); !errors.Is(err, loadbalancer.ErrTooMany) {
+		t.Errorf("one more: %v", err)
+	}
+	if err := ensure("blue", "s7"); errors.Is(err, loadbalancer.ErrTooMany) {
+		t.Errorf("one that is there: %v", err)
+	}
+	// It has no subnets here, so that is what it fails by.
+	if err := ensure("green", "first"); !errors.Is(err, loadbalancercontroller.ErrNoAddress) {
+		t.Errorf("another cluster's: %v", err)
+	}
+	if err := network.RemoveBalancers(func(o loadbalancer.Balancer) bool { return o.UID == "s7" }); err != nil {
+		t.Fatal(err)
+	}
+	if err := ensure("blue", "one more"); !errors.Is(err, loadbalancercontroller.ErrNoAddress) {
+		t.Errorf("after one has gone: %v", err)
+	}
+}
