@@ -3,14 +3,20 @@
 package registrystore
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/filelock"
 )
 
 // stalled is the body of a part that is still being sent: it says when somebody reads, and goes on when it is told to.
@@ -97,4 +103,54 @@ func TestPushLeavesRoom(t *testing.T) {
 	if _, err := w.PutManifest(t.Context(), "aa", "2", "", content); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("a manifest is taken: %v", err)
 	}
+}
+
+// index is an index of one image, any number of times.
+func index(child digest.Digest, times int) []byte {
+	children := slices.Repeat([]string{fmt.Sprintf(`{"digest":%q,"size":1}`, child)}, times)
+	return fmt.Appendf(nil, `{"mediaType":%q,"manifests":[%s]}`, ocispec.MediaTypeImageIndex, strings.Join(children, ","))
+}
+
+// What an index refers to is bounded, and looked at before others wait for the store.
+func TestReferencesAreBounded(t *testing.T) {
+	w := newWorld(t)
+	image := w.image("aa", "1", "layer")
+	_, err := w.PutManifest(t.Context(), "aa", "most", "", index(image.Digest, maxReferences))
+	w.must(err)
+	release, err := filelock.Wait(t.Context(), w.dir, "lock")
+	w.must(err)
+	defer release()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // whoever waits for the lock gets another error
+	layers := strings.Join(slices.Repeat([]string{fmt.Sprintf(`{"digest":%q,"size":1}`, image.Digest)}, maxReferences+1), ",")
+	for name, content := range map[string][]byte{
+		"an index of many":    index(image.Digest, maxReferences+1),
+		"an image of many":    fmt.Appendf(nil, `{"mediaType":%q,"config":{},"layers":[%s]}`, ocispec.MediaTypeImageManifest, layers),
+		"a size below 0":      fmt.Appendf(nil, `{"mediaType":%q,"manifests":[{"digest":%q,"size":-1}]}`, ocispec.MediaTypeImageIndex, image.Digest),
+		"a digest of no form": index("sha256:x", 1),
+	} {
+		if _, err := w.PutManifest(ctx, "aa", "x", "", content); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Indexes of indexes of the same image have sizes that no number holds.
+func TestSizesDoNotOverflow(t *testing.T) {
+	w := newWorld(t)
+	last := w.image("aa", "1", "layer")
+	for range 10 {
+		next, err := w.PutManifest(t.Context(), "aa", "nested", "", index(last.Digest, maxReferences))
+		if err != nil {
+			if !errors.Is(err, ErrInvalid) {
+				t.Error(err)
+			}
+			return
+		}
+		if next.Size <= last.Size {
+			t.Fatalf("an index of images with %d bytes has %d", last.Size, next.Size)
+		}
+		last = next
+	}
+	t.Errorf("%d bytes", last.Size)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,6 +24,9 @@ import (
 
 // MaxManifest bounds a manifest, in bytes; registries have to take those of 4 MiB (distribution-spec, "Pushing Manifests").
 const MaxManifest = 4 << 20
+
+// maxReferences bounds the layers of an image and the images of an index: each is looked up while no other process changes the store.
+const maxReferences = 1000
 
 // Media types that Docker has for what OCI has, too.
 const (
@@ -95,6 +99,9 @@ func (s *Store) PutManifest(ctx context.Context, name, reference, mediaType stri
 	if d.MediaType != "" && d.MediaType != m.MediaType {
 		return m, fmt.Errorf("%w manifest: its mediaType is %q, and it is sent as %q", ErrInvalid, d.MediaType, m.MediaType)
 	}
+	if err := d.check(); err != nil {
+		return m, err
+	}
 	return m, s.locked(ctx, func() error {
 		r, err := s.Get(name)
 		if err != nil {
@@ -113,6 +120,33 @@ func (s *Store) PutManifest(ctx context.Context, name, reference, mediaType stri
 		}
 		return s.putManifest(name, reference, byDigest, &m, content)
 	})
+}
+
+// check refuses what needs no look at the store.
+func (d document) check() error {
+	if n := max(len(d.Layers), len(d.Manifests)); n > maxReferences {
+		return fmt.Errorf("%w manifest: it refers to %d layers or images, and at most %d are allowed", ErrInvalid, n, maxReferences)
+	}
+	for _, all := range [][]ocispec.Descriptor{d.Layers, d.Manifests} {
+		for _, one := range all {
+			if one.Size < 0 {
+				return fmt.Errorf("%w manifest: %.150s has %d bytes", ErrInvalid, string(one.Digest), one.Size)
+			}
+			if err := CheckDigest(one.Digest); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// add adds the size of something that a manifest refers to.
+func (m *Manifest) add(size int64) error {
+	if size > math.MaxInt64-m.Size {
+		return fmt.Errorf("%w manifest: what it refers to has more bytes than can be counted", ErrInvalid)
+	}
+	m.Size += size
+	return nil
 }
 
 // refer checks what a manifest refers to, and notes it.
@@ -134,16 +168,24 @@ func (s *Store) refer(name string, m *Manifest, d document) error {
 				return fmt.Errorf("%w manifest: blob %s has %d bytes, and it says %d", ErrInvalid, blob.Digest, size, blob.Size)
 			}
 			m.Blobs = append(m.Blobs, blob.Digest)
-			m.Size += size
+			if err := m.add(size); err != nil {
+				return err
+			}
 		}
 	case ocispec.MediaTypeImageIndex, dockerList:
+		sizes := map[digest.Digest]int64{}
 		for _, child := range d.Manifests {
-			found, err := s.read(name, child.Digest)
-			if err != nil {
-				return fmt.Errorf("%w manifest: %w", ErrInvalid, err)
+			if _, seen := sizes[child.Digest]; !seen {
+				found, err := s.read(name, child.Digest)
+				if err != nil {
+					return fmt.Errorf("%w manifest: %w", ErrInvalid, err)
+				}
+				sizes[child.Digest] = found.Size
 			}
 			m.Children = append(m.Children, child.Digest)
-			m.Size += found.Size
+			if err := m.add(sizes[child.Digest]); err != nil {
+				return err
+			}
 		}
 	default:
 		return fmt.Errorf("%w manifest: the media type %q is not one of an image or an index of images", ErrInvalid, m.MediaType)
