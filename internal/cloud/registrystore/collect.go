@@ -21,7 +21,7 @@ const restTime = 24 * time.Hour
 // Collect removes what nothing refers to, and reports how many blobs went and how many bytes they had.
 func (s *Store) Collect(ctx context.Context) (blobs int, bytes int64, err error) {
 	return blobs, bytes, s.locked(ctx, func() error {
-		if err := s.collectUploads(); err != nil {
+		if err := errors.Join(s.collectRemoved(), s.collectUploads()); err != nil {
 			return err
 		}
 		repositories, err := s.List()
@@ -40,6 +40,16 @@ func (s *Store) Collect(ctx context.Context) (blobs int, bytes int64, err error)
 }
 
 func (s *Store) old(info fs.FileInfo) bool { return s.now().Sub(info.ModTime()) > restTime }
+
+// collectRemoved removes what is left of repositories whose removal was cut short: no removal is under way while the store is locked.
+func (s *Store) collectRemoved() error {
+	return s.each("repositories", func(path string, entry fs.DirEntry) error {
+		if !strings.HasPrefix(entry.Name(), removing) {
+			return nil
+		}
+		return os.RemoveAll(path)
+	})
+}
 
 func (s *Store) collectUploads() error {
 	return s.each("uploads", func(path string, entry fs.DirEntry) error {

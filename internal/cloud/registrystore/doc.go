@@ -17,6 +17,7 @@
 //
 //	a process is killed      a blob comes before its link, a manifest's blobs before it, and a manifest before its tag: nothing leads nowhere
 //	two processes write      changes wait for each other (a lock in the directory); the bytes of blobs do not
+//	a removal is killed      Collect, which is called at the start, too, removes what is left of the repository
 //	nothing refers to it     Collect removes a blob that no manifest has a day after it was pushed, and an upload that rests for a day
 //	two requests write one upload    the second is refused: nothing is written to a blob that an upload has become
 //	the disk is nearly full  the push fails while 1 GiB is left, and everything is as before

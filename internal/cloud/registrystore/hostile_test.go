@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -153,4 +155,20 @@ func TestSizesDoNotOverflow(t *testing.T) {
 		last = next
 	}
 	t.Errorf("%d bytes", last.Size)
+}
+
+// What is left of a repository whose removal was killed goes with the next look, which is at the start.
+func TestKilledRemoval(t *testing.T) {
+	w := newWorld(t)
+	w.image("aa", "1", "layer")
+	left := filepath.Join(w.dir, "repositories", removing+"123")
+	w.must(os.MkdirAll(filepath.Join(left, "layers"), 0o700))
+	_, _, err := w.Collect(t.Context())
+	w.must(err)
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is left: %v", err)
+	}
+	if all, err := w.List(); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
 }
