@@ -58,11 +58,58 @@ func (s *Store) Collect(bound int64) (blobs int, removed, left int64, err error)
 	return blobs, removed, left, s.collectTags()
 }
 
-// collectTags removes tags that lead to nothing, and repositories without tags.
-func (s *Store) collectTags() error {
+func (s *Store) tagFiles() ([]string, error) {
 	files, err := filepath.Glob(s.path("tags", "*", "*"))
 	if err != nil {
-		return fmt.Errorf("looking at pulled tags: %w", err)
+		return nil, fmt.Errorf("looking at pulled tags: %w", err)
+	}
+	return files, nil
+}
+
+// roomForTag counts one more tag. If they are too many then, those used longest ago go until a tenth of the bound is free. The mutex is held.
+func (s *Store) roomForTag() error {
+	if s.tags++; s.tags <= s.maxTags {
+		return nil
+	}
+	files, err := s.tagFiles()
+	if err != nil {
+		return err
+	}
+	used := make(map[string]time.Time, len(files))
+	for _, file := range files {
+		if info, err := os.Stat(file); err == nil {
+			used[file] = info.ModTime()
+		}
+	}
+	slices.SortFunc(files, func(a, b string) int { return used[a].Compare(used[b]) })
+	s.tags = len(files) + 1
+	for _, file := range files {
+		if s.tags <= s.maxTags-s.maxTags/10 {
+			break
+		}
+		if err := removeTag(file); err != nil {
+			return err
+		}
+		s.tags--
+	}
+	return nil
+}
+
+func removeTag(file string) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing a pulled tag: %w", err)
+	}
+	_ = os.Remove(filepath.Dir(file)) // unless it has others
+	return nil
+}
+
+// collectTags removes tags that lead to nothing, and repositories without tags.
+func (s *Store) collectTags() error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	files, err := s.tagFiles()
+	if err != nil {
+		return err
 	}
 	for _, file := range files {
 		content, err := os.ReadFile(file)
@@ -75,10 +122,9 @@ func (s *Store) collectTags() error {
 				continue
 			}
 		}
-		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing a pulled tag: %w", err)
+		if err := removeTag(file); err != nil {
+			return err
 		}
-		_ = os.Remove(filepath.Dir(file)) // unless it has others
 	}
 	return nil
 }

@@ -14,5 +14,6 @@
 //
 //	a process is killed      what was being pulled is removed at the next start
 //	it grows above a bound   what was used longest ago goes (Collect), until a tenth of the bound is free; readers that have it open read on
+//	there are 10,000 tags    those used longest ago go, until a tenth of the bound is free
 //	the disk is full         nothing is kept, and everything is as before
 package pulledstore

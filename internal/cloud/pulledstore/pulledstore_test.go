@@ -4,6 +4,7 @@ package pulledstore
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -182,5 +183,49 @@ func TestCollect(t *testing.T) {
 	}
 	if _, err := s.Tag("x.io/a", "v2"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Tags that lead to one image do not fill the disk with files; those used longest ago go first.
+func TestTagsAreBounded(t *testing.T) {
+	s := open(t)
+	clock := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	s.now = func() time.Time { clock = clock.Add(time.Second); return clock }
+	s.maxTags = 20
+	manifest := []byte(`{"x":1}`)
+	of := digest.FromBytes(manifest)
+	if err := s.PutManifest(of, imageType, manifest); err != nil {
+		t.Fatal(err)
+	}
+	set := func(repository, tag string) {
+		t.Helper()
+		if err := s.SetTag(repository, tag, of); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Tag(repository, tag); err != nil || got != of { // as a machine asks again
+			t.Fatalf("%s:%s is %q, %v", repository, tag, got, err)
+		}
+	}
+	set("docker.io/library/web", "old")
+	set("docker.io/library/web", "used")
+	for n := range 100 {
+		set("docker.io/hostile/x", fmt.Sprint(n))
+		if got, err := s.Tag("docker.io/library/web", "used"); err != nil || got != of {
+			t.Fatalf("after %d: %v", n, err)
+		}
+		if n == 50 { // it counts what is there
+			again, err := Open(s.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again.now, again.maxTags = s.now, s.maxTags
+			s = again
+		}
+		if files, err := s.tagFiles(); err != nil || len(files) > s.maxTags {
+			t.Fatalf("%d tags are kept, %v", len(files), err)
+		}
+	}
+	if _, err := s.Tag("docker.io/library/web", "old"); !errors.Is(err, ErrNotKept) {
+		t.Errorf("the one used longest ago is kept: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -20,15 +21,22 @@ import (
 // ErrNotKept means that there is no such manifest or blob.
 var ErrNotKept = errors.New("it was not pulled yet")
 
+// maxTags is how many tags are kept: a repository of somebody else's may have any number, each of which is a file, and all may lead to one image.
+const maxTags = 10_000
+
 // Store is what was pulled, in a directory.
 type Store struct {
-	dir string
-	now func() time.Time
+	dir     string
+	now     func() time.Time
+	maxTags int
+
+	mutex sync.Mutex
+	tags  int // how many there are at most
 }
 
 // Open opens the store in a directory, which it makes. What an earlier process was pulling is removed: one process at a time has it.
 func Open(dir string) (*Store, error) {
-	s := &Store{dir: dir, now: time.Now}
+	s := &Store{dir: dir, now: time.Now, maxTags: maxTags}
 	if err := os.RemoveAll(s.path("partial")); err != nil {
 		return nil, fmt.Errorf("removing what was being pulled: %w", err)
 	}
@@ -37,6 +45,11 @@ func Open(dir string) (*Store, error) {
 			return nil, fmt.Errorf("making a directory for pulled images: %w", err)
 		}
 	}
+	files, err := s.tagFiles()
+	if err != nil {
+		return nil, err
+	}
+	s.tags = len(files)
 	return s, nil
 }
 
@@ -85,7 +98,7 @@ func (s *Store) Blob(sum digest.Digest) (*os.File, error) {
 	return file, nil
 }
 
-// Tag is the digest that a tag led to.
+// Tag is the digest that a tag led to, and notes that it was used.
 func (s *Store) Tag(repository, tag string) (digest.Digest, error) {
 	path, err := s.tag(repository, tag)
 	if err != nil {
@@ -98,17 +111,29 @@ func (s *Store) Tag(repository, tag string) (digest.Digest, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading tag %s of %s: %w", tag, repository, err)
 	}
+	now := s.now()
+	if err := os.Chtimes(path, now, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("noting the use of tag %s of %s: %w", tag, repository, err)
+	}
 	return digest.Digest(content), nil
 }
 
-// SetTag notes what a tag leads to.
+// SetTag notes what a tag leads to. When there are too many, those used longest ago go.
 func (s *Store) SetTag(repository, tag string, sum digest.Digest) error {
 	path, err := s.tag(repository, tag)
 	if err != nil {
 		return err
 	}
-	if now, err := s.Tag(repository, tag); err == nil && now == sum {
+	now, err := s.Tag(repository, tag)
+	if err == nil && now == sum {
 		return nil
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if errors.Is(err, ErrNotKept) {
+		if err := s.roomForTag(); err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("noting tag %s of %s: %w", tag, repository, err)
