@@ -94,13 +94,13 @@ func (s *signer) check(text string, now time.Time) error {
 		return fmt.Errorf("the claims are not a JSON object: %w", err)
 	}
 	var iss string
-	var exp int64
+	var exp *int64 // null is a number to the decoder otherwise
 	switch {
 	case json.Unmarshal(claims["iss"], &iss) != nil || iss != s.issuer:
 		return fmt.Errorf("iss is %.256q, and this signs for %s alone", iss, s.issuer)
-	case json.Unmarshal(claims["exp"], &exp) != nil:
+	case json.Unmarshal(claims["exp"], &exp) != nil || exp == nil:
 		return errors.New("exp is not a number of seconds")
-	case exp > now.Add(tokenkeys.MaxExtended+tokenkeys.Skew).Unix():
+	case *exp > now.Add(tokenkeys.MaxExtended+tokenkeys.Skew).Unix():
 		return fmt.Errorf("exp is more than %s ahead", tokenkeys.MaxExtended)
 	}
 	return nil

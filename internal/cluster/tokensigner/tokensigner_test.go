@@ -196,6 +196,7 @@ func TestSignRefuses(t *testing.T) {
 		"by another spelling":    {claims(map[string]any{"iss": nil, "ISS": url}), "signs for"},
 		"of tokens in Secrets":   {claims(map[string]any{"iss": "kubernetes/serviceaccount"}), "signs for"},
 		"without an end":         {claims(map[string]any{"exp": nil}), "exp is not"},
+		"that never end":         {claims(map[string]any{"exp": json.RawMessage("null")}), "exp is not"},
 		"that end in text":       {claims(map[string]any{"exp": "never"}), "exp is not"},
 		"that hardly end":        {claims(map[string]any{"exp": now.Add(91 * 24 * time.Hour).Unix()}), "exp is more than"},
 		"that are padded":        {claims(map[string]any{"a": strings.Repeat("x", 1)}) + "=", "base64"},
