@@ -44,10 +44,12 @@ func RegistryOf(image string) (Registry, error) {
 	return Registry{Host: host, Account: found[1], Region: found[2], Domain: found[3]}, nil
 }
 
-// Login is a password for a registry.
+// Login is a password for the registry of an account.
 type Login struct {
 	User, Password string
 	Expires        time.Time
+	// Host is the registry's.
+	Host string
 }
 
 // String keeps the password out of what is printed.
@@ -76,6 +78,9 @@ func Answer(ctx context.Context, in io.Reader, out io.Writer, now time.Time, get
 	login, err := get(ctx, registry)
 	if err != nil {
 		return err
+	}
+	if login.Host != registry.Host { // whose image it is, the pod says
+		return fmt.Errorf("no password goes to %s: that of the machine's role is for %s", registry.Host, login.Host)
 	}
 	response := credentialprovider.CredentialProviderResponse{
 		TypeMeta:      metav1.TypeMeta{APIVersion: apiVersion, Kind: "CredentialProviderResponse"},
@@ -132,6 +137,7 @@ func parse(content []byte) (Login, error) {
 		AuthorizationData []struct {
 			AuthorizationToken string  `json:"authorizationToken"`
 			ExpiresAt          float64 `json:"expiresAt"`
+			ProxyEndpoint      string  `json:"proxyEndpoint"`
 		} `json:"authorizationData"`
 	}
 	if err := json.Unmarshal(content, &answer); err != nil || len(answer.AuthorizationData) == 0 {
@@ -143,5 +149,9 @@ func parse(content []byte) (Login, error) {
 	if err != nil || !ok || user == "" || password == "" {
 		return Login{}, errors.New("ECR's answer has no password")
 	}
-	return Login{User: user, Password: password, Expires: time.Unix(int64(data.ExpiresAt), 0)}, nil
+	host, ok := strings.CutPrefix(data.ProxyEndpoint, "https://")
+	if _, err := RegistryOf(host); err != nil || !ok {
+		return Login{}, fmt.Errorf("ECR's answer has a password for %.300q, which is not a registry of ECR", data.ProxyEndpoint)
+	}
+	return Login{User: user, Password: password, Expires: time.Unix(int64(data.ExpiresAt), 0), Host: host}, nil
 }

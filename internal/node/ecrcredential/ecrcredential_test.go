@@ -29,6 +29,8 @@ func TestAnswer(t *testing.T) {
 	}{
 		"a password":          {fmt.Sprintf(asked, image), `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Registry","cacheDuration":"6h0m0s","auth":{"000000000000.dkr.ecr.us-east-1.amazonaws.com":{"username":"AWS","password":"p"}}}` + "\n", nil},
 		"no role":             {fmt.Sprintf(asked, image), "", errors.New("no role")},
+		"another account":     {fmt.Sprintf(asked, "111111111111.dkr.ecr.us-east-1.amazonaws.com/a"), "", nil},
+		"another region":      {fmt.Sprintf(asked, "000000000000.dkr.ecr.eu-west-1.amazonaws.com/a"), "", nil},
 		"another registry":    {fmt.Sprintf(asked, "docker.io/library/web"), "", nil},
 		"a name that ends so": {fmt.Sprintf(asked, "000000000000.dkr.ecr.us-east-1.amazonaws.com.example.com/a"), "", nil},
 		"a port":              {fmt.Sprintf(asked, "000000000000.dkr.ecr.us-east-1.amazonaws.com:5000/a"), "", nil},
@@ -38,10 +40,10 @@ func TestAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			err := Answer(t.Context(), strings.NewReader(c.in), &out, now, func(_ context.Context, r Registry) (Login, error) {
-				if r.Region != "us-east-1" || r.Account != "000000000000" {
+				if r.Host != r.Account+".dkr.ecr."+r.Region+".amazonaws.com" {
 					t.Errorf("registry %+v", r)
 				}
-				return Login{"AWS", "p", now.Add(12 * time.Hour)}, c.fails
+				return Login{"AWS", "p", now.Add(12 * time.Hour), "000000000000.dkr.ecr.us-east-1.amazonaws.com"}, c.fails
 			})
 			if out.String() != c.want || (err == nil) != (c.want != "") {
 				t.Errorf("%s %v, want %s", out.String(), err, c.want)
@@ -64,15 +66,19 @@ func TestGet(t *testing.T) {
 	ask := func() (Login, error) {
 		return get(t.Context(), config, server.URL, Registry{Region: "eu-west-1"}, time.Now())
 	}
-	answer = `{"authorizationData":[{"authorizationToken":"` + base64.StdEncoding.EncodeToString([]byte("AWS:s3cret:x")) + `","expiresAt":1.7e9}]}`
+	const host = "000000000000.dkr.ecr.eu-west-1.amazonaws.com"
+	given := func(endpoint string) string {
+		return `{"authorizationData":[{"authorizationToken":"` + base64.StdEncoding.EncodeToString([]byte("AWS:s3cret:x")) + `","expiresAt":1.7e9,"proxyEndpoint":"` + endpoint + `"}]}`
+	}
+	answer = given("https://" + host)
 	login, err := ask()
-	if err != nil || login.User != "AWS" || login.Password != "s3cret:x" || !login.Expires.Equal(time.Unix(1.7e9, 0)) {
+	if err != nil || login.Host != host || login.User != "AWS" || login.Password != "s3cret:x" || !login.Expires.Equal(time.Unix(1.7e9, 0)) {
 		t.Errorf("%+v %v", login.Expires, err)
 	}
 	if text := fmt.Sprintf("%v %+v %#v", login, login, login); strings.Contains(text, "s3cret") {
 		t.Errorf("the password is printed: %s", text)
 	}
-	for _, bad := range []string{`{}`, `{"authorizationData":[{"authorizationToken":"?"}]}`, `{"authorizationData":[{"authorizationToken":"QVdT"}]}`, `x`} {
+	for _, bad := range []string{`{}`, `{"authorizationData":[{"authorizationToken":"?"}]}`, `{"authorizationData":[{"authorizationToken":"QVdT"}]}`, `x`, given(""), given(host), given("https://example.com"), given("https://" + host + ".example.com")} {
 		answer = bad
 		if _, err := ask(); err == nil {
 			t.Errorf("%s: no error", bad)

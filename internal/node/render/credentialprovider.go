@@ -16,7 +16,7 @@ const PathCredentialProviders = "/etc/eks/image-credential-provider" //nolint:go
 const pathCredentialProviderConfig = PathCredentialProviders + "/config.json"
 
 // credentialProviderConfig is the kubelet's configuration of credential providers (kubelet.config.k8s.io/v1, CredentialProviderConfig), with EKS's
-// patterns of images but for those of other partitions.
+// pattern of images for the region alone: there is no registry of the account in others.
 type credentialProviderConfig struct {
 	Kind       string               `json:"kind"`
 	APIVersion string               `json:"apiVersion"`
@@ -37,14 +37,14 @@ type variable struct {
 }
 
 // credentialProviderFiles are for machines of the local provider, where the program is. A host that joins has what its owner gives it.
-func credentialProviderFiles(layout Layout) ([]File, error) {
+func credentialProviderFiles(instance Instance, layout Layout) ([]File, error) {
 	if layout.Systemd {
 		return nil, nil
 	}
 	content, err := indented(credentialProviderConfig{
 		Kind: "CredentialProviderConfig", APIVersion: "kubelet.config.k8s.io/v1",
 		Providers: []credentialProvider{{
-			Name: CredentialProvider, MatchImages: []string{"*.dkr.ecr.*.amazonaws.com"}, DefaultCacheDuration: (12 * time.Hour).String(),
+			Name: CredentialProvider, MatchImages: []string{"*.dkr.ecr." + instance.Region + ".amazonaws.com"}, DefaultCacheDuration: (12 * time.Hour).String(),
 			APIVersion: "credentialprovider.kubelet.k8s.io/v1", Env: []variable{{"AWS_CONFIG_FILE", "/etc/aws/config"}}, // which names the account's authority
 		}},
 	})

@@ -70,7 +70,7 @@ func Files(spec nodeconfig.Spec, instance Instance, facts Facts, layout Layout) 
 		func() ([]File, error) { return cniFiles(instance, layout) },
 		func() ([]File, error) { return kubeProxyFiles(spec, instance, layout) },
 		func() ([]File, error) { return resolverFiles(spec, facts, layout), nil },
-		func() ([]File, error) { return credentialProviderFiles(layout) },
+		func() ([]File, error) { return credentialProviderFiles(instance, layout) },
 		func() ([]File, error) { return systemdFiles(spec, instance, layout) },
 	} {
 		files, err := part()
