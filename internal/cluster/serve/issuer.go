@@ -157,7 +157,7 @@ func (s *Service) serveIssuers(ctx context.Context, account component.Account) {
 		byName := config
 		byName.Address = account.Issuers.Loopback
 		group.Go(func() { s.serveIssuersAt(ctx, byName) })
-		group.Go(func() { s.watchHostName(ctx, account.Issuers, issuer.Resolve) })
+		group.Go(func() { s.watchHostName(ctx, account.Issuers) })
 	}
 	config.Socket, config.CredentialOf = socket, credentialOf
 	s.serveIssuersAt(ctx, config)

@@ -32,9 +32,9 @@ func isAddress(host string) bool {
 
 // watchHostName keeps a note of whether programs of this host find the issuers by the name in their URLs, until the context ends. The name
 // was this host's own; it may have got another since, or /etc/hosts may have changed.
-func (s *Service) watchHostName(ctx context.Context, at component.Issuers, resolve func(context.Context, string) ([]netip.Addr, error)) {
+func (s *Service) watchHostName(ctx context.Context, at component.Issuers) {
 	for {
-		found, err := resolve(ctx, at.Host)
+		found, err := issuer.Resolve(ctx, at.Host)
 		if ctx.Err() != nil {
 			return
 		}
