@@ -5,6 +5,7 @@ package ec2
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 	"muster.dev/muster/internal/cloud/awstag"
 	"muster.dev/muster/internal/cloud/dryrun"
 	"muster.dev/muster/internal/cloud/ec2id"
+	"muster.dev/muster/internal/cluster/efs"
 )
 
 type createSecurityGroupInput struct {
@@ -170,7 +172,10 @@ func (a *api) groupUsers(ctx context.Context, g *v1alpha1.SecurityGroup) ([]stri
 	if g.Spec.ClusterName != "" {
 		return []string{"cluster " + g.Spec.ClusterName}, nil
 	}
-	var users []string
+	users, err := a.mountTargetsThat(ctx, func(t efs.MountTarget) bool { return slices.Contains(t.SecurityGroups, g.Name) })
+	if err != nil {
+		return nil, err
+	}
 	interfaces, err := a.interfaces(ctx, nil)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func (a *api) registerSubnets(f *awsfront.Front) {
 		subnets, err := a.subnetsOf(ctx, vpc)
 		return subnetNames(subnets), err
 	})
-	a.subnetUsers = append(a.subnetUsers, a.addressUsers)
+	a.subnetUsers = append(a.subnetUsers, a.addressUsers, a.mountTargetsIn)
 }
 
 // subnet is a subnet as EC2 shows it.
