@@ -4,6 +4,7 @@ package eks
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -167,6 +168,35 @@ func TestUpdatesOfAnAddon(t *testing.T) {
 	w.ends(id, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateFailed, Errors: []v1alpha1.UpdateError{{ErrorCode: "ConfigurationConflict", ErrorMessage: "why"}}})
 	w.ask("GET", addonsPath+"/coredns", "", 200, `"status":"ACTIVE"`)
 	w.ask("POST", path, `{"serviceAccountRoleArn":"`+nodes+`"}`, 200, `{"type":"ServiceAccountRoleArn"`)
+}
+
+// Nobody gives an add-on a role that they may not pass.
+func TestRoleOfAnAddonIsPassed(t *testing.T) {
+	w := newWorld(t, nil)
+	w.ask("POST", "/clusters", makeOne, 200)
+	w.served("Blue_1")
+	const passed = "iam:PassRole " + nodes + " iam:passedtoservice=eks.amazonaws.com"
+	for _, step := range []struct {
+		path, body string
+		passes     bool
+	}{
+		{addonsPath, `{"addonName":"coredns"}`, false},
+		{addonsPath, `{"addonName":"vpc-cni","serviceAccountRoleArn":"` + nodes + `"}`, true},
+		{addonsPath + "/vpc-cni/update", `{"resolveConflicts":"NONE"}`, false},
+		{addonsPath + "/vpc-cni/update", `{"serviceAccountRoleArn":"` + nodes + `"}`, true},
+	} {
+		if strings.HasSuffix(step.path, "/update") {
+			w.settles("vpc-cni", v1alpha1.AddonStatus{Phase: v1alpha1.AddonActive})
+		}
+		w.gate.Asked = nil
+		answer := w.ask("POST", step.path, step.body, 200)
+		if got := slices.Contains(w.gate.Asked, passed); got != step.passes {
+			t.Errorf("%s %s: IAM is asked %q", step.path, step.body, w.gate.Asked)
+		}
+		if strings.HasSuffix(step.path, "/update") {
+			w.ends(made(t, answer), v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateSuccessful})
+		}
+	}
 }
 
 func TestAddonVersions(t *testing.T) {

@@ -24,10 +24,12 @@ func (a *api) createAddon() awsfront.Spec[createAddonInput, addonOutput] {
 	return awsfront.Spec[createAddonInput, addonOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createAddonInput) ([]awsfront.Target, error) {
 			targets, err := a.aboutCluster(ctx, call, in.ClusterName)
-			if err == nil {
-				requestTags(targets[0].Conditions, in.Tags)
+			if err != nil {
+				return nil, err
 			}
-			return targets, err
+			requestTags(targets[0].Conditions, in.Tags)
+			passed, err := a.passes(ctx, in.ServiceAccountRoleARN, principalEKS, "")
+			return append(targets, passed...), err
 		},
 		Do: a.doCreateAddon,
 	}

@@ -24,7 +24,12 @@ type updateAddonInput struct {
 func (a *api) updateAddon() awsfront.Spec[updateAddonInput, updateOutput] {
 	return awsfront.Spec[updateAddonInput, updateOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *updateAddonInput) ([]awsfront.Target, error) {
-			return a.aboutAddon(ctx, call, in.namedAddon)
+			targets, err := a.aboutAddon(ctx, call, in.namedAddon)
+			if err != nil {
+				return nil, err
+			}
+			passed, err := a.passes(ctx, in.ServiceAccountRoleARN, principalEKS, "")
+			return append(targets, passed...), err
 		},
 		Do: a.doUpdateAddon,
 	}
