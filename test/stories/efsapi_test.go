@@ -57,8 +57,21 @@ func (i *installation) byTheCLI() {
 	var point struct{ AccessPointID string }
 	w.mustAWS(&point, "efs", "create-access-point", "--file-system-id", system.FileSystemID, "--posix-user", "Uid=1000,Gid=1000",
 		"--root-directory", "Path=/web,CreationInfo={OwnerUid=1000,OwnerGid=1000,Permissions=0700}")
+	// A mount target in the cluster's VPC lets it in, and the file system's list of clusters keeps it out.
+	var target struct{ MountTargetID string }
+	subnet := strings.Fields(i.mustKubectl("--context", "muster-management", "get", "subnets", "-o", "jsonpath={.items[*].metadata.name}"))[0]
+	w.mustAWS(&target, "efs", "create-mount-target", "--file-system-id", system.FileSystemID, "--subnet-id", subnet)
+	i.isFor(system.FileSystemID, `["other"]`)
 	i.apply(fmt.Sprintf(staticVolume, system.FileSystemID+"::"+point.AccessPointID))
-	i.mustKubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+	i.eventually("the pod says that the file system is for other clusters", time.Minute, func() error {
+		got, err := i.kubectl("get", "events", "--field-selector", "involvedObject.name=web,reason=FailedMount", "-o", "jsonpath={.items[*].message}")
+		if err == nil && !strings.Contains(got, "is for other clusters than") {
+			err = errors.New(got)
+		}
+		return err
+	})
+	i.isFor(system.FileSystemID, "null")
+	i.mustKubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=180s") // the kubelet tries again after pauses that grow
 	i.eventually("the pod counts in its volume", 20*time.Second, func() error {
 		n, err := i.counted("web")
 		if err == nil && n == 0 {
@@ -78,6 +91,7 @@ func (i *installation) byTheCLI() {
 		i.t.Errorf("deleting a file system that is used: %v", err)
 	}
 	i.mustKubectl("delete", "pod/web", "pvc/web", "pv/web")
+	w.mustAWS(nil, "efs", "delete-mount-target", "--mount-target-id", target.MountTargetID)
 	w.mustAWS(nil, "efs", "delete-access-point", "--access-point-id", point.AccessPointID)
 	w.mustAWS(nil, "efs", "delete-file-system", "--file-system-id", system.FileSystemID)
 	i.eventually("the file system is gone", 30*time.Second, func() error {
@@ -89,4 +103,10 @@ func (i *installation) byTheCLI() {
 	if _, err := os.Stat(directory); !os.IsNotExist(err) {
 		i.t.Errorf("its data: %v", err)
 	}
+}
+
+// isFor has a file system be for some clusters alone, or for all.
+func (i *installation) isFor(fileSystem, clusters string) {
+	i.t.Helper()
+	i.mustKubectl("--context", "muster-management", "patch", "filesystem", fileSystem, "--type", "merge", "-p", `{"spec":{"clusters":`+clusters+`}}`)
 }
