@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -271,6 +272,7 @@ func TestCloneMeanwhile(t *testing.T) {
 		"another is there": {func(s *filestore.Store, _ string, _ func()) error {
 			return errors.Join(s.Discard(id, from.Path), s.Make(id, from.Path, filestore.Owner{Mode: 0o700}))
 		}, "removed meanwhile"},
+		"a file is there":  {func(*filestore.Store, string, func()) error { return unix.EEXIST }, "file exists"},
 		"the disk fails":   {func(*filestore.Store, string, func()) error { return unix.ENOSPC }, "no space left"},
 		"the service ends": {func(_ *filestore.Store, _ string, end func()) error { end(); return nil }, "canceled"},
 		"another was quicker": {func(s *filestore.Store, _ string, _ func()) error {
@@ -299,6 +301,31 @@ func TestCloneMeanwhile(t *testing.T) {
 			}
 			nothingStaged(t, root)
 		})
+	}
+}
+
+// A pod writes its files anew while they are copied: on XFS, a name that was read already is read once more.
+func TestCloneNamesTwice(t *testing.T) {
+	root := mounted(t, "xfs", []string{"mkfs.xfs", "-q", "-m", "reflink=1"})
+	dir := filepath.Join(root, id, "data", "from")
+	s := storeWith(t, root, func(to, from *os.File) error {
+		name := filepath.Join(dir, filepath.Base(from.Name()))
+		return errors.Join(copying(to, from), os.Remove(name), os.WriteFile(name, []byte("again"), 0o600))
+	})
+	if err := s.Make(id, from.Path, filestore.Owner{Mode: 0o700}); err != nil {
+		t.Fatal(err)
+	}
+	const files = 2000
+	for i := range files {
+		if err := os.WriteFile(filepath.Join(dir, "file-"+strconv.Itoa(i)), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.CloneDirectory(t.Context(), from, to); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := os.ReadDir(filepath.Join(root, id, "data", "base", "to")); err != nil || len(names) != files {
+		t.Errorf("%d files, %v", len(names), err)
 	}
 }
 

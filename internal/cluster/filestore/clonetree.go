@@ -60,6 +60,9 @@ func (c *cloner) directory(ctx context.Context, from, to *os.File, at string, de
 func (c *cloner) name(ctx context.Context, from, to *os.File, at string, depth int) error {
 	name := path.Base(at)
 	var stat unix.Stat_t
+	if err := unix.Fstatat(int(to.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW); err == nil {
+		return nil // a name that went and came again is read twice
+	}
 	if err := unix.Fstatat(int(from.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}

@@ -154,12 +154,14 @@ func (s *Store) place(id string, parent *os.File, name string, create func(path 
 	staging, temporary := filepath.Join(s.path(id), stagingDir), rand.Text()
 	made := filepath.Join(staging, temporary)
 	err := create(made)
+	faster := false // another request was
 	if err == nil {
 		err = unix.Renameat2(unix.AT_FDCWD, made, int(parent.Fd()), name, unix.RENAME_NOREPLACE)
+		faster = errors.Is(err, unix.EEXIST)
 	}
 	if err != nil {
 		_ = removeAll(staging, temporary)
-		if errors.Is(err, unix.EEXIST) { // another request was faster
+		if faster {
 			return nil
 		}
 		return err
