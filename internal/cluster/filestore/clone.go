@@ -4,7 +4,6 @@ package filestore
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -97,7 +96,7 @@ func (s *Store) CanClone(id string) error {
 	}
 	var files [2]*os.File
 	for i := range files {
-		file, err := os.OpenFile(filepath.Join(s.path(id), stagingDir, rand.Text()), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		file, err := os.OpenFile(filepath.Join(s.path(id), stagingDir, temporaryName()), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return fmt.Errorf("trying to copy in file system %s: %w", id, err)
 		}

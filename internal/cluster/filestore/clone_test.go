@@ -272,9 +272,10 @@ func TestCloneMeanwhile(t *testing.T) {
 		"another is there": {func(s *filestore.Store, _ string, _ func()) error {
 			return errors.Join(s.Discard(id, from.Path), s.Make(id, from.Path, filestore.Owner{Mode: 0o700}))
 		}, "removed meanwhile"},
-		"a file is there":  {func(*filestore.Store, string, func()) error { return unix.EEXIST }, "file exists"},
-		"the disk fails":   {func(*filestore.Store, string, func()) error { return unix.ENOSPC }, "no space left"},
-		"the service ends": {func(_ *filestore.Store, _ string, end func()) error { end(); return nil }, "canceled"},
+		"a file is there":    {func(*filestore.Store, string, func()) error { return unix.EEXIST }, "file exists"},
+		"the store is swept": {func(s *filestore.Store, _ string, _ func()) error { return s.Sweep() }, ""},
+		"the disk fails":     {func(*filestore.Store, string, func()) error { return unix.ENOSPC }, "no space left"},
+		"the service ends":   {func(_ *filestore.Store, _ string, end func()) error { end(); return nil }, "canceled"},
 		"another was quicker": {func(s *filestore.Store, _ string, _ func()) error {
 			return s.Make(id, to.Path, filestore.Owner{Mode: 0o700})
 		}, ""},
@@ -301,6 +302,22 @@ func TestCloneMeanwhile(t *testing.T) {
 			}
 			nothingStaged(t, root)
 		})
+	}
+}
+
+// A copy of which a part is removed is none: that name was there in what is copied.
+func TestCloneLosesAPart(t *testing.T) {
+	root := t.TempDir()
+	s := storeWith(t, root, func(to, from *os.File) error {
+		begun, err := filepath.Glob(filepath.Join(root, id, "staging", "*", "a"))
+		return errors.Join(err, os.RemoveAll(strings.Join(begun, "")), copying(to, from))
+	})
+	in := filepath.Join(root, id, "data", "from", "a")
+	if err := errors.Join(os.MkdirAll(in, 0o700), os.WriteFile(filepath.Join(in, "1"), nil, 0o600), os.WriteFile(filepath.Join(in, "2"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CloneDirectory(t.Context(), from, to); err == nil {
+		t.Error("it is copied")
 	}
 }
 

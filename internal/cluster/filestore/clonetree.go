@@ -20,6 +20,17 @@ const maxCloneDepth = 200
 
 var errCloneDeep = fmt.Errorf("directories are nested too deeply to be copied: at most %d are allowed", maxCloneDepth)
 
+// errGone says that a name is not there any more in what is copied.
+var errGone = errors.New("it is gone")
+
+// gone tells a name that is gone from all else that can go wrong, such as a copy that somebody removes.
+func gone(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return errGone
+	}
+	return err
+}
+
 type inode struct{ device, number uint64 }
 
 // cloner copies a directory that pods may be writing. Names are looked up beneath directories that are open, and links never followed; what
@@ -45,7 +56,7 @@ func (c *cloner) directory(ctx context.Context, from, to *os.File, at string, de
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := c.name(ctx, from, to, path.Join(at, name), depth); err != nil && !errors.Is(err, os.ErrNotExist) {
+			if err := c.name(ctx, from, to, path.Join(at, name), depth); err != nil && !errors.Is(err, errGone) {
 				return fmt.Errorf("%s: %w", path.Join(at, name), err)
 			}
 		}
@@ -64,7 +75,7 @@ func (c *cloner) name(ctx context.Context, from, to *os.File, at string, depth i
 		return nil // a name that went and came again is read twice
 	}
 	if err := unix.Fstatat(int(from.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return err
+		return gone(err)
 	}
 	kind, is := stat.Mode&unix.S_IFMT, inode{stat.Dev, stat.Ino}
 	if first, ok := c.linked[is]; ok && kind != unix.S_IFDIR {
@@ -102,7 +113,7 @@ func (c *cloner) name(ctx context.Context, from, to *os.File, at string, depth i
 func (c *cloner) child(ctx context.Context, from, to *os.File, at string, depth int) error {
 	source, err := openBelow(from, path.Base(at))
 	if err != nil {
-		return err
+		return gone(err)
 	}
 	defer func() { _ = source.Close() }()
 	if err := unix.Mkdirat(int(to.Fd()), path.Base(at), 0o700); err != nil {
@@ -120,7 +131,7 @@ func (c *cloner) child(ctx context.Context, from, to *os.File, at string, depth 
 func (c *cloner) file(from, to *os.File, name string) (inode, error) {
 	source, err := openAt(from, name, unix.O_RDONLY|unix.O_NONBLOCK) // of what is a pipe by now
 	if err != nil {
-		return inode{}, err
+		return inode{}, gone(err)
 	}
 	defer func() { _ = source.Close() }()
 	var stat unix.Stat_t
@@ -162,7 +173,7 @@ func symlink(from, to *os.File, name string, stat *unix.Stat_t) error {
 	target := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(int(from.Fd()), name, target)
 	if err != nil {
-		return err
+		return gone(err)
 	}
 	if err := unix.Symlinkat(string(target[:n]), int(to.Fd()), name); err != nil {
 		return err

@@ -24,6 +24,11 @@ const (
 	trashDir   = "trash"
 )
 
+// life begins the names in staging and trash that this process has made: it may still be using them.
+var life = rand.Text() + "-"
+
+func temporaryName() string { return life + rand.Text() }
+
 // Owner is who owns a directory that is made, and its mode: permission bits, and those for set-id and sticky.
 type Owner struct {
 	UID, GID int
@@ -151,7 +156,7 @@ func (s *Store) makeAt(id, at string, last func(path string) error) error {
 
 // place makes something in staging and moves it to where it belongs.
 func (s *Store) place(id string, parent *os.File, name string, create func(path string) error) error {
-	staging, temporary := filepath.Join(s.path(id), stagingDir), rand.Text()
+	staging, temporary := filepath.Join(s.path(id), stagingDir), temporaryName()
 	made := filepath.Join(staging, temporary)
 	err := create(made)
 	faster := false // another request was
@@ -203,7 +208,7 @@ func (s *Store) discard(at int, name string) error {
 	if err := os.MkdirAll(trash, 0o700); err != nil {
 		return fmt.Errorf("making the trash: %w", err)
 	}
-	to := filepath.Join(trash, rand.Text())
+	to := filepath.Join(trash, temporaryName())
 	err := unix.Renameat2(at, name, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
@@ -222,23 +227,21 @@ func removeAll(dir, name string) error {
 	return nil
 }
 
-// Sweep removes what an earlier life of the service left in staging and trash. Nothing else may use the store meanwhile.
+// Sweep removes what an earlier life of the service left in staging and trash. What this one has there may be in use.
 func (s *Store) Sweep() error {
 	left, err := filepath.Glob(filepath.Join(s.root, "fs-*", stagingDir, "*"))
 	if err != nil {
 		return err
 	}
+	trashed, err := filepath.Glob(filepath.Join(s.root, trashDir, "*"))
+	if err != nil {
+		return err
+	}
 	var errs []error
-	for _, one := range left {
-		errs = append(errs, removeAll(filepath.Dir(one), filepath.Base(one)))
-	}
-	trash := filepath.Join(s.root, trashDir)
-	entries, err := os.ReadDir(trash)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		errs = append(errs, err)
-	}
-	for _, entry := range entries {
-		errs = append(errs, removeAll(trash, entry.Name()))
+	for _, one := range append(left, trashed...) {
+		if name := filepath.Base(one); !strings.HasPrefix(name, life) {
+			errs = append(errs, removeAll(filepath.Dir(one), name))
+		}
 	}
 	return errors.Join(errs...)
 }
