@@ -3,8 +3,10 @@
 package filestore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -343,6 +345,66 @@ func TestCloneNamesTwice(t *testing.T) {
 	}
 	if names, err := os.ReadDir(filepath.Join(root, id, "data", "base", "to")); err != nil || len(names) != files {
 		t.Errorf("%d files, %v", len(names), err)
+	}
+}
+
+// A directory that cannot be read is not empty.
+func TestCloneOfADamagedDirectory(t *testing.T) {
+	root := mounted(t, "xfs", []string{"mkfs.xfs", "-q", "-m", "reflink=1"})
+	s := storeWith(t, root, nil)
+	in := filepath.Join(root, id, "data", "from", "a")
+	if err := os.MkdirAll(in, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 { // too many for an inode, and few enough for a block
+		if err := os.WriteFile(filepath.Join(in, "file-with-a-long-name-"+strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var stat unix.Stat_t
+	if err := unix.Stat(root, &stat); err != nil {
+		t.Fatal(err)
+	}
+	device := fmt.Sprintf("/dev/block/%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev))
+	if _, err := os.Stat(device); err != nil {
+		device = fmt.Sprintf("/dev/loop%d", unix.Minor(stat.Dev))
+	}
+	if err := unix.Unmount(root, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := damage(device, []byte("XDB3")); err != nil { // a directory of one block (xfs_dir2_format)
+		t.Fatal(err)
+	}
+	if err := unix.Mount(device, root, "xfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CloneDirectory(t.Context(), from, to); err == nil {
+		t.Error("it is copied")
+	}
+}
+
+// damage changes a byte in each block of a device that begins with a mark.
+func damage(device string, mark []byte) error {
+	file, err := os.OpenFile(device, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	found := errors.New("there is no such block")
+	buffer := make([]byte, 1<<20)
+	for at := int64(0); ; at += int64(len(buffer)) {
+		n, err := file.ReadAt(buffer, at)
+		for block := 0; block < n; block += 4096 {
+			if bytes.HasPrefix(buffer[block:n], mark) {
+				_, found = file.WriteAt([]byte("damage"), at+int64(block)+512)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return errors.Join(found, file.Sync())
+		}
+		if err != nil {
+			return err
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"slices"
@@ -60,8 +61,11 @@ func (c *cloner) directory(ctx context.Context, from, to *os.File, at string, de
 				return fmt.Errorf("%s: %w", path.Join(at, name), err)
 			}
 		}
-		if err != nil || len(names) == 0 {
+		if errors.Is(err, io.EOF) || errors.Is(err, os.ErrNotExist) {
 			break // the end, or a directory that has just been removed
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return attributes(from, to, &stat)
