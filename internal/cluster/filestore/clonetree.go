@@ -133,7 +133,7 @@ func (c *cloner) child(ctx context.Context, from, to *os.File, at string, depth 
 
 // file copies a file. It returns which one it was, since the name may be another one's by now.
 func (c *cloner) file(from, to *os.File, name string) (inode, error) {
-	source, err := openAt(from, name, unix.O_RDONLY|unix.O_NONBLOCK) // of what is a pipe by now
+	source, err := openRegular(from, name, unix.O_RDONLY)
 	if err != nil {
 		return inode{}, gone(err)
 	}
@@ -141,9 +141,6 @@ func (c *cloner) file(from, to *os.File, name string) (inode, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(source.Fd()), &stat); err != nil {
 		return inode{}, err
-	}
-	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
-		return inode{}, errors.New("it is another kind of file by now")
 	}
 	made, err := openAt(to, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
 	if err != nil {
@@ -166,6 +163,28 @@ func openAt(dir *os.File, name string, flags uint64) (*os.File, error) {
 		how.Mode = 0o600
 	}
 	fd, err := unix.Openat2(int(dir.Fd()), name, &how)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// openRegular opens a regular file beneath a directory. What is anything else is not opened: pods make device nodes, which are devices of the host here,
+// and to open one may be enough to rewind a tape or to start a watchdog.
+func openRegular(dir *os.File, name string, flags int) (*os.File, error) {
+	found, err := openAt(dir, name, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = found.Close() }()
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(found.Fd()), &stat); err != nil {
+		return nil, err
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, errors.New("it is not a regular file")
+	}
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", found.Fd()), flags|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -43,20 +43,16 @@ func (s *Store) OpenDisk(id, at string, readOnly bool) (*os.File, error) {
 		return nil, err
 	}
 	defer func() { _ = parent.Close() }()
-	flags := uint64(unix.O_RDWR)
+	flags := unix.O_RDWR
 	if readOnly {
 		flags = unix.O_RDONLY
 	}
-	fd, err := unix.Openat2(int(parent.Fd()), path.Base(at), &unix.OpenHow{
-		Flags:   flags | unix.O_CLOEXEC | unix.O_NONBLOCK, // of what is not a file
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
-	})
+	disk, err := openRegular(parent, path.Base(at), flags)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: at, Err: err}
 	}
-	disk := os.NewFile(uintptr(fd), at)
 	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFREG || stat.Nlink != 1 {
+	if err := unix.Fstat(int(disk.Fd()), &stat); err != nil || stat.Nlink != 1 {
 		_ = disk.Close()
 		return nil, fmt.Errorf("%s of file system %s is not a disk: it must be a regular file with one name", at, id)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"muster.dev/muster/internal/cluster/filestore"
 )
 
@@ -92,5 +94,60 @@ func TestNoDisk(t *testing.T) {
 	}
 	if raw, err := os.ReadFile(secret); err != nil || string(raw) != "secret" {
 		t.Errorf("%q, %v", raw, err)
+	}
+}
+
+// opened counts how often a file is opened from now on.
+func opened(t *testing.T, path string) func() int {
+	t.Helper()
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	if _, err := unix.InotifyAddWatch(fd, path, unix.IN_OPEN); err != nil {
+		t.Fatal(err)
+	}
+	return func() int {
+		n, _ := unix.Read(fd, make([]byte, 4096))
+		return max(n, 0) / unix.SizeofInotifyEvent
+	}
+}
+
+// A device node of a pod's is a device of the host here, and opening it may be all that it takes. A pipe stands for it.
+func TestNothingElseIsOpened(t *testing.T) {
+	s, root := store(t)
+	dir := filepath.Join(root, id, "data", "from")
+	file, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(file, nil, 0o600), unix.Mkfifo(pipe, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	times := opened(t, pipe)
+	if _, err := s.OpenDisk(id, "/from/pipe", false); err == nil || times() > 0 {
+		t.Errorf("a pipe is opened as a disk: %v", err)
+	}
+	s = filestore.NewReflinking(root, copying)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for { // each is the other all the time
+			select {
+			case <-done:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, file, unix.AT_FDCWD, pipe, unix.RENAME_EXCHANGE)
+			}
+		}
+	}()
+	for range 300 {
+		_ = s.CloneDirectory(t.Context(), from, to)
+		if err := s.Discard(id, to.Path); err != nil {
+			t.Error(err)
+		}
+	}
+	close(done)
+	<-ended
+	if n := times(); n > 0 {
+		t.Errorf("a pipe is opened %d times or more while it is copied", n)
 	}
 }
