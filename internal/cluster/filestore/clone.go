@@ -44,7 +44,7 @@ func (s *Store) CloneDirectory(ctx context.Context, from, to Place) error {
 			return err
 		}
 		defer func() { _ = root.Close() }()
-		c := cloner{reflink: s.reflink, root: root, linked: map[inode]string{}}
+		c := cloner{reflink: s.reflink, root: root, linked: map[inode]*names{}, room: maxLinks}
 		if err := c.directory(ctx, source, root, "", 0); err != nil {
 			return err
 		}

@@ -408,6 +408,102 @@ func damage(device string, mark []byte) error {
 	}
 }
 
+// The number of a file that is gone may be another file's, which is not one more name of the first.
+func TestCloneOfAReusedInode(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, id, "data", "from")
+	in := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
+	var before, after unix.Stat_t
+	calls := 0
+	s := storeWith(t, root, func(to, from *os.File) error {
+		if calls++; calls != 2 { // the first one is copied and remembered
+			return copying(to, from)
+		}
+		begun, err := filepath.Glob(filepath.Join(root, id, "staging", "*", "*-[12]"))
+		first := filepath.Base(begun[0])
+		if first == filepath.Base(from.Name()) {
+			first = filepath.Base(begun[1])
+		}
+		first, _, _ = strings.Cut(first, "-")
+		time.Sleep(20 * time.Millisecond) // a clock's tick
+		err = errors.Join(err, unix.Stat(in(first+"-1"), &before), os.Remove(in(first+"-1")), os.Remove(in(first+"-2")))
+		for i := 0; err == nil && i < 1000 && after.Ino != before.Ino; i++ {
+			err = errors.Join(os.WriteFile(in("new"), []byte("new"), 0o600), unix.Stat(in("new"), &after), os.Rename(in("new"), filepath.Join(root, strconv.Itoa(i))))
+			if after.Ino == before.Ino {
+				for j := range 20 {
+					err = errors.Join(err, os.Link(filepath.Join(root, strconv.Itoa(i)), in("d"+strconv.Itoa(j), "new")))
+				}
+			}
+		}
+		return errors.Join(err, copying(to, from))
+	})
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		one, two := in(strconv.Itoa(i)+"-1"), in(strconv.Itoa(i)+"-2")
+		if err := errors.Join(os.Mkdir(in("d"+strconv.Itoa(i)), 0o700), os.WriteFile(one, []byte("old"), 0o600), os.Link(one, two)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.CloneDirectory(t.Context(), from, to); err != nil {
+		t.Fatal(err)
+	}
+	if after.Ino != before.Ino {
+		t.Skip("the number of a file is not used again")
+	}
+	all, err := filepath.Glob(filepath.Join(root, id, "data", "base", "to", "d*", "new"))
+	if err != nil || len(all) == 0 {
+		t.Fatal(all, err)
+	}
+	for _, one := range all {
+		if raw, err := os.ReadFile(one); err != nil || string(raw) != "new" {
+			t.Errorf("%s has %q in it, %v", filepath.Base(filepath.Dir(one)), raw, err)
+		}
+	}
+}
+
+// A file with several names may have them deeper than a path can be long.
+func TestCloneOfLongLinks(t *testing.T) {
+	root := t.TempDir()
+	s := storeWith(t, root, copying)
+	if err := s.Make(id, from.Path, filestore.Owner{Mode: 0o700}); err != nil {
+		t.Fatal(err)
+	}
+	deepest := func(at string) (fd int) {
+		fd, err := unix.Open(filepath.Join(root, id, "data", at), unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		for range 20 {
+			name := strings.Repeat("n", 255)
+			if made := unix.Mkdirat(fd, name, 0o700); made != nil && !errors.Is(made, unix.EEXIST) {
+				t.Fatal(made)
+			}
+			next, openErr := unix.Openat(fd, name, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+			if err := errors.Join(err, openErr, unix.Close(fd)); err != nil {
+				t.Fatal(err)
+			}
+			fd = next
+		}
+		return fd
+	}
+	fd := deepest("from")
+	file, err := unix.Openat(fd, "one", unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	if err := errors.Join(err, unix.Close(file), unix.Linkat(fd, "one", fd, "two", 0), unix.Close(fd)); err != nil {
+		t.Fatal(err)
+	}
+	failing := storeWith(t, root, func(*os.File, *os.File) error { return unix.EIO })
+	if err := failing.CloneDirectory(t.Context(), from, to); err == nil || !strings.Contains(err.Error(), "input/output") || len(err.Error()) > 1000 {
+		t.Errorf("%d characters say that the disk fails", len(err.Error()))
+	}
+	if err := s.CloneDirectory(t.Context(), from, to); err != nil {
+		t.Fatal(err)
+	}
+	fd = deepest("base/to")
+	var one, two unix.Stat_t
+	if err := errors.Join(unix.Fstatat(fd, "one", &one, 0), unix.Fstatat(fd, "two", &two, 0), unix.Close(fd)); err != nil || one.Ino != two.Ino || one.Nlink != 2 {
+		t.Errorf("%d and %d, %v", one.Ino, two.Ino, err)
+	}
+}
+
 func TestCloneRefuses(t *testing.T) {
 	root := t.TempDir()
 	s := storeWith(t, root, copying)

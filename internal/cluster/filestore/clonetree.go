@@ -32,14 +32,39 @@ func gone(err error) error {
 	return err
 }
 
-type inode struct{ device, number uint64 }
+// maxLinks is how much is remembered of files with several names whose other names are not copied yet, in bytes: pods make as many as they like.
+const maxLinks = 128 << 20
+
+var errLinks = fmt.Errorf("too many files have several names: at most %d MiB of their paths are remembered", maxLinks>>20)
+
+// inode is one file. Its number may be another file's when it is gone, but not its birth.
+type inode struct {
+	device, number uint64
+	born           unix.StatxTimestamp
+}
+
+// identify says which file a name of a directory is, or an open file if the name is empty.
+func identify(at *os.File, name string) (inode, error) {
+	var stat unix.Statx_t
+	if err := unix.Statx(int(at.Fd()), name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME, &stat); err != nil {
+		return inode{}, err
+	}
+	return inode{unix.Mkdev(stat.Dev_major, stat.Dev_minor), stat.Ino, stat.Btime}, nil
+}
+
+// names are those of one file.
+type names struct {
+	first string // where the copy is
+	left  int    // how many are not copied yet
+}
 
 // cloner copies a directory that pods may be writing. Names are looked up beneath directories that are open, and links never followed; what
 // vanishes meanwhile was not there.
 type cloner struct {
 	reflink func(to, from *os.File) error
-	root    *os.File         // of the copy, which nothing else writes to
-	linked  map[inode]string // files with several names, and where the first of them is
+	root    *os.File // of the copy, which nothing else writes to
+	linked  map[inode]*names
+	room    int // for more of them, in bytes
 }
 
 // directory copies what is in a directory, then whose it is. The times come last.
@@ -58,7 +83,7 @@ func (c *cloner) directory(ctx context.Context, from, to *os.File, at string, de
 				return err
 			}
 			if err := c.name(ctx, from, to, path.Join(at, name), depth); err != nil && !errors.Is(err, errGone) {
-				return fmt.Errorf("%s: %w", path.Join(at, name), err)
+				return failed(path.Join(at, name), err)
 			}
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, os.ErrNotExist) {
@@ -71,6 +96,29 @@ func (c *cloner) directory(ctx context.Context, from, to *os.File, at string, de
 	return attributes(from, to, &stat)
 }
 
+// failure is what went wrong with one name. Pods make paths as long as they like, so what is said of it is short.
+type failure struct {
+	at  string
+	err error
+}
+
+func (f *failure) Error() string {
+	if long := len(f.at) - 200; long > 0 {
+		return fmt.Sprintf("%s: %v", strings.ToValidUTF8("…"+f.at[long:], "…"), f.err)
+	}
+	return fmt.Sprintf("%s: %v", f.at, f.err)
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+// failed says which name failed, once: directories above it add nothing.
+func failed(at string, err error) error {
+	if errors.As(err, new(*failure)) {
+		return err
+	}
+	return &failure{at, err}
+}
+
 // name copies what a name of a directory is. A part of a copy whose name vanished is left nowhere.
 func (c *cloner) name(ctx context.Context, from, to *os.File, at string, depth int) error {
 	name := path.Base(at)
@@ -81,9 +129,15 @@ func (c *cloner) name(ctx context.Context, from, to *os.File, at string, depth i
 	if err := unix.Fstatat(int(from.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return gone(err)
 	}
-	kind, is := stat.Mode&unix.S_IFMT, inode{stat.Dev, stat.Ino}
-	if first, ok := c.linked[is]; ok && kind != unix.S_IFDIR {
-		return unix.Linkat(int(c.root.Fd()), first, int(to.Fd()), name, 0)
+	kind, is := stat.Mode&unix.S_IFMT, inode{}
+	if kind != unix.S_IFDIR && stat.Nlink > 1 {
+		var err error
+		if is, err = identify(from, name); err != nil {
+			return gone(err)
+		}
+		if known, ok := c.linked[is]; ok {
+			return c.link(is, known, to, name)
+		}
 	}
 	switch kind {
 	case unix.S_IFDIR:
@@ -109,9 +163,44 @@ func (c *cloner) name(ctx context.Context, from, to *os.File, at string, depth i
 		}
 	}
 	if stat.Nlink > 1 {
-		c.linked[is] = at
+		return c.remember(is, &names{at, int(stat.Nlink) - 1}) //nolint:gosec // G115: file systems have fewer
 	}
 	return nil
+}
+
+func (n *names) size() int { return len(n.first) + 128 } // with what the map takes
+
+// remember keeps where a file is of which there are more names.
+func (c *cloner) remember(is inode, n *names) error {
+	if c.room -= n.size(); c.room < 0 {
+		return errLinks
+	}
+	c.linked[is] = n
+	return nil
+}
+
+// link makes one more name of a file that is copied. The path of the first one may be longer than the kernel takes.
+func (c *cloner) link(is inode, n *names, to *os.File, name string) error {
+	if n.left--; n.left == 0 {
+		delete(c.linked, is)
+		c.room += n.size()
+	}
+	if len(n.first) < unix.PathMax {
+		return unix.Linkat(int(c.root.Fd()), n.first, int(to.Fd()), name, 0)
+	}
+	above := c.root
+	for part := range strings.SplitSeq(path.Dir(n.first), "/") {
+		below, err := openBelow(above, part)
+		if above != c.root {
+			_ = above.Close()
+		}
+		if err != nil {
+			return err
+		}
+		above = below
+	}
+	defer func() { _ = above.Close() }()
+	return unix.Linkat(int(above.Fd()), path.Base(n.first), int(to.Fd()), name, 0)
 }
 
 func (c *cloner) child(ctx context.Context, from, to *os.File, at string, depth int) error {
@@ -150,7 +239,11 @@ func (c *cloner) file(from, to *os.File, name string) (inode, error) {
 	if err := c.reflink(made, source); err != nil {
 		return inode{}, err
 	}
-	return inode{stat.Dev, stat.Ino}, attributes(source, made, &stat)
+	is, err := identify(source, "")
+	if err != nil {
+		return inode{}, err
+	}
+	return is, attributes(source, made, &stat)
 }
 
 // openAt opens a file beneath a directory.
