@@ -36,7 +36,10 @@ func RemoveAll(path string) error {
 		return err
 	}
 	defer func() { _ = top.Close() }()
-	if err := (remover{top}).empty(top, 0); err != nil {
+	if _, err := subvolume(top); err != nil {
+		return &fs.PathError{Op: "opening", Path: path, Err: err}
+	}
+	if err := (remover{top, top}).empty(top, 0); err != nil {
 		return &fs.PathError{Op: "removing everything in", Path: path, Err: err}
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +57,11 @@ func openDirectory(at int, name string) (*os.File, error) {
 }
 
 // remover empties one tree.
-type remover struct{ top *os.File }
+type remover struct {
+	top *os.File
+	// root is what directories that lie too deep are moved to: the top, or the subvolume in it that they are in, which only subvolumes leave.
+	root *os.File
+}
 
 // empty removes everything in a directory. The names are read again after each batch: what is removed moves the others, and what lay too deep comes to the top.
 func (r remover) empty(dir *os.File, depth int) error {
@@ -99,22 +106,59 @@ func (r remover) remove(dir *os.File, name string, depth int) error {
 		return &fs.PathError{Op: "removing", Path: name, Err: err}
 	case !errors.Is(removed, unix.ENOTEMPTY) && !errors.Is(removed, unix.EEXIST):
 		return &fs.PathError{Op: "removing", Path: name, Err: removed}
-	case depth == maxDepth:
-		if err := unix.Renameat2(at, name, int(r.top.Fd()), rand.Text(), unix.RENAME_NOREPLACE); err != nil {
-			return &fs.PathError{Op: "moving up", Path: name, Err: err}
-		}
-		return nil
 	}
 	child, err := openDirectory(at, name)
 	if err != nil {
 		return &fs.PathError{Op: "opening", Path: name, Err: err}
 	}
 	defer func() { _ = child.Close() }()
-	if err := r.empty(child, depth+1); err != nil {
+	below, inTop := r, dir == r.top
+	volume, err := subvolume(child)
+	if err != nil {
+		return &fs.PathError{Op: "opening", Path: name, Err: err}
+	}
+	if volume && inTop {
+		below.root = child
+	}
+	if to := r.root; depth == maxDepth || volume && !inTop {
+		if volume {
+			to = r.top
+		}
+		if err := unix.Renameat2(at, name, int(to.Fd()), rand.Text(), unix.RENAME_NOREPLACE); err != nil {
+			return &fs.PathError{Op: "moving up", Path: name, Err: err}
+		}
+		return nil
+	}
+	if err := below.empty(child, depth+1); err != nil {
 		return err
 	}
 	if err := unix.Unlinkat(at, name, unix.AT_REMOVEDIR); err != nil && !errors.Is(err, unix.ENOENT) {
 		return &fs.PathError{Op: "removing", Path: name, Err: err}
 	}
 	return nil
+}
+
+// Of btrfs(5), linux/btrfs.h.
+const (
+	firstObject   = 256
+	getFlags      = 0x80089419
+	setFlags      = 0x4008941a
+	flagsReadOnly = 1 << 1
+)
+
+// subvolume reports whether a directory is a subvolume of btrfs, which anybody can make and protect from being written. Then it can be written again.
+func subvolume(dir *os.File) (bool, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &stat); err != nil || stat.Ino != firstObject {
+		return false, err
+	}
+	var system unix.Statfs_t
+	if err := unix.Fstatfs(int(dir.Fd()), &system); err != nil || system.Type != unix.BTRFS_SUPER_MAGIC {
+		return false, err
+	}
+	flags, err := unix.IoctlGetInt(int(dir.Fd()), getFlags)
+	if err == nil && flags&flagsReadOnly != 0 {
+		_, err = unix.IoctlGetInt(int(dir.Fd()), setFlags) // to what it points to: 64 bits that are 0, as there is no other flag
+	}
+	return true, err
 }

@@ -3,15 +3,19 @@
 package removetree_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/internal/platform/loopdevice"
 	"muster.dev/muster/internal/platform/removetree"
 )
 
@@ -101,4 +105,59 @@ func TestLinks(t *testing.T) {
 	if err := removetree.RemoveAll(filepath.Join(outside, "file", "x")); err == nil {
 		t.Error("a path through a file is removed")
 	}
+}
+
+// Anybody makes subvolumes of btrfs and protects them; directories do not leave one.
+func TestSubvolumes(t *testing.T) {
+	if raw, _ := os.ReadFile("/proc/filesystems"); !bytes.Contains(raw, []byte("btrfs")) {
+		t.Skip("this kernel has no btrfs")
+	}
+	image, err := os.Create(filepath.Join(t.TempDir(), "image"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer image.Close()
+	if err := image.Truncate(256 << 20); err != nil {
+		t.Fatal(err)
+	}
+	run := func(program string, arguments ...string) {
+		t.Helper()
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+		if out, err := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput(); err != nil {
+			t.Fatalf("%s %q: %v: %s", program, arguments, err, out)
+		}
+	}
+	run("mkfs.btrfs", "-q", image.Name())
+	device, err := loopdevice.Attach(image, "muster-test-remove", false)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() { _ = loopdevice.Detach(device) }()
+	root := t.TempDir()
+	if err := unix.Mount(device.Node(), root, "btrfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Unmount(root, unix.MNT_DETACH) }()
+	tree := filepath.Join(root, "tree")
+	deep := filepath.Join(tree, strings.Repeat("d/", 100))
+	if err := os.MkdirAll(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, at := range []string{tree, deep} {
+		for range 3 { // in one another
+			at = filepath.Join(at, "volume")
+			run("btrfs", "subvolume", "create", at)
+			if err := errors.Join(os.MkdirAll(filepath.Join(at, strings.Repeat("d/", 100)), 0o700), os.WriteFile(filepath.Join(at, "file"), nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, at)
+		}
+	}
+	for _, at := range all {
+		run("btrfs", "property", "set", "-ts", at, "ro", "true")
+	}
+	expectGone(t, tree)
 }
