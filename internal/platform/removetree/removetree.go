@@ -14,6 +14,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,6 +37,7 @@ func RemoveAll(path string) error {
 		return err
 	}
 	defer func() { _ = top.Close() }()
+	_ = allow(top)
 	if _, err := subvolume(top); err != nil {
 		return &fs.PathError{Op: "opening", Path: path, Err: err}
 	}
@@ -95,6 +97,10 @@ func (r remover) empty(dir *os.File, depth int) error {
 func (r remover) remove(dir *os.File, name string, depth int) error {
 	at := int(dir.Fd())
 	err := unix.Unlinkat(at, name, 0)
+	if errors.Is(err, unix.EPERM) {
+		_, _ = allow(dir), allowName(at, name)
+		err = unix.Unlinkat(at, name, 0)
+	}
 	if err == nil || errors.Is(err, unix.ENOENT) {
 		return nil
 	}
@@ -136,6 +142,40 @@ func (r remover) remove(dir *os.File, name string, depth int) error {
 		return &fs.PathError{Op: "removing", Path: name, Err: err}
 	}
 	return nil
+}
+
+// Of linux/fs.h: what root may do to a file so that nobody removes it (chattr(1)).
+const immutable, appendOnly = 0x10, 0x20
+
+// allow lets an open file or directory be changed and removed.
+func allow(file *os.File) error {
+	flags, err := unix.IoctlGetInt(int(file.Fd()), unix.FS_IOC_GETFLAGS)
+	if err != nil || flags&(immutable|appendOnly) == 0 {
+		return err
+	}
+	return unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, flags&^(immutable|appendOnly))
+}
+
+// allowName does the same by a name. What is neither a file nor a directory, such as a device, is not opened.
+func allowName(at int, name string) error {
+	found, err := unix.Openat(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(found) }()
+	var stat unix.Stat_t
+	if err := unix.Fstat(found, &stat); err != nil {
+		return err
+	}
+	if kind := stat.Mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFDIR {
+		return nil
+	}
+	file, err := os.Open("/proc/self/fd/" + strconv.Itoa(found))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	return allow(file)
 }
 
 // Of btrfs(5), linux/btrfs.h.

@@ -161,3 +161,20 @@ func TestSubvolumes(t *testing.T) {
 	}
 	expectGone(t, tree)
 }
+
+// A privileged pod protects what it likes from being removed.
+func TestProtected(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tree")
+	if err := errors.Join(os.MkdirAll(filepath.Join(path, "a", "b"), 0o700), os.WriteFile(filepath.Join(path, "a", "file"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = exec.Command("chattr", "-R", "-f", "-ia", path).Run() }) //nolint:noctx // the test's context has ended
+	for flag, names := range map[string][]string{"+i": {"a/file", "a/b", "a"}, "+a": {""}} {
+		for _, name := range names {
+			if out, err := exec.CommandContext(t.Context(), "chattr", flag, filepath.Join(path, name)).CombinedOutput(); err != nil {
+				t.Skipf("%v: %s", err, out)
+			}
+		}
+	}
+	expectGone(t, path)
+}
