@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -33,6 +34,7 @@ type controller struct {
 	files       *filestore.Store
 	disks       *disks
 	copying     sync.Map // names of access points whose directories or disks are being copied
+	copies      atomic.Int32
 }
 
 // CreateVolume implements [csi.ControllerServer]. The access point is made before its directory: what is left half-way has an object.

@@ -20,6 +20,9 @@ import (
 // annotationCopiedFrom on an access point has the handle of the volume that it was made as a copy of.
 const annotationCopiedFrom = "muster.dev/copied-from"
 
+// maxCopies is how many volumes of a cluster are copied at a time. One may take half an hour, and the four that make volumes for claims have others to make.
+const maxCopies = 2
+
 // copiedFrom is the volume that an access point was made as a copy of; "" if it was made empty.
 func copiedFrom(point *v1alpha1.AccessPoint) string { return point.Annotations[annotationCopiedFrom] }
 
@@ -52,6 +55,10 @@ func (c *controller) createCopy(ctx context.Context, request *csi.CreateVolumeRe
 			}
 		}
 		return nil, err
+	}
+	defer c.copies.Add(-1)
+	if c.copies.Add(1) > maxCopies {
+		return nil, status.Errorf(codes.Aborted, "%d other volumes are being copied: this one is when they are", maxCopies)
 	}
 	point, err := c.accessPoint(ctx, request.GetName(), wanted)
 	if err != nil {

@@ -7,8 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
@@ -249,6 +252,50 @@ func TestCopyIsCutShort(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Copies that take long leave room for other claims.
+func TestCopiesAtATime(t *testing.T) {
+	begun, end := make(chan struct{}), make(chan struct{})
+	w, source := copyWorld(t, func(to, from *os.File) error {
+		if filepath.Base(from.Name()) == "file" { // not when it is tried whether it can be
+			begun <- struct{}{}
+			<-end
+		}
+		return copying(to, from)
+	})
+	var group sync.WaitGroup
+	for i := range maxCopies {
+		group.Go(func() {
+			if _, err := w.CreateVolume(t.Context(), asksCopy("copy-"+strconv.Itoa(i), source)); err != nil {
+				t.Error(err)
+			}
+		})
+		<-begun
+	}
+	go func() {
+		for range begun { // of one more than there may be
+		}
+	}()
+	if _, err := w.CreateVolume(t.Context(), asks("empty", nil)); err != nil {
+		t.Error(err)
+	}
+	done := make(chan error)
+	go func() { _, err := w.CreateVolume(t.Context(), asksCopy("another", source)); done <- err }()
+	select {
+	case err := <-done:
+		if status.Code(err) != codes.Aborted || w.point(t, "another") != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("another copy is begun")
+	}
+	close(end)
+	group.Wait()
+	if _, err := w.CreateVolume(t.Context(), asksCopy("another", source)); err != nil {
+		t.Error(err)
+	}
+	close(begun)
 }
 
 // What a claim names is looked up in its own namespace and must be a volume of the driver's.
