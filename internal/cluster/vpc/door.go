@@ -149,13 +149,20 @@ func (d *door) serve(ctx context.Context) (err error) {
 			}
 		})
 	}
-	shares := newShares(maxPerMachine)
+	shares := d.shares()
 	for _, listener := range listeners {
 		e := endpoint{what: "API server of " + d.Cluster, listener: listener, dial: d.dialAPIServer, slots: d.slots, shares: shares}
 		begin(func() error { return d.relay.serveEndpoint(ctx, e, d.owners) })
 	}
 	begin(func() error { return d.serveEgress(ctx, egress) })
 	return nil
+}
+
+// shares are those that machines have of the connections: a part of what is left, so that a few machines do not take all.
+func (d *door) shares() *shares {
+	s := newShares(maxPerMachine)
+	s.room = func() int { return cap(d.slots) - len(d.slots) }
+	return s
 }
 
 // close ends all connections and waits for them.
