@@ -5,6 +5,7 @@ package pullthrough
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"time"
 
@@ -110,7 +111,7 @@ func (h *Handler) shown(q *request, f *failure) *failure {
 	if f.status >= http.StatusTooManyRequests {
 		f = &failure{http.StatusForbidden, f.code, f.message}
 	}
-	if q.Method != http.MethodHead || f.status != http.StatusForbidden {
+	if q.Method != http.MethodHead || f.status != http.StatusForbidden || q.Context().Err() != nil { // of a client that went away nothing is known
 		return f
 	}
 	h.mutex.Lock()
@@ -118,14 +119,19 @@ func (h *Handler) shown(q *request, f *failure) *failure {
 	if len(h.told) >= maxTold {
 		clear(h.told)
 	}
-	h.told[toldKey{q.place, q.URL.Path}] = told{f, time.Now().Add(recallTime)}
+	h.told[q.toldKey()] = told{f, time.Now().Add(recallTime)}
 	return f
 }
 
-// toldKey is what a failure was about.
+// toldKey is what a failure was about, and whose request it was: no pod's failure is another one's.
 type toldKey struct {
 	place
-	path string
+	client, path string
+}
+
+func (q *request) toldKey() toldKey {
+	client, _, _ := net.SplitHostPort(q.RemoteAddr)
+	return toldKey{q.place, client, q.URL.Path}
 }
 
 // recall is the failure with which a HEAD for the same was answered a moment ago, for the GET that follows it; nil if there was none.
@@ -135,7 +141,7 @@ func (h *Handler) recall(q *request) error {
 	}
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	key := toldKey{q.place, q.URL.Path}
+	key := q.toldKey()
 	before, ok := h.told[key]
 	delete(h.told, key)
 	if !ok || time.Now().After(before.until) {

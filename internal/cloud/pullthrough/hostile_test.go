@@ -3,9 +3,11 @@
 package pullthrough_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,4 +146,43 @@ func TestVPCsShareThePulls(t *testing.T) {
 	w.expect("GET", third, "/v2/library/web/blobs/"+digest.FromString("layer").String(), 200, "layer")
 	close(rest)
 	group.Wait()
+}
+
+// A pod that asks and goes away keeps no image from others, and no news of a tag.
+func TestAClientThatGoes(t *testing.T) {
+	w := newWorld(t)
+	w.pull(open, "kept", w.registry.Put("library/web", "kept", "config", "layer"), "layer")
+	news := w.registry.Put("library/web", "kept", "config", "news")
+	w.registry.Put("library/web", "new", "config", "layer")
+	for _, tag := range []string{"new", "kept"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		w.registry.Change(func(_ http.ResponseWriter, r *http.Request) bool {
+			cancel()
+			<-r.Context().Done()
+			return true
+		})
+		r := httptest.NewRequestWithContext(ctx, http.MethodHead, "/v2/library/web/manifests/"+tag+"?ns="+w.name, http.NoBody)
+		r.Header.Set("Test-VPC", open)
+		w.handler.ServeHTTP(httptest.NewRecorder(), r)
+		cancel()
+		w.registry.Change(nil)
+	}
+	w.expect("GET", open, "/v2/library/web/manifests/new", 200, "schemaVersion")
+	w.pull(open, "kept", news, "news")
+}
+
+// What one pod is told is no answer to another one's request.
+func TestAFailureIsTheClientsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.registry.Put("library/web", "v1", "config", "layer")
+	w.registry.Change(func(a http.ResponseWriter, _ *http.Request) bool {
+		a.WriteHeader(http.StatusTooManyRequests)
+		return true
+	})
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodHead, "/v2/library/web/manifests/v1?ns="+w.name, http.NoBody)
+	r.Header.Set("Test-VPC", open)
+	r.RemoteAddr = "192.0.2.99:1234"
+	w.handler.ServeHTTP(httptest.NewRecorder(), r)
+	w.registry.Change(nil)
+	w.expect("GET", open, "/v2/library/web/manifests/v1", 200, "schemaVersion")
 }

@@ -90,6 +90,9 @@ func (h *Handler) resolve(q *request) (digest.Digest, error) {
 	if err == nil {
 		return now, nil
 	}
+	if q.Context().Err() != nil { // the client went away, which says nothing of the registry
+		return "", context.Cause(q.Context())
+	}
 	if have && !isAnswer(err) {
 		if _, ours := errors.AsType[*failure](err); !ours { // else nothing may leave the VPC, or a setting cannot be used
 			h.setAway(q.place, true)
