@@ -348,6 +348,28 @@ func TestCloneNamesTwice(t *testing.T) {
 	}
 }
 
+// Databases have files that are written in place, which btrfs shares only with such.
+func TestCloneWithoutCopyOnWrite(t *testing.T) {
+	root := mounted(t, "btrfs", []string{"mkfs.btrfs", "-q"})
+	s := storeWith(t, root, nil)
+	dir := filepath.Join(root, id, "data", "from")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "chattr", "+C", dir).CombinedOutput(); err != nil {
+		t.Skipf("%v: %s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CloneDirectory(t.Context(), from, to); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := os.ReadFile(filepath.Join(root, id, "data", "base", "to", "file")); err != nil || string(raw) != "content" {
+		t.Errorf("%q, %v", raw, err)
+	}
+}
+
 // A directory that cannot be read is not empty.
 func TestCloneOfADamagedDirectory(t *testing.T) {
 	root := mounted(t, "xfs", []string{"mkfs.xfs", "-q", "-m", "reflink=1"})

@@ -236,7 +236,11 @@ func (c *cloner) file(from, to *os.File, name string) (inode, error) {
 		return inode{}, err
 	}
 	defer func() { _ = made.Close() }()
-	if err := c.reflink(made, source); err != nil {
+	err = c.reflink(made, source)
+	if errors.Is(err, unix.EINVAL) {
+		err = errors.Join(likewise(made, source), c.reflink(made, source))
+	}
+	if err != nil {
 		return inode{}, err
 	}
 	is, err := identify(source, "")
@@ -244,6 +248,18 @@ func (c *cloner) file(from, to *os.File, name string) (inode, error) {
 		return inode{}, err
 	}
 	return is, attributes(source, made, &stat)
+}
+
+// noCopyOnWrite is a flag of files on btrfs (chattr(1), C), as databases set it. Two files share content only if both have it, or neither.
+const noCopyOnWrite = 0x00800000
+
+// likewise lets an empty file have the flag if the other one has it.
+func likewise(made, source *os.File) error {
+	flags, err := unix.IoctlGetInt(int(source.Fd()), unix.FS_IOC_GETFLAGS)
+	if err != nil || flags&noCopyOnWrite == 0 {
+		return err
+	}
+	return unix.IoctlSetPointerInt(int(made.Fd()), unix.FS_IOC_SETFLAGS, noCopyOnWrite)
 }
 
 // openAt opens a file beneath a directory.
