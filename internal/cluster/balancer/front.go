@@ -26,6 +26,7 @@ type front struct {
 	ctx      context.Context //nolint:containedctx // it ends when the balancer is removed, before the server does
 	cancel   context.CancelFunc
 	slots    chan struct{}
+	clients  clients // who has them
 	settings atomic.Pointer[loadbalancer.Spec]
 	owner    owner
 	running  sync.WaitGroup
@@ -75,6 +76,54 @@ func (f *front) update(wanted loadbalancer.Balancer, place namespace) error {
 		errs = append(errs, p.open(place))
 	}
 	return errors.Join(errs...)
+}
+
+// take takes a place for a client, unless all are taken, or the client has as many as are left: so one more gets some, whatever the others take.
+func (f *front) take(client netip.Addr) bool {
+	if !f.clients.add(client, cap(f.slots)-len(f.slots)) {
+		return false
+	}
+	select {
+	case f.slots <- struct{}{}:
+		return true
+	default:
+		f.clients.remove(client)
+		return false
+	}
+}
+
+// give gives a place back.
+func (f *front) give(client netip.Addr) {
+	<-f.slots
+	f.clients.remove(client)
+}
+
+// clients counts what each address has.
+type clients struct {
+	mutex sync.Mutex
+	has   map[netip.Addr]int
+}
+
+// add counts one more, unless that would be more than a bound.
+func (c *clients) add(client netip.Addr, bound int) bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.has[client] >= bound {
+		return false
+	}
+	if c.has == nil {
+		c.has = map[netip.Addr]int{}
+	}
+	c.has[client]++
+	return true
+}
+
+func (c *clients) remove(client netip.Addr) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.has[client]--; c.has[client] <= 0 {
+		delete(c.has, client)
+	}
 }
 
 func (f *front) closePorts(match func(portKey) bool) {

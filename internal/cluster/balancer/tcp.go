@@ -70,18 +70,17 @@ func (p *port) accept(listener net.Listener) error {
 			_ = accepted.Close()
 			continue
 		}
-		if !p.front.settings.Load().Allows(addressOf(client.RemoteAddr()).Addr()) {
+		from := addressOf(client.RemoteAddr()).Addr()
+		if !p.front.settings.Load().Allows(from) {
 			p.refuse(client, refusedSource)
 			continue
 		}
-		select {
-		case p.front.slots <- struct{}{}:
-		default:
+		if !p.front.take(from) {
 			p.refuse(client, refusedLimit)
 			continue
 		}
 		p.front.running.Go(func() {
-			defer func() { <-p.front.slots }()
+			defer p.front.give(from)
 			p.serve(client)
 		})
 	}

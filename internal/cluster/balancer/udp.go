@@ -27,6 +27,8 @@ type flows struct {
 
 	mutex  sync.Mutex
 	byPeer map[netip.AddrPort]*flow
+	// each is how many of them an address has.
+	each   map[netip.Addr]int
 	closed bool
 }
 
@@ -47,7 +49,7 @@ func (p *port) listenUDP(l *listening, where netip.AddrPort, namespace namespace
 	if l.err != nil {
 		return
 	}
-	l.socket, l.flows = socket, &flows{port: p, socket: socket, byPeer: map[netip.AddrPort]*flow{}}
+	l.socket, l.flows = socket, &flows{port: p, socket: socket, byPeer: map[netip.AddrPort]*flow{}, each: map[netip.Addr]int{}}
 	p.front.running.Go(func() {
 		defer close(l.ended)
 		defer func() { _ = socket.Close() }()
@@ -95,7 +97,7 @@ func (f *flows) forward(peer netip.AddrPort, packet []byte) {
 // of is the flow of a client, which is made if there is none; nil if none can be made.
 func (f *flows) of(peer netip.AddrPort) *flow {
 	f.mutex.Lock()
-	one, full := f.byPeer[peer], len(f.byPeer) >= maxFlows
+	one, full := f.byPeer[peer], f.each[peer.Addr()] >= maxFlows-len(f.byPeer) // as many as are left, as of all places
 	f.mutex.Unlock()
 	if one != nil {
 		return one
@@ -127,17 +129,16 @@ func (f *flows) begin(peer netip.AddrPort, one *flow) *flow {
 		_ = one.upstream.Close()
 		return nil
 	}
-	select {
-	case f.port.front.slots <- struct{}{}:
-	default:
+	if !f.port.front.take(peer.Addr()) {
 		_ = one.upstream.Close()
 		f.port.front.count().refused.WithLabelValues(f.port.front.labels(refusedLimit)...).Inc()
 		return nil
 	}
 	f.byPeer[peer] = one
+	f.each[peer.Addr()]++
 	f.port.front.count().connections.WithLabelValues(f.port.front.labels()...).Inc()
 	f.port.front.running.Go(func() {
-		defer func() { <-f.port.front.slots }()
+		defer f.port.front.give(peer.Addr())
 		defer f.remove(peer, one)
 		f.answer(peer, one)
 	})
@@ -173,7 +174,15 @@ func (f *flows) remove(peer netip.AddrPort, one *flow) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.byPeer[peer] == one {
-		delete(f.byPeer, peer)
+		f.forget(peer)
+	}
+}
+
+// forget takes a flow from the list. The mutex is held.
+func (f *flows) forget(peer netip.AddrPort) {
+	delete(f.byPeer, peer)
+	if f.each[peer.Addr()]--; f.each[peer.Addr()] <= 0 {
+		delete(f.each, peer.Addr())
 	}
 }
 
@@ -184,7 +193,7 @@ func (f *flows) drop(match func(netip.AddrPort) bool) {
 	for peer, one := range f.byPeer {
 		if match(one.target) {
 			_ = one.upstream.Close()
-			delete(f.byPeer, peer)
+			f.forget(peer)
 		}
 	}
 }

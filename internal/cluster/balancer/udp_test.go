@@ -169,3 +169,53 @@ func TestUDPTakesPlaces(t *testing.T) {
 		return nil
 	})
 }
+
+// A client that sends from as many ports as it likes leaves room for another one.
+func TestUDPClientsShare(t *testing.T) {
+	w := newWorld(t)
+	w.packets(machineA, machineA+":53", "a")
+	w.set(udp(machineA + ":53"))
+	all := make([]net.Conn, 0, maxFlows+50)
+	for range maxFlows + 50 {
+		all = append(all, w.client(machineA, inVPCAt))
+	}
+	for range 5 { // some packets are lost
+		for _, c := range all {
+			if _, err := c.Write([]byte("greedy")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Microsecond) //nolint:forbidigo // it sends no faster than is read
+		}
+	}
+	if got, err := exchange(w.client(machineB, inVPCAt), "hello"); err != nil || got != "a hello" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// The same holds for connections of TCP, however many clients take all that they get.
+func TestClientsShareABalancer(t *testing.T) {
+	f := &front{slots: make(chan struct{}, maxConnections)}
+	client := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}) }
+	for range maxConnections {
+		f.take(client(0))
+	}
+	if len(f.slots) < maxConnections/2 {
+		t.Errorf("one client alone has %d", len(f.slots))
+	}
+	for range maxConnections {
+		for n := range 30 {
+			f.take(client(n))
+		}
+	}
+	for n := range 50 {
+		if !f.take(client(100)) {
+			t.Fatalf("with %d of others, another client has %d", len(f.slots), n)
+		}
+	}
+	for range 50 {
+		f.give(client(100))
+	}
+	if f.clients.has[client(100)] != 0 {
+		t.Error("what is given back counts")
+	}
+}
