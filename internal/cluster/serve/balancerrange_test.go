@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/cluster/clusterconfig"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/loadbalancer"
+	"muster.dev/muster/internal/cluster/loadbalancercontroller"
 	"muster.dev/muster/internal/cluster/vpc"
 )
 
@@ -188,5 +189,46 @@ func TestAddressesOnTheHost(t *testing.T) {
 	write(t, s.State.LoadBalancers(), "{")
 	if ranges, err := hostRanges(s.State); err == nil {
 		t.Errorf("of a range that cannot be read: %v", ranges)
+	}
+}
+
+// A balancer that is to listen on the host, and finds no address there, serves in the VPC what its Service says by now, and those that it says.
+func TestNoAddressOnTheHost(t *testing.T) {
+	s := Session{State: newDir(t), Wanted: clusterconfig.Default(0, v1alpha1.ProviderSimulated), BalancerRange: netip.MustParsePrefix("198.51.100.0/30")}
+	if _, err := s.save(t.Context(), &Outcome{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.keepBalancerRange(); err != nil {
+		t.Fatal(err)
+	}
+	all, err := vpc.List(s.State.VPCs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	network, err := vpc.Open(s.State.VPCs(), all[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := component.Config{Account: component.Account{State: s.State}}
+	config.Cluster.Spec.Name = "muster"
+	b := &balancers{service: &Service{}, config: config, network: network}
+	spec := loadbalancer.Spec{Listeners: []loadbalancer.Listener{{Protocol: loadbalancer.TCP, Port: 80}}}
+	for n := range 3 { // of which two take all addresses of the range
+		one := loadbalancer.Balancer{Cluster: "muster", Namespace: "shop", Service: "web", UID: string(rune('a' + n)), DNSName: string(rune('a' + n)), Spec: spec}
+		one.Internal = n == 2
+		address := all[0].Subnets[0].CIDR.Addr().As4()
+		address[3] = byte(20 + n)
+		one.Address = netip.AddrFrom4(address)
+		if err := errors.Join(b.addressOnHost(&one), network.SetBalancer(one)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec.SourceRanges = []netip.Prefix{netip.MustParsePrefix("172.31.0.0/24")}
+	if _, err := b.Ensure(loadbalancercontroller.Service{Namespace: "shop", Name: "web", UID: "c"}, spec); !errors.Is(err, loadbalancer.ErrRangeFull) {
+		t.Errorf("the range is full: %v", err)
+	}
+	kept, err := network.Balancers()
+	if err != nil || len(kept) != 3 || !slices.Equal(kept[2].SourceRanges, spec.SourceRanges) || !kept[2].Internal || kept[2].HostAddress.IsValid() {
+		t.Errorf("it serves %+v, %v", kept, err)
 	}
 }

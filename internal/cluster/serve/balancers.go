@@ -83,9 +83,11 @@ func (b *balancers) Ensure(of loadbalancercontroller.Service, spec loadbalancer.
 	case at >= 0:
 		made = all[at]
 		made.Spec = spec
-		if err = b.addressOnHost(&made); err == nil {
-			err = b.network.SetBalancer(made)
+		noAddress := b.addressOnHost(&made)
+		if noAddress != nil { // what it serves in the VPC, and whom, must not stay as it was
+			made.Internal = true
 		}
+		err = errors.Join(noAddress, b.network.SetBalancer(made))
 	case len(all) >= loadbalancer.MaxPerCluster:
 		err = loadbalancer.ErrTooMany
 	default:
