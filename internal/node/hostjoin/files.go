@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"muster.dev/muster/internal/platform/atomicfile"
+	"muster.dev/muster/internal/platform/removetree"
 )
 
 // artifact is a file that a join puts on the host: content, a copy of another file, or a link to a name beside it.
@@ -264,7 +265,7 @@ func (d disk) removeTree(tree Tree) error {
 		return fmt.Errorf("removing %s: %w", tree.Path, err)
 	}
 	for _, entry := range entries {
-		if err := os.RemoveAll(filepath.Join(place, entry.Name())); err != nil {
+		if err := removetree.RemoveAll(filepath.Join(place, entry.Name())); err != nil {
 			return fmt.Errorf("removing %s: %w", tree.Path, err)
 		}
 	}
@@ -276,7 +277,7 @@ func (d disk) removeRoot(tree Tree) error {
 	if tree.Keep {
 		return nil
 	}
-	if err := os.RemoveAll(d.at(tree.Path)); err != nil {
+	if err := removetree.RemoveAll(d.at(tree.Path)); err != nil {
 		return fmt.Errorf("removing %s: %w", tree.Path, err)
 	}
 	return nil

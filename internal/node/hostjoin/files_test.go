@@ -5,8 +5,10 @@
 package hostjoin
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -51,5 +53,26 @@ func TestMountedVolumesAreNotEmptied(t *testing.T) {
 				t.Errorf("the link: %v", err)
 			}
 		})
+	}
+}
+
+// A pod may have nested directories deeper than this process can hold files open.
+func TestDeepDirectoriesAreRemoved(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "var/lib/kubelet/pods"+strings.Repeat("/d", 600)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	few := before
+	few.Cur = 256
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	err := (disk{root: root}).removeTree(Tree{Path: "/var/lib/kubelet"})
+	if err := errors.Join(err, unix.Setrlimit(unix.RLIMIT_NOFILE, &before)); err != nil {
+		t.Error(err)
 	}
 }
