@@ -8,7 +8,10 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -150,22 +153,57 @@ func (f *flows) answer(peer netip.AddrPort, one *flow) {
 	open := f.port.front.count().open.WithLabelValues(f.port.front.labels()...)
 	open.Inc()
 	defer open.Dec()
-	packet := make([]byte, maxPacket)
+	raw, err := one.upstream.SyscallConn()
+	if err != nil {
+		return
+	}
 	for {
 		_ = one.upstream.SetReadDeadline(time.Unix(0, one.used.Load()).Add(flowIdle))
-		n, err := one.upstream.Read(packet)
+		err := readPacket(raw, func(packet []byte) error {
+			one.used.Store(time.Now().UnixNano())
+			_, err := f.socket.WriteToUDPAddrPort(packet, peer)
+			return err
+		})
 		var late net.Error
 		switch {
-		case err == nil:
-			one.used.Store(time.Now().UnixNano())
-			if _, err := f.socket.WriteToUDPAddrPort(packet[:n], peer); errors.Is(err, net.ErrClosed) {
-				return
-			}
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err == nil, errors.Is(err, errUnanswered):
 		case errors.As(err, &late) && late.Timeout() && time.Since(time.Unix(0, one.used.Load())) < flowIdle:
 		default: // nobody listens there, or it is closed
 			return
 		}
 	}
+}
+
+// buffers are for packets that are there. A flow that rests, as most do, has none.
+var buffers = sync.Pool{New: func() any { return new([maxPacket]byte) }}
+
+// errUnanswered means that a packet could not be passed back.
+var errUnanswered = errors.New("the client cannot be reached")
+
+// readPacket waits for a packet and passes it on.
+func readPacket(raw syscall.RawConn, pass func([]byte) error) error {
+	var failed error
+	err := raw.Read(func(fd uintptr) bool {
+		buffer, _ := buffers.Get().(*[maxPacket]byte)
+		defer buffers.Put(buffer)
+		n, err := unix.Read(int(fd), buffer[:])
+		switch {
+		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
+			return errors.Is(err, unix.EINTR)
+		case err != nil:
+			failed = err
+		default:
+			if err := pass(buffer[:n]); errors.Is(err, net.ErrClosed) {
+				failed = err
+			} else if err != nil {
+				failed = errUnanswered
+			}
+		}
+		return true
+	})
+	return errors.Join(err, failed)
 }
 
 // remove ends a flow, so that the client's next packet chooses a target.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -217,5 +218,28 @@ func TestClientsShareABalancer(t *testing.T) {
 	}
 	if f.clients.has[client(100)] != 0 {
 		t.Error("what is given back counts")
+	}
+}
+
+// What a client of UDP takes is not the memory of the largest packet, for two minutes after its last one.
+func TestUDPClientsTakeLittle(t *testing.T) {
+	w := newWorld(t)
+	w.packets(machineA, machineA+":53", "a")
+	w.set(udp(machineA + ":53"))
+	used := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc + m.StackInuse
+	}
+	before := used()
+	const many = 500
+	for range many {
+		if _, err := exchange(w.client(machineB, inVPCAt), "hello"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if each := (int64(used()) - int64(before)) / many; each > 32<<10 {
+		t.Errorf("a client takes %d bytes", each)
 	}
 }
