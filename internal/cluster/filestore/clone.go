@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -17,10 +18,22 @@ import (
 )
 
 // ErrNoReflink says that the host's file system cannot share the content of two files.
-var ErrNoReflink = errors.New("volumes are copied only where two files can share their content (reflink), as on XFS and btrfs")
+var ErrNoReflink = errors.New("volumes are copied, and snapshots are made of them, only where two files can share their content (reflink), as on XFS and btrfs")
 
-// Place is a directory or disk of a file system.
-type Place struct{ FileSystemID, Path string }
+// Place is a directory or disk of a file system, or a snapshot of one.
+type Place struct {
+	FileSystemID, Path string
+	// Snapshot reports whether the path is among the snapshots, which are beside what clusters see.
+	Snapshot bool
+}
+
+// tree is the directory of a file system that the path is below.
+func (p Place) tree() string {
+	if p.Snapshot {
+		return snapshotsDir
+	}
+	return dataDir
+}
 
 // reflink lets a file have the content of another one, which the two share until one of them is written (ioctl_ficlone(2)).
 func reflink(to, from *os.File) error {
@@ -30,7 +43,7 @@ func reflink(to, from *os.File) error {
 // CloneDirectory makes a directory with what another one has in it: owners, modes, times, extended attributes, links. Each file is as it was at one
 // moment, and they need not be of the same. One that is there stays as it is.
 func (s *Store) CloneDirectory(ctx context.Context, from, to Place) error {
-	source, err := s.Open(from.FileSystemID, from.Path)
+	source, err := s.open(from)
 	if err != nil {
 		return err
 	}
@@ -54,7 +67,7 @@ func (s *Store) CloneDirectory(ctx context.Context, from, to Place) error {
 
 // CloneDisk makes a disk with the content of another one at one moment, and of at least a size. One that is there stays as it is.
 func (s *Store) CloneDisk(from, to Place, size int64) error {
-	source, err := s.OpenDisk(from.FileSystemID, from.Path, true)
+	source, err := s.openDisk(from, true)
 	if err != nil {
 		return err
 	}
@@ -77,7 +90,7 @@ func (s *Store) clone(from, to Place, source *os.File, create func(made string) 
 	if from.Path == "/" {
 		return fmt.Errorf("the root of file system %s cannot be copied", from.FileSystemID)
 	}
-	err := s.makeAt(to.FileSystemID, to.Path, func(made string) error {
+	err := s.makeAt(to, func(made string) error {
 		if err := create(made); err != nil {
 			return err
 		}
@@ -109,7 +122,7 @@ func (s *Store) CanClone(id string) error {
 	err := s.reflink(files[1], files[0])
 	for _, no := range []error{unix.EOPNOTSUPP, unix.ENOTTY, unix.EINVAL, unix.ENOSYS} {
 		if errors.Is(err, no) {
-			return fmt.Errorf("%w, and those of file system %s are on %s: mount such a file system at `filesystems` of the state directory, or copy by a pod that has both volumes", ErrNoReflink, id, kind(files[0]))
+			return fmt.Errorf("%w, and those of file system %s are on %s: mount such a file system at `filesystems` of the state directory, or copy by a pod that has two volumes", ErrNoReflink, id, kind(files[0]))
 		}
 	}
 	if err != nil {
@@ -120,27 +133,37 @@ func (s *Store) CanClone(id string) error {
 
 // Has reports whether there is a directory or disk at a place.
 func (s *Store) Has(at Place) (bool, error) {
+	_, there, err := s.Since(at)
+	return there, err
+}
+
+// Since is when what is at a place was put there, unless it was changed later, as snapshots never are; false if nothing is there.
+func (s *Store) Since(at Place) (time.Time, bool, error) {
 	if err := errors.Join(efs.CheckFileSystemID(at.FileSystemID), efs.CheckPath(at.Path)); err != nil {
-		return false, err
+		return time.Time{}, false, err
 	}
-	parent, err := s.Open(at.FileSystemID, path.Dir(at.Path))
+	parent, err := s.openParent(at)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return time.Time{}, false, nil
 	}
 	if err != nil {
-		return false, err
+		return time.Time{}, false, err
 	}
 	defer func() { _ = parent.Close() }()
-	err = unix.Fstatat(int(parent.Fd()), path.Base(at.Path), &unix.Stat_t{}, unix.AT_SYMLINK_NOFOLLOW)
+	var stat unix.Stat_t
+	err = unix.Fstatat(int(parent.Fd()), path.Base(at.Path), &stat, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) {
-		return false, nil
+		return time.Time{}, false, nil
 	}
-	return err == nil, err
+	if err != nil {
+		return time.Time{}, false, fmt.Errorf("looking at %s of file system %s: %w", at.Path, at.FileSystemID, err)
+	}
+	return time.Unix(stat.Ctim.Unix()), true, nil
 }
 
 // isStill reports an error if a directory or disk is not at its place any more: it may have been emptied while it was read.
 func (s *Store) isStill(at Place, was *os.File) error {
-	parent, err := s.Open(at.FileSystemID, path.Dir(at.Path))
+	parent, err := s.openParent(at)
 	if err != nil {
 		return err
 	}

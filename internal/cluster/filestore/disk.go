@@ -17,7 +17,7 @@ import (
 // MakeDisk makes the disk of a volume: a file of that size without anything in it, which takes room as it is written. It and the directories above
 // it are root's. One that is there stays as it is.
 func (s *Store) MakeDisk(id, at string, size int64) error {
-	err := s.makeAt(id, at, func(path string) error {
+	err := s.makeAt(Place{FileSystemID: id, Path: at}, func(path string) error {
 		disk, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return err
@@ -35,10 +35,14 @@ func (s *Store) MakeDisk(id, at string, size int64) error {
 
 // OpenDisk opens the disk of a volume. The error is [fs.ErrNotExist] if it is not there.
 func (s *Store) OpenDisk(id, at string, readOnly bool) (*os.File, error) {
-	if err := errors.Join(efs.CheckFileSystemID(id), efs.CheckPath(at)); err != nil {
+	return s.openDisk(Place{FileSystemID: id, Path: at}, readOnly)
+}
+
+func (s *Store) openDisk(at Place, readOnly bool) (*os.File, error) {
+	if err := errors.Join(efs.CheckFileSystemID(at.FileSystemID), efs.CheckPath(at.Path)); err != nil {
 		return nil, err
 	}
-	parent, err := s.Open(id, path.Dir(at))
+	parent, err := s.openParent(at)
 	if err != nil {
 		return nil, err
 	}
@@ -47,14 +51,14 @@ func (s *Store) OpenDisk(id, at string, readOnly bool) (*os.File, error) {
 	if readOnly {
 		flags = unix.O_RDONLY
 	}
-	disk, err := openRegular(parent, path.Base(at), flags)
+	disk, err := openRegular(parent, path.Base(at.Path), flags)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: at, Err: err}
+		return nil, &fs.PathError{Op: "open", Path: at.Path, Err: err}
 	}
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(disk.Fd()), &stat); err != nil || stat.Nlink != 1 {
 		_ = disk.Close()
-		return nil, fmt.Errorf("%s of file system %s is not a disk: it must be a regular file with one name", at, id)
+		return nil, fmt.Errorf("%s of file system %s is not a disk: it must be a regular file with one name", at.Path, at.FileSystemID)
 	}
 	return disk, nil
 }

@@ -2,9 +2,10 @@
 
 // Package filestore keeps the directories of file systems and their volumes on the host, below one directory:
 //
-//	FILESYSTEM/data      what clusters see of a file system
-//	FILESYSTEM/staging   directories and disks that are being made
-//	trash/               those that are being removed
+//	FILESYSTEM/data       what clusters see of a file system
+//	FILESYSTEM/snapshots  snapshots of directories and disks, which nothing is mounted from
+//	FILESYSTEM/staging    directories and disks that are being made
+//	trash/                those that are being removed
 //
 // A directory appears with its owner and mode or not at all, and goes in one step: it is made in staging and removed from the trash. What an
 // earlier life of the service left in the two, Sweep removes.

@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	dataDir    = "data"
-	stagingDir = "staging"
-	trashDir   = "trash"
+	dataDir      = "data"
+	snapshotsDir = "snapshots"
+	stagingDir   = "staging"
+	trashDir     = "trash"
 )
 
 // life begins the names in staging and trash that this process has made: it may still be using them.
@@ -55,7 +56,7 @@ func (s *Store) Ensure(id string) error {
 		return err
 	}
 	// The trash is made here, since a disk that is full has no room for it.
-	for _, dir := range []string{s.root, filepath.Join(s.root, trashDir), s.path(id), filepath.Join(s.path(id), stagingDir)} {
+	for _, dir := range []string{s.root, filepath.Join(s.root, trashDir), s.path(id), filepath.Join(s.path(id), stagingDir), filepath.Join(s.path(id), snapshotsDir)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("making file system %s: %w", id, err)
 		}
@@ -70,15 +71,34 @@ func (s *Store) path(id string) string { return filepath.Join(s.root, id) }
 
 // Open opens a directory of a file system, for mounting. The error is [fs.ErrNotExist] if it is not there.
 func (s *Store) Open(id, directory string) (*os.File, error) {
-	if err := errors.Join(efs.CheckFileSystemID(id), efs.CheckPath(directory)); err != nil {
+	return s.open(Place{FileSystemID: id, Path: directory})
+}
+
+func (s *Store) open(at Place) (*os.File, error) {
+	root, err := s.openRoot(at)
+	if err != nil {
 		return nil, err
 	}
-	data, err := os.Open(filepath.Join(s.path(id), dataDir))
-	if err != nil {
-		return nil, fmt.Errorf("opening file system %s: %w", id, err)
+	defer func() { _ = root.Close() }()
+	return openBelow(root, at.Path)
+}
+
+// openRoot opens the directory that the path of a place is below.
+func (s *Store) openRoot(at Place) (*os.File, error) {
+	if err := errors.Join(efs.CheckFileSystemID(at.FileSystemID), efs.CheckPath(at.Path)); err != nil {
+		return nil, err
 	}
-	defer func() { _ = data.Close() }()
-	return openBelow(data, directory)
+	root, err := os.Open(filepath.Join(s.path(at.FileSystemID), at.tree()))
+	if err != nil {
+		return nil, fmt.Errorf("opening file system %s: %w", at.FileSystemID, err)
+	}
+	return root, nil
+}
+
+// openParent opens the directory that a place is in.
+func (s *Store) openParent(at Place) (*os.File, error) {
+	at.Path = path.Dir(at.Path)
+	return s.open(at)
 }
 
 // openBelow follows a path without symbolic links.
@@ -99,7 +119,7 @@ func openBelow(dir *os.File, name string) (*os.File, error) {
 
 // Make makes a directory of a file system and those above it, which are root's (mode 0755). One that is there stays as it is.
 func (s *Store) Make(id, directory string, owner Owner) error {
-	err := s.makeAt(id, directory, owner.directory)
+	err := s.makeAt(Place{FileSystemID: id, Path: directory}, owner.directory)
 	if err == nil {
 		var made *os.File
 		if made, err = s.Open(id, directory); err == nil {
@@ -120,17 +140,15 @@ func (o Owner) directory(path string) error {
 	return unix.Chmod(path, o.Mode)
 }
 
-// makeAt makes the directories above a path and what is to be there, unless something is.
-func (s *Store) makeAt(id, at string, last func(path string) error) error {
-	if err := errors.Join(efs.CheckFileSystemID(id), efs.CheckPath(at)); err != nil {
+// makeAt makes the directories above a place and what is to be there, unless something is.
+func (s *Store) makeAt(at Place, last func(path string) error) error {
+	parent, err := s.openRoot(at)
+	if err != nil {
 		return err
 	}
-	parent, err := os.Open(filepath.Join(s.path(id), dataDir))
-	if err != nil {
-		return fmt.Errorf("opening file system %s: %w", id, err)
-	}
 	defer func() { _ = parent.Close() }()
-	names := strings.FieldsFunc(at, func(r rune) bool { return r == '/' })
+	id := at.FileSystemID
+	names := strings.FieldsFunc(at.Path, func(r rune) bool { return r == '/' })
 	if len(names) == 0 {
 		return nil
 	}
@@ -177,13 +195,18 @@ func (s *Store) place(id string, parent *os.File, name string, create func(path 
 // Discard moves a directory of a file system, with what is in it, or a disk to the trash, and removes it there. One that is not there is removed. The
 // root of a file system cannot be.
 func (s *Store) Discard(id, directory string) error {
-	if err := errors.Join(efs.CheckFileSystemID(id), efs.CheckPath(directory)); err != nil {
+	return s.DiscardPlace(Place{FileSystemID: id, Path: directory})
+}
+
+// DiscardPlace is [Store.Discard] of a snapshot, too.
+func (s *Store) DiscardPlace(at Place) error {
+	if err := errors.Join(efs.CheckFileSystemID(at.FileSystemID), efs.CheckPath(at.Path)); err != nil {
 		return err
 	}
-	if directory == "/" {
-		return fmt.Errorf("the root of file system %s cannot be removed", id)
+	if at.Path == "/" {
+		return fmt.Errorf("the root of file system %s cannot be removed", at.FileSystemID)
 	}
-	parent, err := s.Open(id, path.Dir(directory))
+	parent, err := s.openParent(at)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -191,7 +214,7 @@ func (s *Store) Discard(id, directory string) error {
 		return err
 	}
 	defer func() { _ = parent.Close() }()
-	return s.discard(int(parent.Fd()), path.Base(directory))
+	return s.discard(int(parent.Fd()), path.Base(at.Path))
 }
 
 // Remove removes a file system with everything in it.
