@@ -25,6 +25,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&SecurityGroup{}, &SecurityGroupList{},
 		&FileSystem{}, &FileSystemList{},
 		&AccessPoint{}, &AccessPointList{},
+		&VolumeSnapshot{}, &VolumeSnapshotList{},
 		&AWSRecord{}, &AWSRecordList{},
 		&LaunchTemplate{}, &LaunchTemplateList{},
 		&IAMAccount{}, &IAMAccountList{},

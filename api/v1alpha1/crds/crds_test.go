@@ -129,6 +129,7 @@ func TestDefinitions(t *testing.T) {
 		"securitygroups.muster.dev",
 		"subnets.muster.dev",
 		"updates.muster.dev",
+		"volumesnapshots.muster.dev",
 		"vpcs.muster.dev",
 	}, names); diff != "" {
 		t.Errorf("definitions (-want +got):\n%s", diff)

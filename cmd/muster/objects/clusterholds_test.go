@@ -23,6 +23,7 @@ import (
 
 const (
 	goesPoint, staysPoint, greenPoint = "fsap-00000000000000001", "fsap-00000000000000002", "fsap-00000000000000003"
+	goesSnapshot                      = "fssnap-00000000000000001"
 	heldSystem                        = "fs-00000000000000001"
 )
 
@@ -110,7 +111,12 @@ func TestFileSystemCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	clitest.WantErr(t, b.Run(t.Context(), deleteFileSystems(b), "shared"), `file system "shared" has 1 access point, such as `+goesPoint+" of cluster blue", false)
-	if err := b.Client.Delete(t.Context(), point); err != nil {
+	snapshot := &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: goesSnapshot}, Spec: v1alpha1.VolumeSnapshotSpec{FileSystemID: system.Name, ClusterName: "blue"}}
+	if err := errors.Join(b.Client.Delete(t.Context(), point), b.Client.Create(t.Context(), snapshot)); err != nil {
+		t.Fatal(err)
+	}
+	clitest.WantErr(t, b.Run(t.Context(), deleteFileSystems(b), "shared"), `file system "shared" has 1 snapshot of volumes, such as `+goesSnapshot+" of cluster blue", false)
+	if err := b.Client.Delete(t.Context(), snapshot); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Run(t.Context(), deleteFileSystems(b), system.Name); err != nil || b.Out.String() != "filesystem.muster.dev \"shared\" deleted\n" {

@@ -48,5 +48,18 @@ func refuseInUse(ctx context.Context, p *plane.Client, object client.Object) err
 		return fmt.Errorf("file system %q has %s, such as %s: delete the claims that they are volumes of, or them by "+
 			"`kubectl --context muster-management delete accesspoint`", plane.NameOf(system), console.Count(used, "access point", "access points"), example)
 	}
+	var snapshots v1alpha1.VolumeSnapshotList
+	if err := p.ReadAll(ctx, &snapshots); err != nil {
+		return err
+	}
+	for i := range snapshots.Items {
+		if snapshot := &snapshots.Items[i]; snapshot.Spec.FileSystemID == system.Name {
+			used, example = used+1, snapshot.Name+" of cluster "+snapshot.Spec.ClusterName
+		}
+	}
+	if used > 0 {
+		return fmt.Errorf("file system %q has %s of volumes, such as %s: delete the VolumeSnapshots of the cluster, or them by "+
+			"`kubectl --context muster-management delete volumesnapshot`", plane.NameOf(system), console.Count(used, "snapshot", "snapshots"), example)
+	}
 	return nil
 }

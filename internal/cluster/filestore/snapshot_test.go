@@ -29,6 +29,9 @@ func TestSnapshotOfADirectory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if names, err := s.Snapshots(id); err != nil || !slices.Equal(names, []string{"fssnap-0"}) {
+			t.Errorf("the snapshots are %q, %v", names, err)
+		}
 		since, there, err := s.Since(snapshot)
 		if err != nil || !there || since.Before(begin) || since.After(time.Now().Add(time.Minute)) {
 			t.Errorf("it was taken at %v, %t, %v", since, there, err)

@@ -45,6 +45,10 @@ const spaceInterval = 10 * time.Second
 type Store interface {
 	Ensure(id string) error
 	Remove(id string) error
+	// Snapshots are the names of the snapshots in a file system.
+	Snapshots(id string) ([]string, error)
+	// DiscardPlace removes one.
+	DiscardPlace(at filestore.Place) error
 	// Space is what the disk has that they are on.
 	Space() (filestore.Space, error)
 	// Sweep removes what an earlier life of the service left.
@@ -57,7 +61,8 @@ func Add(mgr manager.Manager, store Store, log *slog.Logger) error {
 		return errors.New("the controller of file systems needs a store and a log")
 	}
 	err := builder.ControllerManagedBy(mgr).Named("filesystem").For(&v1alpha1.FileSystem{}).
-		Watches(&v1alpha1.AccessPoint{}, handler.EnqueueRequestsFromMapFunc(ofAccessPoint)).
+		Watches(&v1alpha1.AccessPoint{}, handler.EnqueueRequestsFromMapFunc(systemOf)).
+		Watches(&v1alpha1.VolumeSnapshot{}, handler.EnqueueRequestsFromMapFunc(systemOf)).
 		Complete(&reconciler{store: store, api: mgr.GetClient(), live: mgr.GetAPIReader()})
 	if err != nil {
 		return fmt.Errorf("adding the controller of file systems: %w", err)
@@ -86,12 +91,17 @@ func First(ctx context.Context, api client.Client) error {
 	return nil
 }
 
-func ofAccessPoint(_ context.Context, object client.Object) []reconcile.Request {
-	point, ok := object.(*v1alpha1.AccessPoint)
-	if !ok {
+func systemOf(_ context.Context, object client.Object) []reconcile.Request {
+	var system string
+	switch object := object.(type) {
+	case *v1alpha1.AccessPoint:
+		system = object.Spec.FileSystemID
+	case *v1alpha1.VolumeSnapshot:
+		system = object.Spec.FileSystemID
+	default:
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: point.Spec.FileSystemID}}}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: system}}}
 }
 
 type reconciler struct {
@@ -121,6 +131,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.say(ctx, system, metav1.ConditionTrue, ReasonAvailable, "the file system can be mounted"); err != nil {
 		return reconcile.Result{}, err
 	}
+	if err := r.sweepSnapshots(ctx, system.Name); err != nil {
+		return reconcile.Result{}, err
+	}
 	space, err := r.store.Space()
 	if err != nil {
 		return reconcile.Result{}, err
@@ -141,14 +154,43 @@ func pressure(space filestore.Space) metav1.Condition {
 	}
 }
 
-// remove removes a file system that no access point names. The list is the API server's own: a cache may not know of a new one yet.
+// sweepSnapshots removes snapshots whose objects people have deleted. An object is made before its snapshot and goes after it, and the objects are
+// read after the names: what has none then has none any more.
+func (r *reconciler) sweepSnapshots(ctx context.Context, system string) error {
+	names, err := r.store.Snapshots(system)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	all := &v1alpha1.VolumeSnapshotList{}
+	if err := r.live.List(ctx, all); err != nil {
+		return fmt.Errorf("listing snapshots of volumes: %w", err)
+	}
+	known := map[string]bool{}
+	for i := range all.Items {
+		known[all.Items[i].Name] = true
+	}
+	for _, name := range names {
+		if known[name] {
+			continue
+		}
+		if err := r.store.DiscardPlace(filestore.Place{FileSystemID: system, Path: "/" + name, Snapshot: true}); err != nil {
+			return fmt.Errorf("removing snapshot %s, whose object is gone: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// remove removes a file system that no access point or snapshot names. The lists are the API server's own: a cache may not know of a new one yet.
 func (r *reconciler) remove(ctx context.Context, system *v1alpha1.FileSystem) error {
 	if !controllerutil.ContainsFinalizer(system, v1alpha1.FinalizerFileSystem) {
 		return nil
 	}
-	points := &v1alpha1.AccessPointList{}
+	points, snapshots := &v1alpha1.AccessPointList{}, &v1alpha1.VolumeSnapshotList{}
 	if err := r.live.List(ctx, points); err != nil {
 		return fmt.Errorf("listing access points: %w", err)
+	}
+	if err := r.live.List(ctx, snapshots); err != nil {
+		return fmt.Errorf("listing snapshots of volumes: %w", err)
 	}
 	left, example := 0, ""
 	for i := range points.Items {
@@ -156,8 +198,13 @@ func (r *reconciler) remove(ctx context.Context, system *v1alpha1.FileSystem) er
 			left, example = left+1, points.Items[i].Name
 		}
 	}
+	for i := range snapshots.Items {
+		if snapshots.Items[i].Spec.FileSystemID == system.Name {
+			left, example = left+1, snapshots.Items[i].Name
+		}
+	}
 	if left > 0 {
-		return r.say(ctx, system, metav1.ConditionFalse, ReasonInUse, fmt.Sprintf("it is being deleted, and has %d access points, such as %s: delete them, or the claims that they are volumes of", left, example))
+		return r.say(ctx, system, metav1.ConditionFalse, ReasonInUse, fmt.Sprintf("it is being deleted, and has %d access points and snapshots, such as %s: delete them, or the claims and VolumeSnapshots that they are of", left, example))
 	}
 	if err := r.store.Remove(system.Name); err != nil {
 		return errors.Join(err, r.say(ctx, system, metav1.ConditionFalse, ReasonFailed, err.Error()))

@@ -4,6 +4,7 @@ package filesystemcontroller
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,15 @@ type store struct {
 	there   map[string]bool
 	failure error
 	space   filestore.Space
+	kept    []string // snapshots
+}
+
+func (s *store) Snapshots(string) ([]string, error) { return s.kept, s.failure }
+
+func (s *store) DiscardPlace(at filestore.Place) error {
+	return s.do(func() {
+		s.kept = slices.DeleteFunc(s.kept, func(name string) bool { return at.Snapshot && at.Path == "/"+name })
+	})
 }
 
 func (s *store) Space() (filestore.Space, error) { return s.space, s.failure }
@@ -76,18 +86,29 @@ func TestFileSystemComesAndGoes(t *testing.T) {
 	disk.failure = nil
 	look(false, metav1.ConditionTrue, ReasonAvailable)
 	point := &v1alpha1.AccessPoint{ObjectMeta: metav1.ObjectMeta{Name: "fsap-00000000000000001"}, Spec: v1alpha1.AccessPointSpec{FileSystemID: id, Path: "/a"}}
-	if err := errors.Join(api.Create(t.Context(), point), api.Delete(t.Context(), &list.Items[0])); err != nil {
+	snapshot := &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "fssnap-00000000000000001"}, Spec: v1alpha1.VolumeSnapshotSpec{FileSystemID: id}}
+	disk.kept = []string{snapshot.Name, "fssnap-00000000000000002"}
+	if err := errors.Join(api.Create(t.Context(), point), api.Create(t.Context(), snapshot)); err != nil {
 		t.Fatal(err)
 	}
-	look(false, metav1.ConditionFalse, ReasonInUse)
-	if !disk.there[id] {
-		t.Fatal("data of an access point is gone")
+	look(false, metav1.ConditionTrue, ReasonAvailable)
+	if !slices.Equal(disk.kept, []string{snapshot.Name}) {
+		t.Errorf("snapshots are left: %q", disk.kept)
 	}
-	if got := ofAccessPoint(t.Context(), point); len(got) != 1 || got[0].Name != id {
-		t.Errorf("its end is heard of by %v", got)
-	}
-	if err := api.Delete(t.Context(), point); err != nil {
+	if err := api.Delete(t.Context(), &list.Items[0]); err != nil {
 		t.Fatal(err)
+	}
+	for _, object := range []client.Object{point, snapshot} {
+		look(false, metav1.ConditionFalse, ReasonInUse)
+		if !disk.there[id] {
+			t.Fatalf("data of %s is gone", object.GetName())
+		}
+		if got := systemOf(t.Context(), object); len(got) != 1 || got[0].Name != id {
+			t.Errorf("the end of %s is heard of by %v", object.GetName(), got)
+		}
+		if err := api.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
 	}
 	disk.failure = errors.New("input/output error")
 	look(true, metav1.ConditionFalse, ReasonFailed)

@@ -3,10 +3,12 @@
 // Package filesystemcontroller is the controller of FileSystems: it makes the directory of each, and the one that every account has.
 //
 //	made       directory, then the condition Ready
-//	deleted    waits until no AccessPoint names it, says so in the condition Ready, then removes it with its data
+//	deleted    waits until no AccessPoint or VolumeSnapshot names it, says so in the condition Ready, then removes it with its data
+//
+// A snapshot in a file system without a VolumeSnapshot goes.
 //
 // While the host's disk has less left than a reserve, each has the condition DiskPressure.
 //
-// It trusts the management plane. A file system that is named by an access point is never removed; what a service that was killed left
+// It trusts the management plane. A file system that is named by one is never removed; what a service that was killed left
 // half removed goes at the next start.
 package filesystemcontroller

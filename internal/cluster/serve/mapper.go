@@ -26,6 +26,7 @@ func managementMapper() meta.RESTMapper {
 			"SecurityGroup",
 			"FileSystem",
 			"AccessPoint",
+			"VolumeSnapshot",
 			"AWSRecord",
 			"LaunchTemplate",
 			"IAMAccount",
