@@ -34,6 +34,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes"
 	kubernetesfake "k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -66,9 +67,10 @@ var reasons = []string{
 	// For monitors, and drivers that attach; `kubectl get accesspoints` lists volumes.
 	"ListVolumes not supported", "ControllerGetVolumeHealth not supported", "ControllerListVolumeHealth not supported", "NodeGetVolumeHealth not supported",
 	"NodeGetStorageHealth not supported",
-	// There are no snapshots.
-	"CreateSnapshot not supported", "DeleteSnapshot not supported", "ListSnapshots not supported", "GetSnapshot not supported", "Snapshot not supported",
-	"GroupControllerService not supported",
+	// ListSnapshots finds one, too. There are no snapshots of groups of volumes.
+	"GetSnapshot not supported", "GroupControllerService not supported",
+	// They are on one host, as volumes are.
+	"SNAPSHOT_ACCESSIBILITY_CONSTRAINTS not supported",
 	// No parameter of a volume can be changed.
 	"ModifyVolume not supported", "Modify Volume not supported", "ControllerModifyVolume not supported",
 	// One step mounts a volume.
@@ -148,7 +150,8 @@ func serve(t *testing.T, dir string) string {
 	}
 	cluster := kubernetesfake.NewClientset()
 	driver, err := volumedriver.New(volumedriver.Config{
-		ClusterName: "blue", Inventory: management, Management: management, Cluster: cluster, Machines: host{dir}, Files: files, Log: slog.New(slog.DiscardHandler),
+		ClusterName: "blue", Inventory: management, Management: management, Cluster: cluster,
+		Snapshots: dynamicfake.NewSimpleDynamicClient(scheme), Machines: host{dir}, Files: files, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ const maxHandle = 128
 var (
 	fileSystemPattern  = regexp.MustCompile(`^fs-[0-9a-f]{17}$`)
 	accessPointPattern = regexp.MustCompile(`^fsap-[0-9a-f]{17}$`)
+	snapshotPattern    = regexp.MustCompile(`^fssnap-[0-9a-f]{17}$`)
 )
 
 // CheckFileSystemID checks the form of a file system's id. An id names a directory, too.
@@ -33,6 +34,14 @@ func CheckFileSystemID(id string) error {
 func CheckAccessPointID(id string) error {
 	if !accessPointPattern.MatchString(id) {
 		return fmt.Errorf("invalid access point id %q: must be fsap- and 17 hexadecimal digits", id)
+	}
+	return nil
+}
+
+// CheckSnapshotID checks the form of a snapshot's id, which EFS does not have.
+func CheckSnapshotID(id string) error {
+	if !snapshotPattern.MatchString(id) {
+		return fmt.Errorf("invalid snapshot id %q: must be fssnap- and 17 hexadecimal digits", id)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +48,27 @@ func (c clusterHosts) removeVolumes(ctx context.Context, cluster string) error {
 			return fmt.Errorf("removing access point %s of cluster %s: %w", point.Name, cluster, err)
 		}
 	}
+	return c.removeSnapshots(ctx, files, cluster)
+}
+
+// removeSnapshots does the same with snapshots of volumes.
+func (c clusterHosts) removeSnapshots(ctx context.Context, files *filestore.Store, cluster string) error {
+	snapshots := &v1alpha1.VolumeSnapshotList{}
+	if err := c.api.List(ctx, snapshots); err != nil {
+		return fmt.Errorf("listing the snapshots of cluster %s: %w", cluster, err)
+	}
+	for i := range snapshots.Items {
+		snapshot := &snapshots.Items[i]
+		if snapshot.Spec.ClusterName != cluster || !snapshot.Spec.DeleteWithCluster {
+			continue
+		}
+		if err := files.DiscardPlace(volumedriver.SnapshotPlace(snapshot)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing snapshot %s of cluster %s: %w", snapshot.Name, cluster, err)
+		}
+		if err := c.api.Delete(ctx, snapshot, client.Preconditions{UID: &snapshot.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing snapshot %s of cluster %s: %w", snapshot.Name, cluster, err)
+		}
+	}
 	return nil
 }
 
@@ -64,8 +86,12 @@ func (h *hosted) addVolumes(mgr manager.Manager, scheme *runtime.Scheme, connect
 	if err != nil {
 		return fmt.Errorf("making a client of the cluster for volumes: %w", err)
 	}
+	snapshots, err := dynamic.NewForConfig(connection)
+	if err != nil {
+		return fmt.Errorf("making a client of the cluster for snapshots: %w", err)
+	}
 	driver, err := volumedriver.New(volumedriver.Config{
-		ClusterName: c.Cluster.Spec.Name, Inventory: mgr.GetClient(), Management: management, Cluster: cluster, Machines: machines,
+		ClusterName: c.Cluster.Spec.Name, Inventory: mgr.GetClient(), Management: management, Cluster: cluster, Snapshots: snapshots, Machines: machines,
 		Files: filestore.New(c.State.FileSystems()), DefaultFileSystem: v1alpha1.DefaultFileSystemID(account.DefaultID), Log: h.log,
 		VPCID: c.Network.VPCID,
 	})

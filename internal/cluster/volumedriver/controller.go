@@ -33,7 +33,7 @@ type controller struct {
 	management  client.Client
 	files       *filestore.Store
 	disks       *disks
-	copying     sync.Map // names of access points whose directories or disks are being copied
+	copying     sync.Map // names of access points and snapshots whose directories or disks are being made as copies
 	copies      atomic.Int32
 }
 
@@ -334,6 +334,8 @@ func (c *controller) ControllerGetCapabilities(context.Context, *csi.ControllerG
 		csi.ControllerServiceCapability_RPC_GET_CAPACITY,
 		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME,
 		csi.ControllerServiceCapability_RPC_CLONE_VOLUME,
+		csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT,
+		csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS,
 		csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 	} {
 		response.Capabilities = append(response.Capabilities, &csi.ControllerServiceCapability{

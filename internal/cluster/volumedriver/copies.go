@@ -17,20 +17,24 @@ import (
 	"muster.dev/muster/internal/cluster/filestore"
 )
 
-// annotationCopiedFrom on an access point has the handle of the volume that it was made as a copy of.
+// annotationCopiedFrom on an access point has the handle of the volume, or the id of the snapshot, that it was made as a copy of.
 const annotationCopiedFrom = "muster.dev/copied-from"
 
 // maxCopies is how many volumes of a cluster are copied at a time. One may take half an hour, and the four that make volumes for claims have others to make.
 const maxCopies = 2
 
-// copiedFrom is the volume that an access point was made as a copy of; "" if it was made empty.
+// copiedFrom is the volume or snapshot that an access point was made as a copy of; "" if it was made empty.
 func copiedFrom(point *v1alpha1.AccessPoint) string { return point.Annotations[annotationCopiedFrom] }
 
-// createCopy makes a volume with what another one has in it. What is left of one that cannot be made any more goes.
+// createCopy makes a volume with what another one or a snapshot has in it. What is left of one that cannot be made any more goes.
 func (c *controller) createCopy(ctx context.Context, request *csi.CreateVolumeRequest, wanted *v1alpha1.AccessPoint) (*v1alpha1.AccessPoint, error) {
-	id := request.GetVolumeContentSource().GetVolume().GetVolumeId()
+	content, look := request.GetVolumeContentSource(), c.sourceVolume
+	id := content.GetVolume().GetVolumeId()
+	if content.GetSnapshot() != nil {
+		id, look = content.GetSnapshot().GetSnapshotId(), c.sourceSnapshot
+	}
 	if id == "" {
-		return nil, status.Error(codes.InvalidArgument, "a volume is made as a copy of another volume, and of nothing else: change dataSource or leave it out")
+		return nil, status.Error(codes.InvalidArgument, "a volume is made as a copy of another volume or of a snapshot, and of nothing else: change dataSource or leave it out")
 	}
 	wanted.Annotations = map[string]string{annotationCopiedFrom: id}
 	if _, busy := c.copying.LoadOrStore(wanted.Name, true); busy {
@@ -44,7 +48,10 @@ func (c *controller) createCopy(ctx context.Context, request *csi.CreateVolumeRe
 	if made.whole {
 		return c.accessPoint(ctx, request.GetName(), wanted) // whatever has become of its source
 	}
-	source, err := c.source(ctx, id, wanted)
+	source, err := look(ctx, id)
+	if err == nil {
+		err = source.allows(wanted.Spec)
+	}
 	if err == nil {
 		err = c.canCopy(wanted.Spec.FileSystemID)
 	}
@@ -64,7 +71,7 @@ func (c *controller) createCopy(ctx context.Context, request *csi.CreateVolumeRe
 	if err != nil {
 		return nil, err
 	}
-	return point, c.copyVolume(ctx, source, point)
+	return point, source.clone(ctx, c.files, placeOf(point), point.Spec.CapacityBytes)
 }
 
 // copied is how far a copy has come.
@@ -126,8 +133,54 @@ func (c *controller) canCopy(fileSystemID string) error {
 	return nil
 }
 
-// source is the volume that a new one is to be a copy of. A volume of another cluster is as if it were not there.
-func (c *controller) source(ctx context.Context, id string, wanted *v1alpha1.AccessPoint) (*v1alpha1.AccessPoint, error) {
+// source is what a new volume is to be a copy of.
+type source struct {
+	what  string // for messages
+	place filestore.Place
+	block bool
+	size  int64
+}
+
+// allows refuses what a copy cannot be.
+func (s source) allows(will v1alpha1.AccessPointSpec) error {
+	switch {
+	case s.block != will.Block:
+		return status.Errorf(codes.InvalidArgument, "%s has another volumeMode: that of a copy must be the same", s.what)
+	case s.size > will.CapacityBytes:
+		return status.Errorf(codes.OutOfRange, "%s has %d bytes, and a copy of %d is asked for: ask for at least as much", s.what, s.size, will.CapacityBytes)
+	}
+	return nil
+}
+
+// clone makes a directory or disk as a copy, of at least a size.
+func (s source) clone(ctx context.Context, files *filestore.Store, to filestore.Place, size int64) error {
+	var err error
+	if s.block {
+		err = files.CloneDisk(s.place, to, size)
+	} else {
+		err = files.CloneDirectory(ctx, s.place, to)
+	}
+	if err != nil {
+		return status.Error(codes.Unavailable, err.Error())
+	}
+	return nil
+}
+
+// sourceVolume is a volume as the source of a copy.
+func (c *controller) sourceVolume(ctx context.Context, id string) (source, error) {
+	point, err := c.volumeToCopy(ctx, id)
+	if err != nil {
+		return source{}, err
+	}
+	return sourceOf(point, id), nil
+}
+
+func sourceOf(point *v1alpha1.AccessPoint, id string) source {
+	return source{what: "volume " + id, place: placeOf(point), block: point.Spec.Block, size: point.Spec.CapacityBytes}
+}
+
+// volumeToCopy is the access point of a volume that can be copied. A volume of another cluster is as if it were not there.
+func (c *controller) volumeToCopy(ctx context.Context, id string) (*v1alpha1.AccessPoint, error) {
 	handle, err := efs.ParseHandle(id)
 	if err != nil || handle.AccessPointID == "" {
 		return nil, status.Errorf(codes.NotFound, "volume %s cannot be copied: it must be one that a StorageClass has made", id)
@@ -136,13 +189,8 @@ func (c *controller) source(ctx context.Context, id string, wanted *v1alpha1.Acc
 	if err := c.management.Get(ctx, client.ObjectKey{Name: handle.AccessPointID}, point); err != nil {
 		return nil, missing(err, "access point", handle.AccessPointID)
 	}
-	switch is, will := point.Spec, wanted.Spec; {
-	case is.ClusterName != c.clusterName || is.FileSystemID != handle.FileSystemID || handle.Path != "":
+	if point.Spec.ClusterName != c.clusterName || point.Spec.FileSystemID != handle.FileSystemID || handle.Path != "" {
 		return nil, status.Errorf(codes.NotFound, "volume %s cannot be copied: it must be one that a StorageClass of cluster %s has made", id, c.clusterName)
-	case is.Block != will.Block:
-		return nil, status.Errorf(codes.InvalidArgument, "volume %s has another volumeMode: that of a copy must be the same", id)
-	case is.CapacityBytes > will.CapacityBytes:
-		return nil, status.Errorf(codes.OutOfRange, "volume %s has %d bytes, and a copy of %d is asked for: ask for at least as much", id, is.CapacityBytes, will.CapacityBytes)
 	}
 	if there, err := c.files.Has(placeOf(point)); err != nil {
 		return nil, status.Errorf(codes.Unavailable, "access point %s: %v", point.Name, err)
@@ -150,21 +198,6 @@ func (c *controller) source(ctx context.Context, id string, wanted *v1alpha1.Acc
 		return nil, status.Errorf(codes.NotFound, "volume %s has lost its directory or disk", id)
 	}
 	return point, nil
-}
-
-// copyVolume makes the directory or disk of an access point as a copy of another one's.
-func (c *controller) copyVolume(ctx context.Context, source, point *v1alpha1.AccessPoint) error {
-	from, to := placeOf(source), placeOf(point)
-	var err error
-	if point.Spec.Block {
-		err = c.files.CloneDisk(from, to, point.Spec.CapacityBytes)
-	} else {
-		err = c.files.CloneDirectory(ctx, from, to)
-	}
-	if err != nil {
-		return status.Error(codes.Unavailable, err.Error())
-	}
-	return nil
 }
 
 func placeOf(point *v1alpha1.AccessPoint) filestore.Place {

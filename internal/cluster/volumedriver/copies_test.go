@@ -316,7 +316,7 @@ func TestProvisionCopy(t *testing.T) {
 			c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "data"}
 		}, nil, ""},
 		"by dataSourceRef": {names(func(*corev1.TypedObjectReference) {}), nil, ""},
-		"a snapshot":       {names(func(r *corev1.TypedObjectReference) { r.APIGroup, r.Kind = &group, "VolumeSnapshot" }), nil, "not of a VolumeSnapshot"},
+		"a snapshot":       {names(func(r *corev1.TypedObjectReference) { r.APIGroup, r.Kind = &group, "VolumeSnapshot" }), nil, "there is no VolumeSnapshot data"},
 		"another kind":     {names(func(r *corev1.TypedObjectReference) { r.Kind = "Pod" }), nil, "not of a Pod"},
 		"another group":    {names(func(r *corev1.TypedObjectReference) { r.APIGroup = &group }), nil, "of another group"},
 		"elsewhere":        {names(func(r *corev1.TypedObjectReference) { r.Namespace = &elsewhere }), nil, "or namespace"},
@@ -346,7 +346,7 @@ func TestProvisionCopy(t *testing.T) {
 			if err := w.management.Create(t.Context(), point); err != nil {
 				t.Fatal(err)
 			}
-			volume, state, err := (&provisioner{w.controller, w.node.cluster}).Provision(t.Context(), options("1Mi", test.claim))
+			volume, state, err := (&provisioner{w.controller, w.node.cluster, snapshotObjects()}).Provision(t.Context(), options("1Mi", test.claim))
 			if state != provisioning.ProvisioningFinished {
 				t.Errorf("%s, %v", state, err)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -56,6 +57,8 @@ type Config struct {
 	Management client.Client
 	// Cluster is the cluster itself, without a cache.
 	Cluster kubernetes.Interface
+	// Snapshots is the cluster too, for the kinds of snapshots, which it may not have.
+	Snapshots dynamic.Interface
 	// Machines mounts.
 	Machines Machines
 	// Files are the file systems of the account.
@@ -74,7 +77,7 @@ type Driver struct {
 
 // New makes a driver that does nothing yet.
 func New(c Config) (*Driver, error) {
-	if c.ClusterName == "" || c.Inventory == nil || c.Management == nil || c.Cluster == nil || c.Machines == nil || c.Files == nil || c.Log == nil {
+	if c.ClusterName == "" || c.Inventory == nil || c.Management == nil || c.Cluster == nil || c.Snapshots == nil || c.Machines == nil || c.Files == nil || c.Log == nil {
 		return nil, errors.New("the volume driver needs a cluster, the management plane, machines, file systems and a log")
 	}
 	disks := &disks{cluster: c.ClusterName, files: c.Files, machines: c.Machines}
@@ -103,16 +106,24 @@ func (d *Driver) node(machine, name string, counted *usages) *node {
 	}
 }
 
-// Start provisions and expands volumes and answers kubelets until the context ends.
+// Start provisions and expands volumes, makes snapshots and answers kubelets until the context ends.
 func (d *Driver) Start(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, logr.FromSlogHandler(d.Log.Handler()))
 	var group sync.WaitGroup
 	defer group.Wait()
-	group.Go(func() { provision(ctx, d.Cluster, d.controller) })
+	group.Go(func() { provision(ctx, d.Cluster, d.Snapshots, d.controller) })
 	group.Go(func() { expand(ctx, d.Cluster, d.controller) })
+	group.Go(func() { d.snapshot(ctx) })
 	group.Go(func() { d.check(ctx) })
 	d.answer(ctx)
 	return nil
+}
+
+// snapshot makes and removes the snapshots of VolumeSnapshotContents.
+func (d *Driver) snapshot(ctx context.Context) {
+	recorder, stop := events(ctx, d.Cluster)
+	defer stop()
+	(&snapshotter{cluster: d.Cluster, objects: d.Snapshots, clusterName: d.ClusterName, volumes: d.controller, events: recorder}).run(ctx)
 }
 
 // checkInterval is how often it is looked how much room the host's disk has, and for devices that nobody uses any more: those of machines that are gone,
@@ -149,7 +160,7 @@ func (d *Driver) check(ctx context.Context) {
 	}
 }
 
-// events records Events of a cluster's claims.
+// events records Events of a cluster's claims and snapshots.
 func events(ctx context.Context, cluster kubernetes.Interface) (recorder record.EventRecorder, stop func()) {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: cluster.CoreV1().Events(metav1.NamespaceAll)})

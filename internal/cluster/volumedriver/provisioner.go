@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 	provisioning "sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
@@ -32,8 +33,8 @@ const (
 
 // provision makes volumes for claims, and removes those that are released, until the context ends. Which claims, and in which order with their
 // PersistentVolumes, upstream's library decides, as it does for the external provisioner.
-func provision(ctx context.Context, cluster kubernetes.Interface, volumes *controller) {
-	provisioning.NewProvisionController(ctx, cluster, efs.Driver, &provisioner{volumes, cluster},
+func provision(ctx context.Context, cluster kubernetes.Interface, snapshots dynamic.Interface, volumes *controller) {
+	provisioning.NewProvisionController(ctx, cluster, efs.Driver, &provisioner{volumes, cluster, snapshots},
 		provisioning.LeaderElection(false), // the service is alone
 		provisioning.RateLimiter(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstPause, longestPause)),
 		provisioning.FailedProvisionThreshold(0), // a claim is tried for as long as it is there
@@ -45,8 +46,9 @@ func provision(ctx context.Context, cluster kubernetes.Interface, volumes *contr
 
 // provisioner turns claims into calls of CSI.
 type provisioner struct {
-	volumes *controller
-	cluster kubernetes.Interface
+	volumes   *controller
+	cluster   kubernetes.Interface
+	snapshots dynamic.Interface
 }
 
 // Provision implements [provisioning.Provisioner].
@@ -61,7 +63,7 @@ func (p *provisioner) Provision(ctx context.Context, options provisioning.Provis
 		CapacityRange:      &csi.CapacityRange{RequiredBytes: claim.Spec.Resources.Requests.Storage().Value()},
 	}
 	if claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil {
-		handle, err := p.copied(ctx, claim)
+		content, err := p.content(ctx, claim)
 		if err != nil {
 			// What an earlier attempt has begun, while the source was there, is not to be left.
 			if err := p.volumes.abandonCopy(ctx, options.PVName); err != nil {
@@ -69,7 +71,7 @@ func (p *provisioner) Provision(ctx context.Context, options provisioning.Provis
 			}
 			return nil, provisioning.ProvisioningFinished, err
 		}
-		request.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: handle}}}
+		request.VolumeContentSource = content
 	}
 	response, err := p.volumes.CreateVolume(ctx, request)
 	if err != nil {
@@ -91,18 +93,32 @@ func (p *provisioner) Provision(ctx context.Context, options provisioning.Provis
 	}, provisioning.ProvisioningFinished, nil
 }
 
-// copied is the volume of the claim that a claim is to be a copy of. The API server has both fields say the same, unless one of them is left out.
-func (p *provisioner) copied(ctx context.Context, claim *corev1.PersistentVolumeClaim) (handle string, err error) {
+// content is what the volume of a claim is to have in it. The API server has both fields say the same, unless one of them is left out.
+func (p *provisioner) content(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*csi.VolumeContentSource, error) {
 	source := corev1.TypedObjectReference{}
 	if ref := claim.Spec.DataSourceRef; ref != nil {
 		source = *ref
 	} else if ref := claim.Spec.DataSource; ref != nil {
 		source = corev1.TypedObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}
 	}
-	if source.APIGroup != nil && *source.APIGroup != "" || source.Kind != "PersistentVolumeClaim" || source.Namespace != nil && *source.Namespace != claim.Namespace {
-		return "", fmt.Errorf("a volume is made as a copy of the volume of a PersistentVolumeClaim of namespace %s, not of a %s of another group or namespace: change dataSource or leave it out", claim.Namespace, source.Kind)
+	group, here := "", source.Namespace == nil || *source.Namespace == claim.Namespace
+	if source.APIGroup != nil {
+		group = *source.APIGroup
 	}
-	from, err := p.cluster.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, source.Name, metav1.GetOptions{})
+	switch {
+	case here && group == snapshotGroup && source.Kind == snapshotKind:
+		id, err := restored(ctx, p.snapshots, claim.Namespace, source.Name)
+		return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: id}}}, err
+	case here && group == "" && source.Kind == "PersistentVolumeClaim":
+		handle, err := p.copied(ctx, claim, source.Name)
+		return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: handle}}}, err
+	}
+	return nil, fmt.Errorf("a volume is made as a copy of the volume of a PersistentVolumeClaim, or of a VolumeSnapshot (%s), of namespace %s, not of a %s of another group or namespace: change dataSource or leave it out", snapshotGroup, claim.Namespace, source.Kind)
+}
+
+// copied is the volume of the claim that a claim is to be a copy of.
+func (p *provisioner) copied(ctx context.Context, claim *corev1.PersistentVolumeClaim, name string) (handle string, err error) {
+	from, err := p.cluster.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("the claim that dataSource names: %w", err)
 	}

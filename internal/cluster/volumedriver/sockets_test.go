@@ -33,7 +33,7 @@ func TestSockets(t *testing.T) {
 		w.machines.boots[id] = "1"
 	}
 	d, err := New(Config{
-		ClusterName: clusterName, Inventory: w.management, Management: w.management, Cluster: w.node.cluster, Machines: w.machines,
+		ClusterName: clusterName, Inventory: w.management, Management: w.management, Cluster: w.node.cluster, Snapshots: snapshotObjects(), Machines: w.machines,
 		Files: w.files, DefaultFileSystem: defaultID, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
