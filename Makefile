@@ -27,7 +27,7 @@ build: ## build all programs and images into bin/ (what is up to date is left al
 	@tools/build.sh
 
 .PHONY: addons
-addons: ## build what add-ons need that few clusters have, into bin/addons: Traefik (minutes, once)
+addons: ## build what add-ons need that few clusters have, into bin/addons: Traefik, the snapshot-controller (minutes, once)
 	@tools/build.sh addons
 
 .PHONY: up
@@ -112,7 +112,7 @@ $(GOLANGCI_LINT):
 
 .PHONY: vuln
 vuln: ## look up known vulnerabilities of all modules (needs a way to Go's vulnerability database)
-	@for module in . ./kubernetes ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images ./images/metricsserver ./images/traefik ./pkcs11 ./egress ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi ./test/conformance; do \
+	@for module in . ./kubernetes ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images ./images/metricsserver ./images/snapshotcontroller ./images/traefik ./pkcs11 ./egress ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi ./test/conformance; do \
 		echo "$$module" >&2; go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -C "$$module" ./...; done
 
 .PHONY: bench

@@ -10,7 +10,7 @@ readonly root=$PWD build=$PWD/.build
 # With the argument addons it builds into bin/addons what add-ons need that few clusters have, and nothing else.
 case ${1-} in
 '') readonly steps=12 ;;
-addons) readonly steps=1 ;;
+addons) readonly steps=2 ;;
 *) printf 'usage: tools/build.sh [addons]\n' >&2 && exit 2 ;;
 esac
 # Nothing is built with debugging information, which no linker here keeps: compiling it would take a fifth of the time.
@@ -148,6 +148,17 @@ build_traefik() {
 	mv "$out/images" "$out/addons"
 	gateway=$(go -C images/traefik list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)
 	awk 'FNR == 1 {print "---"} {print}' "$gateway"/config/crd/standard/gateway.networking.k8s.io_[!v]*.yaml >"$out/addons/gateway-api.yaml"
+}
+
+# The snapshot-controller, and the kinds of snapshots as the module has them that it is built with.
+build_snapshot_controller() {
+	local m=github.com/kubernetes-csi/external-snapshotter version client
+	version=$(version $m/v8 images/snapshotcontroller)
+	CGO_ENABLED=0 gobuild images/snapshotcontroller "$tmp/snapshot-controller" -ldflags "-s -w -X main.version=$version" $m/v8/cmd/snapshot-controller
+	pack snapshot-controller "$version"
+	mv "$out/images" "$out/addons"
+	client=$(go -C images/snapshotcontroller list -m -f '{{.Dir}}' $m/client/v8)
+	cat "$client"/config/crd/snapshot.storage.k8s.io_*.yaml >"$out/addons/snapshot-kinds.yaml"
 }
 
 # It loads a vendor's library, so it is linked dynamically, and is a process of its own.
@@ -298,6 +309,8 @@ rm -rf "$build"/tmp.* 2>/dev/null || true # of builds that were killed
 
 if [[ ${1-} == addons ]]; then
 	step traefik "traefik $(version github.com/traefik/traefik/v3 images/traefik)" images/go.mod images/go.sum images/archive images/traefik
+	step snapshot_controller "snapshot-controller $(version github.com/kubernetes-csi/external-snapshotter/v8 images/snapshotcontroller)" \
+		images/go.mod images/go.sum images/archive images/snapshotcontroller
 	exit
 fi
 step kubernetes "kubernetes $(version k8s.io/kubernetes kubernetes)" kubernetes
