@@ -36,7 +36,9 @@ type createAddonCommand struct {
 
 // addons are those of this release.
 func addons() addon.Catalogue {
-	return addon.New(addon.Programs{Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI, MetricsServer: version.MetricsServer, Traefik: version.Traefik})
+	return addon.New(addon.Programs{
+		Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI, MetricsServer: version.MetricsServer, SnapshotController: version.SnapshotController, Traefik: version.Traefik,
+	})
 }
 
 func addonNames() []string {

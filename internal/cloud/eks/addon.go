@@ -53,7 +53,9 @@ func (a *api) registerAddons(f *awsfront.Front) {
 
 // catalogue are the add-ons of this release.
 func catalogue() addon.Catalogue {
-	return addon.New(addon.Programs{Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI, MetricsServer: version.MetricsServer, Traefik: version.Traefik})
+	return addon.New(addon.Programs{
+		Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI, MetricsServer: version.MetricsServer, SnapshotController: version.SnapshotController, Traefik: version.Traefik,
+	})
 }
 
 // addonFault is a refusal with the names that EKS puts beside its message.

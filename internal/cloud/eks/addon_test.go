@@ -203,7 +203,7 @@ func TestAddonVersions(t *testing.T) {
 	w := newWorld(t, nil)
 	w.ask("GET", "/addons/supported-versions?kubernetesVersion=1.36&addonName=coredns", "", 200, `{"addons":[{"addonName":"coredns","type":"networking","addonVersions":[{"addonVersion":"`+coreDNSVersion+`"`,
 		`"compatibilities":[{"clusterVersion":"1.36","platformVersions":["*"],"defaultVersion":true}]`, `"requiresConfiguration":false`, `"requiresIamPermissions":false`, `"publisher":"eks"`, `"owner":"aws"`, `"defaultNamespace":"kube-system"`)
-	w.ask("GET", "/addons/supported-versions", "", 200, "coredns", "eks-pod-identity-agent", "kube-proxy", "metrics-server", "traefik", "vpc-cni")
+	w.ask("GET", "/addons/supported-versions", "", 200, "coredns", "eks-pod-identity-agent", "kube-proxy", "metrics-server", "snapshot-controller", "traefik", "vpc-cni")
 	w.ask("GET", "/addons/supported-versions?kubernetesVersion=1.20", "", 200, `{"addons":[]}`)
 	w.ask("GET", "/addons/supported-versions?types=security", "", 200, `{"addons":[{"addonName":"eks-pod-identity-agent"`)
 	w.ask("GET", "/addons/supported-versions?publishers=other", "", 200, `{"addons":[]}`)

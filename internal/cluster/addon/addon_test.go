@@ -17,7 +17,7 @@ import (
 	"muster.dev/muster/internal/cluster/addon"
 )
 
-var catalogue = addon.New(addon.Programs{Kubernetes: "v1.36.3", CoreDNS: "v1.15.0", CNI: "v1.9.1", MetricsServer: "v0.9.0", Traefik: "v3.7.5"})
+var catalogue = addon.New(addon.Programs{Kubernetes: "v1.36.3", CoreDNS: "v1.15.0", CNI: "v1.9.1", MetricsServer: "v0.9.0", SnapshotController: "v8.7.0", Traefik: "v3.7.5"})
 
 func find(t *testing.T, name string) addon.Addon {
 	t.Helper()
@@ -46,7 +46,7 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%s refuses to have no configuration: %v", a.Name, err)
 		}
 	}
-	if diff := cmp.Diff([]string{addon.CoreDNS, addon.PodIdentityAgent, addon.KubeProxy, addon.MetricsServer, addon.Traefik, addon.VPCCNI}, names); diff != "" {
+	if diff := cmp.Diff([]string{addon.CoreDNS, addon.PodIdentityAgent, addon.KubeProxy, addon.MetricsServer, addon.SnapshotController, addon.Traefik, addon.VPCCNI}, names); diff != "" {
 		t.Errorf("add-ons (-want +got):\n%s", diff)
 	}
 	if got := find(t, addon.CoreDNS).Version; got != "v1.15.0-eksbuild.1" {
@@ -76,6 +76,7 @@ func TestRead(t *testing.T) {
 		"no YAML":         {addon.CoreDNS, `{`, "neither JSON nor YAML"},
 		"metrics-server":  {addon.MetricsServer, `{"replicas":1}`, ""},
 		"not its setting": {addon.MetricsServer, `{"replicaCount":1}`, "replicaCount"},
+		"snapshots":       {addon.SnapshotController, `{"replicas":1}`, ""},
 		"traefik":         {addon.Traefik, `{"replicas":1,"gateway":false,"defaultIngressClass":false}`, ""},
 		"not a choice":    {addon.Traefik, `{"gateway":"no"}`, "gateway"},
 		"nothing to set":  {addon.KubeProxy, `{"mode":"ipvs"}`, "mode"},

@@ -11,12 +11,13 @@ import (
 
 // The names of the add-ons, which are EKS's.
 const (
-	CoreDNS          = "coredns"
-	KubeProxy        = "kube-proxy"
-	VPCCNI           = "vpc-cni"
-	MetricsServer    = "metrics-server"
-	PodIdentityAgent = "eks-pod-identity-agent"
-	Traefik          = "traefik"
+	CoreDNS            = "coredns"
+	KubeProxy          = "kube-proxy"
+	VPCCNI             = "vpc-cni"
+	MetricsServer      = "metrics-server"
+	PodIdentityAgent   = "eks-pod-identity-agent"
+	SnapshotController = "snapshot-controller"
+	Traefik            = "traefik"
 )
 
 // Addon is an entry of the catalogue.
@@ -47,21 +48,25 @@ var (
 	coreDNSSchema string
 	//go:embed metrics-server.json
 	metricsServerSchema string
+	//go:embed snapshot-controller.json
+	snapshotControllerSchema string
 	//go:embed traefik.json
 	traefikSchema string
 )
 
-// What `make addons` makes for Traefik, below the directory of Muster's programs.
+// What `make addons` makes, below the directory of Muster's programs.
 const (
-	TraefikImage = "addons/traefik.tar"
-	GatewayKinds = "addons/gateway-api.yaml"
+	SnapshotControllerImage = "addons/snapshot-controller.tar"
+	SnapshotKinds           = "addons/snapshot-kinds.yaml"
+	TraefikImage            = "addons/traefik.tar"
+	GatewayKinds            = "addons/gateway-api.yaml"
 )
 
 // noSchema is the schema of an add-on that has nothing to configure.
 const noSchema = `{"$schema":"http://json-schema.org/draft-06/schema#","type":"object","properties":{},"additionalProperties":false}` + "\n"
 
 // Programs are the versions of the programs that add-ons are of, such as v1.36.3.
-type Programs struct{ Kubernetes, CoreDNS, CNI, MetricsServer, Traefik string }
+type Programs struct{ Kubernetes, CoreDNS, CNI, MetricsServer, SnapshotController, Traefik string }
 
 // Catalogue are the add-ons, by name.
 type Catalogue []Addon
@@ -82,6 +87,10 @@ func New(programs Programs) Catalogue {
 		},
 		{
 			Name: MetricsServer, Type: "observability", ServiceAccount: MetricsServer, Version: build(programs.MetricsServer), Schema: metricsServerSchema,
+		},
+		{
+			Name: SnapshotController, Type: "storage", ServiceAccount: SnapshotController, Version: build(programs.SnapshotController), Schema: snapshotControllerSchema,
+			Files: []string{SnapshotControllerImage, SnapshotKinds},
 		},
 		{
 			Name: Traefik, Type: "networking", ServiceAccount: Traefik, Version: build(programs.Traefik), Schema: traefikSchema,

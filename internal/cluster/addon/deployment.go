@@ -33,9 +33,10 @@ const defaultReplicas = int64(2)
 
 // workloads are the add-ons that run in pods.
 var workloads = map[string]workload{
-	CoreDNS:       {app: "kube-dns", replicas: "replicaCount"},
-	MetricsServer: {app: MetricsServer, replicas: "replicas"},
-	Traefik:       {app: Traefik, replicas: "replicas"},
+	CoreDNS:            {app: "kube-dns", replicas: "replicaCount"},
+	MetricsServer:      {app: MetricsServer, replicas: "replicas"},
+	SnapshotController: {app: SnapshotController, replicas: "replicas"},
+	Traefik:            {app: Traefik, replicas: "replicas"},
 }
 
 // Objects are the objects of an add-on with a configuration. The base are those that a cluster has without one; they are not changed.

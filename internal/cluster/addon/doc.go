@@ -9,6 +9,7 @@
 //	kube-proxy              a program of each machine, started by the machine's agent: the add-on reports
 //	vpc-cni                 the network plugins ptp and portmap on each machine, with routes in the VPC: the add-on reports
 //	metrics-server          a Deployment with what belongs to it and an API, applied by the controller of add-ons
+//	snapshot-controller     a Deployment with what belongs to it, and the kinds of snapshots, of files that `make addons` makes
 //	traefik                 a Deployment with what belongs to it, and the kinds of the Gateway API, of files that `make addons` makes
 //	eks-pod-identity-agent  a server of each machine, in the machine's agent: the add-on reports
 //

@@ -88,6 +88,7 @@ func TestUnbuilt(t *testing.T) {
 		"all is there":     {addon.Traefik, []string{addon.TraefikImage, addon.GatewayKinds}, ""},
 		"one is missing":   {addon.Traefik, []string{addon.TraefikImage}, "traefik v3.7.5-eksbuild.1 is not built here: run `make addons` where Muster was built, once"},
 		"nothing is there": {addon.Traefik, nil, "traefik v3.7.5-eksbuild.1 is not built here: run `make addons` where Muster was built, once"},
+		"another add-on's": {addon.SnapshotController, []string{addon.TraefikImage, addon.GatewayKinds}, "snapshot-controller v8.7.0-eksbuild.1 is not built here: run `make addons` where Muster was built, once"},
 		"nothing needed":   {addon.CoreDNS, nil, ""},
 	} {
 		if got := find(t, c.addon).Unbuilt(func(path string) bool { return slices.Contains(c.files, path) }); got != c.want {

@@ -31,7 +31,7 @@ type values struct {
 	CertificateAuthority, Server                         string // base64 of PEM; URL
 	ClusterDomain, DNSAddress, NameServer, CoreDNSImage  string
 	MetricsServerImage, KubeletServingBundle             string
-	TraefikImage                                         string
+	SnapshotControllerImage, TraefikImage                string
 	ClusterName, ControlPlaneEndpoint, KubernetesVersion string
 	PodCIDR, ServiceCIDR                                 string
 	UserPodWebhook, PodWebhookURL                        string
@@ -99,6 +99,15 @@ func MetricsServer(c component.Config, image string) ([]*unstructured.Unstructur
 		return nil, nil
 	}
 	return render([]string{"metrics-server.yaml"}, values{MetricsServerImage: image, KubeletServingBundle: bundle.Serving})
+}
+
+// SnapshotController makes the objects of snapshot-controller, without the kinds of snapshots. Where there is no VPC there are no machines that run pods,
+// and so none.
+func SnapshotController(c component.Config, image string) ([]*unstructured.Unstructured, error) {
+	if !c.VPC {
+		return nil, nil
+	}
+	return render([]string{"snapshot-controller.yaml"}, values{SnapshotControllerImage: image})
 }
 
 // Traefik makes the objects of Traefik, without the kinds of the Gateway API. Where there is no VPC there are no machines that run pods, and so

@@ -32,8 +32,9 @@ const (
 	ca    = "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----\n"
 	image = "muster.dev/coredns:v0.0.0"
 
-	metricsImage = "muster.dev/metrics-server:v0.0.0"
-	traefikImage = "muster.dev/traefik:v0.0.0"
+	metricsImage   = "muster.dev/metrics-server:v0.0.0"
+	snapshotsImage = "muster.dev/snapshot-controller:v0.0.0"
+	traefikImage   = "muster.dev/traefik:v0.0.0"
 )
 
 func config(vpc bool) component.Config {
@@ -69,6 +70,16 @@ func sets(t *testing.T) map[string][]*unstructured.Unstructured {
 		}
 		if vpc {
 			all["metrics-server"] = metrics
+		}
+		snapshots, err := baseline.SnapshotController(config(vpc), snapshotsImage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (len(snapshots) > 0) != vpc {
+			t.Errorf("snapshot-controller has %d objects in %s", len(snapshots), name)
+		}
+		if vpc {
+			all["snapshot-controller"] = snapshots
 		}
 		traefik, err := baseline.Traefik(config(vpc), traefikImage)
 		if err != nil {
@@ -260,6 +271,10 @@ func TestBindings(t *testing.T) {
 			"ServiceAccount metrics-server: extension-apiserver-authentication-reader in kube-system",
 			"ServiceAccount metrics-server: system:auth-delegator",
 			"ServiceAccount metrics-server: system:metrics-server",
+		},
+		"snapshot-controller": {
+			"ServiceAccount snapshot-controller: snapshot-controller-leaderelection in kube-system",
+			"ServiceAccount snapshot-controller: snapshot-controller-runner",
 		},
 		"traefik": {
 			"ServiceAccount traefik: traefik",

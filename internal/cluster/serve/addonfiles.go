@@ -32,8 +32,20 @@ type addonFiles struct {
 	cluster statedir.Cluster
 	store   *imagestore.Store
 
-	mu      sync.Mutex
-	gateway []*unstructured.Unstructured // the kinds of the Gateway API, once they were read
+	mu   sync.Mutex
+	read map[string][]*unstructured.Unstructured // the kinds of add-ons, once they were read
+}
+
+// madeAddon is what `make addons` made for an add-on.
+type madeAddon struct {
+	file, image string // an archive, and the name of the image in it
+	repository  string // the same without the version
+	kinds       string // a file with the kinds that the add-on brings along
+}
+
+var madeAddons = map[string]madeAddon{
+	addon.SnapshotController: {addon.SnapshotControllerImage, snapshotControllerImage, snapshotControllerName, addon.SnapshotKinds},
+	addon.Traefik:            {addon.TraefikImage, traefikImage, traefikName, addon.GatewayKinds},
 }
 
 func (f *addonFiles) path(name string) string {
@@ -48,17 +60,18 @@ func (f *addonFiles) has(name string) bool {
 
 // kinds are those that an add-on brings along.
 func (f *addonFiles) kinds(name string) ([]*unstructured.Unstructured, error) {
-	if name != addon.Traefik {
+	made, ok := madeAddons[name]
+	if !ok {
 		return nil, nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.gateway != nil {
-		return f.gateway, nil
+	if kinds := f.read[name]; kinds != nil {
+		return kinds, nil
 	}
-	content, err := os.ReadFile(f.path(addon.GatewayKinds))
+	content, err := os.ReadFile(f.path(made.kinds))
 	if err != nil {
-		return nil, fmt.Errorf("reading the kinds of the Gateway API: %w", err)
+		return nil, fmt.Errorf("reading the kinds of add-on %s: %w", name, err)
 	}
 	var kinds []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
@@ -72,34 +85,38 @@ func (f *addonFiles) kinds(name string) ([]*unstructured.Unstructured, error) {
 			err = fmt.Errorf("it holds a %q, and may hold CustomResourceDefinitions alone", kind.GetKind())
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", addon.GatewayKinds, err)
+			return nil, fmt.Errorf("reading %s: %w", made.kinds, err)
 		}
 		unstructured.RemoveNestedField(kind.Object, "status")
 		kinds = append(kinds, kind)
 	}
 	if len(kinds) == 0 {
-		return nil, fmt.Errorf("reading %s: it holds no kinds", addon.GatewayKinds)
+		return nil, fmt.Errorf("reading %s: it holds no kinds", made.kinds)
 	}
-	f.gateway = kinds
+	if f.read == nil {
+		f.read = map[string][]*unstructured.Unstructured{}
+	}
+	f.read[name] = kinds
 	return kinds, nil
 }
 
 // load gives the machines of the cluster the image of an add-on. Machines that come later have it, too.
 func (f *addonFiles) load(ctx context.Context, name string) error {
-	if name != addon.Traefik {
+	made, ok := madeAddons[name]
+	if !ok {
 		return nil
 	}
 	there, err := f.loaded()
-	if err != nil || slices.Contains(there, traefikImage) {
+	if err != nil || slices.Contains(there, made.image) {
 		return err
 	}
 	ingest, err := f.store.Begin()
 	if err != nil {
 		return err
 	}
-	images, err := imagearchive.Read(ctx, f.path(addon.TraefikImage), ingest, ocispec.Platform{OS: "linux", Architecture: runtime.GOARCH}, "")
-	if err == nil && !slices.ContainsFunc(images, func(image loadedimages.Image) bool { return image.Name == traefikImage }) {
-		err = fmt.Errorf("%s is of another release, without %s: run `make addons`", addon.TraefikImage, traefikImage)
+	images, err := imagearchive.Read(ctx, f.path(made.file), ingest, ocispec.Platform{OS: "linux", Architecture: runtime.GOARCH}, "")
+	if err == nil && !slices.ContainsFunc(images, func(image loadedimages.Image) bool { return image.Name == made.image }) {
+		err = fmt.Errorf("%s is of another release, without %s: run `make addons`", made.file, made.image)
 	}
 	if err == nil {
 		err = f.store.Add(ctx, ingest, images, []string{f.cluster.Namespace()})
@@ -109,7 +126,8 @@ func (f *addonFiles) load(ctx context.Context, name string) error {
 
 // unload takes away what load gave the machines, in this release or an earlier one. What people loaded for all clusters stays.
 func (f *addonFiles) unload(ctx context.Context, name string) error {
-	if name != addon.Traefik {
+	made, ok := madeAddons[name]
+	if !ok {
 		return nil
 	}
 	entries, err := f.store.List()
@@ -119,7 +137,7 @@ func (f *addonFiles) unload(ctx context.Context, name string) error {
 	var names []string
 	for _, entry := range entries {
 		forAll := func(other imagestore.Entry) bool { return other.Name == entry.Name && len(other.Namespaces) == 0 }
-		if strings.HasPrefix(entry.Name, traefikName) && slices.Contains(entry.Namespaces, f.cluster.Namespace()) && !slices.ContainsFunc(entries, forAll) {
+		if strings.HasPrefix(entry.Name, made.repository) && slices.Contains(entry.Namespaces, f.cluster.Namespace()) && !slices.ContainsFunc(entries, forAll) {
 			names = append(names, entry.Name)
 		}
 	}

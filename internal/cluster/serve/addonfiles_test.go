@@ -195,3 +195,28 @@ func TestKindsOfTheGatewayAPI(t *testing.T) {
 		})
 	}
 }
+
+// Each add-on has an image and kinds of its own.
+func TestFilesOfTwoAddons(t *testing.T) {
+	t.Parallel()
+	const crd = "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %s}\n"
+	blue, _ := newAddonFiles(t)
+	for name, made := range madeAddons {
+		writeImage(t, blue.path(made.file), made.image)
+		writeFile(t, blue.path(made.kinds), fmt.Sprintf(crd, name))
+		if err := blue.load(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		if kinds, err := blue.kinds(name); err != nil || len(kinds) != 1 || kinds[0].GetName() != name {
+			t.Errorf("%s brings %v along, %v", name, kinds, err)
+		}
+	}
+	blue.mustBeLoaded(t, snapshotControllerImage, traefikImage)
+	if err := blue.unload(t.Context(), addon.Traefik); err != nil {
+		t.Fatal(err)
+	}
+	blue.mustBeLoaded(t, snapshotControllerImage)
+	if kinds, err := blue.kinds(addon.SnapshotController); err != nil || kinds[0].GetName() != addon.SnapshotController {
+		t.Errorf("the kinds, read again: %v, %v", kinds, err)
+	}
+}

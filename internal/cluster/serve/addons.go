@@ -51,13 +51,17 @@ func addAddons(mgr manager.Manager, scheme *runtime.Scheme, connection *rest.Con
 	config := addoncontroller.Config{
 		ClusterName: c.Cluster.Spec.Name,
 		Cluster:     api,
-		Catalogue:   addon.New(addon.Programs{Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI, MetricsServer: version.MetricsServer, Traefik: version.Traefik}),
+		Catalogue: addon.New(addon.Programs{
+			Kubernetes: version.Kubernetes, CoreDNS: version.CoreDNS, CNI: version.CNI, MetricsServer: version.MetricsServer, SnapshotController: version.SnapshotController, Traefik: version.Traefik,
+		}),
 		Objects: func(name string) ([]*unstructured.Unstructured, error) {
 			switch name {
 			case addon.CoreDNS:
 				return baseline.CoreDNS(c, coreDNSImage)
 			case addon.MetricsServer:
 				return baseline.MetricsServer(c, metricsServerImage)
+			case addon.SnapshotController:
+				return baseline.SnapshotController(c, snapshotControllerImage)
 			case addon.Traefik:
 				return baseline.Traefik(c, traefikImage)
 			}

@@ -28,10 +28,13 @@ const coreDNSImage = "muster.dev/coredns:" + version.CoreDNS
 // metricsServerImage is that of metrics-server.
 const metricsServerImage = "muster.dev/metrics-server:" + version.MetricsServer
 
-// traefikImage is that of Traefik, as `make addons` names it.
-const traefikImage = traefikName + version.Traefik
-
-const traefikName = "muster.dev/traefik:"
+// The images that `make addons` makes, as it names them.
+const (
+	snapshotControllerName  = "muster.dev/snapshot-controller:"
+	snapshotControllerImage = snapshotControllerName + version.SnapshotController
+	traefikName             = "muster.dev/traefik:"
+	traefikImage            = traefikName + version.Traefik
+)
 
 // control sets the cluster up, here and in the management plane, as soon as each is ready, and then runs the controllers until the
 // context ends. Whatever fails is tried again: an API server may go away at any moment.

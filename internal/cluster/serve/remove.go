@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"muster.dev/muster/internal/cluster/addon"
 	"muster.dev/muster/internal/cluster/component"
 	"muster.dev/muster/internal/cluster/imagestore"
 	"muster.dev/muster/internal/cluster/machine"
@@ -62,8 +61,11 @@ func (s *Service) removeCluster(ctx context.Context, account component.Account, 
 			return fmt.Errorf("removing a socket of cluster %s: %w", name, err)
 		}
 	}
-	if err := (&addonFiles{cluster: dir, store: imagestore.New(account.State)}).unload(ctx, addon.Traefik); err != nil {
-		return fmt.Errorf("removing images of the add-ons of cluster %s: %w", name, err)
+	files := &addonFiles{cluster: dir, store: imagestore.New(account.State)}
+	for addonName := range madeAddons {
+		if err := files.unload(ctx, addonName); err != nil {
+			return fmt.Errorf("removing images of the add-ons of cluster %s: %w", name, err)
+		}
 	}
 	if err := removeFiles(dir); err != nil {
 		return fmt.Errorf("removing the files of cluster %s: %w", name, err)
