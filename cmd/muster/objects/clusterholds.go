@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -23,7 +25,9 @@ import (
 // holds is what the Services and claims of a cluster hold, which goes with it.
 type holds struct {
 	services, claims []string // namespace/name
+	snapshots        []string // namespace/name of VolumeSnapshots
 	volumes          []string // the access points of volumes that are to be deleted with their claims
+	doomed           []string // the snapshots that are to be deleted with their VolumeSnapshots
 	unseen           error    // why the cluster cannot be asked
 }
 
@@ -50,7 +54,14 @@ func (d *deleteClusterCommand) lookInto(ctx context.Context, cluster *v1alpha1.C
 			return holds{unseen: err}, nil //nolint:nilerr // as above
 		}
 	}
-	return held(services.Items, claims.Items, volumes.Items), nil
+	contents := &unstructured.UnstructuredList{}
+	contents.SetGroupVersionKind(plane.SnapshotContents())
+	if err := p.ReadAll(ctx, contents); err != nil && !apierrors.IsNotFound(err) { // the cluster may not have the kind
+		return holds{unseen: err}, nil
+	}
+	h := held(services.Items, claims.Items, volumes.Items)
+	h.snapshots, h.doomed = heldSnapshots(contents.Items)
+	return h, nil
 }
 
 // held says what Services, claims and volumes hold.
@@ -80,12 +91,31 @@ func held(services []corev1.Service, claims []corev1.PersistentVolumeClaim, volu
 	return h
 }
 
+// heldSnapshots are the VolumeSnapshots of contents that are to be deleted with them, and their snapshots.
+func heldSnapshots(contents []unstructured.Unstructured) (names, doomed []string) {
+	for i := range contents {
+		at := func(path ...string) string {
+			text, _, _ := unstructured.NestedString(contents[i].Object, path...)
+			return text
+		}
+		if at("spec", "driver") != efs.Driver || at("spec", "deletionPolicy") != "Delete" {
+			continue
+		}
+		names = append(names, at("spec", "volumeSnapshotRef", "namespace")+"/"+at("spec", "volumeSnapshotRef", "name"))
+		if id := at("status", "snapshotHandle"); id != "" {
+			doomed = append(doomed, id)
+		}
+	}
+	slices.Sort(names)
+	return names, doomed
+}
+
 // refuse says what would go with the cluster; nil if nothing would.
 func (h holds) refuse(cluster string) error {
 	switch {
 	case h.unseen != nil:
 		return fmt.Errorf("cluster %q cannot be asked what its Services and claims hold: delete it all the same with --cascade; the data of its volumes then stays: %w", cluster, h.unseen)
-	case len(h.services)+len(h.claims) == 0:
+	case len(h.services)+len(h.claims)+len(h.snapshots) == 0:
 		return nil
 	}
 	var what []string
@@ -95,7 +125,14 @@ func (h holds) refuse(cluster string) error {
 	if n := len(h.claims); n > 0 {
 		what = append(what, console.Count(n, "volume", "volumes")+" of claims ("+few(h.claims)+")")
 	}
-	return fmt.Errorf("cluster %q holds %s: delete these first, or all together with --cascade; volumes with the reclaim policy Retain stay", cluster, strings.Join(what, " and "))
+	if n := len(h.snapshots); n > 0 {
+		what = append(what, console.Count(n, "snapshot", "snapshots")+" of volumes ("+few(h.snapshots)+")")
+	}
+	all := what[len(what)-1]
+	if others := what[:len(what)-1]; len(others) > 0 {
+		all = strings.Join(others, ", ") + " and " + all
+	}
+	return fmt.Errorf("cluster %q holds %s: delete these first, or all together with --cascade; volumes with the reclaim policy Retain stay, and snapshots with that deletion policy", cluster, all)
 }
 
 // few lists names, five at most.
@@ -107,25 +144,39 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// doom marks the volumes of a cluster that are to be deleted with their claims: the service removes their data when the cluster is gone.
+// doom marks the volumes of a cluster that are to be deleted with their claims, and the snapshots with their VolumeSnapshots: the service removes their
+// data when the cluster is gone.
 func (d *deleteClusterCommand) doom(ctx context.Context, p *plane.Client, c doomed) error {
 	if c.holds.unseen != nil {
 		_, _ = fmt.Fprintf(d.Err, "Warning: cluster %s cannot be asked what its claims hold, so the data of its volumes stays: %v\n", c.Spec.Name, c.holds.unseen)
 	}
 	for _, id := range c.holds.volumes {
 		point := &v1alpha1.AccessPoint{}
-		err := p.Read(ctx, id, point)
-		if client.IgnoreNotFound(err) != nil {
+		if err := d.mark(ctx, p, c.Spec.Name, id, point, &point.Spec.ClusterName, &point.Spec.DeleteWithCluster); err != nil {
 			return err
 		}
-		if err != nil || point.Spec.ClusterName != c.Spec.Name || point.Spec.DeleteWithCluster {
-			continue
-		}
-		before := point.DeepCopy()
-		point.Spec.DeleteWithCluster = true
-		if err := p.Within(ctx, func(ctx context.Context) error { return p.Patch(ctx, point, client.MergeFrom(before)) }); client.IgnoreNotFound(err) != nil {
+	}
+	for _, id := range c.holds.doomed {
+		snapshot := &v1alpha1.VolumeSnapshot{}
+		if err := d.mark(ctx, p, c.Spec.Name, id, snapshot, &snapshot.Spec.ClusterName, &snapshot.Spec.DeleteWithCluster); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// mark sets the mark of an object, unless it is another cluster's. An object that is gone needs none.
+func (d *deleteClusterCommand) mark(ctx context.Context, p *plane.Client, cluster, name string, object client.Object, of *string, mark *bool) error {
+	if err := p.Read(ctx, name, object); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if *of != cluster || *mark {
+		return nil
+	}
+	before, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("%s cannot be marked", name)
+	}
+	*mark = true
+	return client.IgnoreNotFound(p.Within(ctx, func(ctx context.Context) error { return p.Patch(ctx, object, client.MergeFrom(before)) }))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -24,6 +25,8 @@ import (
 const (
 	goesPoint, staysPoint, greenPoint = "fsap-00000000000000001", "fsap-00000000000000002", "fsap-00000000000000003"
 	goesSnapshot                      = "fssnap-00000000000000001"
+	staysSnapshot                     = "fssnap-00000000000000002"
+	greenSnapshot                     = "fssnap-00000000000000003"
 	heldSystem                        = "fs-00000000000000001"
 )
 
@@ -39,15 +42,27 @@ func claimed(name, point, cluster string, policy corev1.PersistentVolumeReclaimP
 	}}
 }
 
+// snapshotted is the content of a VolumeSnapshot with its snapshot.
+func snapshotted(name, id, cluster, policy string) []client.Object {
+	content := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "content-" + name},
+		"spec":     map[string]any{"driver": "efs.csi.aws.com", "deletionPolicy": policy, "volumeSnapshotRef": map[string]any{"namespace": "shop", "name": name}},
+		"status":   map[string]any{"snapshotHandle": id},
+	}}
+	content.SetGroupVersionKind(plane.SnapshotContents())
+	return []client.Object{content, &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.VolumeSnapshotSpec{FileSystemID: heldSystem, ClusterName: cluster}}}
+}
+
 func TestDeleteClusterThatHolds(t *testing.T) {
 	t.Parallel()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	service.Spec.Type = corev1.ServiceTypeLoadBalancer
 	all := slices.Concat(lone("Blue_2"), []client.Object{service}, claimed("goes", goesPoint, "Blue_2", corev1.PersistentVolumeReclaimDelete),
+		snapshotted("goes", goesSnapshot, "Blue_2", "Delete"), snapshotted("stays", staysSnapshot, "Blue_2", "Retain"), snapshotted("green", greenSnapshot, "green", "Delete"),
 		claimed("stays", staysPoint, "Blue_2", corev1.PersistentVolumeReclaimRetain), claimed("green", greenPoint, "green", corev1.PersistentVolumeReclaimDelete))
 	b := clitest.NewBench(t, remover(t), all...)
 	writeClusterKubeconfig(t, b, "Blue_2")
-	want := `cluster "Blue_2" holds 1 load balancer of Services (shop/web) and 3 volumes of claims (shop/goes, shop/green, shop/stays): delete these first, or all together with --cascade`
+	want := `cluster "Blue_2" holds 1 load balancer of Services (shop/web), 3 volumes of claims (shop/goes, shop/green, shop/stays) and 2 snapshots of volumes (shop/goes, shop/green): delete these first, or all together with --cascade`
 	clitest.WantErr(t, b.Run(t.Context(), deleteClusterOf(b), "Blue_2"), want, false)
 	if b.Out.Len() > 0 || b.Asked.Cluster != "Blue_2" {
 		t.Errorf("printed %q, asked cluster %q", &b.Out, b.Asked.Cluster)
@@ -59,6 +74,12 @@ func TestDeleteClusterThatHolds(t *testing.T) {
 		point := &v1alpha1.AccessPoint{}
 		if err := b.Client.Get(t.Context(), client.ObjectKey{Name: id}, point); err != nil || point.Spec.DeleteWithCluster != want {
 			t.Errorf("%s goes with the cluster: %t, %v; want %t", id, point.Spec.DeleteWithCluster, err, want)
+		}
+	}
+	for id, want := range map[string]bool{goesSnapshot: true, staysSnapshot: false, greenSnapshot: false} {
+		snapshot := &v1alpha1.VolumeSnapshot{}
+		if err := b.Client.Get(t.Context(), client.ObjectKey{Name: id}, snapshot); err != nil || snapshot.Spec.DeleteWithCluster != want {
+			t.Errorf("%s goes with the cluster: %t, %v; want %t", id, snapshot.Spec.DeleteWithCluster, err, want)
 		}
 	}
 }

@@ -40,18 +40,18 @@ func (d *deleteClusterCommand) command() *cobra.Command {
 		Long: `Delete clusters: their control planes, what is stored in them, their keys and their contexts in your kubeconfigs. Nothing
 of another cluster is touched, nor users, roles and networks of the account.
 
-A cluster that has node groups, or whose Services and claims hold load balancers and volumes, is refused, unless --cascade
-takes these along; volumes with the reclaim policy Retain stay. So is one with deletion protection. The account itself goes with muster down --delete.`,
+A cluster that has node groups, or whose Services and claims hold load balancers and volumes, or that has snapshots of volumes,
+is refused, unless --cascade takes these along; volumes and snapshots with the policy Retain stay. So is one with deletion protection. The account itself goes with muster down --delete.`,
 		Example: `  # A cluster without node groups
   muster delete cluster blue
 
-  # With its node groups and their machines, load balancers and volumes
+  # With its node groups and their machines, load balancers, volumes and snapshots
   muster delete cluster blue --cascade`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: plane.CompleteNames(d.Options, d.planes, plane.Clusters(), 0),
 		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) },
 	}
-	cmd.Flags().BoolVar(&d.cascade, "cascade", false, "delete the node groups, load balancers and volumes of the clusters, too")
+	cmd.Flags().BoolVar(&d.cascade, "cascade", false, "delete the node groups, load balancers, volumes and snapshots of the clusters, too")
 	addDeleteFlags(cmd, &d.wait, &d.timeout, &d.ignoreNotFound)
 	return cmd
 }

@@ -157,8 +157,14 @@ func NewMapper() meta.RESTMapper {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolume"), meta.RESTScopeRoot)
+	mapper.Add(SnapshotContents(), meta.RESTScopeRoot)
 	mapper.Add(certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), meta.RESTScopeRoot)
 	return mapper
+}
+
+// SnapshotContents is the kind of the contents of snapshots, which a cluster has if somebody has installed it.
+func SnapshotContents() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotContent"}
 }
 
 // ReadAll reads all objects of a kind.

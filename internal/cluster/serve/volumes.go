@@ -51,7 +51,7 @@ func (c clusterHosts) removeVolumes(ctx context.Context, cluster string) error {
 	return c.removeSnapshots(ctx, files, cluster)
 }
 
-// removeSnapshots does the same with snapshots of volumes.
+// removeSnapshots does the same with snapshots of volumes, and with what is left of those that were never made whole.
 func (c clusterHosts) removeSnapshots(ctx context.Context, files *filestore.Store, cluster string) error {
 	snapshots := &v1alpha1.VolumeSnapshotList{}
 	if err := c.api.List(ctx, snapshots); err != nil {
@@ -59,7 +59,14 @@ func (c clusterHosts) removeSnapshots(ctx context.Context, files *filestore.Stor
 	}
 	for i := range snapshots.Items {
 		snapshot := &snapshots.Items[i]
-		if snapshot.Spec.ClusterName != cluster || !snapshot.Spec.DeleteWithCluster {
+		if snapshot.Spec.ClusterName != cluster {
+			continue
+		}
+		whole, err := files.Has(volumedriver.SnapshotPlace(snapshot))
+		if err != nil {
+			return fmt.Errorf("looking at snapshot %s of cluster %s: %w", snapshot.Name, cluster, err)
+		}
+		if whole && !snapshot.Spec.DeleteWithCluster {
 			continue
 		}
 		if err := files.DiscardPlace(volumedriver.SnapshotPlace(snapshot)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/filestore"
+)
+
+// What goes with a cluster are the snapshots that are marked, and those that never were whole.
+func TestSnapshotsOfAClusterThatIsGone(t *testing.T) {
+	const system, goes, half, stays, others = "fs-00000000000000001", "fssnap-00000000000000001", "fssnap-00000000000000002", "fssnap-00000000000000003", "fssnap-00000000000000004"
+	hosts := newHosts(t)
+	root := hosts.cfg.State.FileSystems()
+	files := filestore.New(root)
+	if err := errors.Join(os.MkdirAll(root, 0o700), files.Ensure(system)); err != nil {
+		t.Fatal(err)
+	}
+	for name, spec := range map[string]v1alpha1.VolumeSnapshotSpec{
+		goes: {ClusterName: "blue", DeleteWithCluster: true}, half: {ClusterName: "blue"}, stays: {ClusterName: "blue"}, others: {ClusterName: "green", DeleteWithCluster: true},
+	} {
+		spec.FileSystemID = system
+		err := hosts.api.Create(t.Context(), &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
+		if err == nil && name != half {
+			err = os.MkdirAll(filepath.Join(root, system, "snapshots", name, "data"), 0o700)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // once more, as after a crash
+		if err := hosts.removeSnapshots(t.Context(), files, "blue"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, err := files.Snapshots(system)
+	if want := []string{stays, others}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("left are %q, %v; want %q", left, err, want)
+	}
+	list := &v1alpha1.VolumeSnapshotList{}
+	if err := hosts.api.List(t.Context(), list); err != nil || len(list.Items) != 2 {
+		t.Errorf("%d objects are left: %v", len(list.Items), err)
+	}
+}
