@@ -71,8 +71,8 @@ test: build ## unit tests with the race detector, stories on real components
 		-- $(AS_BUILT) go -C test/csi test -json -vet=off ./...
 
 .PHONY: soak
-soak: build addons ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs, image, manifests and charts as pods, two clusters by one run of Terraform, the service killed a hundred times while clusters come and go, and two hundred times between a request and its effect, volumes through a hundred kills, Ingress and Gateway by Traefik, and the key of service account tokens replaced for ten minutes under load (109 minutes)
-	@$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=145m -run "TestRotationOfKubeletsAuthority|TestRoundsOfRotation|TestARequestThatNobodySigns|TestInstalledAsPods|TestTerraformTwoClusters|TestKilledWhileClustersComeAndGo|TestKilledBetweenRequestAndEffect|TestVolumes|TestIngress|TestIssuerKeyRotation" ./test/stories
+soak: build addons ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs, image, manifests and charts as pods, two clusters by one run of Terraform, the service killed a hundred times while clusters come and go, and two hundred times between a request and its effect, volumes through a hundred kills, Ingress and Gateway by Traefik, snapshots of volumes, and the key of service account tokens replaced for ten minutes under load (112 minutes)
+	@$(AS_BUILT) go test -tags soak -vet=off -count=1 -v -timeout=145m -run "TestRotationOfKubeletsAuthority|TestRoundsOfRotation|TestARequestThatNobodySigns|TestInstalledAsPods|TestTerraformTwoClusters|TestKilledWhileClustersComeAndGo|TestKilledBetweenRequestAndEffect|TestVolumes|TestVolumeSnapshots|TestIngress|TestIssuerKeyRotation" ./test/stories
 
 # FOCUS and SKIP are regular expressions, so they go by the environment and not through a shell.
 .PHONY: conformance
