@@ -241,6 +241,14 @@ func TestLifeOfAnAccessPoint(t *testing.T) {
 	}
 	w.ask("DELETE /access-points/"+point, "", 404, "AccessPointNotFound")
 	w.ask("GET /access-points?AccessPointId="+point, "", 404, "AccessPointNotFound")
+	snapshot := &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "fssnap-0123456789abcdef0"}, Spec: v1alpha1.VolumeSnapshotSpec{FileSystemID: id, ClusterName: "blue"}}
+	if err := w.api.Create(t.Context(), snapshot); err != nil {
+		t.Fatal(err)
+	}
+	w.ask("DELETE /file-systems/"+id, "", 409, "FileSystemInUse", snapshot.Name+" of cluster blue")
+	if err := w.api.Delete(t.Context(), snapshot); err != nil {
+		t.Fatal(err)
+	}
 	w.ask("DELETE /file-systems/"+id, "", 200)
 
 	root := w.make("POST /access-points", `{"ClientToken":"x","FileSystemId":"`+w.system("two")+`"}`, "AccessPointId")

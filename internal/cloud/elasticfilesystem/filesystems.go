@@ -262,5 +262,14 @@ func (a *api) unused(ctx context.Context, id string) error {
 			return refusal(fileSystemInUse, "File system '%s' has access points, such as %s: delete them first, or the claims that they are volumes of", id, p.Name)
 		}
 	}
+	snapshots := &v1alpha1.VolumeSnapshotList{}
+	if err := a.Management.List(ctx, snapshots); err != nil {
+		return away(err)
+	}
+	for i := range snapshots.Items {
+		if s := &snapshots.Items[i]; s.Spec.FileSystemID == id {
+			return refusal(fileSystemInUse, "File system '%s' has snapshots of volumes, such as %s of cluster %s: delete their VolumeSnapshots first", id, s.Name, s.Spec.ClusterName)
+		}
+	}
 	return nil
 }
