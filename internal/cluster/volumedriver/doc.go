@@ -17,6 +17,12 @@
 // A raw block volume is a file, which a loop device of the host makes a block device: the device is mounted on machines in place of a directory. The file
 // behind a device says whose it is and the machines' mounts say whether it is used, so none is lost or left by a crash.
 //
+// A snapshot is a copy of a directory or file that shares its content, beside the volumes of the file system, with a VolumeSnapshot in the management plane:
+//
+//	VolumeSnapshotContent ──> snapshotter ──> VolumeSnapshot + copy of the directory ──> provisioner, for claims that name it
+//
+// The snapshotter does what upstream's csi-snapshotter does in a driver's pod, whenever the cluster has the kinds.
+//
 // It keeps no state: an AccessPoint follows from the cluster and the volume's name, so every call may come again after a crash, at
 // whatever point the first one ended. While the service is away, what is mounted stays mounted; kubelets ask again until it is back.
 package volumedriver
