@@ -78,7 +78,7 @@ func TestFullDisk(t *testing.T) {
 	if err != nil || space.Room() != 0 {
 		t.Fatalf("%+v, %v", space, err)
 	}
-	w.controller.files = filestore.NewReflinking(w.root, copying)
+	w.files = filestore.NewReflinking(w.root, copying)
 	if _, err := w.CreateSnapshot(t.Context(), asksSnapshot("s", own+"::"+v1alpha1.VolumeAccessPointID(clusterName, "kept"))); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "MiB left") {
 		t.Errorf("a snapshot on a full disk: %v", err)
 	}
