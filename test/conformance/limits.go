@@ -2,5 +2,12 @@
 
 package main
 
+import "regexp"
+
 // limits are those of the kind of host that Muster is tried on.
-var limits = []limit{}
+var limits = []limit{
+	{
+		regexp.MustCompile(`PLR Pod InPlace Resize .* PLR guaranteed qos `),
+		"No process of a host without CAP_SYS_RESOURCE gets a lower oom_score_adj, which containers of guaranteed pods are given.",
+	},
+}

@@ -99,7 +99,7 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	fmt.Println(outcome.text(time.Since(started), o.rest))
 	if o.rest {
-		fmt.Println("Not run: specs of upstream's CSI drivers and of NFS servers, whose images are not made here: " + restSkip)
+		fmt.Println("Not run: specs of upstream's CSI and DRA drivers and of NFS servers, whose images are not made here: " + restSkip)
 	}
 	fmt.Printf("%s has %s, %s and %s\n", reports, reportFile, junitFile, logFile)
 	if err := outcome.problem(o.rest); err != nil {
