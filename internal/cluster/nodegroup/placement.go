@@ -93,7 +93,7 @@ func (r *groups) subnets(ctx context.Context, group *v1alpha1.NodeGroup, machine
 	if err := r.management.List(ctx, &all); err != nil {
 		return nil, nil, fmt.Errorf("listing machines: %w", err)
 	}
-	room, everybody := machine.NewRoom(usage), append(all.Items, machines...)
+	room, everybody := machine.NewRoom(usage), slices.Concat(all.Items, machines)
 	for _, of := range usage {
 		for range coming(of, everybody) {
 			_, _ = room.Take(r.demand(of.ID, pods)) // one that finds no room is refused when it is launched

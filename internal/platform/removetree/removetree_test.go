@@ -168,7 +168,7 @@ func TestProtected(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Join(path, "a", "b"), 0o700), os.WriteFile(filepath.Join(path, "a", "file"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = exec.Command("chattr", "-R", "-f", "-ia", path).Run() }) //nolint:noctx // the test's context has ended
+	t.Cleanup(func() { _ = exec.Command("chattr", "-R", "-f", "-ia", path).Run() })
 	for flag, names := range map[string][]string{"+i": {"a/file", "a/b", "a"}, "+a": {""}} {
 		for _, name := range names {
 			if out, err := exec.CommandContext(t.Context(), "chattr", flag, filepath.Join(path, name)).CombinedOutput(); err != nil {
