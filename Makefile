@@ -7,6 +7,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 export GOWORK := off
+# Ordinary users' PATH on Debian lacks sbin, where programs are that tests run.
+export PATH := $(PATH):/usr/sbin:/sbin
 
 # What the build compiled serves lint and stories too, as long as they ask for it in the same way.
 AS_BUILT := env CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false -gcflags=all=-dwarf=false'

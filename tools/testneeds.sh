@@ -4,6 +4,7 @@
 # Sees to what the tests need on top of what the build does.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export PATH="$PATH:/usr/sbin:/sbin"
 source tools/packages.sh
 
 missing=()
@@ -12,6 +13,9 @@ command -v softhsm2-util >/dev/null || missing+=(softhsm2) # a PKCS #11 token in
 command -v systemd-analyze >/dev/null && [[ -x /lib/systemd/systemd ]] || missing+=(systemd)
 command -v aws >/dev/null || missing+=(awscli) # people's tools for IAM, in test/stories
 command -v musl-gcc >/dev/null || missing+=(musl-tools) # the resolver of Alpine's images, in test/stories
+# File systems whose files share their content, for internal/cluster/filestore, internal/platform/removetree and test/stories.
+command -v mkfs.xfs >/dev/null || missing+=(xfsprogs)
+command -v mkfs.btrfs >/dev/null || missing+=(btrfs-progs)
 ((${#missing[@]})) || exit 0
 if may_install; then
 	install_packages "${missing[@]}"

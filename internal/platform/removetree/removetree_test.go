@@ -123,7 +123,7 @@ func TestSubvolumes(t *testing.T) {
 	run := func(program string, arguments ...string) {
 		t.Helper()
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(err)
+			t.Fatal("looking for what tools/testneeds.sh installs: ", err)
 		}
 		if out, err := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput(); err != nil {
 			t.Fatalf("%s %q: %v: %s", program, arguments, err, out)
