@@ -4,6 +4,8 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/netip"
 	"time"
 
@@ -13,12 +15,15 @@ import (
 const (
 	// accountCA is the file with the authority of what the account serves.
 	accountCA = "/etc/aws/ca.pem"
-	// podIdentityRetry is the pause before the addresses of the pod identity agent are tried again, such as when a pod has the port.
+	// podIdentityRetry is the pause before the addresses of the pod identity agent are tried again.
 	podIdentityRetry = 5 * time.Second
+	// podIdentityCheck is the time between two looks at whether its addresses lead to the pod identity agent: firewalls of hosts flush all rules when they
+	// start.
+	podIdentityCheck = 30 * time.Second
 )
 
-// servePodIdentities is the EKS Pod Identity agent of this machine, until the context ends. Where it cannot listen, such as when a pod of the host
-// network has the port, it logs that and tries again; the machine is a good node all the same, and the add-on of this name is not healthy.
+// servePodIdentities is the EKS Pod Identity agent of this machine, until the context ends. Where it cannot listen, it logs that and
+// tries again; the machine is a good node all the same, and the add-on of this name is not healthy.
 func (a *agent) servePodIdentities(ctx context.Context) {
 	server, err := podidentityagent.New(podidentityagent.Config{
 		Ask: &podidentityagent.EKSAuth{
@@ -36,11 +41,7 @@ func (a *agent) servePodIdentities(ctx context.Context) {
 	}
 	said := ""
 	for ctx.Err() == nil {
-		listeners, err := podidentityagent.Listen(ctx, a.log)
-		if err == nil {
-			a.log.Info("pods get credentials by EKS Pod Identity", "addresses", len(listeners))
-			err = server.Serve(ctx, listeners...)
-		}
+		err := a.servePodIdentitiesOnce(ctx, server)
 		if ctx.Err() != nil {
 			return
 		}
@@ -50,4 +51,34 @@ func (a *agent) servePodIdentities(ctx context.Context) {
 		}
 		sleep(ctx, podIdentityRetry)
 	}
+}
+
+// servePodIdentitiesOnce listens, has the addresses lead there, and answers until the context or a listener ends.
+func (a *agent) servePodIdentitiesOnce(ctx context.Context, server *podidentityagent.Server) error {
+	listeners, err := podidentityagent.Listen(ctx, a.log)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := podidentityagent.Redirect(ctx, a.runTool, listeners...); err != nil {
+		for _, listener := range listeners {
+			err = errors.Join(err, listener.Close())
+		}
+		return err
+	}
+	a.log.Info("pods get credentials by EKS Pod Identity", "addresses", len(listeners))
+	go func() {
+		for sleep(ctx, podIdentityCheck) {
+			why := podidentityagent.Probe(ctx, new(net.Dialer).DialContext)
+			if why == nil || ctx.Err() != nil {
+				continue
+			}
+			a.log.Warn("the pod identity agent's address does not lead to it; its rules are made again", "error", why)
+			if err := podidentityagent.Redirect(ctx, a.runTool, listeners...); err != nil {
+				a.log.Warn("pods get no credentials by EKS Pod Identity; it is tried again", "error", err)
+			}
+		}
+	}()
+	return server.Serve(ctx, listeners...)
 }

@@ -16,8 +16,12 @@ import (
 	"muster.dev/muster/internal/iam/arn"
 )
 
-// Listen gives the machine the agent's addresses, on lo, and listens on them. Pods reach an address of their machine by their default
-// route, which leads to it. Where the kernel has no IPv6 there is one listener.
+// listenPort is the port that connections to [Port] are led to (see [Redirect]), so that port 80 is free for programs of the host network that listen
+// on all addresses. Nothing is registered for it, and only root may listen there.
+const listenPort = 303
+
+// Listen gives the machine the agent's addresses, on lo, and listens there. Pods reach an address of their machine by their default
+// route, which leads to it. Where the kernel has no IPv6 there is one listener. [Redirect] leads connections there.
 func Listen(ctx context.Context, log *slog.Logger) ([]net.Listener, error) {
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -53,7 +57,7 @@ func listenAt(ctx context.Context, lo netlink.Link, address, network string, bit
 	if err := netlink.AddrReplace(lo, own); err != nil {
 		return nil, fmt.Errorf("setting address %s of the pod identity agent: %w", address, err)
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, network, net.JoinHostPort(address, strconv.Itoa(Port)))
+	listener, err := new(net.ListenConfig).Listen(ctx, network, net.JoinHostPort(address, strconv.Itoa(listenPort)))
 	if err != nil {
 		return nil, fmt.Errorf("listening for pods: %w", err)
 	}
