@@ -22,11 +22,15 @@ import (
 // Planes are the planes of one account: its own components and its clusters. One plane chooses its ports at a time.
 type Planes struct {
 	state statedir.Dir
-	mu    sync.Mutex
+
+	mu     sync.Mutex
+	claims *claims
 }
 
 // New returns the planes of the account in a state directory.
-func New(state statedir.Dir) *Planes { return &Planes{state: state} }
+func New(state statedir.Dir) *Planes {
+	return &Planes{state: state, claims: newClaims(component.Loopback)}
+}
 
 // Account returns the ports of the account's own components. It chooses those that are missing or taken, and writes them down.
 func (p *Planes) Account() (component.AccountPorts, error) {
@@ -111,9 +115,15 @@ func (p *Planes) choose(path string, ports any, wishes []wish) error {
 	if err != nil {
 		return err
 	}
-	if err := choose(wishes, surroundings{address: component.Loopback, taken: taken, running: running, free: freeOn(component.Loopback), random: rand.IntN}); err != nil {
+	unused := freeOn(component.Loopback)
+	free := func(port int) bool { return unused(port) && p.claims.take(port) }
+	if err := choose(wishes, surroundings{address: component.Loopback, taken: taken, running: running, free: free, random: rand.IntN}); err != nil {
 		return err
 	}
+	for _, w := range wishes {
+		taken[*w.port] = true
+	}
+	p.claims.keep(taken)
 	raw, err := json.Marshal(ports)
 	if err != nil {
 		return err

@@ -18,7 +18,9 @@ import (
 // chosen chooses ports as the service does, and checks what every choice must keep.
 func chosen(t *testing.T, dir statedir.Cluster, wanted int) component.Ports {
 	t.Helper()
-	ports, err := New(accountOf(dir)).Cluster(dir, wanted)
+	planes := New(accountOf(dir))
+	defer planes.claims.keep(nil) // as the kernel does when the service ends
+	ports, err := planes.Cluster(dir, wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,23 +138,68 @@ func TestPlanesDoNotTakeEachOthersPorts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[int]string{}
-	for name, ports := range map[string]any{"blue": first, "red": second, "account": account} {
-		raw, err := json.Marshal(ports)
+	if shared := common(t, first, second, account); len(shared) > 0 {
+		t.Errorf("two planes have the ports %v", shared)
+	}
+}
+
+// Two installations that start at the same moment choose before the processes of either listen.
+func TestInstallationsDoNotTakeEachOthersPorts(t *testing.T) {
+	blue, red := newCluster(t), newCluster(t)
+	of := New(accountOf(blue))
+	first, err := of.Cluster(blue, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, red.Ports(), string(raw)) // by chance it would have the same
+	another := New(accountOf(red))
+	second, err := another.Cluster(red, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shared := common(t, first, second); len(shared) > 0 {
+		t.Errorf("both installations have the ports %v", shared)
+	}
+	_, err = another.Cluster(red, first.Etcd)
+	says(t, err, fmt.Sprintf("spec.apiServer.port: %d is in use", first.Etcd))
+
+	// What one gives back the other can have.
+	if err := os.RemoveAll(string(blue)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := of.Account(); err != nil {
+		t.Fatal(err)
+	}
+	if third, err := another.Cluster(red, first.Etcd); err != nil || third.APIServer != first.Etcd {
+		t.Errorf("%+v, %v: want port %d, which nobody has any more", third, err, first.Etcd)
+	}
+}
+
+// common are the ports that two planes both have.
+func common(t *testing.T, planes ...any) (shared []int) {
+	t.Helper()
+	seen := map[int]bool{}
+	for _, plane := range planes {
+		raw, err := json.Marshal(plane)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var all map[string]int
-		if err := json.Unmarshal(raw, &all); err != nil {
+		var ports map[string]int
+		if err := json.Unmarshal(raw, &ports); err != nil {
 			t.Fatal(err)
 		}
-		for _, port := range all {
-			if other, ok := seen[port]; ok || port == 0 {
-				t.Errorf("%s and %s both have port %d", name, other, port)
+		for _, port := range ports {
+			if seen[port] {
+				shared = append(shared, port)
 			}
-			seen[port] = name
+			seen[port] = true
 		}
 	}
+	return shared
 }
 
 func TestPortThatWasAskedFor(t *testing.T) {
