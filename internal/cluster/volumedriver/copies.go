@@ -192,6 +192,9 @@ func (c *controller) volumeToCopy(ctx context.Context, id string) (*v1alpha1.Acc
 	if point.Spec.ClusterName != c.clusterName || point.Spec.FileSystemID != handle.FileSystemID || handle.Path != "" {
 		return nil, status.Errorf(codes.NotFound, "volume %s cannot be copied: it must be one that a StorageClass of cluster %s has made", id, c.clusterName)
 	}
+	if err := c.reach.to(ctx, c.management, c.clusterName, point.Spec.FileSystemID); err != nil {
+		return nil, err
+	}
 	if there, err := c.files.Has(placeOf(point)); err != nil {
 		return nil, status.Errorf(codes.Unavailable, "access point %s: %v", point.Name, err)
 	} else if !there {

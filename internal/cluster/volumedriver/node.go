@@ -81,7 +81,7 @@ func (n *node) NodePublishVolume(ctx context.Context, request *csi.NodePublishVo
 	if err != nil {
 		return nil, err
 	}
-	if err := n.reaches(ctx, handle.FileSystemID); err != nil {
+	if err := n.reach.to(ctx, n.management, n.clusterName, handle.FileSystemID); err != nil {
 		return nil, err
 	}
 	at, err := n.place(ctx, handle)
@@ -153,15 +153,6 @@ type place struct {
 }
 
 func (p place) block() bool { return p.point != nil && p.point.Spec.Block }
-
-// reaches refuses a file system that is not there, or for other clusters.
-func (n *node) reaches(ctx context.Context, fileSystemID string) error {
-	system := &v1alpha1.FileSystem{}
-	if err := n.management.Get(ctx, client.ObjectKey{Name: fileSystemID}, system); err != nil {
-		return missing(err, "file system", fileSystemID)
-	}
-	return n.reach.check(ctx, n.management, n.clusterName, system)
-}
 
 // place finds a volume in its file system. The directory of an access point is made if that says whose it is to be.
 func (n *node) place(ctx context.Context, handle efs.Handle) (place, error) {

@@ -21,6 +21,15 @@ type reach struct {
 	defaultFileSystem string
 }
 
+// to refuses a file system that is not there, or for other clusters.
+func (r reach) to(ctx context.Context, management client.Reader, clusterName, fileSystemID string) error {
+	system := &v1alpha1.FileSystem{}
+	if err := management.Get(ctx, client.ObjectKey{Name: fileSystemID}, system); err != nil {
+		return missing(err, "file system", fileSystemID)
+	}
+	return r.check(ctx, management, clusterName, system)
+}
+
 // check refuses a file system that is for other clusters: its spec names those that may use it, and on AWS one with mount targets is reached from their VPC
 // only. One without mount targets is reached from everywhere here, because volumes need none; so is the default one, which clusters of every VPC need.
 func (r reach) check(ctx context.Context, management client.Reader, clusterName string, system *v1alpha1.FileSystem) error {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,6 +79,36 @@ func TestReachOfDefault(t *testing.T) {
 	w.limit(t, defaultID, []string{"green"}, nil, false)
 	if _, err := w.CreateVolume(t.Context(), request); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("in a default file system for another cluster: %v", err)
+	}
+}
+
+// What is in a file system that is for other clusters by now is not taken out of it, by copies or by snapshots.
+func TestReachOfCopies(t *testing.T) {
+	for name, test := range map[string]struct{ clusters, records []string }{
+		"for another one":          {clusters: []string{"green"}},
+		"a mount target elsewhere": {records: []string{`{"fileSystem":"` + own + `","vpc":"vpc-0123456789abcdef1"}`}},
+	} {
+		w, volume := copyWorld(t, copying)
+		before, err := w.CreateSnapshot(t.Context(), asksSnapshot("before", volume))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.limit(t, own, test.clusters, test.records, false)
+		for _, request := range []*csi.CreateVolumeRequest{asksCopy("copy", volume), asksRestore("copy", before.GetSnapshot().GetSnapshotId())} {
+			request.Parameters["fileSystemId"] = defaultID
+			if _, err := w.CreateVolume(t.Context(), request); status.Code(err) != codes.PermissionDenied || w.point(t, "copy") != nil {
+				t.Errorf("%s: a volume of %v: %v", name, request.GetVolumeContentSource(), err)
+			}
+		}
+		if _, err := w.CreateSnapshot(t.Context(), asksSnapshot("after", volume)); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("%s: a snapshot: %v", name, err)
+		}
+		if files, objects := w.snapshots(t); len(files) != 1 || len(objects) != 1 {
+			t.Errorf("%s: there are %q and %q", name, files, objects)
+		}
+		if _, err := w.DeleteSnapshot(t.Context(), &csi.DeleteSnapshotRequest{SnapshotId: before.GetSnapshot().GetSnapshotId()}); err != nil {
+			t.Errorf("%s: what is there is not removed: %v", name, err)
+		}
 	}
 }
 

@@ -184,6 +184,9 @@ func (c *controller) sourceSnapshot(ctx context.Context, id string) (source, err
 	if snapshot == nil || since.IsZero() || snapshot.Spec.ClusterName != c.clusterName {
 		return source{}, absent
 	}
+	if err := c.reach.to(ctx, c.management, c.clusterName, snapshot.Spec.FileSystemID); err != nil {
+		return source{}, err
+	}
 	return source{what: "snapshot " + id, place: SnapshotPlace(snapshot), block: snapshot.Spec.Block, size: snapshot.Spec.CapacityBytes}, nil
 }
 
