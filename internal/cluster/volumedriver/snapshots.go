@@ -70,17 +70,26 @@ func (c *controller) CreateSnapshot(ctx context.Context, request *csi.CreateSnap
 	snapshot := &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.VolumeSnapshotSpec{
 		FileSystemID: point.Spec.FileSystemID, SourceVolume: volume, ClusterName: c.clusterName, Block: point.Spec.Block, CapacityBytes: point.Spec.CapacityBytes,
 	}}
+	// What is there without an object is removed by the controller of file systems, which may have decided to already.
+	if there, err := c.files.Has(SnapshotPlace(snapshot)); err != nil {
+		return nil, status.Errorf(codes.Unavailable, "snapshot %s: %v", id, err)
+	} else if there {
+		return nil, status.Errorf(codes.Unavailable, "VolumeSnapshot %s of the management plane was deleted, and its data is being removed: the snapshot is made once that is done", id)
+	}
 	if err := c.management.Create(ctx, snapshot); err != nil {
 		return nil, status.Errorf(codes.Unavailable, "snapshot %s: %v", id, err)
 	}
 	if err := sourceOf(point, volume).clone(ctx, c.files, SnapshotPlace(snapshot), 0); err != nil {
 		return nil, err
 	}
-	since, there, err := c.files.Since(SnapshotPlace(snapshot))
-	if err != nil || !there {
-		return nil, status.Errorf(codes.Unavailable, "snapshot %s has been removed meanwhile: %v", id, err)
+	made, since, err := c.lookAtSnapshot(ctx, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case made == nil || made.UID != snapshot.UID || since.IsZero():
+		return nil, status.Errorf(codes.Unavailable, "VolumeSnapshot %s of the management plane was deleted while the snapshot was made: it is made again", id)
 	}
-	return &csi.CreateSnapshotResponse{Snapshot: described(snapshot, since)}, nil
+	return &csi.CreateSnapshotResponse{Snapshot: described(made, since)}, nil
 }
 
 // lookAtSnapshot looks for a snapshot, and since when it is whole, if it is. It is nil if there is none.

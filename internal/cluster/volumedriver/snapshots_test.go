@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/filestore"
 )
 
 func asksSnapshot(name, volume string) *csi.CreateSnapshotRequest {
@@ -235,6 +236,36 @@ func TestSnapshotIsCutShort(t *testing.T) {
 				t.Errorf("left are %q and %q", files, objects)
 			}
 		})
+	}
+}
+
+// A snapshot whose object people delete while it is made, or before it is told, is not taken for one: what is left of it may be removed at any moment.
+func TestSnapshotWithoutItsObject(t *testing.T) {
+	var w *world
+	var volume string
+	calls, id := 0, v1alpha1.VolumeSnapshotID(clusterName, "s")
+	w, volume = copyWorld(t, func(to, from *os.File) error {
+		if calls++; calls == 2 { // the first one is to see whether it can be
+			if err := w.management.Delete(t.Context(), &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: id}}); err != nil {
+				t.Error(err)
+			}
+		}
+		return copying(to, from)
+	})
+	for range 2 {
+		if made, err := w.CreateSnapshot(t.Context(), asksSnapshot("s", volume)); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "was deleted") {
+			t.Errorf("%v, %v", made, err)
+		}
+		if files, objects := w.snapshots(t); len(files) != 1 || len(objects) > 0 {
+			t.Errorf("there are %q and %q", files, objects)
+		}
+	}
+	// As the controller of file systems does.
+	if err := w.files.DiscardPlace(filestore.Place{FileSystemID: own, Path: "/" + id, Snapshot: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.CreateSnapshot(t.Context(), asksSnapshot("s", volume)); err != nil {
+		t.Error(err)
 	}
 }
 
