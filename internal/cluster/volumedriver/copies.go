@@ -108,18 +108,27 @@ func (c *controller) abandon(ctx context.Context, made copied) error {
 	return nil
 }
 
-// abandonCopy removes what is left of a copy whose source is not known any more.
-func (c *controller) abandonCopy(ctx context.Context, volume string) error {
+// content is what a copy was made of.
+func (c copied) content() *csi.VolumeContentSource {
+	id := copiedFrom(c.point)
+	if efs.CheckSnapshotID(id) == nil {
+		return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: id}}}
+	}
+	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: id}}}
+}
+
+// abandonCopy removes what is left of a copy whose source is not known any more. One that has been made stays.
+func (c *controller) abandonCopy(ctx context.Context, volume string) (copied, error) {
 	name := v1alpha1.VolumeAccessPointID(c.clusterName, volume)
 	if _, busy := c.copying.LoadOrStore(name, true); busy {
-		return status.Errorf(codes.Aborted, "volume %s is being made", volume)
+		return copied{}, status.Errorf(codes.Aborted, "volume %s is being made", volume)
 	}
 	defer c.copying.Delete(name)
 	made, err := c.lookAtCopy(ctx, name)
 	if err != nil {
-		return err
+		return copied{}, err
 	}
-	return c.abandon(ctx, made)
+	return made, c.abandon(ctx, made)
 }
 
 func (c *controller) canCopy(fileSystemID string) error {

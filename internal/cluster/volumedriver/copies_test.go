@@ -216,7 +216,7 @@ func TestCopyIsCutShort(t *testing.T) {
 				if _, err := w.CreateVolume(t.Context(), asksCopy("copy", source)); status.Code(err) != codes.Aborted {
 					t.Errorf("making what is being made: %v", err)
 				}
-				if err := w.abandonCopy(t.Context(), "copy"); status.Code(err) != codes.Aborted {
+				if _, err := w.abandonCopy(t.Context(), "copy"); status.Code(err) != codes.Aborted {
 					t.Errorf("abandoning what is being made: %v", err)
 				}
 				return unix.EIO
@@ -244,7 +244,7 @@ func TestCopyIsCutShort(t *testing.T) {
 			if _, err := w.CreateVolume(t.Context(), asksCopy("copy", source)); err != nil {
 				t.Error(err)
 			}
-			if err := w.abandonCopy(t.Context(), "copy"); err != nil || w.point(t, "copy") == nil {
+			if made, err := w.abandonCopy(t.Context(), "copy"); err != nil || !made.whole || w.point(t, "copy") == nil {
 				t.Errorf("a copy that is made is abandoned: %v", err)
 			}
 			if _, err := w.node.NodePublishVolume(t.Context(), publish(handle, target)); err != nil {
@@ -358,6 +358,33 @@ func TestProvisionCopy(t *testing.T) {
 				t.Errorf("%v; left is %v", err, w.point(t, "pvc-1"))
 			}
 		})
+	}
+}
+
+// A copy that was made before the service was killed is the claim's, though its source has gone since.
+func TestProvisionCopyThatIsMade(t *testing.T) {
+	group := snapshotGroup
+	for name, ref := range map[string]corev1.TypedLocalObjectReference{
+		"a volume": {Kind: "PersistentVolumeClaim", Name: "gone"}, "a snapshot": {APIGroup: &group, Kind: "VolumeSnapshot", Name: "gone"},
+	} {
+		w, source := copyWorld(t, copying)
+		request := asksCopy("pvc-1", source)
+		if ref.APIGroup != nil {
+			made, err := w.CreateSnapshot(t.Context(), asksSnapshot("s", source))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request = asksRestore("pvc-1", made.GetSnapshot().GetSnapshotId())
+		}
+		if _, err := w.CreateVolume(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		volume, state, err := (&provisioner{w.controller, w.node.cluster, snapshotObjects()}).Provision(t.Context(), options("1Mi", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.DataSource = &ref
+		}))
+		if err != nil || state != provisioning.ProvisioningFinished || volume.Spec.CSI.VolumeHandle != own+"::"+w.point(t, "pvc-1").Name {
+			t.Errorf("%s: %v, %s, %v", name, volume, state, err)
+		}
 	}
 }
 

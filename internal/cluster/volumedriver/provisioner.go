@@ -65,11 +65,15 @@ func (p *provisioner) Provision(ctx context.Context, options provisioning.Provis
 	if claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil {
 		content, err := p.content(ctx, claim)
 		if err != nil {
-			// What an earlier attempt has begun, while the source was there, is not to be left.
-			if err := p.volumes.abandonCopy(ctx, options.PVName); err != nil {
-				return nil, provisioning.ProvisioningInBackground, errors.New(status.Convert(err).Message())
+			// What an earlier attempt has made, while the source was there, is the claim's. What it has begun is not to be left.
+			made, left := p.volumes.abandonCopy(ctx, options.PVName)
+			switch {
+			case left != nil:
+				return nil, provisioning.ProvisioningInBackground, errors.New(status.Convert(left).Message())
+			case !made.whole || copiedFrom(made.point) == "":
+				return nil, provisioning.ProvisioningFinished, err
 			}
-			return nil, provisioning.ProvisioningFinished, err
+			content = made.content()
 		}
 		request.VolumeContentSource = content
 	}
