@@ -162,10 +162,10 @@ func (s *snapshotter) work(ctx context.Context, queue workqueue.TypedRateLimitin
 
 // sync makes, looks for or removes the snapshot of a content. Every step may come again.
 func (s *snapshotter) sync(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, copyTime)
+	within, cancel := context.WithTimeout(ctx, copyTime)
 	defer cancel()
 	content := &snapshotContent{}
-	if err := readSnapshot(ctx, s.contents(), name, content); err != nil {
+	if err := readSnapshot(within, s.contents(), name, content); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -175,18 +175,21 @@ func (s *snapshotter) sync(ctx context.Context, name string) error {
 	case content.Spec.Driver != efs.Driver:
 		return nil
 	case content.DeletionTimestamp != nil:
-		return s.remove(ctx, content)
+		return s.remove(within, content)
 	case content.Status.ReadyToUse:
 		return nil
 	case source.SnapshotHandle != "":
-		found, err := s.find(ctx, source.SnapshotHandle)
+		found, err := s.find(within, source.SnapshotHandle)
 		if err != nil {
 			return s.failed(ctx, content, reasonSnapshotCheckFailed, "Failed to check and update snapshot content: ", err)
 		}
 		return s.ready(ctx, content, found)
 	case source.VolumeHandle != "":
-		made, err := s.create(ctx, content)
+		made, err := s.create(within, content)
 		if err != nil {
+			if errors.Is(within.Err(), context.DeadlineExceeded) {
+				err = fmt.Errorf("it took longer than %s: %w", copyTime, err)
+			}
 			return s.failed(ctx, content, reasonSnapshotFailed, "Failed to create snapshot: ", err)
 		}
 		return s.ready(ctx, content, made)

@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -134,6 +136,35 @@ func TestSnapshotterFails(t *testing.T) {
 				t.Errorf("left are %q and %q", files, objects)
 			}
 		})
+	}
+}
+
+// slow are volumes whose snapshots take longer than there is time.
+type slow struct{ csi.ControllerServer }
+
+func (slow) CreateSnapshot(ctx context.Context, _ *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// What takes too long is said, too; what ends with the service is not.
+func TestSnapshotterTakesTooLong(t *testing.T) {
+	for name, ends := range map[string]bool{"too long": false, "the service ends": true} {
+		_, s, told := snapshotWorld(t, copying, classOfSnapshots, fmt.Sprintf(contentOf, "Delete", "volumeHandle: VOLUME", ""))
+		s.volumes = slow{}
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if ends {
+				time.AfterFunc(time.Second, cancel)
+			}
+			if err := s.sync(ctx, "content"); err == nil {
+				t.Error(name)
+			}
+		})
+		if is := s.content(t).Status.Error; ends != (is == nil) || ends != (len(told.Events) == 0) || is != nil && !strings.Contains(is.Message, "longer than 30m0s") {
+			t.Errorf("%s: %+v, %d Events", name, is, len(told.Events))
+		}
 	}
 }
 
