@@ -181,7 +181,10 @@ func (c *controller) hasRoom(size int64) error {
 	if err != nil {
 		return status.Error(codes.Unavailable, err.Error())
 	}
-	if room := space.Room(); size > room || room == 0 {
+	switch room := space.Room(); {
+	case room == 0 && size == 0:
+		return status.Errorf(codes.ResourceExhausted, "the host's disk has %d MiB left, of which volumes and snapshots may have none: free some", space.Available>>20)
+	case room == 0 || size > room:
 		return status.Errorf(codes.ResourceExhausted, "the host's disk has %d MiB left, of which volumes may have %d MiB, and the claim asks for %d MiB: free some, or ask for less", space.Available>>20, room>>20, size>>20)
 	}
 	return nil
