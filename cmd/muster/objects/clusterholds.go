@@ -28,6 +28,8 @@ type holds struct {
 	snapshots        []string // namespace/name of VolumeSnapshots
 	volumes          []string // the access points of volumes that are to be deleted with their claims
 	doomed           []string // the snapshots that are to be deleted with their VolumeSnapshots
+	keptVolumes      []string // the access points of volumes that are retained
+	keptSnapshots    []string // the snapshots that are retained
 	unseen           error    // why the cluster cannot be asked
 }
 
@@ -60,7 +62,7 @@ func (d *deleteClusterCommand) lookInto(ctx context.Context, cluster *v1alpha1.C
 		return holds{unseen: err}, nil
 	}
 	h := held(services.Items, claims.Items, volumes.Items)
-	h.snapshots, h.doomed = heldSnapshots(contents.Items)
+	h.addSnapshots(cluster.Spec.Name, contents.Items)
 	return h, nil
 }
 
@@ -79,11 +81,16 @@ func held(services []corev1.Service, claims []corev1.PersistentVolumeClaim, volu
 	}
 	for i := range volumes {
 		v := &volumes[i]
-		if v.Spec.CSI == nil || v.Spec.CSI.Driver != efs.Driver || v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+		if v.Spec.CSI == nil || v.Spec.CSI.Driver != efs.Driver {
 			continue
 		}
-		if handle, err := efs.ParseHandle(v.Spec.CSI.VolumeHandle); err == nil && handle.AccessPointID != "" {
+		handle, err := efs.ParseHandle(v.Spec.CSI.VolumeHandle)
+		switch {
+		case err != nil || handle.AccessPointID == "":
+		case v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
 			h.volumes = append(h.volumes, handle.AccessPointID)
+		default:
+			h.keptVolumes = append(h.keptVolumes, handle.AccessPointID)
 		}
 	}
 	slices.Sort(h.services)
@@ -91,23 +98,30 @@ func held(services []corev1.Service, claims []corev1.PersistentVolumeClaim, volu
 	return h
 }
 
-// heldSnapshots are the VolumeSnapshots of contents that are to be deleted with them, and their snapshots.
-func heldSnapshots(contents []unstructured.Unstructured) (names, doomed []string) {
+// addSnapshots adds the snapshots that contents of a cluster hold. One that has just been made is not named by its content yet.
+func (h *holds) addSnapshots(cluster string, contents []unstructured.Unstructured) {
 	for i := range contents {
 		at := func(path ...string) string {
 			text, _, _ := unstructured.NestedString(contents[i].Object, path...)
 			return text
 		}
-		if at("spec", "driver") != efs.Driver || at("spec", "deletionPolicy") != "Delete" {
+		if at("spec", "driver") != efs.Driver {
 			continue
 		}
-		names = append(names, at("spec", "volumeSnapshotRef", "namespace")+"/"+at("spec", "volumeSnapshotRef", "name"))
-		if id := at("status", "snapshotHandle"); id != "" {
-			doomed = append(doomed, id)
+		id := at("status", "snapshotHandle")
+		if id == "" && at("spec", "source", "volumeHandle") != "" {
+			id = v1alpha1.VolumeSnapshotID(cluster, efs.SnapshotName(at("spec", "volumeSnapshotRef", "uid")))
 		}
+		if at("spec", "deletionPolicy") != "Delete" {
+			h.keptSnapshots = append(h.keptSnapshots, id)
+			continue
+		}
+		h.snapshots = append(h.snapshots, at("spec", "volumeSnapshotRef", "namespace")+"/"+at("spec", "volumeSnapshotRef", "name"))
+		h.doomed = append(h.doomed, id)
 	}
-	slices.Sort(names)
-	return names, doomed
+	none := func(id string) bool { return id == "" }
+	h.doomed, h.keptSnapshots = slices.DeleteFunc(h.doomed, none), slices.DeleteFunc(h.keptSnapshots, none)
+	slices.Sort(h.snapshots)
 }
 
 // refuse says what would go with the cluster; nil if nothing would.
@@ -145,38 +159,43 @@ func few(names []string) string {
 }
 
 // doom marks the volumes of a cluster that are to be deleted with their claims, and the snapshots with their VolumeSnapshots: the service removes their
-// data when the cluster is gone.
+// data when the cluster is gone. Those that are retained have no mark, though an earlier attempt may have made one.
 func (d *deleteClusterCommand) doom(ctx context.Context, p *plane.Client, c doomed) error {
 	if c.holds.unseen != nil {
 		_, _ = fmt.Fprintf(d.Err, "Warning: cluster %s cannot be asked what its claims hold, so the data of its volumes stays: %v\n", c.Spec.Name, c.holds.unseen)
 	}
-	for _, id := range c.holds.volumes {
-		point := &v1alpha1.AccessPoint{}
-		if err := d.mark(ctx, p, c.Spec.Name, id, point, &point.Spec.ClusterName, &point.Spec.DeleteWithCluster); err != nil {
-			return err
+	for _, one := range []struct {
+		volumes, snapshots []string
+		goes               bool
+	}{{c.holds.volumes, c.holds.doomed, true}, {c.holds.keptVolumes, c.holds.keptSnapshots, false}} {
+		for _, id := range one.volumes {
+			point := &v1alpha1.AccessPoint{}
+			if err := d.mark(ctx, p, c.Spec.Name, id, point, &point.Spec.ClusterName, &point.Spec.DeleteWithCluster, one.goes); err != nil {
+				return err
+			}
 		}
-	}
-	for _, id := range c.holds.doomed {
-		snapshot := &v1alpha1.VolumeSnapshot{}
-		if err := d.mark(ctx, p, c.Spec.Name, id, snapshot, &snapshot.Spec.ClusterName, &snapshot.Spec.DeleteWithCluster); err != nil {
-			return err
+		for _, id := range one.snapshots {
+			snapshot := &v1alpha1.VolumeSnapshot{}
+			if err := d.mark(ctx, p, c.Spec.Name, id, snapshot, &snapshot.Spec.ClusterName, &snapshot.Spec.DeleteWithCluster, one.goes); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// mark sets the mark of an object, unless it is another cluster's. An object that is gone needs none.
-func (d *deleteClusterCommand) mark(ctx context.Context, p *plane.Client, cluster, name string, object client.Object, of *string, mark *bool) error {
+// mark sets the mark of an object or takes it away, unless it is another cluster's. An object that is gone needs none.
+func (d *deleteClusterCommand) mark(ctx context.Context, p *plane.Client, cluster, name string, object client.Object, of *string, mark *bool, goes bool) error {
 	if err := p.Read(ctx, name, object); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if *of != cluster || *mark {
+	if *of != cluster || *mark == goes {
 		return nil
 	}
 	before, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
 		return fmt.Errorf("%s cannot be marked", name)
 	}
-	*mark = true
+	*mark = goes
 	return client.IgnoreNotFound(p.Within(ctx, func(ctx context.Context) error { return p.Patch(ctx, object, client.MergeFrom(before)) }))
 }

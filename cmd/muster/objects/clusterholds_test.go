@@ -84,6 +84,60 @@ func TestDeleteClusterThatHolds(t *testing.T) {
 	}
 }
 
+// What an attempt that came to nothing has marked stays, if people have it retained since.
+func TestDeleteClusterThatRetainsByNow(t *testing.T) {
+	t.Parallel()
+	all := slices.Concat(lone("Blue_2"), claimed("stays", staysPoint, "Blue_2", corev1.PersistentVolumeReclaimRetain), claimed("green", greenPoint, "green", corev1.PersistentVolumeReclaimRetain),
+		snapshotted("stays", staysSnapshot, "Blue_2", "Retain"), snapshotted("green", greenSnapshot, "green", "Retain"))
+	for _, object := range all {
+		switch object := object.(type) {
+		case *v1alpha1.AccessPoint:
+			object.Spec.DeleteWithCluster = true
+		case *v1alpha1.VolumeSnapshot:
+			object.Spec.DeleteWithCluster = true
+		}
+	}
+	b := clitest.NewBench(t, remover(t), all...)
+	writeClusterKubeconfig(t, b, "Blue_2")
+	if err := b.Run(t.Context(), deleteClusterOf(b), "Blue_2", "--cascade"); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{staysPoint, greenPoint} {
+		point := &v1alpha1.AccessPoint{}
+		if err := b.Client.Get(t.Context(), client.ObjectKey{Name: id}, point); err != nil || point.Spec.DeleteWithCluster != (id == greenPoint) {
+			t.Errorf("%s goes with the cluster: %t, %v", id, point.Spec.DeleteWithCluster, err)
+		}
+	}
+	for _, id := range []string{staysSnapshot, greenSnapshot} {
+		snapshot := &v1alpha1.VolumeSnapshot{}
+		if err := b.Client.Get(t.Context(), client.ObjectKey{Name: id}, snapshot); err != nil || snapshot.Spec.DeleteWithCluster != (id == greenSnapshot) {
+			t.Errorf("%s goes with the cluster: %t, %v", id, snapshot.Spec.DeleteWithCluster, err)
+		}
+	}
+}
+
+// A snapshot that is made, and that its content does not name yet, goes with the cluster, too.
+func TestDeleteClusterWithASnapshotThatIsNotNamed(t *testing.T) {
+	t.Parallel()
+	id := v1alpha1.VolumeSnapshotID("Blue_2", "snapshot-u")
+	objects := snapshotted("goes", id, "Blue_2", "Delete")
+	content := objects[0].(*unstructured.Unstructured)
+	unstructured.RemoveNestedField(content.Object, "status")
+	if err := errors.Join(unstructured.SetNestedField(content.Object, heldSystem+"::"+goesPoint, "spec", "source", "volumeHandle"),
+		unstructured.SetNestedField(content.Object, "u", "spec", "volumeSnapshotRef", "uid")); err != nil {
+		t.Fatal(err)
+	}
+	b := clitest.NewBench(t, remover(t), slices.Concat(lone("Blue_2"), objects)...)
+	writeClusterKubeconfig(t, b, "Blue_2")
+	if err := b.Run(t.Context(), deleteClusterOf(b), "Blue_2", "--cascade"); err != nil {
+		t.Fatal(err)
+	}
+	snapshot := &v1alpha1.VolumeSnapshot{}
+	if err := b.Client.Get(t.Context(), client.ObjectKey{Name: id}, snapshot); err != nil || !snapshot.Spec.DeleteWithCluster {
+		t.Errorf("%s stays: %v", id, err)
+	}
+}
+
 // A cluster that does not answer is not deleted as if it held nothing.
 func TestDeleteClusterThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()

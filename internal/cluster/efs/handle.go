@@ -46,6 +46,9 @@ func CheckSnapshotID(id string) error {
 	return nil
 }
 
+// SnapshotName is the name that upstream's csi-snapshotter gives a snapshot, by the UID of its VolumeSnapshot.
+func SnapshotName(uid string) string { return "snapshot-" + uid }
+
 // Handle names a volume: a directory of a file system, by its path or by an access point.
 type Handle struct {
 	FileSystemID string

@@ -201,9 +201,8 @@ func (s *snapshotter) contents() dynamic.ResourceInterface {
 	return s.objects.Resource(snapshotContentsByName)
 }
 
-// snapshotName is the name that upstream gives a snapshot.
 func snapshotName(content *snapshotContent) string {
-	return "snapshot-" + string(content.Spec.VolumeSnapshotRef.UID)
+	return efs.SnapshotName(string(content.Spec.VolumeSnapshotRef.UID))
 }
 
 // create makes the snapshot of a content.
