@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/termsafe"
 )
 
 // maxCloneDepth bounds how many directories are open at a time, two for each.
@@ -96,25 +98,29 @@ func (c *cloner) directory(ctx context.Context, from, to *os.File, at string, de
 	return attributes(from, to, &stat)
 }
 
-// failure is what went wrong with one name. Pods make paths as long as they like, so what is said of it is short.
+// failure is what went wrong with one name. Pods make paths as long as they like, of whatever bytes, so what is said of it is short and one line.
 type failure struct {
 	at  string
 	err error
 }
 
 func (f *failure) Error() string {
-	if long := len(f.at) - 200; long > 0 {
-		return fmt.Sprintf("%s: %v", strings.ToValidUTF8("…"+f.at[long:], "…"), f.err)
+	at := f.at
+	if long := len(at) - 200; long > 0 {
+		at = "…" + at[long:]
 	}
-	return fmt.Sprintf("%s: %v", f.at, f.err)
+	return fmt.Sprintf("%s: %v", termsafe.Line(at), f.err)
 }
 
 func (f *failure) Unwrap() error { return f.err }
 
-// failed says which name failed, once: directories above it add nothing.
+// failed says which name failed, once: directories above it add nothing, nor does its path on the host.
 func failed(at string, err error) error {
 	if errors.As(err, new(*failure)) {
 		return err
+	}
+	if onHost := (*os.PathError)(nil); errors.As(err, &onHost) {
+		err = onHost.Err
 	}
 	return &failure{at, err}
 }

@@ -5,9 +5,13 @@ package filestore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // A pod makes files with two names each, and the service remembers no more of them than it has room for.
@@ -41,6 +45,25 @@ func TestLinksAreBounded(t *testing.T) {
 		}
 		if err := errors.Join(source.Close(), root.Close()); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Pods choose names, which Events and statuses repeat.
+func TestFailuresAreSafeAndShort(t *testing.T) {
+	long := strings.Repeat("a/", 300)
+	for at, want := range map[string]string{
+		"a/b":                    "a/b: input/output error",
+		"a\x1b[2J\n\xff":         `a\x1b[2J\n` + "\uFFFD: input/output error",
+		long + "\x1b\xffb":       "…" + long[len(long)-197:] + `\x1b` + "\uFFFDb: input/output error",
+		long[:len(long)-1] + "é": "…" + long[len(long)-199:len(long)-1] + "é: input/output error",
+	} {
+		got := failed(at, &fs.PathError{Op: "open", Path: "/host/" + at, Err: unix.EIO})
+		if got.Error() != want || !errors.Is(got, unix.EIO) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if twice := failed("above", got); twice.Error() != want {
+			t.Errorf("once more: %q", twice)
 		}
 	}
 }
