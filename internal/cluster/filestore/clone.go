@@ -166,13 +166,9 @@ func (s *Store) Snapshots(id string) ([]string, error) {
 	if err := efs.CheckFileSystemID(id); err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(filepath.Join(s.path(id), snapshotsDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	names, err := namesIn(filepath.Join(s.path(id), snapshotsDir))
+	if err != nil {
 		return nil, fmt.Errorf("listing the snapshots of file system %s: %w", id, err)
-	}
-	names := make([]string, 0, len(entries))
-	for _, entry := range entries {
-		names = append(names, entry.Name())
 	}
 	return names, nil
 }

@@ -252,21 +252,37 @@ func removeAll(dir, name string) error {
 
 // Sweep removes what an earlier life of the service left in staging and trash. What this one has there may be in use.
 func (s *Store) Sweep() error {
-	left, err := filepath.Glob(filepath.Join(s.root, "fs-*", stagingDir, "*"))
-	if err != nil {
-		return err
+	systems, err := namesIn(s.root)
+	errs := []error{err}
+	dirs := []string{filepath.Join(s.root, trashDir)}
+	for _, name := range systems {
+		if efs.CheckFileSystemID(name) == nil {
+			dirs = append(dirs, filepath.Join(s.path(name), stagingDir))
+		}
 	}
-	trashed, err := filepath.Glob(filepath.Join(s.root, trashDir, "*"))
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, one := range append(left, trashed...) {
-		if name := filepath.Base(one); !strings.HasPrefix(name, life) {
-			errs = append(errs, removeAll(filepath.Dir(one), name))
+	for _, dir := range dirs {
+		left, err := namesIn(dir)
+		errs = append(errs, err)
+		for _, name := range left {
+			if !strings.HasPrefix(name, life) {
+				errs = append(errs, removeAll(dir, name))
+			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// namesIn are the names in a directory, which need not be there.
+func namesIn(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	names := make([]string, 0, len(entries))
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names, nil
 }
 
 // syncDirectory makes names in a directory outlive a crash of the host.

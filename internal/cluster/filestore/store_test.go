@@ -194,6 +194,25 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// The directory of the store may have any name.
+func TestSweepOfAnyDirectory(t *testing.T) {
+	for _, name := range []string{"[a]", "a[", "a*"} {
+		root := filepath.Join(t.TempDir(), name)
+		s := filestore.New(root)
+		if err := errors.Join(s.Ensure(id), os.MkdirAll(filepath.Join(root, id, "staging", "left", "a"), 0o700), os.MkdirAll(filepath.Join(root, "trash", "left"), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Sweep(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, dir := range []string{filepath.Join(id, "staging"), "trash"} {
+			if left, err := os.ReadDir(filepath.Join(root, dir)); err != nil || len(left) > 0 {
+				t.Errorf("%s: %s has %v, %v", name, dir, left, err)
+			}
+		}
+	}
+}
+
 func TestSpace(t *testing.T) {
 	s, _ := store(t)
 	space, err := s.Space()
