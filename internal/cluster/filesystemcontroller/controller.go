@@ -131,14 +131,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.say(ctx, system, metav1.ConditionTrue, ReasonAvailable, "the file system can be mounted"); err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.sweepSnapshots(ctx, system.Name); err != nil {
-		return reconcile.Result{}, err
-	}
 	space, err := r.store.Space()
-	if err != nil {
-		return reconcile.Result{}, err
+	if err == nil {
+		err = r.write(ctx, system, pressure(space))
 	}
-	return reconcile.Result{RequeueAfter: spaceInterval}, r.write(ctx, system, pressure(space))
+	return reconcile.Result{RequeueAfter: spaceInterval}, errors.Join(err, r.sweepSnapshots(ctx, system.Name))
 }
 
 // pressure is the condition DiskPressure. What it says is the same for as long as it lasts.

@@ -26,11 +26,15 @@ type store struct {
 	failure error
 	space   filestore.Space
 	kept    []string // snapshots
+	stuck   error    // of what removes them
 }
 
 func (s *store) Snapshots(string) ([]string, error) { return s.kept, s.failure }
 
 func (s *store) DiscardPlace(at filestore.Place) error {
+	if s.stuck != nil {
+		return s.stuck
+	}
 	return s.do(func() {
 		s.kept = slices.DeleteFunc(s.kept, func(name string) bool { return at.Snapshot && at.Path == "/"+name })
 	})
@@ -149,12 +153,16 @@ func TestDiskPressure(t *testing.T) {
 		{filestore.Space{Total: 1000 << 20, Available: 100 << 20, Files: 1000, FilesAvailable: 10}, metav1.ConditionTrue},
 		{filestore.Space{Total: 1000 << 20, Available: 51 << 20, Files: 1000, FilesAvailable: 11}, metav1.ConditionFalse},
 	} {
-		disk.space = test.space
+		// A disk that is full may keep snapshots from being removed.
+		disk.space, disk.stuck = test.space, nil
+		if test.want == metav1.ConditionTrue {
+			disk.kept, disk.stuck = []string{"fssnap-00000000000000001"}, errors.New("no space left on device")
+		}
 		if err := api.List(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}
 		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: list.Items[0].Name}})
-		if err != nil || result.RequeueAfter == 0 {
+		if !errors.Is(err, disk.stuck) || err == nil && result.RequeueAfter == 0 {
 			t.Fatalf("%+v, %v", result, err)
 		}
 		if err := api.List(t.Context(), list); err != nil {
