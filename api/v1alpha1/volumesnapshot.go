@@ -6,6 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// FinalizerVolumeSnapshot keeps a VolumeSnapshot until its data is removed. Data that no object names stays.
+const FinalizerVolumeSnapshot = "muster.dev/volumesnapshot"
+
 // VolumeSnapshot is a snapshot of a volume that a cluster provisioned: a directory or file beside the volumes of a file system, which nothing
 // mounts. Its name is its id, the handle by which VolumeSnapshotContents of the cluster name it.
 //

@@ -161,18 +161,6 @@ func (s *Store) Since(at Place) (time.Time, bool, error) {
 	return time.Unix(stat.Ctim.Unix()), true, nil
 }
 
-// Snapshots are the names of the snapshots in a file system.
-func (s *Store) Snapshots(id string) ([]string, error) {
-	if err := efs.CheckFileSystemID(id); err != nil {
-		return nil, err
-	}
-	names, err := namesIn(filepath.Join(s.path(id), snapshotsDir))
-	if err != nil {
-		return nil, fmt.Errorf("listing the snapshots of file system %s: %w", id, err)
-	}
-	return names, nil
-}
-
 // isStill reports an error if a directory or disk is not at its place any more: it may have been emptied while it was read.
 func (s *Store) isStill(at Place, was *os.File) error {
 	parent, err := s.openParent(at)

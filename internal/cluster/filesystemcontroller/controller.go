@@ -45,9 +45,7 @@ const spaceInterval = 10 * time.Second
 type Store interface {
 	Ensure(id string) error
 	Remove(id string) error
-	// Snapshots are the names of the snapshots in a file system.
-	Snapshots(id string) ([]string, error)
-	// DiscardPlace removes one.
+	// DiscardPlace removes a snapshot, if it is there.
 	DiscardPlace(at filestore.Place) error
 	// Space is what the disk has that they are on.
 	Space() (filestore.Space, error)
@@ -112,12 +110,13 @@ type reconciler struct {
 
 // Reconcile implements [reconcile.Reconciler].
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	unsnapped := r.removeSnapshots(ctx, request.Name)
 	system := &v1alpha1.FileSystem{}
 	if err := r.api.Get(ctx, request.NamespacedName, system); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+		return reconcile.Result{}, errors.Join(client.IgnoreNotFound(err), unsnapped)
 	}
 	if !system.DeletionTimestamp.IsZero() {
-		return reconcile.Result{}, r.remove(ctx, system)
+		return reconcile.Result{}, errors.Join(r.remove(ctx, system), unsnapped)
 	}
 	before := system.DeepCopy()
 	if controllerutil.AddFinalizer(system, v1alpha1.FinalizerFileSystem) {
@@ -135,7 +134,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err == nil {
 		err = r.write(ctx, system, pressure(space))
 	}
-	return reconcile.Result{RequeueAfter: spaceInterval}, errors.Join(err, r.sweepSnapshots(ctx, system.Name))
+	return reconcile.Result{RequeueAfter: spaceInterval}, errors.Join(err, unsnapped)
 }
 
 // pressure is the condition DiskPressure. What it says is the same for as long as it lasts.
@@ -151,30 +150,39 @@ func pressure(space filestore.Space) metav1.Condition {
 	}
 }
 
-// sweepSnapshots removes snapshots whose objects people have deleted. An object is made before its snapshot and goes after it, and the objects are
-// read after the names: what has none then has none any more.
-func (r *reconciler) sweepSnapshots(ctx context.Context, system string) error {
-	names, err := r.store.Snapshots(system)
-	if err != nil || len(names) == 0 {
-		return err
-	}
+// removeSnapshots removes the data of snapshots of a file system that people delete. What no object names is left alone: it may be of a management plane that
+// is newer than the one that a backup brought back.
+func (r *reconciler) removeSnapshots(ctx context.Context, system string) error {
 	all := &v1alpha1.VolumeSnapshotList{}
-	if err := r.live.List(ctx, all); err != nil {
+	if err := r.api.List(ctx, all); err != nil {
 		return fmt.Errorf("listing snapshots of volumes: %w", err)
 	}
-	known := map[string]bool{}
+	var errs []error
 	for i := range all.Items {
-		known[all.Items[i].Name] = true
-	}
-	for _, name := range names {
-		if known[name] {
+		one := &all.Items[i]
+		if one.Spec.FileSystemID != system || one.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if err := r.store.DiscardPlace(filestore.Place{FileSystemID: system, Path: "/" + name, Snapshot: true}); err != nil {
-			return fmt.Errorf("removing snapshot %s, whose object is gone: %w", name, err)
+		// The API server's own: a cache may not know yet that this one is gone, and a new one of its name has data by now.
+		err := r.live.Get(ctx, client.ObjectKeyFromObject(one), one)
+		if apierrors.IsNotFound(err) || err == nil && (one.DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(one, v1alpha1.FinalizerVolumeSnapshot)) {
+			continue
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("reading snapshot %s: %w", one.Name, err))
+			continue
+		}
+		if err := r.store.DiscardPlace(filestore.Place{FileSystemID: system, Path: "/" + one.Name, Snapshot: true}); err != nil {
+			errs = append(errs, fmt.Errorf("removing snapshot %s: %w", one.Name, err))
+			continue
+		}
+		before := one.DeepCopy()
+		controllerutil.RemoveFinalizer(one, v1alpha1.FinalizerVolumeSnapshot)
+		if err := r.api.Patch(ctx, one, locked(before)); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("removing the finalizer of %s: %w", one.Name, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // remove removes a file system that no access point or snapshot names. The lists are the API server's own: a cache may not know of a new one yet.

@@ -29,8 +29,6 @@ type store struct {
 	stuck   error    // of what removes them
 }
 
-func (s *store) Snapshots(string) ([]string, error) { return s.kept, s.failure }
-
 func (s *store) DiscardPlace(at filestore.Place) error {
 	if s.stuck != nil {
 		return s.stuck
@@ -90,14 +88,19 @@ func TestFileSystemComesAndGoes(t *testing.T) {
 	disk.failure = nil
 	look(false, metav1.ConditionTrue, ReasonAvailable)
 	point := &v1alpha1.AccessPoint{ObjectMeta: metav1.ObjectMeta{Name: "fsap-00000000000000001"}, Spec: v1alpha1.AccessPointSpec{FileSystemID: id, Path: "/a"}}
-	snapshot := &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "fssnap-00000000000000001"}, Spec: v1alpha1.VolumeSnapshotSpec{FileSystemID: id}}
-	disk.kept = []string{snapshot.Name, "fssnap-00000000000000002"}
-	if err := errors.Join(api.Create(t.Context(), point), api.Create(t.Context(), snapshot)); err != nil {
+	snapshot := aSnapshot("fssnap-00000000000000001", id)
+	goes := aSnapshot("fssnap-00000000000000002", id)
+	const nameless = "fssnap-00000000000000003"
+	disk.kept = []string{snapshot.Name, goes.Name, nameless}
+	if err := errors.Join(api.Create(t.Context(), point), api.Create(t.Context(), snapshot), api.Create(t.Context(), goes), api.Delete(t.Context(), goes)); err != nil {
 		t.Fatal(err)
 	}
 	look(false, metav1.ConditionTrue, ReasonAvailable)
-	if !slices.Equal(disk.kept, []string{snapshot.Name}) {
-		t.Errorf("snapshots are left: %q", disk.kept)
+	if !slices.Equal(disk.kept, []string{snapshot.Name, nameless}) {
+		t.Errorf("snapshots that are left: %q", disk.kept)
+	}
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(goes), goes); !apierrors.IsNotFound(err) {
+		t.Errorf("%s is still there: %v", goes.Name, err)
 	}
 	if err := api.Delete(t.Context(), &list.Items[0]); err != nil {
 		t.Fatal(err)
@@ -114,6 +117,9 @@ func TestFileSystemComesAndGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := r.removeSnapshots(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
 	disk.failure = errors.New("input/output error")
 	look(true, metav1.ConditionFalse, ReasonFailed)
 	disk.failure = nil
@@ -128,6 +134,39 @@ func TestFileSystemComesAndGoes(t *testing.T) {
 	}
 	if err := Add(nil, nil, nil); err == nil || !strings.Contains(err.Error(), "needs") {
 		t.Error(err)
+	}
+}
+
+// A snapshot goes with its object, also when its file system is gone, or going; what a cache says of one that is gone counts nothing.
+func TestSnapshotsOfAFileSystemThatIsGone(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	const id, name = "fs-00000000000000001", "fssnap-00000000000000001"
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(aSnapshot(name, id)).Build()
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(aSnapshot(name, id)).Build()
+	if err := api.Delete(t.Context(), aSnapshot(name, id)); err != nil {
+		t.Fatal(err)
+	}
+	disk := &store{there: map[string]bool{}, kept: []string{name}}
+	for _, of := range []struct {
+		live client.Reader
+		left int
+	}{{live, 1}, {api, 0}} {
+		r := &reconciler{store: disk, api: api, live: of.live}
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: id}}); err != nil || len(disk.kept) != of.left {
+			t.Errorf("left are %q, %v", disk.kept, err)
+		}
+	}
+	if err := api.Get(t.Context(), client.ObjectKey{Name: name}, &v1alpha1.VolumeSnapshot{}); !apierrors.IsNotFound(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+func aSnapshot(name, system string) *v1alpha1.VolumeSnapshot {
+	return &v1alpha1.VolumeSnapshot{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.FinalizerVolumeSnapshot}}, Spec: v1alpha1.VolumeSnapshotSpec{FileSystemID: system},
 	}
 }
 
@@ -154,12 +193,16 @@ func TestDiskPressure(t *testing.T) {
 		{filestore.Space{Total: 1000 << 20, Available: 51 << 20, Files: 1000, FilesAvailable: 11}, metav1.ConditionFalse},
 	} {
 		// A disk that is full may keep snapshots from being removed.
-		disk.space, disk.stuck = test.space, nil
-		if test.want == metav1.ConditionTrue {
-			disk.kept, disk.stuck = []string{"fssnap-00000000000000001"}, errors.New("no space left on device")
-		}
 		if err := api.List(t.Context(), list); err != nil {
 			t.Fatal(err)
+		}
+		disk.space, disk.stuck = test.space, nil
+		if test.want == metav1.ConditionTrue {
+			disk.stuck = errors.New("no space left on device")
+			snapshot := aSnapshot("fssnap-00000000000000001", list.Items[0].Name)
+			if err := errors.Join(client.IgnoreAlreadyExists(api.Create(t.Context(), snapshot)), client.IgnoreNotFound(api.Delete(t.Context(), snapshot))); err != nil {
+				t.Fatal(err)
+			}
 		}
 		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: list.Items[0].Name}})
 		if !errors.Is(err, disk.stuck) || err == nil && result.RequeueAfter == 0 {

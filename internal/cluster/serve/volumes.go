@@ -72,8 +72,8 @@ func (c clusterHosts) removeSnapshots(ctx context.Context, files *filestore.Stor
 		if err := files.DiscardPlace(volumedriver.SnapshotPlace(snapshot)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing snapshot %s of cluster %s: %w", snapshot.Name, cluster, err)
 		}
-		if err := c.api.Delete(ctx, snapshot, client.Preconditions{UID: &snapshot.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("removing snapshot %s of cluster %s: %w", snapshot.Name, cluster, err)
+		if err := volumedriver.ForgetSnapshot(ctx, c.api, snapshot); err != nil {
+			return fmt.Errorf("removing what is left in cluster %s: %w", cluster, err)
 		}
 	}
 	return nil

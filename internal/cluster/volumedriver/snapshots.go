@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/efs"
@@ -46,6 +48,8 @@ func (c *controller) CreateSnapshot(ctx context.Context, request *csi.CreateSnap
 	switch {
 	case err != nil:
 		return nil, err
+	case left != nil && !left.DeletionTimestamp.IsZero():
+		return nil, status.Errorf(codes.Unavailable, "VolumeSnapshot %s of the management plane is being deleted: the snapshot is made again once it is gone", id)
 	case left != nil && left.Spec.SourceVolume != volume:
 		return nil, status.Errorf(codes.AlreadyExists, "snapshot %s is one of volume %s by now", name, left.Spec.SourceVolume)
 	case !since.IsZero():
@@ -60,36 +64,62 @@ func (c *controller) CreateSnapshot(ctx context.Context, request *csi.CreateSnap
 	}
 	// An object of an earlier attempt goes: the volume may have grown since.
 	if left != nil && status.Code(err) != codes.Unavailable {
-		if err := c.management.Delete(ctx, left, client.Preconditions{UID: &left.UID}); client.IgnoreNotFound(err) != nil {
-			return nil, status.Errorf(codes.Unavailable, "snapshot %s: %v", left.Name, err)
+		if err := ForgetSnapshot(ctx, c.management, left); err != nil {
+			return nil, status.Error(codes.Unavailable, err.Error())
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	snapshot := &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: v1alpha1.VolumeSnapshotSpec{
+	snapshot := &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: id, Finalizers: []string{v1alpha1.FinalizerVolumeSnapshot}}, Spec: v1alpha1.VolumeSnapshotSpec{
 		FileSystemID: point.Spec.FileSystemID, SourceVolume: volume, ClusterName: c.clusterName, Block: point.Spec.Block, CapacityBytes: point.Spec.CapacityBytes,
 	}}
-	// What is there without an object is removed by the controller of file systems, which may have decided to already.
-	if there, err := c.files.Has(SnapshotPlace(snapshot)); err != nil {
-		return nil, status.Errorf(codes.Unavailable, "snapshot %s: %v", id, err)
-	} else if there {
-		return nil, status.Errorf(codes.Unavailable, "VolumeSnapshot %s of the management plane was deleted, and its data is being removed: the snapshot is made once that is done", id)
-	}
 	if err := c.management.Create(ctx, snapshot); err != nil {
 		return nil, status.Errorf(codes.Unavailable, "snapshot %s: %v", id, err)
 	}
-	if err := sourceOf(point, volume).clone(ctx, c.files, SnapshotPlace(snapshot), 0); err != nil {
-		return nil, err
+	// What is there without an object is of a management plane that was newer, and what was asked for: the id follows from the VolumeSnapshot.
+	if there, err := c.files.Has(SnapshotPlace(snapshot)); err != nil {
+		return nil, status.Errorf(codes.Unavailable, "snapshot %s: %v", id, err)
+	} else if !there {
+		if err := sourceOf(point, volume).clone(ctx, c.files, SnapshotPlace(snapshot), 0); err != nil {
+			return nil, err
+		}
 	}
 	made, since, err := c.lookAtSnapshot(ctx, id)
 	switch {
 	case err != nil:
 		return nil, err
-	case made == nil || made.UID != snapshot.UID || since.IsZero():
-		return nil, status.Errorf(codes.Unavailable, "VolumeSnapshot %s of the management plane was deleted while the snapshot was made: it is made again", id)
+	case made == nil || made.UID != snapshot.UID || !made.DeletionTimestamp.IsZero() || since.IsZero():
+		return nil, c.deletedMeanwhile(snapshot)
 	}
 	return &csi.CreateSnapshotResponse{Snapshot: described(made, since)}, nil
+}
+
+// deletedMeanwhile removes a snapshot whose object people deleted while it was made, and is the error that says so: whoever removes the data of deleted objects
+// may have looked before it was there.
+func (c *controller) deletedMeanwhile(snapshot *v1alpha1.VolumeSnapshot) error {
+	if err := c.files.DiscardPlace(SnapshotPlace(snapshot)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return status.Errorf(codes.Unavailable, "snapshot %s: %v", snapshot.Name, err)
+	}
+	return status.Errorf(codes.Unavailable, "VolumeSnapshot %s of the management plane was deleted while the snapshot was made: it is made again", snapshot.Name)
+}
+
+// ForgetSnapshot deletes the object of a snapshot whose data is not there.
+func ForgetSnapshot(ctx context.Context, management client.Client, snapshot *v1alpha1.VolumeSnapshot) error {
+	before := snapshot.DeepCopy()
+	if controllerutil.RemoveFinalizer(snapshot, v1alpha1.FinalizerVolumeSnapshot) {
+		err := management.Patch(ctx, snapshot, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("removing the finalizer of snapshot %s: %w", snapshot.Name, err)
+		}
+	}
+	if err := management.Delete(ctx, snapshot, client.Preconditions{UID: &snapshot.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting snapshot %s: %w", snapshot.Name, err)
+	}
+	return nil
 }
 
 // lookAtSnapshot looks for a snapshot, and since when it is whole, if it is. It is nil if there is none.
@@ -135,8 +165,8 @@ func (c *controller) DeleteSnapshot(ctx context.Context, request *csi.DeleteSnap
 	if err := c.files.DiscardPlace(SnapshotPlace(snapshot)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, status.Errorf(codes.Unavailable, "snapshot %s: %v", id, err)
 	}
-	if err := c.management.Delete(ctx, snapshot, client.Preconditions{UID: &snapshot.UID}); client.IgnoreNotFound(err) != nil {
-		return nil, status.Errorf(codes.Unavailable, "snapshot %s: %v", id, err)
+	if err := ForgetSnapshot(ctx, c.management, snapshot); err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
 	}
 	return &csi.DeleteSnapshotResponse{}, nil
 }
@@ -158,7 +188,7 @@ func (c *controller) ListSnapshots(ctx context.Context, request *csi.ListSnapsho
 	response := &csi.ListSnapshotsResponse{}
 	for i := range all.Items {
 		one := &all.Items[i]
-		if one.Spec.ClusterName != c.clusterName || strings.Compare(one.Name, after) <= 0 || !asked(request.GetSnapshotId(), one.Name) || !asked(request.GetSourceVolumeId(), one.Spec.SourceVolume) {
+		if one.Spec.ClusterName != c.clusterName || !one.DeletionTimestamp.IsZero() || strings.Compare(one.Name, after) <= 0 || !asked(request.GetSnapshotId(), one.Name) || !asked(request.GetSourceVolumeId(), one.Spec.SourceVolume) {
 			continue
 		}
 		since, there, err := c.files.Since(SnapshotPlace(one))
@@ -190,7 +220,7 @@ func (c *controller) sourceSnapshot(ctx context.Context, id string) (source, err
 	if err != nil {
 		return source{}, err
 	}
-	if snapshot == nil || since.IsZero() || snapshot.Spec.ClusterName != c.clusterName {
+	if snapshot == nil || !snapshot.DeletionTimestamp.IsZero() || since.IsZero() || snapshot.Spec.ClusterName != c.clusterName {
 		return source{}, absent
 	}
 	if err := c.reach.to(ctx, c.management, c.clusterName, snapshot.Spec.FileSystemID); err != nil {

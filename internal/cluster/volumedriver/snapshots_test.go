@@ -5,6 +5,7 @@ package volumedriver
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,11 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/filestore"
 )
 
 func asksSnapshot(name, volume string) *csi.CreateSnapshotRequest {
@@ -35,10 +37,16 @@ func asksRestore(name, snapshot string) *csi.CreateVolumeRequest {
 // snapshots are the names in the directory of a file system's snapshots, and of the objects.
 func (w *world) snapshots(t *testing.T) (files, objects []string) {
 	t.Helper()
-	files, err := w.files.Snapshots(own)
+	entries, err := os.ReadDir(filepath.Join(w.root, own, "snapshots"))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
 	all := &v1alpha1.VolumeSnapshotList{}
 	if err := errors.Join(err, w.management.List(t.Context(), all)); err != nil {
 		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		files = append(files, entry.Name())
 	}
 	for i := range all.Items {
 		objects = append(objects, all.Items[i].Name)
@@ -239,33 +247,78 @@ func TestSnapshotIsCutShort(t *testing.T) {
 	}
 }
 
-// A snapshot whose object people delete while it is made, or before it is told, is not taken for one: what is left of it may be removed at any moment.
-func TestSnapshotWithoutItsObject(t *testing.T) {
+// A snapshot whose object people delete while it is made is not taken for one, and leaves nothing. One that they deleted is made again once it is gone.
+func TestSnapshotWhoseObjectIsDeleted(t *testing.T) {
 	var w *world
 	var volume string
 	calls, id := 0, v1alpha1.VolumeSnapshotID(clusterName, "s")
+	object := &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: id}}
+	remove := func(finalizerToo bool) {
+		t.Helper()
+		if err := w.management.Delete(t.Context(), object.DeepCopy()); err != nil {
+			t.Error(err)
+		}
+		if !finalizerToo {
+			return
+		}
+		// As the controller of file systems does.
+		if err := w.management.Patch(t.Context(), object.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+			t.Error(err)
+		}
+	}
+	finalizerToo := true
 	w, volume = copyWorld(t, func(to, from *os.File) error {
-		if calls++; calls == 2 { // the first one is to see whether it can be
-			if err := w.management.Delete(t.Context(), &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: id}}); err != nil {
-				t.Error(err)
-			}
+		if calls++; calls == 2 || calls == 4 { // the first one of each attempt is to see whether it can be
+			remove(finalizerToo)
 		}
 		return copying(to, from)
 	})
-	for range 2 {
+	for _, finalizerToo = range []bool{true, false} {
 		if made, err := w.CreateSnapshot(t.Context(), asksSnapshot("s", volume)); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "was deleted") {
 			t.Errorf("%v, %v", made, err)
 		}
-		if files, objects := w.snapshots(t); len(files) != 1 || len(objects) > 0 {
-			t.Errorf("there are %q and %q", files, objects)
+		if files, _ := w.snapshots(t); len(files) > 0 {
+			t.Errorf("there are %q", files)
 		}
 	}
-	// As the controller of file systems does.
-	if err := w.files.DiscardPlace(filestore.Place{FileSystemID: own, Path: "/" + id, Snapshot: true}); err != nil {
-		t.Fatal(err)
+	if made, err := w.CreateSnapshot(t.Context(), asksSnapshot("s", volume)); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "is being deleted") {
+		t.Errorf("%v, %v", made, err)
+	}
+	if _, err := w.DeleteSnapshot(t.Context(), &csi.DeleteSnapshotRequest{SnapshotId: id}); err != nil {
+		t.Error(err)
 	}
 	if _, err := w.CreateSnapshot(t.Context(), asksSnapshot("s", volume)); err != nil {
 		t.Error(err)
+	}
+	remove(false)
+	if list, err := w.ListSnapshots(t.Context(), &csi.ListSnapshotsRequest{}); err != nil || len(list.GetEntries()) > 0 {
+		t.Errorf("what is being deleted is listed: %v, %v", list, err)
+	}
+	if _, err := w.CreateVolume(t.Context(), asksRestore("restored", id)); status.Code(err) != codes.NotFound || w.point(t, "restored") != nil {
+		t.Errorf("what is being deleted is restored: %v", err)
+	}
+}
+
+// The management plane may have been brought back from a backup that is older than a snapshot.
+func TestSnapshotThatIsThereWithoutItsObject(t *testing.T) {
+	w, volume := copyWorld(t, copying)
+	first, err := w.CreateSnapshot(t.Context(), asksSnapshot("s", volume))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &v1alpha1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: first.GetSnapshot().GetSnapshotId()}}
+	if err := errors.Join(w.management.Patch(t.Context(), object.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))),
+		w.management.Delete(t.Context(), object), os.WriteFile(filepath.Join(w.at("source"), "file"), []byte("changed"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := w.CreateSnapshot(t.Context(), asksSnapshot("s", volume)); err != nil || !proto.Equal(again, first) {
+		t.Errorf("%v, %v; it was %v", again, err, first)
+	}
+	if _, err := w.CreateVolume(t.Context(), asksRestore("restored", object.Name)); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := os.ReadFile(filepath.Join(w.at("restored"), "file")); err != nil || string(raw) != "content" {
+		t.Errorf("%q, %v", raw, err)
 	}
 }
 
