@@ -58,7 +58,8 @@ func (r *Relay) serveEndpoint(ctx context.Context, e endpoint, owners *owners) e
 		}
 		peer := peerOf(connection)
 		machine := owners.of(peer)
-		if !e.shares.take(machine, peer == machine) {
+		itself := peer == machine
+		if !e.shares.take(machine, itself) {
 			<-e.slots
 			_ = connection.Close()
 			r.config.Log.Warn("too many connections", "to", e.what, "machine", machine.String())
@@ -66,7 +67,7 @@ func (r *Relay) serveEndpoint(ctx context.Context, e endpoint, owners *owners) e
 		}
 		connections.Go(func() {
 			defer func() { <-e.slots }()
-			defer e.shares.give(machine)
+			defer e.shares.give(machine, itself)
 			server, err := e.dial(ctx, connection)
 			if err != nil {
 				_ = connection.Close()

@@ -14,13 +14,16 @@ type shares struct {
 	// room is how many are left for all; nil if the limit is all that counts.
 	room  func() int
 	mutex sync.Mutex
-	taken map[netip.Addr]int
+	taken map[netip.Addr]share
 }
 
-func newShares(limit int) *shares { return &shares{limit: limit, taken: map[netip.Addr]int{}} }
+// share is what an address has, all and what it took itself.
+type share struct{ all, itself int }
 
-// take takes one more for an address, unless it has its limit already. A quarter of it is not for those that the address stands for, such
-// as the pods of a machine: what they take must not keep the machine out.
+func newShares(limit int) *shares { return &shares{limit: limit, taken: map[netip.Addr]share{}} }
+
+// take takes one more for an address, unless it has its limit already. A quarter of it is for the address itself and not for those that it stands
+// for, such as the pods of a machine: what they take must not keep the machine out, even if they took it when more was left and the limit was higher.
 func (s *shares) take(peer netip.Addr, itself bool) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -28,23 +31,33 @@ func (s *shares) take(peer netip.Addr, itself bool) bool {
 	if s.room != nil { // however many take what they can, one more gets its share: of N that take all they get, each has total/(N+8)
 		limit = min(limit, max(1, s.room()/8))
 	}
-	if !itself {
-		limit -= limit / 4
-	}
-	if s.taken[peer] >= limit {
+	has := s.taken[peer]
+	switch {
+	case !itself && has.all >= limit-limit/4:
+		return false
+	case itself && has.all >= limit && has.itself >= max(1, limit/4):
 		return false
 	}
-	s.taken[peer]++
+	s.taken[peer] = has.add(1, itself)
 	return true
 }
 
-// give gives one back.
-func (s *shares) give(peer netip.Addr) {
+// give gives back what was taken.
+func (s *shares) give(peer netip.Addr, itself bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if s.taken[peer]--; s.taken[peer] <= 0 {
+	left := s.taken[peer].add(-1, itself)
+	if s.taken[peer] = left; left.all <= 0 {
 		delete(s.taken, peer)
 	}
+}
+
+func (s share) add(n int, itself bool) share {
+	s.all += n
+	if itself {
+		s.itself += n
+	}
+	return s
 }
 
 // peerOf is the address that a connection comes from.

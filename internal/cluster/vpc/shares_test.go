@@ -36,3 +36,44 @@ func TestMachinesShareAnAPIServer(t *testing.T) {
 		}
 	}
 }
+
+// What pods took while much was left keeps their machine out no more than what they take later.
+func TestPodsDoNotKeepTheirMachineOut(t *testing.T) {
+	d := &door{slots: make(chan struct{}, maxConnections)}
+	shares := d.shares()
+	machine := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, n}) }
+	take := func(n byte, itself bool) bool {
+		if !shares.take(machine(n), itself) {
+			return false
+		}
+		d.slots <- struct{}{}
+		return true
+	}
+	const machines = 8
+	for n := range byte(machines) { // one after the other: the first has more than its limit in the end
+		for take(n, false) {
+		}
+	}
+	for n := range byte(machines) {
+		got := 0
+		for range 32 {
+			if take(n, true) {
+				got++
+			}
+		}
+		if got < 32 {
+			t.Errorf("with %d of %d connections taken by pods, machine %d gets %d of its own", len(d.slots), cap(d.slots), n, got)
+		}
+	}
+	for n := range byte(machines) {
+		for range 32 {
+			shares.give(machine(n), true)
+		}
+		for shares.taken[machine(n)].all > 0 {
+			shares.give(machine(n), false)
+		}
+	}
+	if len(shares.taken) > 0 {
+		t.Errorf("shares of machines without connections are remembered: %v", shares.taken)
+	}
+}

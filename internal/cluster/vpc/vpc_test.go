@@ -163,12 +163,12 @@ func TestShares(t *testing.T) {
 	s := newShares(2)
 	a, b := netip.MustParseAddr("192.168.64.11"), netip.MustParseAddr("192.168.64.12")
 	got := []bool{s.take(a, true), s.take(a, true), s.take(a, true), s.take(b, true)}
-	s.give(a)
+	s.give(a, true)
 	got = append(got, s.take(a, true))
 	if want := []bool{true, true, false, true, true}; !cmp.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	s.give(b)
+	s.give(b, true)
 	if _, ok := s.taken[b]; ok {
 		t.Error("a peer without connections is remembered")
 	}
