@@ -4,7 +4,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/netip"
 	"time"
@@ -53,29 +52,26 @@ func (a *agent) servePodIdentities(ctx context.Context) {
 	}
 }
 
-// servePodIdentitiesOnce listens, has the addresses lead there, and answers until the context or a listener ends.
+// servePodIdentitiesOnce listens, where the addresses lead to, and answers until the context or a listener ends.
 func (a *agent) servePodIdentitiesOnce(ctx context.Context, server *podidentityagent.Server) error {
-	listeners, err := podidentityagent.Listen(ctx, a.log)
+	listeners, err := podidentityagent.Listen(ctx, a.log, a.runTool)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := podidentityagent.Redirect(ctx, a.runTool, listeners...); err != nil {
-		for _, listener := range listeners {
-			err = errors.Join(err, listener.Close())
-		}
-		return err
-	}
 	a.log.Info("pods get credentials by EKS Pod Identity", "addresses", len(listeners))
 	go func() {
 		for sleep(ctx, podIdentityCheck) {
-			why := podidentityagent.Probe(ctx, new(net.Dialer).DialContext)
+			why := podidentityagent.Redirected(ctx, a.runTool)
+			if why == nil {
+				why = podidentityagent.Probe(ctx, new(net.Dialer).DialContext)
+			}
 			if why == nil || ctx.Err() != nil {
 				continue
 			}
 			a.log.Warn("the pod identity agent's address does not lead to it; its rules are made again", "error", why)
-			if err := podidentityagent.Redirect(ctx, a.runTool, listeners...); err != nil {
+			if err := podidentityagent.Redirect(ctx, a.runTool); err != nil {
 				a.log.Warn("pods get no credentials by EKS Pod Identity; it is tried again", "error", err)
 			}
 		}

@@ -21,8 +21,12 @@ import (
 const listenPort = 303
 
 // Listen gives the machine the agent's addresses, on lo, and listens there. Pods reach an address of their machine by their default
-// route, which leads to it. Where the kernel has no IPv6 there is one listener. [Redirect] leads connections there.
-func Listen(ctx context.Context, log *slog.Logger) ([]net.Listener, error) {
+// route, which leads to it. Where the kernel has no IPv6 there is one listener. [Redirect] comes first: an address that the machine has and that does not
+// lead to the agent would lead pods, with their tokens, to whoever has port 80.
+func Listen(ctx context.Context, log *slog.Logger, run Run) ([]net.Listener, error) {
+	if err := Redirect(ctx, run); err != nil {
+		return nil, err
+	}
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
 		return nil, fmt.Errorf("finding link lo: %w", err)

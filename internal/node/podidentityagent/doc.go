@@ -25,5 +25,7 @@
 //	the agent is started again      nothing is kept on disk: it asks anew
 //	credentials have half their life behind them   new ones are got before anybody asks, for as long as the token is good
 //	libcni is just writing a file   it is read again within 0.1 s
+//	the rules of port 80 cannot be made   the machine gets no address of the agent's, for it would lead to whoever has port 80
+//	somebody flushes these rules    they are made again within 30 s, whatever answers meanwhile
 //	the kernel has no IPv6          the address of that kind is left out
 package podidentityagent

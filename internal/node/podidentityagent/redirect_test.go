@@ -10,11 +10,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -40,7 +40,7 @@ table inet muster-pod-identity {
 	}
 }
 `
-	if got := redirection([]netip.AddrPort{netip.MustParseAddrPort("169.254.170.23:303"), netip.MustParseAddrPort("[fd00:ec2::23]:303")}); got != want {
+	if got := redirection(); got != want {
 		t.Errorf("got\n%s", got)
 	}
 }
@@ -135,18 +135,23 @@ func (w machineAndPod) serve(handler http.Handler, listeners ...net.Listener) {
 	}
 }
 
+// dialer connects in a namespace.
+func (w machineAndPod) dialer(namespace *os.File) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+		err = host.InNetwork(namespace, func() error {
+			conn, err = new(net.Dialer).DialContext(ctx, network, address)
+			return err
+		})
+		return conn, err
+	}
+}
+
 // asks returns what an address answers in a namespace.
 func (w machineAndPod) asks(namespace *os.File, at string) string {
 	w.t.Helper()
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
-			err = host.InNetwork(namespace, func() error {
-				conn, err = new(net.Dialer).DialContext(ctx, network, address)
-				return err
-			})
-			return conn, err
-		},
+		DialContext:       w.dialer(namespace),
 	}}
 	response, err := client.Get("http://" + at + "/")
 	if err != nil {
@@ -170,15 +175,10 @@ func TestPort80IsFree(t *testing.T) {
 		if _, err = runHere(t.Context(), "nft", `table inet hostports { chain prerouting { type nat hook prerouting priority -100; tcp dport 80 fib daddr type local dnat ip to 10.9.0.2:8080; }; }`); err != nil {
 			return err
 		}
-		if agent, err = Listen(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		if agent, err = Listen(t.Context(), slog.New(slog.DiscardHandler), runHere); err != nil {
 			return err
 		}
-		for range 2 { // again, as after an end of the agent
-			if err = Redirect(t.Context(), runHere, agent...); err != nil {
-				return err
-			}
-		}
-		return nil
+		return errors.Join(Redirect(t.Context(), runHere), Redirected(t.Context(), runHere)) // again, as after an end of the agent
 	})
 	w.serve(say("agent"), agent...)
 	var all net.Listener
@@ -208,17 +208,54 @@ func TestPort80IsFree(t *testing.T) {
 	}
 }
 
-// Rules that cannot be made are an error, which has what nft says.
+// Rules that cannot be made are an error, which has what nft says, and the machine has no address then that leads pods to a program on port 80.
 func TestRedirectFails(t *testing.T) {
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
+	w := newMachineAndPod(t)
 	refuses := func(context.Context, string, ...string) (string, error) {
 		return "", errors.New("Error: Could not process rule")
 	}
-	if err := Redirect(t.Context(), refuses, listener); err == nil || err.Error() != "leading port 80 of the pod identity agent to it: Error: Could not process rule" {
-		t.Error(err)
+	var all net.Listener
+	w.in(w.machine, func() (err error) {
+		if _, err := Listen(t.Context(), slog.New(slog.DiscardHandler), refuses); err == nil || err.Error() != "leading port 80 of the pod identity agent to it: Error: Could not process rule" {
+			t.Error(err)
+		}
+		all, err = new(net.ListenConfig).Listen(t.Context(), "tcp", ":80")
+		return err
+	})
+	w.serve(say("program"), all)
+	for _, at := range []string{AddressIPv4, "[" + AddressIPv6 + "]"} {
+		if got := w.asks(w.machine, at); strings.HasPrefix(got, "program") {
+			t.Errorf("%s leads to a program: %s", at, got)
+		}
+	}
+}
+
+// A program on port 80 that says it is well, as many do, hides from nobody that the rules are gone.
+func TestRulesAreGone(t *testing.T) {
+	for _, flush := range [][]string{{"flush", "ruleset"}, {"flush", "chain", "inet", table, "output"}} {
+		w := newMachineAndPod(t)
+		var agent []net.Listener
+		var all net.Listener
+		w.in(w.machine, func() (err error) {
+			if agent, err = Listen(t.Context(), slog.New(slog.DiscardHandler), runHere); err != nil {
+				return err
+			}
+			all, err = new(net.ListenConfig).Listen(t.Context(), "tcp", ":80")
+			return err
+		})
+		w.serve(say("agent"), agent...)
+		w.serve(say("program"), all)
+		w.in(w.machine, func() error {
+			if _, err := runHere(t.Context(), "nft", flush...); err != nil {
+				return err
+			}
+			if err := Redirected(t.Context(), runHere); err == nil {
+				t.Errorf("nft %q is not noticed", flush)
+			}
+			return nil
+		})
+		if err := Probe(t.Context(), w.dialer(w.machine)); err != nil {
+			t.Error(err)
+		}
 	}
 }
