@@ -12,7 +12,7 @@
 //
 // It refuses requests with another Host header than one of its two addresses, which a program that was tricked into fetching a URL by a
 // name would send; tokens of another pod than the one whose address asks; tokens for another audience, or whose end has come; more than
-// one question to EKS Auth each second for one token, and floods of one pod's: questions, connections (64 at once), and lines in the log.
+// one question to EKS Auth each second for one token, and floods of one pod's: questions, connections (64 at once, fewer when few are left), and lines in the log.
 //
 // Credentials are remembered for as long as they are good. They are handed out without a question for a second; after that EKS Auth is asked
 // again, so that what is revoked is refused within that second.

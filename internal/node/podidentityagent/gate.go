@@ -13,6 +13,8 @@ const (
 	maxPerAddress = 64
 	// maxConnections bounds those of all pods together: the agent of a machine has other things to open files for.
 	maxConnections = 4096
+	// fraction of what is left that one address may have: of N that take all they get, each has maxConnections/(N+fraction), and one more gets as much.
+	fraction = 8
 )
 
 // connections counts those that are open.
@@ -25,7 +27,7 @@ type connections struct {
 func (c *connections) take(address netip.Addr) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open[address] >= maxPerAddress || c.all >= maxConnections {
+	if left := maxConnections - c.all; left <= 0 || c.open[address] >= min(maxPerAddress, max(1, left/fraction)) {
 		return false
 	}
 	c.open[address]++
