@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"muster.dev/muster/internal/platform/watchfile"
@@ -38,6 +39,8 @@ type door struct {
 	owners    *owners
 	// slots bounds the connections to the API server and of it together, so that one cluster takes nothing of another's.
 	slots chan struct{}
+	// calls are those of the API server among them.
+	calls atomic.Int32
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup

@@ -46,13 +46,11 @@ func (d *door) connect(ctx context.Context, w http.ResponseWriter, request *http
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
-	select {
-	case d.slots <- struct{}{}:
-		defer func() { <-d.slots }()
-	default:
+	if !d.takeCall() {
 		http.Error(w, "too many connections", http.StatusServiceUnavailable)
 		return
 	}
+	defer d.giveCall()
 	dialing, cancel := context.WithTimeout(ctx, dialTimeout)
 	peer, err := dialVPC(dialing, d.namespace, d.Addresses[0], target)
 	cancel()
@@ -86,6 +84,30 @@ func (d *door) connect(ctx context.Context, w http.ResponseWriter, request *http
 		return
 	}
 	splice(ctx, connection, peer)
+}
+
+// maxCalls of the API server's connections leave a quarter to machines: whoever may follow the log of one pod has the API server connect as often as he asks.
+const maxCalls = maxConnections / 4 * 3
+
+// takeCall takes a place for a connection of the API server.
+func (d *door) takeCall() bool {
+	if d.calls.Add(1) > maxCalls {
+		d.calls.Add(-1)
+		return false
+	}
+	select {
+	case d.slots <- struct{}{}:
+		return true
+	default:
+		d.calls.Add(-1)
+		return false
+	}
+}
+
+// giveCall gives it back.
+func (d *door) giveCall() {
+	<-d.slots
+	d.calls.Add(-1)
 }
 
 // admit decides where an API server may connect to: the machines that were launched for its cluster and the cluster's pods, by address, so that

@@ -77,3 +77,26 @@ func TestPodsDoNotKeepTheirMachineOut(t *testing.T) {
 		t.Errorf("shares of machines without connections are remembered: %v", shares.taken)
 	}
 }
+
+// Whoever has the API server connect to pods as often as it can keeps no machine from the API server.
+func TestCallsLeaveRoomForMachines(t *testing.T) {
+	d := &door{slots: make(chan struct{}, maxConnections)}
+	shares, calls := d.shares(), 0
+	for d.takeCall() {
+		calls++
+	}
+	if calls < maxConnections/2 {
+		t.Errorf("the API server alone gets %d connections", calls)
+	}
+	machine := netip.MustParseAddr("10.0.0.1")
+	for n := range 50 {
+		if len(d.slots) == cap(d.slots) || !shares.take(machine, true) {
+			t.Fatalf("with %d connections of the API server, a machine gets %d", calls, n)
+		}
+		d.slots <- struct{}{}
+	}
+	d.giveCall()
+	if !d.takeCall() || d.takeCall() || int(d.calls.Load()) != calls {
+		t.Errorf("%d places are counted of %d", d.calls.Load(), calls)
+	}
+}
