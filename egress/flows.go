@@ -13,6 +13,12 @@ type limits struct {
 	total   int
 }
 
+// fraction of what is left that one machine may have: of N that take all they get, each has total/(N+fraction), and one more gets as much.
+const fraction = 8
+
+// share is what a machine has, all with its pods' and what is its own.
+type share struct{ all, itself int }
+
 // flow is a connection, or what answers to datagrams come by.
 type flow struct {
 	machine, destination netip.Addr
@@ -20,6 +26,8 @@ type flow struct {
 	end func()
 	// nth is how many its machine had when it was taken, itself among them.
 	nth int
+	// itself reports whether it is the machine's and not a pod's.
+	itself bool
 }
 
 // flows are all of one kind.
@@ -27,28 +35,35 @@ type flows struct {
 	limits limits
 
 	mutex sync.Mutex
-	count map[netip.Addr]int
+	count map[netip.Addr]share
 	all   map[*flow]struct{}
 }
 
 func newFlows(l limits) *flows {
-	return &flows{limits: l, count: map[netip.Addr]int{}, all: map[*flow]struct{}{}}
+	return &flows{limits: l, count: map[netip.Addr]share{}, all: map[*flow]struct{}{}}
 }
 
-// take adds a flow, unless its machine has its limit already. A quarter of that is not for the machine's pods: what they take must not keep
-// the machine itself in.
+// take adds a flow, unless its machine has its limit already. A quarter of that is the machine's own and not for its pods: what they take must not keep
+// the machine itself in, even if they took it when more was left and the limit was higher.
 func (f *flows) take(own *flow, source netip.Addr) bool {
-	limit := f.limits.machine
-	if source != own.machine {
-		limit -= limit / 4
-	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if f.count[own.machine] >= limit || len(f.all) >= f.limits.total {
+	left := f.limits.total - len(f.all)
+	limit, has := min(f.limits.machine, max(1, left/fraction)), f.count[own.machine]
+	itself := source == own.machine
+	switch {
+	case left == 0:
+		return false
+	case !itself && has.all >= limit*3/4:
+		return false
+	case itself && has.all >= limit && has.itself >= max(1, limit/4):
 		return false
 	}
-	f.count[own.machine]++
-	own.nth = f.count[own.machine]
+	has.all++
+	if own.itself = itself; itself {
+		has.itself++
+	}
+	f.count[own.machine], own.nth = has, has.all
 	f.all[own] = struct{}{}
 	return true
 }
@@ -61,7 +76,11 @@ func (f *flows) give(own *flow) {
 		return
 	}
 	delete(f.all, own)
-	if f.count[own.machine]--; f.count[own.machine] == 0 {
+	has := f.count[own.machine]
+	if has.all--; own.itself {
+		has.itself--
+	}
+	if f.count[own.machine] = has; has.all == 0 {
 		delete(f.count, own.machine)
 	}
 }

@@ -12,51 +12,54 @@ var (
 	podA               = netip.MustParseAddr("10.244.0.9")
 )
 
-// A machine's pods cannot take all that is its own, and no machine all there is.
+// A machine's pods cannot take all that is its own, and however many machines take what they get, each gets out itself, and so does one more.
 func TestFlowsAreShared(t *testing.T) {
-	f := newFlows(limits{machine: 8, total: 12})
-	taken := map[netip.Addr][]*flow{}
-	take := func(machine, source netip.Addr) bool {
-		own := &flow{machine: machine, destination: source, end: func() {}}
-		if !f.take(own, source) {
-			return false
+	for _, l := range []limits{defaultLimits().halfOpen, defaultLimits().connections, defaultLimits().datagrams, defaultLimits().echoes} {
+		f := newFlows(l)
+		taken := map[netip.Addr][]*flow{}
+		take := func(machine, source netip.Addr) bool {
+			own := &flow{machine: machine, destination: source, end: func() {}}
+			if !f.take(own, source) {
+				return false
+			}
+			taken[source] = append(taken[source], own)
+			return true
 		}
-		taken[source] = append(taken[source], own)
-		return true
-	}
-	for take(machineA, podA) {
-	}
-	if n := len(taken[podA]); n != 6 {
-		t.Errorf("pods have %d of 8", n)
-	}
-	for take(machineA, machineA) {
-	}
-	if n := len(taken[machineA]); n != 2 {
-		t.Errorf("the machine has %d more", n)
-	}
-	for take(machineB, machineB) {
-	}
-	if n := len(taken[machineB]); n != 4 || f.size() != 12 {
-		t.Errorf("another machine has %d, %d in all", n, f.size())
-	}
-	for range 2 { // twice changes nothing
-		f.give(taken[podA][0])
-	}
-	if !take(machineB, machineB) || take(machineA, machineA) {
-		t.Error("what was given back did not go to another one")
-	}
-	for _, all := range taken {
-		for _, own := range all {
-			f.give(own)
+		var machines []netip.Addr
+		for machine := machineA; len(machines) < 30; machine = machine.Next() {
+			machines = append(machines, machine)
+			for take(machine, podA) {
+			}
 		}
-	}
-	if len(f.count) != 0 || len(f.all) != 0 {
-		t.Errorf("left: %v, %v", f.count, f.all)
+		for _, machine := range append(machines, machines[29].Next()) {
+			if !take(machine, machine) {
+				t.Errorf("%+v: the pods of 30 machines keep %s in", l, machine)
+			}
+		}
+		for _, all := range taken {
+			for range 2 { // twice changes nothing
+				for _, own := range all {
+					f.give(own)
+				}
+			}
+		}
+		if len(f.count) != 0 || len(f.all) != 0 {
+			t.Fatalf("left: %v, %v", f.count, f.all)
+		}
+		clear(taken)
+		for take(machineA, podA) {
+		}
+		pods := len(taken[podA])
+		for take(machineA, machineA) {
+		}
+		if all := f.size(); all > l.machine || all < l.total/(fraction+1) && all < l.machine || pods*100 > all*77 {
+			t.Errorf("%+v: a machine alone has %d, %d of them its pods'", l, all, pods)
+		}
 	}
 }
 
 func TestEndIf(t *testing.T) {
-	f := newFlows(limits{machine: 8, total: 8})
+	f := newFlows(limits{machine: 8, total: 80})
 	ended := map[netip.Addr]bool{}
 	for _, destination := range []netip.Addr{machineA, machineB} {
 		f.take(&flow{machine: podA, destination: destination, end: func() { ended[destination] = true }}, podA)

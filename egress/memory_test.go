@@ -60,7 +60,7 @@ func TestRoomIsLimited(t *testing.T) {
 
 // How many a machine has when one is taken is counted with it.
 func TestNth(t *testing.T) {
-	f := newFlows(limits{machine: 8, total: 12})
+	f := newFlows(limits{machine: 8, total: 120})
 	first, second, other := &flow{machine: machineA}, &flow{machine: machineA}, &flow{machine: machineB}
 	for _, one := range []*flow{first, second, other} {
 		if !f.take(one, one.machine) {
