@@ -116,7 +116,7 @@ func (p *Planes) choose(path string, ports any, wishes []wish) error {
 		return err
 	}
 	unused := freeOn(component.Loopback)
-	free := func(port int) bool { return unused(port) && p.claims.take(port) }
+	free := func(port int) bool { return p.claims.take(port) && unused(port) }
 	if err := choose(wishes, surroundings{address: component.Loopback, taken: taken, running: running, free: free, random: rand.IntN}); err != nil {
 		return err
 	}
