@@ -19,14 +19,15 @@ import (
 )
 
 const (
-	// startedPods start one after the other: their p99 is the longest but one. Two machines hold them all.
+	// startedPods start one after the other: their p99 is the longest but one. Two machines hold them all, and one without a token for every fifth.
 	startedPods = 100
 	// bareContainers are started without Kubernetes.
 	bareContainers = 20
 	benchImage     = "muster.dev/workload:v1"
 )
 
-// benchPods measures pods from the call that creates one until a watcher sees it Ready, on two machines that have its image, and containers
+// benchPods measures pods from the call that creates one until a watcher sees it Ready, on two machines that have its image; in turns with them pods
+// without a service account token, for whose volume the kubelet waits by looking every 300 ms (pkg/kubelet/volumemanager); and containers
 // of the same image that a machine's containerd is told to run, which is the part of it that Kubernetes has no influence on.
 func benchPods(ctx context.Context, bin string) error {
 	t, remove, err := newTrial(ctx, bin)
@@ -44,13 +45,22 @@ func benchPods(ctx context.Context, bin string) error {
 	if err := t.settled(ctx, client); err != nil {
 		return err
 	}
-	var pods []time.Duration
-	for n := range startedPods + 1 { // the first one is not counted
+	var pods, without []time.Duration
+	for n := range startedPods + 1 { // the first ones are not counted
 		took, err := startPod(ctx, client, benchPod(fmt.Sprint("bench-", n), ""))
 		if err != nil {
 			return err
 		}
 		pods = append(pods, took)
+		if n%5 != 0 {
+			continue
+		}
+		pod := benchPod(fmt.Sprint("no-token-", n), "")
+		pod.Spec.AutomountServiceAccountToken = new(false)
+		if took, err = startPod(ctx, client, pod); err != nil {
+			return err
+		}
+		without = append(without, took)
 	}
 	machines, err := t.machines(ctx)
 	if err != nil {
@@ -69,7 +79,7 @@ func benchPods(ctx context.Context, bin string) error {
 	for _, row := range []struct {
 		name string
 		all  []time.Duration
-	}{{"pod, created to Ready", pods[1:]}, {"container alone, by ctr", bare[1:]}} {
+	}{{"pod, created to Ready", pods[1:]}, {"pod without a token", without[1:]}, {"container alone, by ctr", bare[1:]}} {
 		_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%d\t\n", row.name, quantile(row.all, 50).Milliseconds(), quantile(row.all, 99).Milliseconds(), len(row.all))
 	}
 	_, _ = fmt.Fprintf(w, "pod as multiple of container\t%.1f\t%.1f\t\t\n", ratioOf(pods[1:], bare[1:], 50), ratioOf(pods[1:], bare[1:], 99))
