@@ -4,9 +4,12 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/cluster/machine/local"
 	"muster.dev/muster/internal/platform/host"
@@ -15,7 +18,8 @@ import (
 )
 
 // Delete removes everything of a cluster whose processes have ended: machines with their mounts and cgroups, the VPC, and
-// every file. Files that muster did not make stay, and so does their directory.
+// every file. Files that muster did not make stay, and so does their directory. A file system that is mounted on one of its directories is emptied and
+// stays mounted.
 func Delete(ctx context.Context, dir statedir.Dir) error {
 	if err := deleteMachines(ctx, dir); err != nil {
 		return err
@@ -26,13 +30,19 @@ func Delete(ctx context.Context, dir statedir.Dir) error {
 	}
 	for _, entry := range found {
 		if name := entry.Name(); statedir.Owns(name) {
-			if err := removetree.RemoveAll(filepath.Join(string(dir), name)); err != nil {
+			if err := removetree.RemoveAll(filepath.Join(string(dir), name)); err != nil && !emptyMount(filepath.Join(string(dir), name), err) {
 				return fmt.Errorf("removing %s: %w", name, err)
 			}
 		}
 	}
 	_ = os.Remove(string(dir)) // stays if anything else is in it
 	return nil
+}
+
+// emptyMount reports whether a directory could not be removed for nothing but that a file system is mounted on it.
+func emptyMount(path string, err error) bool {
+	left, readErr := os.ReadDir(path)
+	return errors.Is(err, unix.EBUSY) && readErr == nil && len(left) == 0
 }
 
 // deleteMachines removes what machines have outside the state directory. It reads no record that a crash could have damaged:
