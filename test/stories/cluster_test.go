@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/cluster/supervise"
 	"muster.dev/muster/internal/cluster/vpc"
+	"muster.dev/muster/internal/platform/loopdevice"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -36,7 +37,8 @@ type installation struct {
 	egress     string               // the way out of the default VPC; None if empty
 	named      bool                 // issuers have this host's name if it does, which one account has at a time; else the account's address
 	host       *farHost             // where the commands run; nil for the host of the test
-	mounted    bool                 // the state directory is a file system of its own
+	mounted    []string             // the state directory, or one in it, that is a file system of its own
+	attached   []loopdevice.Device  // what these are on
 }
 
 // programs is the directory of everything that `make build` made.

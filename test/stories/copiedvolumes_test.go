@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"muster.dev/muster/internal/platform/loopdevice"
 )
 
@@ -96,7 +94,7 @@ func TestCopiedVolumes(t *testing.T) {
 // volumesOnXFS has volumes on an XFS of their own, which is a file outside the state directory.
 func (i *installation) volumesOnXFS(program string) {
 	i.t.Helper()
-	image, err := os.Create(filepath.Join(i.t.TempDir(), "image"))
+	image, err := os.Create(filepath.Join(filepath.Dir(string(i.dir)), "volumes.xfs"))
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -114,21 +112,6 @@ func (i *installation) volumesOnXFS(program string) {
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	i.t.Cleanup(func() {
-		if err := loopdevice.Detach(device); err != nil {
-			i.t.Error(err)
-		}
-	})
-	dir := i.dir.FileSystems()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		i.t.Fatal(err)
-	}
-	if err := unix.Mount(device.Node(), dir, "xfs", 0, ""); err != nil {
-		i.t.Fatal(err)
-	}
-	i.t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			i.t.Errorf("unmounting what volumes were on: %v", err)
-		}
-	})
+	i.attached = append(i.attached, device)
+	i.mount(device.Node(), i.dir.FileSystems(), "xfs", "")
 }

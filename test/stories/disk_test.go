@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/loopdevice"
 )
 
 // TestFullDisk refuses to start on a disk that is full, and lives through one that becomes full: what was written is there
@@ -58,24 +60,36 @@ func TestFullDisk(t *testing.T) {
 // onDiskOf mounts a small file system on the state directory.
 func (i *installation) onDiskOf(size string) {
 	i.t.Helper()
-	if err := os.MkdirAll(string(i.dir), 0o700); err != nil {
-		i.t.Fatal(err)
-	}
-	if err := unix.Mount("tmpfs", string(i.dir), "tmpfs", 0, "mode=0700,size="+size); err != nil {
-		i.t.Fatal(err)
-	}
-	i.mounted = true
+	i.mount("tmpfs", string(i.dir), "tmpfs", "mode=0700,size="+size)
 }
 
+// mount mounts a file system that is there until the installation has been deleted.
+func (i *installation) mount(source, dir, kind, options string) {
+	i.t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		i.t.Fatal(err)
+	}
+	if err := unix.Mount(source, dir, kind, 0, options); err != nil {
+		i.t.Fatal(err)
+	}
+	i.mounted = append(i.mounted, dir)
+}
+
+// unmount unmounts what was mounted, which nothing of the installation may hold any more.
 func (i *installation) unmount() {
 	i.t.Helper()
-	if !i.mounted {
-		return
+	for _, dir := range i.mounted {
+		if err := unix.Unmount(dir, 0); err != nil {
+			i.t.Errorf("unmounting %s: %v", dir, err)
+			_ = unix.Unmount(dir, unix.MNT_DETACH)
+		}
 	}
-	i.mounted = false
-	if err := unix.Unmount(string(i.dir), unix.MNT_DETACH); err != nil {
-		i.t.Errorf("unmounting the state directory: %v", err)
+	for _, device := range i.attached {
+		if err := loopdevice.Detach(device); err != nil {
+			i.t.Error(err)
+		}
 	}
+	i.mounted, i.attached = nil, nil
 }
 
 // fill writes a file until nothing more fits.

@@ -5,12 +5,10 @@ package stories
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -132,18 +130,7 @@ func TestFullVolumes(t *testing.T) {
 // volumesOnDiskOf has volumes on a small file system of their own.
 func (i *installation) volumesOnDiskOf(size string) {
 	i.t.Helper()
-	dir := i.dir.FileSystems()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		i.t.Fatal(err)
-	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0700,size="+size); err != nil {
-		i.t.Fatal(err)
-	}
-	i.t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			i.t.Errorf("unmounting what volumes were on: %v", err)
-		}
-	})
+	i.mount("tmpfs", i.dir.FileSystems(), "tmpfs", "mode=0700,size="+size)
 }
 
 // claimEvent waits until an Event of a claim says something.

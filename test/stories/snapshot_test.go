@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"muster.dev/muster/internal/cluster/supervise"
+	"muster.dev/muster/internal/platform/loopdevice"
 	"muster.dev/muster/internal/platform/process"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/test/host"
@@ -37,7 +38,7 @@ func takeSnapshot(t *testing.T, dir statedir.Dir) snapshot {
 	t.Helper()
 	s := snapshot{}
 	for kind, list := range map[string]func(statedir.Dir) ([]string, error){
-		"processes": processes, "namespaces": namespaces, "mounts": mounts, "cgroups": cgroups, "links": links,
+		"processes": processes, "namespaces": namespaces, "mounts": mounts, "cgroups": cgroups, "links": links, "loop devices": loopDevices,
 	} {
 		lines, err := list(dir)
 		if err != nil {
@@ -210,6 +211,21 @@ func cgroups(dir statedir.Dir) ([]string, error) {
 		return nil
 	})
 	return lines, err
+}
+
+// loopDevices lists those with a file beside or below the state directory, even if it is removed.
+func loopDevices(dir statedir.Dir) ([]string, error) {
+	all, err := loopdevice.List()
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	for _, one := range all {
+		if strings.HasPrefix(one.Path, filepath.Dir(string(dir))+"/") {
+			lines = append(lines, fmt.Sprintf("%s %s %s", one.Node(), one.Name, one.Path))
+		}
+	}
+	return lines, nil
 }
 
 func links(statedir.Dir) ([]string, error) {
