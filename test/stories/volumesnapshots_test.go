@@ -174,8 +174,7 @@ func (i *installation) withSnapshotController() {
 	i.muster("up", "--nodes", "1")
 	i.ready(90 * time.Second)
 	begun := time.Now()
-	// Its budget would keep the only machine from being drained when the cluster goes.
-	i.muster("create", "addon", "snapshot-controller", "--values", `{"podDisruptionBudget":{"enabled":false}}`, "--wait")
+	i.muster("create", "addon", "snapshot-controller", "--wait")
 	i.t.Logf("create addon to ACTIVE: %s", time.Since(begun).Round(100*time.Millisecond))
 }
 

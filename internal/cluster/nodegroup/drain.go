@@ -53,7 +53,11 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 	if was != nil {
 		began = was.LastTransitionTime.Time
 	}
-	left, blocked, err := r.evictAll(ctx, node)
+	ends, err := r.clusterEnds(ctx)
+	if err != nil {
+		return 0, err
+	}
+	left, blocked, err := r.evictAll(ctx, node, ends)
 	if err != nil {
 		return 0, err
 	}
@@ -90,6 +94,16 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 		return min(blockedAgain, over.Sub(now)), nil
 	}
 	return min(drainAgain, over.Sub(now)), nil
+}
+
+// clusterEnds reports whether the cluster is being deleted.
+func (r *machines) clusterEnds(ctx context.Context) (bool, error) {
+	cluster := &v1alpha1.Cluster{}
+	err := r.management.Get(ctx, client.ObjectKey{Namespace: r.namespace(), Name: r.namespace()}, cluster)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading the cluster: %w", err)
+	}
+	return err == nil && !cluster.DeletionTimestamp.IsZero(), nil
 }
 
 // toDrain returns the Node of a machine if there are pods to end on it. Simulated machines run none.

@@ -4,6 +4,7 @@ package nodegroup
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -193,6 +194,35 @@ func TestDrainWaitsForDisruptionBudgets(t *testing.T) {
 	}
 	if n := strings.Count(events, "DrainBlocked"); n > 1 {
 		t.Errorf("%d events say the same:\n%s", n, events)
+	}
+}
+
+// A cluster that ends has its pods deleted, whatever budgets they have. They get the time that they ask for.
+func TestDrainOfAClusterThatEnds(t *testing.T) {
+	w, r := draining(t)
+	w.faults.evict = func(client.Client, client.Object) error { return refusal() }
+	mustReconcile(t, r, id)
+	w.wantDrained(t, "Draining", "may not be evicted")
+	cluster := newTestCluster()
+	cluster.Finalizers = []string{v1alpha1.FinalizerCluster}
+	if err := errors.Join(w.management.Create(t.Context(), cluster), w.management.Delete(t.Context(), cluster)); err != nil {
+		t.Fatal(err)
+	}
+	w.faults.fail("management get *v1alpha1.Cluster", 1)
+	if _, err := reconcileOnce(t, r, id); !errors.Is(err, errTest) {
+		t.Errorf("the cluster cannot be read: %v", err)
+	}
+	mustReconcile(t, r, id)
+	if got := w.evicted(t); !slices.Equal(got, []string{"web-0", "web-1"}) {
+		t.Errorf("deleted %q", got)
+	}
+	w.untouched(t, "pods are ending")
+	w.wantDrained(t, "Draining", "2 pods are left, default/web-0 among them")
+	w.ends(t, "web-0")
+	w.ends(t, "web-1")
+	mustReconcile(t, r, id)
+	if len(w.provider.instances) != 0 {
+		t.Error("the machine stays")
 	}
 }
 

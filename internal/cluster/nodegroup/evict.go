@@ -17,8 +17,13 @@ import (
 // blocked is a pod that may not go yet, and why.
 type blocked struct{ pod, why string }
 
-// evictAll evicts a node's pods, and returns those that it still has to wait for and one of those that may not go yet.
-func (r *machines) evictAll(ctx context.Context, node *corev1.Node) (left []string, first blocked, err error) {
+// evictAll evicts a node's pods, and returns those that it still has to wait for and one of those that may not go yet. In a cluster that ends they are
+// deleted, with the time that they ask for: of what a disruption budget keeps up there, nothing would be left.
+func (r *machines) evictAll(ctx context.Context, node *corev1.Node, clusterEnds bool) (left []string, first blocked, err error) {
+	ask := r.evict
+	if clusterEnds {
+		ask = r.deletePod
+	}
 	list := &corev1.PodList{}
 	if err := r.clusterLive.List(ctx, list, client.MatchingFields{fieldNodeName: node.Name}); err != nil {
 		return nil, blocked{}, fmt.Errorf("listing the pods to evict: %w", err)
@@ -31,7 +36,7 @@ func (r *machines) evictAll(ctx context.Context, node *corev1.Node) (left []stri
 		}
 		name := pod.Namespace + "/" + pod.Name
 		if pod.DeletionTimestamp.IsZero() {
-			why, gone, err := r.evict(ctx, pod)
+			why, gone, err := ask(ctx, pod)
 			switch {
 			case err != nil:
 				return nil, blocked{}, err
@@ -60,10 +65,19 @@ func evictable(pod *corev1.Pod) bool {
 // evict asks for the eviction of one pod: of this very pod, not of another that has its name meanwhile. It returns why the pod may not
 // go yet, as for a disruption budget, or that it is gone. Any other refusal is the pod's own too: it must not hold up the rest.
 func (r *machines) evict(ctx context.Context, pod *corev1.Pod) (why string, gone bool, err error) {
-	err = r.cluster.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
+	return refused(pod, r.cluster.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
-	})
+	}))
+}
+
+// deletePod deletes one pod, this very one, as evict evicts it.
+func (r *machines) deletePod(ctx context.Context, pod *corev1.Pod) (why string, gone bool, err error) {
+	return refused(pod, r.cluster.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}))
+}
+
+// refused is what an answer says to who asked for the end of a pod.
+func refused(pod *corev1.Pod, err error) (why string, gone bool, failure error) {
 	answer := apierrors.APIStatus(nil) // whose reason may be empty: webhooks need not give one
 	answered := errors.As(err, &answer)
 	switch {
@@ -72,7 +86,7 @@ func (r *machines) evict(ctx context.Context, pod *corev1.Pod) (why string, gone
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return "", true, nil
 	case !answered:
-		return "", false, fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return "", false, fmt.Errorf("ending pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok {
 		return cause.Message, false, nil
