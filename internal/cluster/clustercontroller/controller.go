@@ -213,7 +213,7 @@ func (r *clusters) say(ctx context.Context, object *v1alpha1.Cluster, reason, me
 	before := object.DeepCopy()
 	object.Status.ObservedGeneration = object.Generation
 	changed := meta.SetStatusCondition(&object.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: shorten(message), ObservedGeneration: object.Generation,
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: readiness.Shorten(message), ObservedGeneration: object.Generation,
 	})
 	if !changed && before.Status.ObservedGeneration == object.Generation {
 		return nil
@@ -222,15 +222,6 @@ func (r *clusters) say(ctx context.Context, object *v1alpha1.Cluster, reason, me
 		return fmt.Errorf("writing the status of cluster %s: %w", object.Spec.Name, err)
 	}
 	return nil
-}
-
-// shorten keeps a message within what a condition may hold.
-func shorten(message string) string {
-	const limit = 1024
-	if len(message) <= limit {
-		return message
-	}
-	return strings.ToValidUTF8(message[:limit-3], "") + "..."
 }
 
 // settle makes of a conflict another look: the cache was behind.

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 // emptyAgain is the time between two looks at a namespace that is being deleted.
@@ -133,7 +134,7 @@ func (r *namespaces) delete(ctx context.Context, object client.Object) error {
 func (r *namespaces) say(ctx context.Context, namespace *corev1.Namespace, message string) error {
 	before := namespace.DeepCopy()
 	condition := corev1.NamespaceCondition{
-		Type: corev1.NamespaceDeletionContentFailure, Status: corev1.ConditionTrue, Reason: "ContentDeletionFailed", Message: shorten(message),
+		Type: corev1.NamespaceDeletionContentFailure, Status: corev1.ConditionTrue, Reason: "ContentDeletionFailed", Message: readiness.Shorten(message),
 		LastTransitionTime: metav1.Now(),
 	}
 	i := slices.IndexFunc(namespace.Status.Conditions, func(c corev1.NamespaceCondition) bool { return c.Type == condition.Type })

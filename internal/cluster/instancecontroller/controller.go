@@ -48,8 +48,6 @@ const (
 	soon = 20 * time.Millisecond
 	// workers is how many instances are brought forward at once.
 	workers = 4
-	// maxMessage is how long a message in a status may be.
-	maxMessage = 1024
 )
 
 // Config configures the controller.
@@ -223,11 +221,8 @@ func adopt(m *v1alpha1.Machine, instance machine.Instance) {
 
 // judge sets phase and condition.
 func (r *instances) judge(m *v1alpha1.Machine, phase v1alpha1.MachinePhase, reason, message string) {
-	if len(message) > maxMessage {
-		message = message[:maxMessage]
-	}
 	condition := metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: readiness.Shorten(message),
 		ObservedGeneration: m.Generation, LastTransitionTime: metav1.NewTime(r.Now().Truncate(time.Second)),
 	}
 	if phase == v1alpha1.MachineReady {

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/joinlog"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 const (
@@ -94,7 +95,7 @@ func (r *machines) admitted(m *v1alpha1.Machine) {
 // refuse notes that the machine is not let in, and why. A new reason is an event.
 func (r *machines) refuse(m *v1alpha1.Machine, message string) {
 	if r.identity(m, metav1.ConditionFalse, "Refused", message) {
-		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "Refused", "Join", "%s", shorten(message))
+		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "Refused", "Join", "%s", readiness.Shorten(message))
 	}
 	r.keptOut(m, message)
 }
@@ -109,7 +110,7 @@ func (r *machines) keptOut(m *v1alpha1.Machine, message string) {
 // identity sets the condition Identity, and reports whether it is another than before.
 func (r *machines) identity(m *v1alpha1.Machine, status metav1.ConditionStatus, reason, message string) bool {
 	condition := metav1.Condition{
-		Type: v1alpha1.ConditionIdentity, Status: status, Reason: reason, Message: shorten(message), ObservedGeneration: m.Generation,
+		Type: v1alpha1.ConditionIdentity, Status: status, Reason: reason, Message: readiness.Shorten(message), ObservedGeneration: m.Generation,
 	}
 	old := meta.FindStatusCondition(m.Status.Conditions, condition.Type)
 	another := old == nil || old.Status != status // now: setting it changes what old points to

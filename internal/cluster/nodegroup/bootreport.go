@@ -10,6 +10,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/readiness"
 	"muster.dev/muster/internal/node/bootreport"
 )
 
@@ -29,7 +30,7 @@ func (r *machines) bootReport(provider machine.Provider, m *v1alpha1.Machine, in
 	}
 	r.judge(m, m.Status.Phase, report.Reason, report.Message+"; more: muster logs "+m.Name)
 	if now := troubled(m); now != said {
-		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, report.Reason, "Boot", "%s", shorten(now))
+		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, report.Reason, "Boot", "%s", readiness.Shorten(now))
 	}
 	return reportAgain
 }

@@ -100,19 +100,10 @@ func (r *clusters) look(ctx context.Context, object *v1alpha1.Cluster) time.Dura
 // setReady sets the condition Ready, with the moment of its last change on the given clock.
 func setReady(conditions *[]metav1.Condition, now time.Time, generation int64, status metav1.ConditionStatus, reason, message string) {
 	condition := metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: shorten(message), ObservedGeneration: generation,
+		Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: readiness.Shorten(message), ObservedGeneration: generation,
 	}
 	if old := meta.FindStatusCondition(*conditions, condition.Type); old == nil || old.Status != status {
 		condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
 	}
 	meta.SetStatusCondition(conditions, condition)
-}
-
-// shorten keeps a message within what a condition may hold.
-func shorten(message string) string {
-	const limit = 1024
-	if len(message) <= limit {
-		return message
-	}
-	return message[:limit-3] + "..."
 }

@@ -16,6 +16,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 const (
@@ -76,15 +77,15 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 	case !now.Before(over):
 		message := fmt.Sprintf("%s after %s, and %s", sayLeft(left, blocked), r.DrainTime, fate)
 		r.drained(m, metav1.ConditionFalse, reasonTimedOut, message)
-		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "DrainTimedOut", "Drain", "%s", shorten(message))
+		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "DrainTimedOut", "Drain", "%s", readiness.Shorten(message))
 		return 0, nil
 	}
 	message := fmt.Sprintf("%s; %s at %s", sayLeft(left, blocked), fate, over.UTC().Format(time.TimeOnly+"Z"))
 	switch {
 	case was == nil:
-		r.recorder.Eventf(m, nil, corev1.EventTypeNormal, reasonDraining, "Drain", "evicting the pods of node %s: %s", node.Name, shorten(message))
-	case was.Message != shorten(message) && blocked.why != "":
-		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "DrainBlocked", "Drain", "%s", shorten(message))
+		r.recorder.Eventf(m, nil, corev1.EventTypeNormal, reasonDraining, "Drain", "%s", readiness.Shorten(fmt.Sprintf("evicting the pods of node %s: %s", node.Name, message)))
+	case was.Message != readiness.Shorten(message) && blocked.why != "":
+		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "DrainBlocked", "Drain", "%s", readiness.Shorten(message))
 	}
 	r.drained(m, metav1.ConditionFalse, reasonDraining, message)
 	if leaves {
@@ -142,7 +143,7 @@ func (r *machines) toDrain(ctx context.Context, m *v1alpha1.Machine, provider ma
 // drained sets the condition Drained. Its last transition is when draining began, for as long as that goes on.
 func (r *machines) drained(m *v1alpha1.Machine, status metav1.ConditionStatus, reason, message string) {
 	condition := metav1.Condition{
-		Type: v1alpha1.ConditionDrained, Status: status, Reason: reason, Message: shorten(message), ObservedGeneration: m.Generation,
+		Type: v1alpha1.ConditionDrained, Status: status, Reason: reason, Message: readiness.Shorten(message), ObservedGeneration: m.Generation,
 		LastTransitionTime: metav1.NewTime(r.Now().Truncate(time.Second)),
 	}
 	meta.SetStatusCondition(&m.Status.Conditions, condition)

@@ -105,7 +105,7 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 	}
 	was := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	if reason == reasonFull && (was == nil || was.Reason != reasonFull) {
-		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, reasonFull, "Create", "%s", shorten(message))
+		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, reasonFull, "Create", "%s", readiness.Shorten(message))
 	}
 	setReady(&status.Conditions, r.Now(), group.Generation, ready, reason, message)
 }

@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/certificates/token"
 	"muster.dev/muster/internal/cluster/joinlog"
 	"muster.dev/muster/internal/cluster/machine"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 // launch boots an instance, for the first time or once more, or hands a running one another token. It does nothing yet, and
@@ -60,7 +61,7 @@ func (r *machines) launch(
 	}()
 	if err != nil {
 		err = redact(err, t)
-		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "LaunchFailed", "Launch", "%s", shorten(err.Error()))
+		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "LaunchFailed", "Launch", "%s", readiness.Shorten(err.Error()))
 		return was, 0, err
 	}
 	if instance.LaunchTime.IsZero() {

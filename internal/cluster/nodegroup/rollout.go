@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/machine"
 	"muster.dev/muster/internal/cluster/plan"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 // A rollout replaces the machines of a group that were not made for it. Package plan says what is next. The group's controller makes and deletes
@@ -101,8 +102,8 @@ func (r *groups) rollout(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine)
 
 func (r *groups) giveUp(group *v1alpha1.NodeGroup, code, message string) {
 	status := group.Status.Rollout
-	status.Code, status.Message, status.Draining = code, shorten(message), ""
-	r.recorder.Eventf(group, nil, corev1.EventTypeWarning, code, "Rollout", "%s", shorten(message))
+	status.Code, status.Message, status.Draining = code, readiness.Shorten(message), ""
+	r.recorder.Eventf(group, nil, corev1.EventTypeWarning, code, "Rollout", "%s", readiness.Shorten(message))
 }
 
 // drainedMessage is what is said of the pods of a machine.

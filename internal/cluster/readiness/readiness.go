@@ -5,6 +5,7 @@ package readiness
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,17 @@ const (
 	ReasonLate         = "Late"         // of a machine that takes long to join
 	ReasonTerminating  = "Terminating"  // of a machine
 )
+
+// maxMessage is how long a message may be in bytes: the API server takes no more as the note of an Event.
+const maxMessage = 1024
+
+// Shorten keeps a message within what conditions and Events hold, without a half of a character at its end.
+func Shorten(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+}
 
 // Message returns why an object is not Ready, is not let in any more though it still is, or has a disk that is nearly full; "" if none is so.
 func Message(conditions []metav1.Condition) string {

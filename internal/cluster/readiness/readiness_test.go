@@ -3,7 +3,9 @@
 package readiness
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -103,6 +105,19 @@ func TestWord(t *testing.T) {
 	} {
 		if got := Word(&metav1.ObjectMeta{DeletionTimestamp: test.deleted}, test.conditions); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestShorten(t *testing.T) {
+	t.Parallel()
+	for _, as := range []int{0, 1, 1024 - 3, 1024 - 2, 1024 - 1, 1024, 1025, 4096} {
+		message := strings.Repeat("a", as)
+		if got := Shorten(message); len(got) > 1024 || as <= 1024 && got != message || as > 1024 && got != message[:1021]+"..." {
+			t.Errorf("of %d bytes: %q", as, got)
+		}
+		if got := Shorten(message + strings.Repeat("€", 1000)); !utf8.ValidString(got) || len(got) > 1024 || len(got) < 1022 || !strings.HasSuffix(got, "...") {
+			t.Errorf("of %d bytes and euros: %d bytes, %q", as, len(got), got)
 		}
 	}
 }

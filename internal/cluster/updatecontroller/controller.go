@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -20,6 +19,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/cluster/nodegroupspec"
+	"muster.dev/muster/internal/cluster/readiness"
 )
 
 const (
@@ -29,8 +29,6 @@ const (
 	soon = 50 * time.Millisecond
 	// keptUpdates is how many updates of a cluster are kept.
 	keptUpdates = 100
-	// maxMessage is how long a message in a status may be.
-	maxMessage = 1024
 )
 
 // Add adds the controller of Updates to a manager of the management plane.
@@ -88,7 +86,7 @@ func (r *updates) Reconcile(ctx context.Context, request reconcile.Request) (rec
 			if target := cmp.Or(u.Spec.NodeGroup, u.Spec.Addon); target != "" {
 				resource = target
 			}
-			s.Errors = []v1alpha1.UpdateError{{ErrorCode: d.code, ErrorMessage: shorten(d.message), ResourceIDs: []string{resource}}}
+			s.Errors = []v1alpha1.UpdateError{{ErrorCode: d.code, ErrorMessage: readiness.Shorten(d.message), ResourceIDs: []string{resource}}}
 		}))
 	case stepNone, stepApply, stepStop:
 	}
@@ -183,7 +181,7 @@ func (r *updates) write(ctx context.Context, u *v1alpha1.Update, change func(*v1
 	before := u.DeepCopy()
 	u.Status.Phase = v1alpha1.UpdateInProgress
 	change(&u.Status)
-	u.Status.Message = shorten(u.Status.Message)
+	u.Status.Message = readiness.Shorten(u.Status.Message)
 	if equality.Semantic.DeepEqual(before.Status, u.Status) {
 		return nil
 	}
@@ -220,14 +218,6 @@ func (r *updates) prune(ctx context.Context, namespace string) error {
 		}
 	}
 	return nil
-}
-
-// shorten keeps a message within what a status may hold.
-func shorten(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
 }
 
 // settle makes of a conflict another look: the cache was behind.

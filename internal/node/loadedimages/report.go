@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -35,7 +36,7 @@ type Report struct {
 // Write writes a machine's report to a file. It is made anew at every boot, so the disk need not have it.
 func (r Report) Write(path string) error {
 	if len(r.Failure) > maxMessage {
-		r.Failure = r.Failure[:maxMessage]
+		r.Failure = strings.ToValidUTF8(r.Failure[:maxMessage], "")
 	}
 	content, err := json.Marshal(r)
 	if err != nil {
