@@ -162,7 +162,11 @@ func few(names []string) string {
 // data when the cluster is gone. Those that are retained have no mark, though an earlier attempt may have made one.
 func (d *deleteClusterCommand) doom(ctx context.Context, p *plane.Client, c doomed) error {
 	if c.holds.unseen != nil {
-		_, _ = fmt.Fprintf(d.Err, "Warning: cluster %s cannot be asked what its claims hold, so the data of its volumes stays: %v\n", c.Spec.Name, c.holds.unseen)
+		fate := "so the data of its volumes stays"
+		if c.DeletionTimestamp != nil {
+			fate = "so of its volumes go those that were found when it could be"
+		}
+		_, _ = fmt.Fprintf(d.Err, "Warning: cluster %s cannot be asked what its claims hold, %s: %v\n", c.Spec.Name, fate, c.holds.unseen)
 	}
 	for _, one := range []struct {
 		volumes, snapshots []string

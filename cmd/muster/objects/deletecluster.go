@@ -92,13 +92,12 @@ func (d *deleteClusterCommand) run(ctx context.Context, names []string) error {
 			return errors.Join(missing, err)
 		}
 	}
-	if err := d.deleteGroups(ctx, p, clusters); err != nil {
-		return errors.Join(missing, err)
+	groups, err := d.delete(ctx, p, clusters)
+	if err == nil && d.wait && len(groups) > 0 {
+		err = d.of(plane.NodeGroups()).waitUntilGone(ctx, p, groups)
 	}
-	for _, cluster := range clusters {
-		if err := d.of(plane.Clusters()).delete(ctx, p, cluster.Cluster); err != nil {
-			return errors.Join(missing, err)
-		}
+	if err != nil {
+		return errors.Join(missing, err)
 	}
 	for _, cluster := range clusters {
 		if d.wait {
@@ -160,23 +159,22 @@ func (d *deleteClusterCommand) refuse(c doomed) error {
 		c.Spec.Name, console.Count(len(names), "node group", "node groups"), strings.Join(names, ", ")), c.holds.refuse(c.Spec.Name))
 }
 
-// deleteGroups deletes the node groups of clusters, and waits for their machines to go if there is to be a wait. If not, the service keeps the
-// clusters until they have gone.
-func (d *deleteClusterCommand) deleteGroups(ctx context.Context, p *plane.Client, clusters []doomed) error {
-	groups := d.of(plane.NodeGroups())
-	var deleted []client.Object
+// delete deletes clusters, whose node groups it returns: these are deleted before them, and the service keeps each cluster until its own have gone. Their
+// machines are ended without regard to disruption budgets then, as those of a cluster that ends.
+func (d *deleteClusterCommand) delete(ctx context.Context, p *plane.Client, clusters []doomed) ([]client.Object, error) {
+	var groups []client.Object
 	for _, cluster := range clusters {
 		for _, group := range cluster.groups {
-			if err := groups.delete(ctx, p, group); err != nil {
-				return err
+			if err := d.of(plane.NodeGroups()).delete(ctx, p, group); err != nil {
+				return nil, err
 			}
-			deleted = append(deleted, group)
+			groups = append(groups, group)
+		}
+		if err := d.of(plane.Clusters()).delete(ctx, p, cluster.Cluster); err != nil {
+			return nil, err
 		}
 	}
-	if !d.wait || len(deleted) == 0 {
-		return nil
-	}
-	return groups.waitUntilGone(ctx, p, deleted)
+	return groups, nil
 }
 
 // waitUntilGone returns when a cluster and its namespace are gone.

@@ -154,6 +154,10 @@ func TestDeleteClusterCascade(t *testing.T) {
 	funcs := remover(t)
 	funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 		if _, ok := list.(*v1alpha1.MachineList); ok {
+			home := &v1alpha1.Cluster{}
+			if err := c.Get(ctx, client.ObjectKey{Namespace: "home", Name: "home"}, home); err == nil && home.DeletionTimestamp == nil {
+				t.Error("machines are waited for, and the cluster is not being deleted")
+			}
 			if looks++; looks > 1 {
 				for _, machine := range []string{clitest.FirstMachine, clitest.SecondMachine} {
 					if err := c.Delete(ctx, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: machine}}); client.IgnoreNotFound(err) != nil {
