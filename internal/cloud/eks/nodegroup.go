@@ -134,7 +134,7 @@ func nodegroupStatus(g *v1alpha1.NodeGroup) (status string, issues []issue) {
 // healthCode is EKS's code for the reason of a group that is not Ready.
 func healthCode(reason string) string {
 	switch reason {
-	case "IamNodeRoleNotFound", "NodeCreationFailure", "AccessDenied", "InstanceLimitExceeded":
+	case "IamNodeRoleNotFound", "NodeCreationFailure", "AccessDenied", "InstanceLimitExceeded", "InsufficientFreeAddresses", "Ec2SubnetNotFound", "Ec2SubnetInvalidConfiguration":
 		return reason
 	case "InsufficientCapacity", "InsufficientMemory":
 		return "AsgInstanceLaunchFailures"
