@@ -4,6 +4,7 @@ package iampolicy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -45,7 +46,7 @@ func (s Statement) warnings(path string, variables bool) []Warning {
 		at := path + ".Condition." + written.Operator + "." + written.Key
 		t, carried := keyOf(c.key)
 		switch {
-		case !carried:
+		case !carried && !s.givesPods(c.key):
 			effect := "never holds"
 			if holds, err := c.holds(nil, nil); err == nil && holds {
 				effect = "always holds"
@@ -67,6 +68,12 @@ func (s Statement) warnings(path string, variables bool) []Warning {
 		}
 	}
 	return all
+}
+
+// givesPods reports whether a statement lets EKS give a role to pods, which is with the cluster as its source, and a condition key is about that.
+func (s Statement) givesPods(key string) bool {
+	return (strings.EqualFold(key, "aws:SourceArn") || strings.EqualFold(key, "aws:SourceAccount")) &&
+		slices.Contains(s.Principals, Principal{Service, "pods.eks.amazonaws.com"})
 }
 
 // variableWarnings are about the variables in one text that was parsed.
