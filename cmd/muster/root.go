@@ -38,7 +38,7 @@ get their certificates and turn Ready with nobody's help.`,
 
   # Five nodes, by hand or by kubectl
   muster scale nodegroup default 5
-  kubectl --context muster-management scale nodegroup default --replicas 5
+  kubectl --context muster-management -n muster scale nodegroup default --replicas 5
 
   # Another cluster beside it, and its end
   muster create cluster blue --nodes 2 --wait

@@ -61,7 +61,7 @@ the notice: "muster oidc jwks".`,
 		Example: `  muster certs rotate kubelet-ca
   muster certs rotate kubelet-ca --no-wait
   muster certs rotate service-account-keys --no-wait
-  muster status -o json | jq .kubeletAuthority`,
+  muster status -o json | jq '.clusters[].kubeletAuthority'`,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{kubeletAuthority, tokenKeys},
 		RunE: func(cmd *cobra.Command, args []string) error {
