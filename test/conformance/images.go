@@ -213,8 +213,16 @@ func has(root, program string) bool {
 // busybox is a system of one program and a shell, which is sometimes another (package sh says when).
 func busybox(program, bash, shell string, applets []string) []file {
 	list := []file{
-		{name: "bin/"}, {name: "etc/"}, {name: "home/"}, {name: "root/", mode: 0o700}, {name: "tmp/", mode: 0o1777}, {name: "usr/"}, {name: "var/"},
-		{name: "bin/busybox", from: program}, {name: "bin/bash", from: bash}, {name: "bin/sh", from: shell},
+		{name: "bin/"},
+		{name: "etc/"},
+		{name: "home/"},
+		{name: "root/", mode: 0o700},
+		{name: "tmp/", mode: 0o1777},
+		{name: "usr/"},
+		{name: "var/"},
+		{name: "bin/busybox", from: program},
+		{name: "bin/bash", from: bash},
+		{name: "bin/sh", from: shell},
 	}
 	for _, applet := range applets {
 		if applet != "busybox" && applet != "sh" && applet != "bash" {

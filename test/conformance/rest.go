@@ -60,6 +60,15 @@ func listBeyond(b *strings.Builder, all []impossible) {
 	}
 }
 
+// cut shortens what a spec says, which may be an object of thousands of bytes. The report has all of it.
+func cut(text string) string {
+	const most = 160
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
 // listReasons counts specs that skipped themselves by what they say.
 func listReasons(b *strings.Builder, skipped []spec) {
 	if len(skipped) == 0 {
@@ -85,6 +94,6 @@ func listReasons(b *strings.Builder, skipped []spec) {
 	})
 	b.WriteString("Skipped themselves:\n")
 	for _, r := range reasons {
-		fmt.Fprintf(b, "  %d: %s\n", r.count, r.text)
+		fmt.Fprintf(b, "  %d: %s\n", r.count, cut(r.text))
 	}
 }

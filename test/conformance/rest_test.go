@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 )
@@ -17,6 +18,7 @@ func restOutcome(t *testing.T) outcome {
 		{"LeafNodeType": "It", "LeafNodeText": "a", "State": "skipped", "Failure": {"Message": "needs another provider"}},
 		{"LeafNodeType": "It", "LeafNodeText": "b", "State": "skipped", "Failure": {"Message": "needs three nodes\nand more"}},
 		{"LeafNodeType": "It", "LeafNodeText": "c", "State": "skipped", "Failure": {"Message": "needs another provider"}},
+		{"LeafNodeType": "It", "LeafNodeText": "e", "State": "skipped", "Failure": {"Message": "expected an API group, got ` + strings.Repeat("v1.APIGroup{}, ", 20) + `"}},
 		{"LeafNodeType": "It", "LeafNodeText": "d", "State": "passed"}
 	]}]`))
 	if err != nil {
