@@ -108,6 +108,9 @@ func progressRows(status serve.Status, cluster serve.ClusterStatus) []progressRo
 		}
 		rows = append(rows, row)
 	}
+	for i := range rows {
+		rows[i].text = strings.ReplaceAll(rows[i].text, "\n", "; ") // a row is a line, also of several errors
+	}
 	return rows
 }
 

@@ -10,6 +10,16 @@ import (
 	"muster.dev/muster/internal/cluster/serve"
 )
 
+// Several errors are one row.
+func TestProgressOfSeveralErrors(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	newProgress(&out).show(serve.Status{}, serve.ClusterStatus{Message: "etcd is Starting\nauthenticator is Starting"})
+	if got := out.String(); !strings.HasSuffix(got, "  control plane  setting up etcd is Starting; authenticator is Starting\n") || strings.Count(got, "\n") != 1 {
+		t.Errorf("printed %q", got)
+	}
+}
+
 // Rows change in place on a terminal, in colour unless somebody wants none (https://no-color.org).
 func TestProgressOnATerminal(t *testing.T) {
 	cluster := serve.ClusterStatus{Ready: true}
