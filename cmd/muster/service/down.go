@@ -5,6 +5,7 @@ package service
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -52,8 +53,13 @@ It needs no running service, and it works after any crash.`,
 				return err
 			}
 			before := entries(dir)
-			if err := serve.Delete(cmd.Context(), dir); err != nil {
+			mounted, err := serve.Delete(cmd.Context(), dir)
+			if err != nil {
 				return err
+			}
+			if len(mounted) > 0 {
+				fmt.Fprintf(o.Err, "Removed everything in %s; what is mounted on %s is empty, and stays mounted\n", dir, strings.Join(mounted, " and "))
+				return nil
 			}
 			if entries(dir) == before {
 				fmt.Fprintf(o.Err, "Nothing of muster's was in %s: there was nothing to remove. Another state directory is named with --state-dir.\n", dir)

@@ -18,25 +18,31 @@ import (
 )
 
 // Delete removes everything of a cluster whose processes have ended: machines with their mounts and cgroups, the VPC, and
-// every file. Files that muster did not make stay, and so does their directory. A file system that is mounted on one of its directories is emptied and
-// stays mounted.
-func Delete(ctx context.Context, dir statedir.Dir) error {
+// every file. Files that muster did not make stay, and so does their directory. The directories on which file systems are mounted are emptied and stay: they
+// are returned.
+func Delete(ctx context.Context, dir statedir.Dir) (mounted []string, err error) {
 	if err := deleteMachines(ctx, dir); err != nil {
-		return err
+		return nil, err
 	}
 	found, err := os.ReadDir(string(dir))
 	if err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("reading state directory to remove: %w", err)
+		return nil, fmt.Errorf("reading state directory to remove: %w", err)
 	}
 	for _, entry := range found {
-		if name := entry.Name(); statedir.Owns(name) {
-			if err := removetree.RemoveAll(filepath.Join(string(dir), name)); err != nil && !emptyMount(filepath.Join(string(dir), name), err) {
-				return fmt.Errorf("removing %s: %w", name, err)
-			}
+		if !statedir.Owns(entry.Name()) {
+			continue
+		}
+		path := filepath.Join(string(dir), entry.Name())
+		err := removetree.RemoveAll(path)
+		switch {
+		case err != nil && emptyMount(path, err):
+			mounted = append(mounted, path)
+		case err != nil:
+			return nil, fmt.Errorf("removing %s: %w", entry.Name(), err)
 		}
 	}
 	_ = os.Remove(string(dir)) // stays if anything else is in it
-	return nil
+	return mounted, nil
 }
 
 // emptyMount reports whether a directory could not be removed for nothing but that a file system is mounted on it.

@@ -5,6 +5,7 @@ package serve
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -31,8 +32,9 @@ func TestDeleteEmptiesWhatIsMounted(t *testing.T) {
 	write(t, filepath.Join(mounted, "fs-0123456789abcdef0", "data", "a"), "a")
 	write(t, filepath.Join(string(dir), "pki", "a"), "a")
 	for range 2 {
-		if err := Delete(t.Context(), dir); err != nil {
-			t.Fatal(err)
+		stays, err := Delete(t.Context(), dir)
+		if err != nil || !slices.Equal(stays, []string{mounted}) {
+			t.Fatalf("%q, %v", stays, err)
 		}
 		entries, err := os.ReadDir(string(dir))
 		if err != nil || len(entries) != 1 || entries[0].Name() != filepath.Base(mounted) {
@@ -50,7 +52,7 @@ func TestDeleteEmptiesWhatIsMounted(t *testing.T) {
 	if err := unix.Mount("tmpfs", below, "tmpfs", 0, "size=1m"); err != nil {
 		t.Fatal(err)
 	}
-	if err := Delete(t.Context(), dir); err == nil {
+	if _, err := Delete(t.Context(), dir); err == nil {
 		t.Error("what is mounted farther down is said to be removed")
 	}
 	if err := unix.Unmount(below, 0); err != nil {
