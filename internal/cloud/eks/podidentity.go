@@ -18,7 +18,7 @@ import (
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
-const principalPods = "pods.eks.amazonaws.com"
+const principalPods = iampolicy.PodsService
 
 var associationID = regexp.MustCompile(`^a-[0-9a-z]{17}$`)
 

@@ -70,10 +70,13 @@ func (s Statement) warnings(path string, variables bool) []Warning {
 	return all
 }
 
+// PodsService is the principal by which EKS gives roles to pods.
+const PodsService = "pods.eks.amazonaws.com"
+
 // givesPods reports whether a statement lets EKS give a role to pods, which is with the cluster as its source, and a condition key is about that.
 func (s Statement) givesPods(key string) bool {
 	return (strings.EqualFold(key, "aws:SourceArn") || strings.EqualFold(key, "aws:SourceAccount")) &&
-		slices.Contains(s.Principals, Principal{Service, "pods.eks.amazonaws.com"})
+		slices.Contains(s.Principals, Principal{Service, PodsService})
 }
 
 // variableWarnings are about the variables in one text that was parsed.

@@ -15,12 +15,8 @@ import (
 	"muster.dev/muster/internal/iam/iampolicy"
 )
 
-const (
-	// servicePods is the principal that assumes the roles of pod identity associations.
-	servicePods = "pods.eks.amazonaws.com"
-	// podSession is how long the credentials of a pod last. Those of a target role are chained, and last for an hour.
-	podSession = 6 * time.Hour
-)
+// podSession is how long the credentials of a pod last. Those of a target role are chained, and last for an hour.
+const podSession = 6 * time.Hour
 
 // PodRoot is the pod that the first of a chain of sessions was made for, and by which pod identity association. Everything that the trust
 // policy of the role is asked about follows from it, so that it is asked again at each use of the session.
@@ -214,8 +210,8 @@ func (s *Service) trustsPods(role iam.Role, root PodRoot, now time.Time) error {
 		actions = append(actions, actionTagSession)
 	}
 	for _, action := range actions {
-		if err := s.trusts(role, iampolicy.Caller{Service: servicePods}, action, conditions, now); err != nil {
-			return fmt.Errorf("the trust policy of the role %s does not let %s do %s: %w", role.Name, servicePods, action, err)
+		if err := s.trusts(role, iampolicy.Caller{Service: iampolicy.PodsService}, action, conditions, now); err != nil {
+			return fmt.Errorf("the trust policy of the role %s does not let %s do %s: %w", role.Name, iampolicy.PodsService, action, err)
 		}
 	}
 	return nil
