@@ -125,22 +125,12 @@ func (i *installation) attachFile(machine string) string {
 	return name
 }
 
-// loopDevices are the files below the state directory that are block devices.
+// loopDevices are the block devices of volumes.
 func (i *installation) loopDevices() []string {
 	i.t.Helper()
-	names, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	all, err := attachedBelow(i.dir.FileSystems())
 	if err != nil {
 		i.t.Fatal(err)
-	}
-	var all []string
-	for _, name := range names {
-		raw, err := os.ReadFile(name)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if file := strings.TrimSpace(string(raw)); err == nil && strings.HasPrefix(file, i.dir.FileSystems()) {
-			all = append(all, file)
-		}
 	}
 	return all
 }

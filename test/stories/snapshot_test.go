@@ -214,18 +214,18 @@ func cgroups(dir statedir.Dir) ([]string, error) {
 }
 
 // loopDevices lists those with a file beside or below the state directory, even if it is removed.
-func loopDevices(dir statedir.Dir) ([]string, error) {
+func loopDevices(dir statedir.Dir) ([]string, error) { return attachedBelow(filepath.Dir(string(dir))) }
+
+// attachedBelow lists the loop devices with a file below a directory.
+func attachedBelow(dir string) ([]string, error) {
 	all, err := loopdevice.List()
-	if err != nil {
-		return nil, err
-	}
 	var lines []string
 	for _, one := range all {
-		if strings.HasPrefix(one.Path, filepath.Dir(string(dir))+"/") {
+		if strings.HasPrefix(one.Path, dir+"/") {
 			lines = append(lines, fmt.Sprintf("%s %s %s", one.Node(), one.Name, one.Path))
 		}
 	}
-	return lines, nil
+	return lines, err
 }
 
 func links(statedir.Dir) ([]string, error) {
