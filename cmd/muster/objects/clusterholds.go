@@ -164,7 +164,7 @@ func (d *deleteClusterCommand) doom(ctx context.Context, p *plane.Client, c doom
 	if c.holds.unseen != nil {
 		fate := "so the data of its volumes stays"
 		if c.DeletionTimestamp != nil {
-			fate = "so of its volumes go those that were found when it could be"
+			fate = "so its volumes stay, but for those that an earlier attempt found"
 		}
 		_, _ = fmt.Fprintf(d.Err, "Warning: cluster %s cannot be asked what its claims hold, %s: %v\n", c.Spec.Name, fate, c.holds.unseen)
 	}
